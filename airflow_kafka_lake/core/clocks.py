@@ -14,7 +14,7 @@ it."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostClock:
-    """What the clock of a machine said when the ledger was asked for something."""
+    """The time of a machine's clock when it asked the ledger for something."""
 
     host: str
     now: datetime

@@ -1,4 +1,4 @@
-"""Decoding of values into columns beside the raw bytes: what a pipeline asks for, and what a job is told.
+"""Decoding of values into columns beside the raw bytes: what a pipeline asks for, and what a job gets.
 
 A value that does not decode stays in the table, with nulls and the reason in `decode_error`. The frame of Confluent's
 serializers is one zero byte, four bytes with the writer's schema id (big endian), for Protobuf the indexes of the
@@ -68,7 +68,7 @@ class Decoding:
 
     @property
     def digest(self) -> str:
-        """16 hex digits that tell it from every other."""
+        """16 hex digits that identify it."""
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:16]
 
     def subject_for(self, topic: str) -> str:

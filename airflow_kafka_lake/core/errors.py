@@ -105,7 +105,7 @@ class PipelineFileError(RefusedError):
 
 
 class UnknownTopicError(RefusedError):
-    """The topic is not there, as every broker has said more than once, or is not one of the pipeline's."""
+    """The topic does not exist, as every broker has answered more than once, or is not one of the pipeline's."""
 
 
 class UnknownPartitionError(RefusedError):

@@ -14,7 +14,7 @@ REASON = ("--reason", "TEXT")
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """One command, with its words as a shell takes them; without words it names the command alone."""
+    """One command, with its arguments as a shell takes them; without arguments it names the command alone."""
 
     command: str
     words: tuple[str, ...] = ()

@@ -504,7 +504,7 @@ def test_hold_of_an_earlier_plan_keeps_every_run_red(world: World, context: Cont
     world.produce(3)
     (later,) = plan(world, context)
     assert ingest(context, later)["state"] == "COMMITTED"
-    held = r"1 ranges of pipeline orders are on hold .*first orders/0 0-2 cancelled: not today\. Lead it out with: "
+    held = r"1 ranges of pipeline orders are on hold .*first orders/0 0-2 cancelled: not today\. End it with: "
     with pytest.raises(AirflowFailException, match=f"{held}kafka-lake release {wave}r0$"):
         finish(context)
     assert plan(world, context) == []

@@ -68,7 +68,7 @@ def test_trace_of_one_partition_holds_through_runs_and_a_crash_of_airflow(world:
     waves = {wave["ranges"][0]["start"]: wave["wave"] for wave in planned["waves"]}
     assert sorted(waves) == [9, 10, 11, 12]
     done(lane, "cancel", waves[10], "--reason", "poison")
-    hold = f"{lane.topic}/0 10-11 cancelled: poison. Lead it out with: kafka-lake release {waves[10]}r0"
+    hold = f"{lane.topic}/0 10-11 cancelled: poison. End it with: kafka-lake release {waves[10]}r0"
 
     first = run(world, lane)
     assert states(first) == ("failed", "failed")

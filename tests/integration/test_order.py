@@ -62,9 +62,7 @@ def test_child_is_not_published_before_a_cancelled_range_of_its_parent(keyed: Ke
     refused = sandbox.command("ingest", child, "--json")
     assert (refused.code, refused.document["error"]["type"]) == (3, "GateClosedError")
     status = sandbox.command("status", sandbox.name, "--topic", sandbox.topic, "--partition", "3", "--json").document
-    assert (
-        f"cancelled: look first. Lead it out with: kafka-lake release {held}" in status["streams"][0]["blocked_by"][0]
-    )
+    assert f"cancelled: look first. End it with: kafka-lake release {held}" in status["streams"][0]["blocked_by"][0]
     assert sandbox.command("release", held).code == 0
     assert sandbox.run().code == 0
     sandbox.assert_exact()

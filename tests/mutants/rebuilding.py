@@ -358,7 +358,7 @@ RECORDS = (
         guard="After a rebuild no committed wave is looked for on a commit that main does not stand on.",
         module="airflow_kafka_lake.core.rebuilding.readings",
         function="Remembered.undone",
-        old="said.ancestry.lacks_publish(item.attempt, base=item.base, snapshot=item.snapshot)",
+        old="reading.ancestry.lacks_publish(item.attempt, base=item.base, snapshot=item.snapshot)",
         new="item.base == item.snapshot",
         red=(f"{_TESTS}::test_rows_that_came_back_with_another_commit_stop_nothing_after_a_rebuild",),
     ),

@@ -156,7 +156,7 @@ def divided(
 
 
 class _OpenAborts:
-    """Which aborted transaction of each producer is open at the batch being looked at."""
+    """Which aborted transaction of each producer is open at the current batch."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._ahead = sorted(aborted, key=lambda item: item.first_offset, reverse=True)

@@ -1,4 +1,4 @@
-"""Is a partition's log still the one that was planned from? What a plan recorded against what is seen now.
+"""Whether a partition's log is still the one that was planned from: what a plan recorded against what is seen now.
 
 A leader epoch that changed is no loss by itself: every restart of a broker raises it. Kafka knows where each epoch
 ended. When the epoch that was recorded ended below what was recorded under it, the log was cut there, however long it

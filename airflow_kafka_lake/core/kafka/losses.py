@@ -1,4 +1,4 @@
-"""What Kafka no longer has of a planned range, in words that name the offsets and the remedies."""
+"""What Kafka no longer has of a planned range: errors and holds that name the offsets and the remedies."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class OpenTransaction:
 
 
 def hanging_error(transactions: Sequence[OpenTransaction], now: datetime) -> HangingTransactionError:
-    """Return which transactions keep records from being read, the first of them in words."""
+    """Return which transactions keep records from being read; the first of them is described."""
     first = transactions[0]
     more = f". {len(transactions) - 1} more partitions are held so" if len(transactions) > 1 else ""
     return HangingTransactionError(

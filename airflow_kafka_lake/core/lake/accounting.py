@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
 
 SEEN = 10
-"""How many findings where an explanation is missing are kept in words."""
+"""How many descriptions of unexplained offsets are kept."""
 
 
 class Fate(StrEnum):
@@ -49,7 +49,7 @@ class Accounting:
 
     @property
     def span(self) -> int:
-        """The sum of all: how many offsets the numbers speak of."""
+        """The sum of all: how many offsets the numbers count."""
         return self.visible + self.control + self.aborted + self.compacted + self.skipped + self.unexplained
 
     def __add__(self, other: Accounting) -> Accounting:
@@ -62,7 +62,7 @@ class Accounting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What the raw batches say of one slice of a gap; `seen` names the evidence in words."""
+    """What the raw batches show of one slice of a gap; `seen` describes the evidence."""
 
     range: OffsetRange
     fate: Fate
@@ -100,7 +100,7 @@ class Receipt(HasSlice):
 class Tally:
     """What became of a range's offsets without a row, as far as it was asked: numbers, and what is left unexplained.
 
-    `seen` is what was found where an explanation is missing, a few of them in words.
+    `seen` describes what was found where an explanation is missing, a few of them.
     """
 
     accounting: Accounting = field(default_factory=Accounting)
@@ -112,10 +112,10 @@ class Tally:
 
         Overlapping explanations count for the first one given; explanations of other offsets are ignored.
         """
-        said: dict[Fate, list[OffsetRange]] = {fate: [] for fate in Fate}
+        by_fate: dict[Fate, list[OffsetRange]] = {fate: [] for fate in Fate}
         for interval, fate in _once_each(explanations):
-            said[fate].append(interval)
-        known = {fate: left & RangeSet(said[fate]) for fate in EXPLAINED}
+            by_fate[fate].append(interval)
+        known = {fate: left & RangeSet(by_fate[fate]) for fate in EXPLAINED}
         lost = left - RangeSet.union(known.values())
         self.accounting += Accounting(
             control=known[Fate.CONTROL].span,
@@ -169,16 +169,16 @@ CLASSES = ("control", "aborted", "compacted")
 
 
 def shares(
-    whole: Accounting, pieces: Sequence[OffsetRange], visible: RangeSet, said: Iterable[Explanation]
+    whole: Accounting, pieces: Sequence[OffsetRange], visible: RangeSet, found: Iterable[Explanation]
 ) -> tuple[Accounting, ...]:
     """Return the accounting of each piece: they add up to the whole, class by class, and each to its piece's span.
 
-    `visible` are the offsets with a row, which are exact; `said` is what Kafka's batches still say of the others, and
-    holds as far as the whole's numbers allow (what was aborted may have been compacted since). What nobody says is
-    shared out in the order of the pieces. Raises ValueError when `visible` is not what the whole counts.
+    `visible` are the offsets with a row, which are exact; `found` is what Kafka's batches still show of the others, and
+    counts as far as the whole's numbers allow (what was aborted may have been compacted since). What they do not show
+    is shared out in the order of the pieces. Raises ValueError when `visible` is not what the whole counts.
     """
-    told = tuple(said)
-    known = [account(piece, visible, told) for piece in pieces]
+    explanations = tuple(found)
+    known = [account(piece, visible, explanations) for piece in pieces]
     if sum(item.visible for item in known) != whole.visible or whole.span != sum(piece.span for piece in pieces):
         raise ValueError(f"{visible} are not the {whole.visible} visible offsets of a range of {whole.span}")
     left = {name: getattr(whole, name) for name in CLASSES}
@@ -190,7 +190,7 @@ def shares(
 
 
 def _at_most(item: Accounting, left: dict[str, int]) -> dict[str, int]:
-    """Take what is said of a piece out of what is left of each class."""
+    """Take what was found of a piece out of what is left of each class."""
     taken = {name: min(getattr(item, name), left[name]) for name in CLASSES}
     for name, number in taken.items():
         left[name] -= number

@@ -1,4 +1,4 @@
-"""What main stands on: the snapshots before its newest one, as far as the table still knows them."""
+"""Main's history: the snapshots before its newest one, as far as the table still has them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a commit stands: its snapshot, and the sequence number, which grows with every snapshot of the table."""
+    """A commit's place: its snapshot, and the sequence number, which grows with every snapshot of the table."""
 
     snapshot: int
     sequence: int
@@ -29,7 +29,7 @@ class Ancestry:
     def lacks(self, place: Place) -> bool:
         """Return whether main was moved away from a commit: it is not in the history, and is too new to have expired.
 
-        Rows prove nothing here: other engines delete them, and main stands on the commit all the same.
+        Rows prove nothing here: other engines delete them, and the commit stays in main's history all the same.
         """
         return place.snapshot not in self.snapshots and place.sequence >= self.since
 

@@ -1,4 +1,4 @@
-"""Which records of a staging branch exist nowhere else, in words that name the two ways on."""
+"""Which records of a staging branch exist nowhere else, and the refusal that names the two ways on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Kept:
     since: datetime | None = None
 
     def refusal(self, offsets: Offsets, *, why: str | None = None) -> str:
-        """Return what stands there, what is nowhere else, and what to do: publish it, or give it up.
+        """Return which records are only there, and what to do: publish them, or give them up.
 
         `why` is what keeps it from being published as it is, with what to do about that.
         """

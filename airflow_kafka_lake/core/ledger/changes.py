@@ -184,8 +184,8 @@ class Write(Generic[T_co]):
         """Return what changes; raises the refusal."""
         raise NotImplementedError
 
-    def refused(self, *, overlap: bool) -> KafkaLakeError | None:  # noqa: ARG002 (for those that know better words)
-        """Return what it means that a constraint of the database refuses the change; None for the database's words."""
+    def refused(self, *, overlap: bool) -> KafkaLakeError | None:  # noqa: ARG002 (for writes that have a refusal of their own)
+        """Return the refusal for a change that a constraint of the database refuses; None for the database's error."""
         return None
 
 

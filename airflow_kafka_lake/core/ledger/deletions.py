@@ -1,4 +1,4 @@
-"""Rows that are gone from the lake on purpose: what was recorded of them, and what could be."""
+"""Rows that were deleted from the lake on purpose: what is recorded of them, and what can be."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _Reading = tuple[str, Stream, OffsetRange, int]
 class Deletions:
     """Which rows of each committed range were deleted on purpose.
 
-    A receipt says how many rows of its range are gone in all, and at which offsets no row was: one that is there again
-    is not deleted any more, and excuses no other. What is read again, after a reopen or after a roll-back, is of
+    A receipt records how many rows of its range are deleted in all, and at which offsets no row was: one that is there
+    again is not deleted any more, and excuses no other. What is read again, after a reopen or after a roll-back, is of
     another generation or wave, of which nothing was deleted yet.
 
     Of several receipts of a range the one counts that excuses most: two people who record the same rows at once excuse
@@ -51,13 +51,13 @@ class Deletions:
 
     def rows(self, item: RangeRecord | ReceiptRow, there: RangeSet) -> int:
         """Return how many rows of a range are gone on purpose, where rows are `there`."""
-        told = self.by_range.get(_reading(item), ())
-        return max((0, *(_gone(row, there) for row in told)))
+        recorded = self.by_range.get(_reading(item), ())
+        return max((0, *(_gone(row, there) for row in recorded)))
 
     def offsets(self, item: RangeRecord, there: RangeSet) -> RangeSet:
         """Return at which offsets of a range those rows were, and at which beside them no row ever was."""
-        told = self.by_range.get(_reading(item), ())
-        counts = max(told, key=lambda row: (_gone(row, there), row.offsets is not None), default=None)
+        recorded = self.by_range.get(_reading(item), ())
+        counts = max(recorded, key=lambda row: (_gone(row, there), row.offsets is not None), default=None)
         return NOTHING if counts is None or counts.offsets is None else counts.offsets - there
 
     def by_stream(self, committed: Iterable[RangeRecord], seen: Mapping[Stream, RangeSet]) -> Mapping[Stream, int]:
@@ -78,11 +78,11 @@ def _gone(row: ReceiptRow, there: RangeSet) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """A committed range of which rows are gone, and nothing says yet that they should be.
+    """A committed range of which rows are missing that are not recorded as deleted.
 
-    `asked` is the part of it that was asked for. `rows` are gone from that part for certain, and `doubtful` more may
-    be: there, and beside it, offsets never had a row, and only their number is on record. `before` are rows of which
-    something says already that they are deleted, `offsets` those without a row of which it is said now.
+    `asked` is the part of it that was asked for. `rows` are missing from that part for certain, and `doubtful` more may
+    be: there, and beside it, offsets never had a row, and only their number is on record. `before` is how many rows are
+    recorded as deleted already, `offsets` are those without a row that the new receipt covers.
     """
 
     item: RangeRecord
@@ -94,14 +94,14 @@ class Deleted:
 
     @property
     def needed(self) -> OffsetRange:
-        """What must be asked for, so that it can be told which rows are gone."""
+        """What must be asked for, so that it is certain which rows are missing."""
         return self.item.range if self.doubtful else self.asked
 
     def receipt(self, decision: str, at: datetime) -> ReceiptRow:
-        """Return what the lake is told of the decision."""
+        """Return the receipt of the decision."""
         bare = range_receipt(RECEIPT, self.item, attempt=decision, fence=0, at=at)
-        told = replace(bare, first_offset=None, last_offset=None, accounting=Accounting())
-        return replace(told, rows=self.before + self.rows, offsets=self.offsets)
+        empty = replace(bare, first_offset=None, last_offset=None, accounting=Accounting())
+        return replace(empty, rows=self.before + self.rows, offsets=self.offsets)
 
 
 def unrecorded(
@@ -141,8 +141,8 @@ def _rows_of(item: RangeRecord) -> OffsetRange:
 
 
 def undecided(found: Sequence[Deleted]) -> str | None:
-    """Return why it cannot be told which rows are gone of the parts that were asked for, and what to ask for; None when
-    it can be told of each."""
+    """Return why it is uncertain which rows of the parts that were asked for are missing, and what to ask for; None
+    when all are certain."""
     doubtful = [one for one in found if one.doubtful]
     if not doubtful:
         return None

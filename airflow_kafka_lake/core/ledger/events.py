@@ -1,4 +1,4 @@
-"""A pipeline's history: what happened, line by line, and how a table names one of these lines."""
+"""A pipeline's history, line by line, and how a table names one of these lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Line:
     """One line of a ledger's history, as a table names it.
 
     Lines are written in the order of their numbers, so a ledger that has a line has all before it. A ledger that was
-    restored from a backup counts on from there: the digest tells its lines from those that were lost.
+    restored from a backup counts on from there: the digest distinguishes its lines from those that were lost.
     """
 
     sequence: int
@@ -33,6 +33,6 @@ class Event:
 
     @property
     def line(self) -> Line:
-        """The name of this line; what people are called, and what they wrote, is no part of it."""
-        said = [self.sequence, self.at.astimezone(UTC).isoformat(timespec="milliseconds"), self.kind, self.subject]
-        return Line(sequence=self.sequence, digest=hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16])
+        """The name of this line, in which actors and free text have no part."""
+        named = [self.sequence, self.at.astimezone(UTC).isoformat(timespec="milliseconds"), self.kind, self.subject]
+        return Line(sequence=self.sequence, digest=hashlib.sha256(json.dumps(named).encode()).hexdigest()[:16])

@@ -1,4 +1,4 @@
-"""What every ledger refuses, in the words of the refusal; what one write alone refuses is beside that write."""
+"""The refusals and limits that several writes share; what one write alone refuses is beside that write."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.slices import Slice
 
 HELD_RANGES = 100
-"""How many ranges of offsets a hold tells apart: it is due to all that lies between the last of more."""
+"""How many ranges of offsets a hold names: of more, the last ones are joined into one."""
 _KIND = re.compile(r"([A-Z]\w+Error): ")
 
 
@@ -54,11 +54,11 @@ def _by_state(item: RangeRecord, due_to: tuple[Slice, ...]) -> tuple[tuple[Remed
         found = (again, remedies.skip(item.pipeline, due_to[0]))
         return found, f"{item.reason}. Read it again with: {again}; or pass them with: {pass_it}"
     ways = remedies_for(item.state, item.id, item.pipeline)
-    return ways, f"{item.reason}. Lead it out with: {', or '.join(map(str, ways))}"
+    return ways, f"{item.reason}. End it with: {', or '.join(map(str, ways))}"
 
 
 def passing(item: RangeRecord, gone: OffsetRange, *, generation: bool = False) -> str:
-    """Return the command that passes part of a range, and what becomes of the rest; `generation` names the topic id."""
+    """Return the command that skips part of a range, and what becomes of the rest; `generation` names the topic id."""
     command = remedies.skip(item.pipeline, Slice(item.stream, gone), generation=generation)
     rest = RangeSet((item.range,)) - RangeSet((gone,))
     return f"{command}; the rest, {rest}, then goes on with the next run" if rest else str(command)

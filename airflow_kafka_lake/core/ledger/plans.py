@@ -45,8 +45,8 @@ class SavePipeline(Write[None]):
         if records.newest is not None and records.newest.digest == self.spec.digest:
             return Change(result=None)
         new = _new_version(records, self.spec)
-        said = f"version {new.version}"
-        entry = Entry(pipeline=self.spec.name, actor=self.actor, kind="pipeline", subject=self.spec.name, detail=said)
+        detail = f"version {new.version}"
+        entry = Entry(pipeline=self.spec.name, actor=self.actor, kind="pipeline", subject=self.spec.name, detail=detail)
         return Change(result=None, edits=(Edit(after=new),), entries=(entry,))
 
 
@@ -92,8 +92,8 @@ class RecordPlan(Write[None]):
     `clock` is the one that the plan was decided by: UnavailableError where it is more than a minute ahead of the
     ledger's, or behind it; None for the ledger's own.
 
-    Puts one `origin` receipt per new stream into the outbox, and adds the plan's growth to the segments; a seal is
-    never moved. Raises ConcurrentError when another planner was first (nothing is recorded). A plan that overlaps a
+    Puts one `origin` receipt per new stream into the outbox, and adds the plan's layout change to the segments; a seal
+    is never moved. Raises ConcurrentError when another planner was first (nothing is recorded). A plan that overlaps a
     recorded range is refused by constraint.
     """
 
@@ -223,7 +223,7 @@ class RecordPlan(Write[None]):
                 yield Edit(after=row)
 
     def _origins(self, records: Records) -> Iterator[tuple[str, ReceiptRow]]:
-        """Tell the lake the origins of new streams: a rebuild finds them nowhere else."""
+        """Yield the receipts of new streams' origins: a rebuild finds them nowhere else."""
         plan, name = self.plan, self.plan.spec.name
         for item in plan.streams:
             if item.version is None:

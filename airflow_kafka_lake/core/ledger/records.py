@@ -35,7 +35,7 @@ class PipelineRecord:
 class RangeRecord(HasSlice):
     """A range as the ledger has it. `accounting` and the row numbers are None until it is committed.
 
-    `leader_epoch` is the partition's when the range was planned; None where nothing is known of that.
+    `leader_epoch` is the partition's when the range was planned; None where it is not known.
     `generation` counts how often its offsets were reopened; `fewer_accepted` says that a person has agreed to what is
     read again having fewer rows than before. `held_for` are the offsets that a hold is due to, none where it is due to
     the range as a whole: once a skip has passed them, the rest goes on. `skip` is the skip that passed a SKIPPED one,
@@ -147,7 +147,7 @@ class WaveRecord(WaveRow):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """The right to work on a wave until somebody else claims it; `attempts` are the earlier ones, oldest first.
+    """The right to work on a wave until another attempt claims it; `attempts` are the earlier ones, oldest first.
 
     `ranges` are the PLANNED ranges of the wave at the moment of the claim, and cannot change under the same fence;
     `claimed_at` is that moment by the ledger's clock.
@@ -180,7 +180,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advance:
-    """One move of one watermark; `sequence` grows over the whole ledger and orders what is told."""
+    """One move of one watermark; `sequence` grows over the whole ledger, and moves are notified in its order."""
 
     sequence: int
     stream: Stream
@@ -193,9 +193,9 @@ class Advance:
 class ReceiptRow(HasSlice):
     """One row of `<table>__receipts`; `kind` is rows, published, skip, reopen, origin or deleted.
 
-    An `origin` says from which offset on a stream is followed: `range` begins there and is one offset long; `attempt`
-    is the id of the ledger that says so. A `deleted` says that so many rows of a committed range were deleted from the
-    lake on purpose; `attempt` is the id of that decision, and `offsets` are those at which no row was then.
+    An `origin` records from which offset on a stream is followed: `range` begins there and is one offset long;
+    `attempt` is the id of the ledger that decided it. A `deleted` records that so many rows of a committed range were
+    deleted from the lake on purpose; `attempt` is the id of that decision, and `offsets` are those without a row then.
     `leader_epoch` is the partition's when `rows` were planned, if that is known.
     """
 
@@ -258,8 +258,8 @@ class Published:
     """A committed wave that brought rows, and the attempt that published them; `snapshot` is None for an adopted one
     whose commit had expired.
 
-    `base` is the newest head without the wave that an attempt of it has looked at: what was staged long ago may be
-    published by another, when the head that it was staged on has expired.
+    `base` is the newest head without the wave that an attempt of it has recorded: what was staged long ago may be
+    published by another attempt, when the head that it was staged on has expired.
     """
 
     wave: str
@@ -271,7 +271,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One snapshot of main's history; `token` is None when the commit is nobody's of ours.
+    """One snapshot of main's history; `token` is None when another program made the commit.
 
     `deleted` is how many rows it took away, and `engine` what the writer calls itself, if it does.
     """
@@ -299,7 +299,7 @@ class AttemptRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """All that a publishing commit requires and says; `audited` None publishes an empty commit (zero rows staged).
+    """All that a publishing commit requires and writes; `audited` None publishes an empty commit (zero rows staged).
 
     `replaces` are the slices that were reopened: what main holds of them goes in the commit that shows what is new.
     `claimed` is the claim that commits what an earlier attempt has staged. The table names it as its newest: a ledger
@@ -318,7 +318,7 @@ class Publication:
 
     @property
     def owner(self) -> tuple[str, str]:
-        """Who commits: ledger id and pipeline."""
+        """The owner that commits: ledger id and pipeline."""
         return (self.ledger_id, self.token.pipeline)
 
     @property

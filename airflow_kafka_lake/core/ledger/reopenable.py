@@ -66,7 +66,7 @@ def refuse_uncommitted(
         )
     if unplanned := RangeSet((interval,)) - RangeSet(item.range for item in ranges):
         raise StateError(
-            f"offsets {unplanned} of {where} are neither committed nor skipped: nobody has planned them. Bring them in "
+            f"offsets {unplanned} of {where} are neither committed nor skipped: they were never planned. Bring them in "
             f"with: {remedies.run(pipeline)}. Nothing was reopened",
             topic=stream.key.topic,
             partition=stream.key.partition,

@@ -44,7 +44,7 @@ class ConfigurationRow:
 
     @property
     def digest(self) -> str:
-        """What tells it from other versions."""
+        """The digest, which differs between versions."""
         return self.spec.digest
 
 

@@ -1,6 +1,6 @@
 """States of ranges, waves and attempts, and the decision after looking at the lake.
 
-The tables here are the only place where a transition is named; the ledger's guarded statements are made from them.
+The tables here are the only place where a transition is named; every write of the ledger decides by them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.remedies import Remedy
 
 
 class RangeState(StrEnum):
-    """Where a planned range stands; `wave` tells who works on a PLANNED one."""
+    """The state of a range; a PLANNED one is worked on by whichever attempt holds its `wave`."""
 
     PLANNED = "PLANNED"
     CANCELLED = "CANCELLED"
@@ -27,7 +27,7 @@ class RangeState(StrEnum):
 
 
 class WaveState(StrEnum):
-    """Where a wave stands."""
+    """The state of a wave."""
 
     PLANNED = "PLANNED"
     CLAIMED = "CLAIMED"
@@ -64,7 +64,7 @@ class Act(StrEnum):
 
 
 OPEN = frozenset({WaveState.CLAIMED, WaveState.STAGED, WaveState.PUBLISHING})
-"""Wave states in which somebody works on it, or has died over it."""
+"""Wave states in which an attempt works on it, or has died while it did."""
 
 WAVE_TRANSITIONS: Mapping[Act, tuple[frozenset[WaveState], WaveState]] = {
     Act.CLAIM: (frozenset({WaveState.PLANNED}) | OPEN, WaveState.CLAIMED),
@@ -122,11 +122,11 @@ def remedies_for(state: RangeState | WaveState, subject: str, pipeline: str) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseHolder:
-    """Who works on a wave: a process of a host. When it was started tells a reused pid apart.
+    """The process that works on a wave. The time at which it was started distinguishes it from one with a reused pid.
 
     `started` counts clock ticks since `boot`, an id of the host's last start, which no step of the clock changes. Where
-    the host does not tell (`boot` is None), it is in epoch seconds. `machine` tells hosts of one name apart; None where
-    a host does not tell, or it would be another's too (in a container).
+    the host has no such id (`boot` is None), it is in epoch seconds. `machine` distinguishes hosts of one name; None
+    where a host has no such id, or shares it (in a container).
     """
 
     host: str
@@ -165,7 +165,7 @@ class AttemptKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """What a commit of ours says about itself in its summary (docs/reference/json.md, In the lake)."""
+    """What a commit of this package writes about itself into its summary (docs/reference/json.md, In the lake)."""
 
     pipeline: str
     wave: str
@@ -197,14 +197,14 @@ class TableHead:
     ancestry: Ancestry = field(default=Ancestry(), repr=False)
 
     def marks_of(self, owner: tuple[str, str]) -> tuple[Token | None, Place | None, Line | None]:
-        """Return all that the table says of an owner's newest commit: a fence that is repeated has one token, and
+        """Return all that the table records of an owner's newest commit: a fence that is repeated has one token, and
         something may have been published between the two."""
         return self.last.get(owner), self.placed.get(owner), self.lines.get(owner)
 
     def lost(self, owner: tuple[str, str]) -> Place | None:
         """Return an owner's newest publish when main was moved away from it.
 
-        Each publish is made on a head that has lost none. So where main stands on the newest, it stands on all.
+        Each publish is made on a head that has lost none. So when main's history has the newest, it has all.
         """
         place = self.placed.get(owner)
         return place if place and self.ancestry.lacks(place) else None
@@ -224,7 +224,7 @@ class TableHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRecord:
-    """One try at a wave as the ledger has it. `base` is the head that the probe looked at (-1: an empty table)."""
+    """One try at a wave as the ledger has it. `base` is the head at which its search began (-1: an empty table)."""
 
     wave: str
     fence: int
@@ -289,7 +289,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unclear:
-    """The lake could not progress: part of the history is gone and no row decides."""
+    """The lake gives no answer: part of the history has expired, and no row decides."""
 
     head: TableHead
     reason: str
@@ -327,7 +327,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """The answer was lost or is not one of the other two; only a look at a moved head decides."""
+    """The answer was lost or is not one of the other two; only a search in a newer head decides."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""Withdraw: ranges that were planned, and that nobody has ever begun to read, are taken off the plan again.
+"""Withdraw: take planned ranges that were never claimed off the plan again.
 
 Nothing was read, so nothing is lost: a later plan takes the same offsets as if they had never been planned.
 """
@@ -21,10 +21,10 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
 
 NEVER_CLAIMED = 0
-"""The fence of a wave that nobody has ever claimed."""
+"""The fence of a wave that was never claimed."""
 
 NAMED = 3
-"""Slices that history names."""
+"""Slices that a line of the history names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Withdrawn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withdrawal:
-    """One decision; `versions` are those of the streams that it was made from, `subject` is what was named."""
+    """One decision; `versions` are those of the streams that it was made from, `subject` is what the caller named."""
 
     pipeline: str
     subject: str
@@ -139,8 +139,8 @@ def may_be_withdrawn(item: RangeRecord, fence: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withdraw(Write[None]):
-    """Take planned ranges that were never begun to be read off the plan: they are gone from the record, the event says
-    which they were, and a later plan takes their offsets again.
+    """Take planned ranges that were never claimed off the plan: they leave the record, the event names them, and a
+    later plan takes their offsets again.
 
     What is kept of a range stays in its wave; a wave without any range left is DISSOLVED. Refused with ConcurrentError
     unless streams and ranges are as `what` was decided from, and no wave of them was ever claimed.
@@ -170,7 +170,7 @@ class Withdraw(Write[None]):
             changed += [Edit(after=piece) for piece in kept.values()]
         left = states_after(records, changed)
         waves = (records.waves[name] for name in what.waves)
-        said = str(what)
+        detail = str(what)
         return Change(
             result=None,
             edits=(
@@ -179,7 +179,7 @@ class Withdraw(Write[None]):
                 *changed,
             ),
             entries=(
-                Entry(pipeline=what.pipeline, actor=self.actor, kind="withdraw", subject=what.subject, detail=said),
+                Entry(pipeline=what.pipeline, actor=self.actor, kind="withdraw", subject=what.subject, detail=detail),
             ),
         )
 

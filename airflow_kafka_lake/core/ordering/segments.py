@@ -235,7 +235,7 @@ def waiting(graph: Graph, streams: Iterable[StreamRecord], planned: Iterable[Ran
 
 
 def gate_closed(wave: str, pipeline: str, closed: Sequence[Blocker]) -> GateClosedError | HeldError:
-    """Return what a wave waits for first, in words; HeldError when only a person can go on."""
+    """Return the refusal: what a wave waits for first; HeldError when only a person can go on."""
     first = closed[0]
     more = f", and {len(closed) - 1} more" if len(closed) > 1 else ""
     for_a_person = all(blocker.sealed and not blocker.missing for blocker in closed)

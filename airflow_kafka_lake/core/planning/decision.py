@@ -27,7 +27,7 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PolicyKind
 
 Declare = Callable[[KnownLayouts, Sequence[Topic]], LayoutChange]
-"""What a person says about the segments that there are then."""
+"""What a person declares about the segments that there are then."""
 
 
 def declare_nothing(_known: KnownLayouts, _topics: Sequence[Topic]) -> LayoutChange:
@@ -48,7 +48,7 @@ class Wanted:
 
     @property
     def holds_nothing(self) -> bool:
-        """Whether nothing lies in the period, though everything that was asked for could be looked at."""
+        """Whether nothing lies in the period, though everything that was asked for was observed."""
         everything, period = not self.blocked and not self.unknown, self.period
         return period is not None and everything and not period.offsets and not period.landed_below
 

@@ -95,7 +95,7 @@ def weights(topics: Collection[str], samples: Iterable[Sample], costs: Iterable[
 def lake_bytes(kafka_bytes: Mapping[str, int], costs: Iterable[WaveCost]) -> tuple[int | None, str]:
     """Return what the lake will have of each topic's Kafka bytes, and where that is known from.
 
-    Topics that share a wave share its files too, each by its weight. Waves that wrote nothing tell nothing.
+    Topics that share a wave share its files too, each by its weight. Waves that wrote nothing do not count.
     """
     written: dict[str, float] = defaultdict(float)
     read: dict[str, int] = defaultdict(int)

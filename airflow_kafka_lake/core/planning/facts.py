@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec, PolicyKind
 
 SAMPLED = 8
-"""Partitions whose first and last records are read to tell what is gone, or for a message."""
+"""Partitions whose first and last records are read to learn what Kafka no longer has, or for a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Observed:
 class Facts:
     """All that a plan is decided from, but for the weight of what it reads.
 
-    `starts` has the start policy's group offsets of new streams where another group rules the end; `ends` tells where
+    `starts` has the start policy's group offsets of new streams where another group rules the end; `ends` has where
     leader epochs in doubt ended; `costs` are those of the last waves.
     """
 

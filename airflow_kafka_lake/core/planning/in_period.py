@@ -1,4 +1,4 @@
-"""How much lies in a period that is asked for, and in which words one is refused that holds nothing."""
+"""How much lies in a period that is asked for, and the refusal of one that holds nothing."""
 
 from __future__ import annotations
 

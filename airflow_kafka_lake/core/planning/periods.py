@@ -18,7 +18,7 @@ class Period:
 
     `landed` of the `offsets` were committed or skipped before, `planned` were planned before and are not in the lake
     yet. `unended` are the partitions in which no record is as late as the end `until`. `landed_below`: what the period
-    may hold below a log start was planned before, how much of it cannot be told any more.
+    may hold below a log start was planned before; how much of it is not known any more.
     """
 
     offsets: int = 0

@@ -52,7 +52,7 @@ class Bounds:
 
 
 def times_needed(spec: PipelineSpec, bounds: Bounds, *, new: bool) -> tuple[int, ...]:
-    """Return every time that must be looked up, in milliseconds; `new` when a stream is to get its origin."""
+    """Return every time whose offsets are needed, in milliseconds; `new` when a stream is to get its origin."""
     begins = {milliseconds(bounds.start)} if isinstance(bounds.start, datetime) else set()
     begins |= {spec.start.timestamp_ms} if new and spec.start.timestamp_ms is not None else set()
     ends = {milliseconds(bounds.end)} if isinstance(bounds.end, datetime) else set()
@@ -71,7 +71,7 @@ def generation_gap(
 ) -> Blocked | None:
     """Stop where the log is not the one that was planned from: it lost records, or an older generation is unfinished.
 
-    `ends` tells where the leader epochs ended that are not the partitions' any more.
+    `ends` has the ends of leader epochs that are not the partitions' any more.
     """
     if record and (reason := _lost(pipeline, item, record, ends)):
         return Blocked.of(item.stream, reason)
@@ -163,8 +163,8 @@ def below_log_start(
 
 
 def gone_in_doubt(bounds: Bounds, item: PartitionSnapshot, record: StreamRecord | None, times: Times) -> RangeSet:
-    """Return which offsets are gone that were never planned and may lie in a period by time; nothing tells their times
-    any more."""
+    """Return which offsets Kafka no longer has that were never planned and may lie in a period by time: their times are
+    lost."""
     below = below_log_start(bounds, item, record, times)
     return missing(below, record.planned if record else RangeSet()) if below else RangeSet()
 

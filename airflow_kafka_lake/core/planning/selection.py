@@ -111,7 +111,7 @@ def gone_below(
 
 
 def begins_among_what_is_gone(below: Mapping[Stream, OffsetRange]) -> RangeExpiredError:
-    """Return the refusal of a period by time of which it cannot be told any more what is gone."""
+    """Return the refusal of a period by time that may begin among offsets whose times Kafka no longer has."""
     first = next(iter(below))
     named = [f"{stream} {gone}" for stream, gone in below.items()]
     more = f" and {len(named) - NAMED} more partitions" if len(named) > NAMED else ""

@@ -1,8 +1,8 @@
-"""What the lake and the ledger together prove, where they contradict each other, and what has to be put back.
+"""What lake and ledger prove together, where they contradict each other, and what has to be restored.
 
 A range counts as committed when its attempt was published (a token in main's history, rows by `ingest_attempt`, or a
 `published` receipt) and the table holds no more rows than its receipt names. Fewer are there when others have deleted
-some; where none is left, main must stand on the commit, or the commit must be old enough to have expired.
+some; where none is left, main's history must have the commit, or the commit must be old enough to have expired.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class _Table:
         return where is self.vanished
 
     def _stands_on(self, row: ReceiptRow) -> bool:
-        """Return whether main stands on the commit of a range, so that rows that are missing were deleted from it.
+        """Return whether the commit of a range is in main's history, so that missing rows were deleted from it.
 
         A commit brings all of its rows or none: one row of the attempt is enough. Without any, its token must be in the
         history, or its commit be older than all that is left of the history. Where the table still has the commit
@@ -226,7 +226,7 @@ class _Table:
         )
 
     def _without_a_range(self) -> Iterator[RestoredWave]:
-        """Return the waves that main stands on and the ledger lacks, of which nothing counts: all was reopened since.
+        """Return the waves in main's history that the ledger lacks, of which nothing counts: all was reopened since.
 
         They were published all the same: they must not be published again, and their commits and rows are known.
         """
@@ -297,7 +297,7 @@ def _cut_since(claimed: Iterable[ReceiptRow]) -> AbstractSet[Range]:
 
 
 def _tokens(reading: TableReading) -> set[str]:
-    """Return the attempts whose commits main stands on, as far as its history is there."""
+    """Return the attempts whose commits are in main's history, as far as it has not expired."""
     return {item.token.attempt for item in reading.commits if item.token and item.token.kind in PUBLISHES}
 
 

@@ -65,7 +65,7 @@ def restoration(
         waves=waves,
         skips=skips,
         reopened=comparison.reopened,
-        undone=frozenset(item.wave for said in readings for item in known.undone(said)),
+        undone=frozenset(item.wave for reading in readings for item in known.undone(reading)),
         fences=_fences(readings),
         receipts=(*comparison.receipts, *origins),
         reopens=reopens,
@@ -97,7 +97,7 @@ def _numbered(token: Token, waves: Sequence[RestoredWave], receipts: Iterable[Re
 
 
 def _epoch(receipts: Iterable[ReceiptRow], part: OffsetRange) -> int | None:
-    """Return the leader epoch under which offsets were read last; None where no receipt tells."""
+    """Return the leader epoch under which offsets were read last; None where no receipt has it."""
     read = [row for row in receipts if row.kind == "rows" and row.range.overlaps(part)]
     return max(read, key=lambda row: row.recorded_at).leader_epoch if read else None
 
@@ -173,7 +173,7 @@ def _streams(
 
 
 def _ends(receipts: Iterable[ReceiptRow]) -> Mapping[Stream, tuple[int, int | None]]:
-    """Return up to where any receipt speaks of a stream, and the leader epoch that its log had that end under.
+    """Return the highest end in a stream's receipts, and the leader epoch that its log had that end under.
 
     Of several with one end the last of a read or a skip counts: a skip of what a log lost accepts the log as it is.
     """

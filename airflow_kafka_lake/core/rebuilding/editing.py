@@ -1,4 +1,4 @@
-"""What a rebuild does to the ranges that are on record: how they give way to what the lake proves."""
+"""What a rebuild does to recorded ranges: they give way to what the lake proves."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def _wave_states(
     vanished = _vanished(what, before)
     for name in touched - found.keys():
         if waves[name] is WaveState.COMMITTED and name not in vanished:
-            continue  # it was published, and stays so: what was cancelled or reopened of it stands for itself
+            continue  # it was published, and stays so: what was cancelled or reopened of it has a state of its own
         becomes = _left_with(left[name], waves[name])
         if becomes is not waves[name]:
             found[name] = becomes

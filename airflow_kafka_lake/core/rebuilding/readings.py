@@ -1,4 +1,4 @@
-"""What a rebuild has before it, and what it finds: values only."""
+"""What a rebuild reads, and what it finds: values only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Range = tuple[str, Stream, OffsetRange]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableReading:
-    """What one table says, read after main was moved; receipts and holdings are this pipeline's only.
+    """What was read of one table after main was moved; receipts and rows are this pipeline's only.
 
     `owners` maps each topic id to the id of the ledger that owned it before main was moved; `commits` are main's, as
     far back as `ancestry` goes.
@@ -45,15 +45,15 @@ class Remembered:
     committed: frozenset[str]
     guards: tuple[AttemptKey, ...]
 
-    def undone(self, said: TableReading) -> tuple[Published, ...]:
-        """Return the publishes that a table's main does not stand on: it was rolled back to before them. What is there
-        of their rows came with other commits."""
+    def undone(self, reading: TableReading) -> tuple[Published, ...]:
+        """Return the publishes that are not in a table's history: main was rolled back to before them. What is there of
+        their rows came with other commits."""
         return tuple(
             item
             for item in self.published.values()
-            if item.table == said.table
+            if item.table == reading.table
             and item.snapshot is not None
-            and said.ancestry.lacks_publish(item.attempt, base=item.base, snapshot=item.snapshot)
+            and reading.ancestry.lacks_publish(item.attempt, base=item.base, snapshot=item.snapshot)
         )
 
 

@@ -1,4 +1,4 @@
-"""What the lake says was reopened: which receipts that undoes, and what waits to be read again."""
+"""What the lake records as reopened: which receipts that undoes, and what is to be read again."""
 
 from __future__ import annotations
 

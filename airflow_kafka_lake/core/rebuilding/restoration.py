@@ -70,13 +70,13 @@ class RestoredPlan:
 class Restoration:
     """One decision to make a ledger agree with the lake.
 
-    `versions` are the streams it was made from, `ends` those of them whose logs the lake has seen longer, each with the
-    leader epoch that it had that end under, where that is known, `guards` the open waves that the caller has claimed;
-    `token` is what the commit said that moved main first; `reopened` names committed ranges whose rows are gone;
-    `undone` the committed waves whose commit main does not stand on, so that it proves nothing any more, whether their
-    rows came back with another commit or not; `fences` the highest fence that the lake has seen of a wave; `receipts`
-    are what the lake still lacks, with their tables; `reopens` is what was ever reopened, `planned` what of it waits to
-    be read again.
+    `token` is that of the commit that moved main first. `versions` are those of the streams it was made from; `ends`
+    has those streams whose logs the lake has seen longer, each with the leader epoch it had that end under, where it is
+    known. `guards` are the open waves that the caller has claimed. `reopened` names committed ranges whose rows are
+    gone, `undone` the committed waves whose commit is not in main's history, so that it proves nothing any more, even
+    where their rows came back with another commit. `fences` has the highest fence that the lake has seen of each wave,
+    `receipts` what the lake still lacks, with their tables. `reopens` is what was ever reopened, `planned` what of it
+    is to be read again.
     """
 
     spec: PipelineSpec

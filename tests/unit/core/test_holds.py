@@ -54,4 +54,4 @@ def test_a_persons_reason_gets_the_remedy_of_the_state() -> None:
     """It is free text: it has no kind, and names no command."""
     found = HoldReason.of(replace(ITEM, state=RangeState.CANCELLED, reason="the producer is broken"))
     assert (found.kind, found.remedies) == (None, (remedies.release("r-1"),))
-    assert found.text == "the producer is broken. Lead it out with: kafka-lake release r-1"
+    assert found.text == "the producer is broken. End it with: kafka-lake release r-1"
