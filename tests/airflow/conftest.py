@@ -39,10 +39,10 @@ OTHER = LeaseHolder(host="there", pid=2, started=2.0)
 
 @dataclass
 class World:
-    """Kafka, lake, ledger and Spark in memory, and what was said and opened."""
+    """Kafka, lake, ledger and Spark in memory, and what was logged and opened."""
 
     clock: FakeClock = field(default_factory=FakeClock)
-    said: list[str] = field(default_factory=list)
+    logged: list[str] = field(default_factory=list)
     opened: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -74,7 +74,7 @@ class World:
             clock=self.clock,
             processes=FakeProcesses(1, set()),
             actor=actor,
-            progress=self.said.append,
+            progress=self.logged.append,
             features=FEATURES,
             added={"group_sync": self.kafka, "schemas": self.schemas},
         )

@@ -81,8 +81,8 @@ def test_contents_and_a_cutover_are_judged_when_asked_for(landed: World, context
     """Templates give text here too."""
     landed.lake.table("live.orders").ensure("")
     assert audit(context, deep="true", deep_rate="20 MiB", cutover="live.orders")["rows"] == 8
-    assert any("comparing 8 offsets of raw.orders with Kafka" in line for line in landed.said)
-    assert "reading live.orders" in landed.said
+    assert any("comparing 8 offsets of raw.orders with Kafka" in line for line in landed.logged)
+    assert "reading live.orders" in landed.logged
 
 
 def test_a_killed_comparison_ends_its_driver(landed: World, context: dict[str, Any], monkeypatch: Any) -> None:

@@ -240,7 +240,7 @@ def test_other_settings_of_the_extra_are_refused(extra: dict[str, Any]) -> None:
         conf_of(spark(**extra))
 
 
-def test_patience_with_a_quiet_job_is_the_connections() -> None:
+def test_timeout_of_a_quiet_job_is_the_connections() -> None:
     """Half an hour, unless jobs wait longer for their cluster."""
     assert quiet_seconds_of(spark("local")) == 1800
     assert quiet_seconds_of(spark("local", **{"quiet-minutes": 240})) == 240 * 60
@@ -250,7 +250,7 @@ def test_patience_with_a_quiet_job_is_the_connections() -> None:
             quiet_seconds_of(spark("local", **{"quiet-minutes": wrong}))
 
 
-def test_a_runner_has_the_patience_of_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runner_has_the_timeout_of_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the connection says reaches the job."""
     given(monkeypatch, "s", {"conn_type": "spark", "host": "local", "extra": {"quiet-minutes": 90}})
     assert SparkConnection("s").quiet_seconds == 90 * 60
@@ -396,7 +396,7 @@ def test_connections_page_tests_a_spark_master(monkeypatch: pytest.MonkeyPatch) 
     assert (worked, SECRET in words) == (False, False)
 
 
-def test_error_that_no_part_expects_is_told_without_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_that_no_part_expects_is_reported_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """A library's own words may hold a password."""
 
     def broken(_: Any) -> str:

@@ -38,7 +38,7 @@ def form(**conf: Any) -> Any:
 
 
 def chosen(**conf: Any) -> Any:
-    """Fill the form of the manual Dag with nothing but what is said."""
+    """Fill the form of the manual Dag with nothing but what is given."""
     params = dag("kafka_lake_manual").params
     params.update(conf)
     return params.validate()

@@ -54,7 +54,7 @@ def plan(world: World, context: Context, **given: Any) -> list[str]:
 
 
 def planned(context: Context) -> dict[str, Any]:
-    """Return what the plan task said about itself."""
+    """Return the XCom `plan`."""
     return context["ti"].xcom_pull(task_ids="plan", key="plan")
 
 
@@ -82,10 +82,10 @@ def test_plan_returns_waves_to_map_over_and_small_numbers(world: World, context:
     world.produce(5)
     waves = plan(world, context)
     assert waves == [wave.id for wave in world.ledger.waves("orders")]
-    said = planned(context)
-    assert said == {
-        "pipeline": "orders", "plan": world.ledger.wave(waves[0]).plan, "plans": [said["plan"]], "waves": waves,
-        "later": [], "left": [], "ranges": 1, "records": 5, "bytes": said["bytes"], "lake_bytes": said["lake_bytes"],
+    made = planned(context)
+    assert made == {
+        "pipeline": "orders", "plan": world.ledger.wave(waves[0]).plan, "plans": [made["plan"]], "waves": waves,
+        "later": [], "left": [], "ranges": 1, "records": 5, "bytes": made["bytes"], "lake_bytes": made["lake_bytes"],
         "blocked": 0, "hanging": [], "dry_run": False,
     }  # fmt: skip
     assert world.opened[-1]["actor"] == "airflow:dag/run/plan"
@@ -195,10 +195,10 @@ def test_waves_that_are_too_many_for_a_run_are_named_and_do_not_look_done(
     (taken,) = plan(world, context)
     (second,) = planned(context)["later"]
     assert (taken, planned(context)["plan"]) == (first, None)
-    said = capsys.readouterr().out
-    assert f"this run takes wave {first} into raw.orders: 1 ranges" in said
-    assert f"this run has no room for wave {second} into raw.orders: 1 ranges" in said
-    assert "this run takes 1 of 2 waves, and 1 stay for the next" in said
+    logged = capsys.readouterr().out
+    assert f"this run takes wave {first} into raw.orders: 1 ranges" in logged
+    assert f"this run has no room for wave {second} into raw.orders: 1 ranges" in logged
+    assert "this run takes 1 of 2 waves, and 1 stay for the next" in logged
     ingest(context, first)
     advance(context, plan_task_id="plan")
     with pytest.raises(AirflowFailException, match=r"1 waves for which this run had no room.* kafka-lake run orders"):
@@ -235,7 +235,7 @@ def test_waves_that_are_too_many_for_a_run_are_named_and_do_not_look_done(
     ],
     ids=str,
 )
-def test_wrong_words_are_refused_before_anything_is_opened(
+def test_wrong_values_are_refused_before_anything_is_opened(
     world: World, context: Context, given: dict[str, Any]
 ) -> None:
     """Values come from people: what cannot be meant fails at once, without a retry, and nothing was opened."""
@@ -331,9 +331,9 @@ def test_ingest_of_a_committed_wave_says_so_and_does_nothing(
     capsys.readouterr()
     assert ingest(context, wave) == first
     assert len(world.runner.jobs) == 1
-    said = capsys.readouterr().out
-    assert f"wave {wave} is in the lake since {since}: 2 rows" in said
-    assert "kafka-lake reopen orders --topic orders --partition 0 --from 0 --to 2 --reason TEXT" in said
+    logged = capsys.readouterr().out
+    assert f"wave {wave} is in the lake since {since}: 2 rows" in logged
+    assert "kafka-lake reopen orders --topic orders --partition 0 --from 0 --to 2 --reason TEXT" in logged
 
 
 def test_ingest_refuses_a_wave_of_another_pipeline(world: World, context: Context) -> None:
@@ -439,7 +439,7 @@ def test_advance_tells_moves_once_and_only_when_something_moved(world: World, co
     assert events(context) == []
 
 
-def test_moves_that_were_never_told_are_told_next_time(world: World, context: Context) -> None:
+def test_moves_without_an_event_get_theirs_next_time(world: World, context: Context) -> None:
     """A task that died between moving and telling leaves its moves to the next."""
     world.produce(5)
     for wave in plan(world, context):
@@ -565,9 +565,9 @@ def test_errors_that_may_pass_stay_what_they_are(error: Exception, caplog: pytes
     """What may pass is retried, a bug stays a bug; the sentence is logged first: Airflow cuts a header off."""
     with pytest.raises(type(error)) as raised, airflow_errors():
         raise error
-    said = [(line.levelname, line.getMessage()) for line in caplog.records]
+    logged = [(line.levelname, line.getMessage()) for line in caplog.records]
     assert raised.value is error
-    assert said == ([] if isinstance(error, ValueError) else [("ERROR", f"{type(error).__name__}: x")])
+    assert logged == ([] if isinstance(error, ValueError) else [("ERROR", f"{type(error).__name__}: x")])
 
 
 @pytest.mark.parametrize("kind", [UnavailableError, UsageError])

@@ -140,7 +140,7 @@ def test_unknown_is_neither_yes_nor_an_error(world: World) -> None:
     assert trigger.checks == [2, 6, 14, 30, 62]
 
 
-def test_error_that_cannot_pass_ends_the_wait_with_its_words(world: World) -> None:
+def test_error_that_cannot_pass_ends_the_wait_with_its_message(world: World) -> None:
     """A ledger of another version would be asked forever."""
 
     def answer(_: float) -> Answer:
@@ -669,7 +669,7 @@ def test_sensor_that_may_fail_softly_is_skipped(world: World, context: dict[str,
             poked(timeout=0, poke_interval=0, **soft).execute(context)
 
 
-def test_sensor_defers_where_airflow_is_told_so() -> None:
+def test_sensor_defers_where_airflow_is_configured_so() -> None:
     """Left out, it is `[operators] default_deferrable`."""
     assert not poked().deferrable
     code = "from airflow_kafka_lake.sensors.watermark import WatermarkSensor as W; print(W(task_id='w', pipeline='p', "
