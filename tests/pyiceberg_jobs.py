@@ -7,8 +7,9 @@ pass the same tests as Spark does, `tests/contracts/test_job_runner.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException
@@ -23,6 +24,9 @@ from airflow_kafka_lake.core.ledger.records import Undecoded
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.jobs.formats import DECODED_AS, STAGED_BY
 from tests.kit.memory_runner import Position
+
+if TYPE_CHECKING:
+    from airflow_kafka_lake.features.decoding.job.redecoding import RedecodeJob
 
 Load = Callable[[str], Table]
 Decoded = Callable[[bytes | None], Mapping[str, Any]]
@@ -81,6 +85,50 @@ class TableJobs:
         if table.snapshot_by_id(snapshot) is None:
             raise JobFailedError(f"Snapshot {snapshot} of {identifier} is gone.", table=identifier)
         return [position(row) for row in table.scan(snapshot_id=snapshot).to_arrow().to_pylist()]
+
+    def redecode(self, job: RedecodeJob, problem: Callable[[str, bytes | None], str | None]) -> dict[str, Any]:
+        """Commit main's rows to the job's branch, those that it is about decoded again."""
+        table = widened(self._load(job.table), {ERROR_COLUMN: StringType(), **self._columns})
+        topics = {topic for decoder in job.decoders for topic in decoder.topics}
+        base, errors = table.metadata.current_snapshot_id, list[str | None]()
+
+        def again(row: Mapping[str, Any]) -> Mapping[str, Any]:
+            mine = row["ingest_attempt"] is not None and row["kafka_topic"] in topics
+            if not mine or (job.only_failed and row[ERROR_COLUMN] is None):
+                return row
+            made = {**row, ERROR_COLUMN: problem(row["kafka_topic"], row["value"]), **self._decoded(row["value"])}
+            errors.append(made[ERROR_COLUMN])
+            return made
+
+        if base is None:
+            return {"rows": 0, "failed": 0}
+        try:
+            staged = rewrite(table, job.branch, again)
+        except MOVED as error:
+            forget(table, job.branch)
+            raise JobFailedError(f"the staging commit failed: {error}", table=job.table) from error
+        if not errors:
+            forget(table, job.branch)
+            return {"rows": 0, "failed": 0}
+        failed = sum(error is not None for error in errors)
+        return {"rows": len(errors), "failed": failed, "base": base, "staged": staged}
+
+
+def rewrite(table: Table, branch: str, again: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> int:
+    """Commit main's rows to a new branch, each as it is made `again`; return the branch's snapshot."""
+    head = table.metadata.current_snapshot_id
+    assert head is not None
+    rows = [dict(again(row)) for row in table.scan(snapshot_id=head).to_arrow().to_pylist()]
+    table.manage_snapshots().create_branch(head, branch).commit()
+    table.overwrite(pa.Table.from_pylist(rows, schema=table.schema().as_arrow()), branch=branch)
+    return table.metadata.refs[branch].snapshot_id
+
+
+def forget(table: Table, branch: str) -> None:
+    """Drop a branch, if there is one."""
+    while branch in table.refresh().metadata.refs:
+        with suppress(*MOVED):
+            table.manage_snapshots().remove_branch(branch).commit()
 
 
 def begin(table: Table, attempt: str) -> None:

@@ -42,7 +42,8 @@ class MainBranch(Protocol):
         expired, rows by `ingest_attempt` at the same head. Attempts without a base never published."""
 
     def publish(self, publication: Publication, heartbeat: Callable[[], None] = lambda: None) -> PublishOutcome:
-        """Make a staged attempt visible by one compare-and-set commit on `publication.head` (law L9).
+        """Make what is staged visible by one compare-and-set commit on `publication.head` (law L9): the rows of an
+        attempt beside those of main, or all rows of main, decoded again.
 
         The same commit removes every row that main has of the slices in `publication.replaces`, whichever attempt wrote
         it; all other rows of the rewritten files stay. Raises SchemaMismatchError for a table whose rows cannot be

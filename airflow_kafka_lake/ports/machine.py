@@ -62,8 +62,7 @@ class JobRunner(Protocol):
         """Run a job to its end and return its document; a job that fails has changed nothing.
 
         `progress` gets a sentence from time to time. Raises JobFailedError as `stage` does, also for a slice that Kafka
-        no longer has and for an expired snapshot, SchemaMismatchError for a schema that does not fit the table,
-        ConcurrentError when main moved meanwhile.
+        no longer has and for an expired snapshot, SchemaMismatchError for a schema that does not fit the table.
         """
 
     def end_orphan(self, job: str | None, name: str) -> bool:

@@ -18,7 +18,6 @@ REGISTERED = {
     "get_provider_info.py": "names the formats in the connection's form",
     "adapters/timeouts.py": "has the time-outs of all clients",
     "cli/setup.py": "says what the demonstration brings",
-    "features/decoding/job/redecode.py": "moves main by itself",
     "local/demo.py": "is the demonstration",
     "local/demo_proof.py": "reads the demonstration's table as any reader would",
 }

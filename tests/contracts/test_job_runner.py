@@ -5,6 +5,7 @@ The doubles are what most tests run on; whatever a service relies on of a job is
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -12,13 +13,17 @@ import pytest
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import UNREADABLE_RECORD, JobFailedError, StaleFenceError
 from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.ledger.records import Publication
+from airflow_kafka_lake.core.ledger.waves import Committed
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob, Comparison, Mismatch
 from tests import warm
 from tests.contracts.runner_worlds import (
     AT_MS,
+    LEDGER,
     MemoryRunnerWorld,
     RunnerWorld,
     SparkWorld,
@@ -232,6 +237,48 @@ def test_worker_that_lost_its_wave_ends_the_job(world: RunnerWorld, where: str) 
     assert world.staged(job) is None
     world.publish(world.job(world.slice_(0, 5)))
     assert [row[1] for row in world.main()] == [0, 1, 2, 3, 4]
+
+
+# Decoding again
+
+
+def redecoded(world: RunnerWorld, *, topic: str = "", only_failed: bool = False) -> tuple[RedecodeJob, Redecoded]:
+    """Decode a topic's rows once more."""
+    messages: list[str] = []
+    decoder = Decoder(format=Format.JSON, topics=(topic or world.topic.name,), name="JSON (a INT)", schema="a INT")
+    job = RedecodeJob(
+        id=secrets.token_hex(8), pipeline="orders", table=world.table, decoders=(decoder,), only_failed=only_failed
+    )
+    done = Redecoded(**world.runner.report(job, progress=messages.append))
+    assert messages
+    return job, done
+
+
+def test_rows_are_decoded_again_beside_main(world: RunnerWorld) -> None:
+    """On a branch that has the same rows, to be published: main does not move before."""
+    world.topic.produce(b'{"a": 1}', b"no json", None)
+    before, rows = world.publish(world.job(world.slice_(0, 3))), world.main()
+    job, done = redecoded(world)
+    assert (done.rows, done.failed, done.base) == (3, 1, before)
+    assert done.staged is not None
+    table = world.lake.table(world.table)
+    assert table.head().snapshot == before
+    asked = Publication(head=table.head(), audited=done.staged, token=job.token, ledger_id=LEDGER)
+    assert table.publish(asked) == Committed(snapshot=done.staged)
+    assert world.main() == rows
+    failed, once_more = redecoded(world, only_failed=True)
+    assert (once_more.rows, once_more.failed, once_more.base) == (1, 1, done.staged)
+    table.drop(failed.staged_as)
+    assert table.staged(failed.staged_as) is None
+
+
+def test_table_without_such_rows_is_not_decoded_again(world: RunnerWorld) -> None:
+    """No branch is left, there is nothing to publish."""
+    world.topic.produce(b"{}")
+    world.publish(world.job(world.slice_(0, 1)))
+    job, done = redecoded(world, topic="others")
+    assert done == Redecoded(rows=0, failed=0)
+    assert world.lake.table(world.table).staged(job.staged_as) is None
 
 
 # Orphans

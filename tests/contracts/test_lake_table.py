@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.ledger.events import Line
 from airflow_kafka_lake.core.ledger.records import AttemptRows, Publication
 from airflow_kafka_lake.core.ledger.waves import (
+    DECODE,
     EMPTY_TABLE,
     Absent,
     Committed,
@@ -765,3 +766,64 @@ def test_table_names_the_line_of_each_ledgers_history(world: World) -> None:
     assert world.table.head().lines == {(LEDGER, "orders"): lines[1]}
     world.table.fence(world.table.head(), LEDGER, token(attempt_id(), "fence"))  # as a rebuild does
     assert world.table.head().lines == {}
+
+
+# Decoded again
+
+
+AGAIN = f"{DECODE}_{'0' * 16}"
+
+
+def staged_again(world: World) -> Publication:
+    """Stage rows in place of main's, decoded again; return what publishes them on main as it is now."""
+    world.stage(AGAIN, offsets(7))
+    return Publication(
+        head=world.table.head(), audited=staged(world, AGAIN), token=token(AGAIN, DECODE), ledger_id=LEDGER
+    )
+
+
+def test_rows_decoded_again_become_main_and_no_token_is_hidden(world: World) -> None:
+    """The staged snapshot is main then, its branch is gone; the newest commit that a ledger must know stays named."""
+    attempt = attempt_id()
+    world.stage(attempt, offsets(1))
+    publish(world, attempt)
+    asked = staged_again(world)
+    before, rows = world.table.head(), world.rows()
+    assert world.table.publish(asked) == Committed(snapshot=asked.audited or 0)
+    after = world.table.head()
+    assert (after.snapshot, after.last, after.lines) == (asked.audited, before.last, before.lines)
+    assert len(world.rows()) == len(rows) + 1
+    assert world.table.staged(AGAIN) is None
+    assert requirement(world.table.publish(asked)) is Requirement.MAIN_HEAD
+
+
+def test_rows_decoded_again_hide_no_commit_that_came_first(world: World) -> None:
+    """A commit that moved main meanwhile is not lost, though the branch was begun before it."""
+    asked = staged_again(world)
+    world.write_foreign()
+    moved, rows = world.table.head(), world.rows()
+    assert requirement(world.table.publish(asked)) is Requirement.MAIN_HEAD
+    assert requirement(world.table.publish(replace(asked, head=moved))) is Requirement.STAGING_BRANCH
+    assert (world.table.head().snapshot, world.rows()) == (moved.snapshot, rows)
+
+
+def test_rows_decoded_again_need_their_branch_table_and_owners(world: World) -> None:
+    """Not published: a dropped branch, another table's, one whose topic got an owner since the head was checked."""
+    asked = staged_again(world)
+    foreign = replace(asked.head, owners={TOPIC_ID: ("2" * 32, "orders")})
+    assert requirement(world.table.publish(replace(asked, head=foreign))) is Requirement.OWNER
+    world.table.drop(AGAIN)
+    assert requirement(world.table.publish(asked)) is Requirement.STAGING_BRANCH
+    world.recreate()
+    assert requirement(world.table.publish(asked)) is Requirement.TABLE_UUID
+
+
+def test_lost_answer_of_rows_decoded_again_is_seen_on_main(world: World) -> None:
+    """If it landed, main is what was staged; if not, the same commit can be made again."""
+    asked = staged_again(world)
+    world.lose_next_answer(landed=False)
+    assert isinstance(world.table.publish(asked), Unknown)
+    assert world.table.head().snapshot != asked.audited
+    world.lose_next_answer(landed=True)
+    assert isinstance(world.table.publish(asked), Unknown)
+    assert world.table.head().snapshot == asked.audited

@@ -89,7 +89,7 @@ class JobsStandIn(MemoryRunner):
 
     def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
         if isinstance(job, RedecodeJob):
-            return standing_decoding.redecode(_table(job.table), job).to_json()
+            self._lake = TableJobs(_table, columns=standing_decoding.COLUMNS, decoded=standing_decoding.decoded)
         return super().report(job, progress=progress)
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:

@@ -6,7 +6,7 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import (
@@ -25,6 +25,9 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.ports import ReportingJob
+
+if TYPE_CHECKING:
+    from airflow_kafka_lake.features.decoding.job.redecoding import RedecodeJob
 
 Headers = tuple[tuple[str, bytes | None], ...]
 Position = tuple[str, str, int, int, bytes | None, bytes | None, Headers, int]
@@ -66,6 +69,10 @@ class Stage(Protocol):
     def records(self, identifier: str, snapshot: int) -> Iterable[Position]:
         """Return the rows that a snapshot shows."""
 
+    def redecode(self, job: RedecodeJob, problem: Callable[[str, bytes | None], str | None]) -> dict[str, Any]:
+        """Commit main's rows to the job's branch, the job's own decoded again, and return the job's document;
+        `problem` judges a topic's value."""
+
 
 class MemoryRunner:
     """`ports.JobRunner` in memory.
@@ -83,7 +90,7 @@ class MemoryRunner:
         self.most: int | None = None
         self.tamper: Callable[[list[Position]], list[Position]] = lambda rows: rows
         self.jobs: list[StageJob] = []
-        self.redecoded: list[ReportingJob] = []
+        self.redecoded: list[RedecodeJob] = []
         self._kafka = kafka
         self._lake = lake
 
@@ -96,16 +103,14 @@ class MemoryRunner:
         return False
 
     def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
-        """Compare keys, values, headers and times."""
+        """Compare keys, values, headers and times; or decode again, of which a row in memory keeps only the error."""
         if self.failures:
             raise JobFailedError(self.failures.popleft(), table=job.table)
         with suppress(ModuleNotFoundError):  # the feature may have been removed
-            from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
+            from airflow_kafka_lake.features.decoding.job.redecoding import RedecodeJob
 
-            if isinstance(job, RedecodeJob):  # rows in memory have no columns to decode into
-                self.redecoded.append(job)
-                progress("decoded")
-                return Redecoded(rows=0, failed=0).to_json()
+            if isinstance(job, RedecodeJob):
+                return self._redecode(job, progress)
         from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob, Comparison, Record, differences
 
         assert isinstance(job, CompareJob)
@@ -124,6 +129,15 @@ class MemoryRunner:
         return Comparison(
             records=sum(map(len, kafka.values())), bytes=0, differences=differences(job.slices, kafka, lake)
         ).to_json()
+
+    def _redecode(self, job: RedecodeJob, progress: Callable[[str], None]) -> Mapping[str, Any]:
+        self.redecoded.append(job)
+        progress("decoded")
+        by_topic = {topic: decoder for decoder in job.decoders for topic in decoder.topics}
+        with _as_a_driver("catalog-unreachable", table=job.table):
+            return self._lake.redecode(
+                job, lambda topic, value: None if value is None else _problem(by_topic[topic], value)
+            )
 
     def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
         """Read every slice of the job and stage all rows in one commit, also when there are none."""

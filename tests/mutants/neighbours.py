@@ -13,6 +13,9 @@ _TRANSACTIONS = f"{_ADAPTERS}.kafka.transactions"
 _CONFIG = f"{_ADAPTERS}.kafka_config"
 _UNTIMELY = "airflow_kafka_lake.jobs.overflowing"
 _REDECODE = "airflow_kafka_lake.features.decoding.job.redecode"
+_REDECODING = "airflow_kafka_lake.features.decoding.redecoding"
+_DECODING_TESTS = "tests/unit/features/decoding"
+_REDECODED = f"{_DECODING_TESTS}/test_redecoding.py::"
 _DECODING = "airflow_kafka_lake.features.decoding.job.decode"
 _INGEST = "airflow_kafka_lake.operators.ingest"
 _AUDIT = "airflow_kafka_lake.operators.audit"
@@ -213,7 +216,7 @@ JOBS = (
         function="_compared",
         old="not rows == kept == same",
         new="False",
-        red=("tests/unit/features/decoding/test_redecode.py::test_main_stays_where_the_branch_has_other_rows[2-3-3]",),
+        red=(f"{_DECODING_TESTS}/test_redecode.py::test_branch_with_other_rows_is_dropped[2-3-3]",),
     ),
     Mutant(
         name="redecode-shows-more-rows",
@@ -223,27 +226,94 @@ JOBS = (
         function="_compared",
         old="whole != branch.count()",
         new="False",
-        red=("tests/unit/features/decoding/test_redecode.py::test_main_stays_where_the_branch_has_other_rows[3-3-4]",),
+        red=(f"{_DECODING_TESTS}/test_redecode.py::test_branch_with_other_rows_is_dropped[3-3-4]",),
     ),
     Mutant(
         name="redecode-hides-who-was-first",
         law="L9",
-        guard="A decoding job that finds main moved says so, and what else goes wrong passes on.",
-        module=_REDECODE,
-        function="_move_main",
-        old="_head(spark, table_name(job)) == base",
+        guard="What was decoded again is published only where the job began: a commit that came in between is named.",
+        module=_REDECODING,
+        function="_commit",
+        old="head.snapshot != done.base",
+        new="False",
+        red=(f"{_REDECODED}test_rows_are_not_published_when_the_table_has_changed[a wave is committed]",),
+    ),
+    Mutant(
+        name="redecode-for-an-old-ledger",
+        law="L17",
+        guard="What was decoded again is published after the checks that every commit passes: table, owner, ledger.",
+        module=_REDECODING,
+        function="_commit",
+        old="line = check_head(...)",
+        new="line = None",
+        red=(
+            f"{_REDECODED}test_ledger_older_than_the_lake_publishes_nothing",
+            f"{_REDECODED}test_rows_are_not_published_when_the_table_has_changed[the topic changes hands]",
+        ),
+    ),
+    Mutant(
+        name="redecode-blind-to-what-was-committed",
+        law="L12",
+        guard="Metadata that were set back are noticed before what was decoded again is published.",
+        module=_REDECODING,
+        function="_commit",
+        old="check_committed(...)",
+        new="None",
+        red=(f"{_REDECODED}test_metadata_that_were_set_back_are_noticed_by_what_was_committed_last",),
+    ),
+    Mutant(
+        name="redecode-drops-what-may-still-land",
+        law="L9",
+        guard="A branch is never dropped while the commit that publishes it may still land.",
+        module=_REDECODING,
+        function="_redecode",
+        old="(UnavailableError, UnknownOutcomeError)",
+        new="()",
+        red=(f"{_REDECODED}test_answers_that_stay_lost_are_an_unknown_outcome",),
+    ),
+    Mutant(
+        name="redecode-over-what-it-has-not-read",
+        law="L9",
+        guard="Main goes only to a staged snapshot that has all of main in its history.",
+        module="airflow_kafka_lake.adapters.iceberg.commit",
+        function="unmet",
+        old="_continues_main(...)",
         new="True",
-        red=("tests/unit/features/decoding/test_redecode.py::test_main_that_moved_meanwhile_is_left_alone",),
+        red=("tests/contracts/test_lake_table.py::test_rows_decoded_again_hide_no_commit_that_came_first[iceberg]",),
+    ),
+    Mutant(
+        name="redecode-for-another-owner",
+        law="L18",
+        guard="What was decoded again is not published once a topic of the table has changed hands.",
+        module="airflow_kafka_lake.adapters.iceberg.publish",
+        function="Publisher._decoded_again",
+        old="head.owners == owners",
+        new="True",
+        red=(
+            "tests/contracts/test_lake_table.py::test_rows_decoded_again_need_their_branch_table_and_owners[iceberg]",
+        ),
+    ),
+    Mutant(
+        name="redecode-hides-the-newest-token",
+        law="L17",
+        guard="A commit of rows decoded again leaves the newest commit named that a ledger must know.",
+        module="airflow_kafka_lake.adapters.iceberg.commit",
+        function="Move.updates",
+        old="asked.token.kind in UNNAMED",
+        new="asked.token.kind == 'owner'",
+        red=(
+            "tests/contracts/test_lake_table.py::test_rows_decoded_again_become_main_and_no_token_is_hidden[iceberg]",
+        ),
     ),
     Mutant(
         name="redecode-leaves-its-branch",
         law="fine print: audited",
-        guard="A decoding job drops its branch however it ends.",
+        guard="A decoding job that has nothing to return leaves no branch.",
         module=_REDECODE,
         function="redecode",
-        old="repeated(lambda: spark.sql(f'ALTER TABLE {table} DROP BRANCH IF EXISTS `{job.branch}`'))",
-        new="pass",
-        red=("tests/unit/features/decoding/test_redecode.py::test_main_that_moved_meanwhile_is_left_alone",),
+        old="_drop(spark, job)\nraise",
+        new="raise",
+        red=(f"{_DECODING_TESTS}/test_redecode.py::test_branch_with_other_rows_is_dropped[2-3-3]",),
     ),
     Mutant(
         name="decoded-column-hides-a-landed-one",

@@ -132,7 +132,7 @@ ICEBERG = (
         guard="In Iceberg: an ownership commit does not take the place of the newest write.",
         module=_COMMIT,
         function="Move.updates",
-        old="() if asked.token.kind == 'owner' else ...",
+        old="() if asked.token.kind in UNNAMED else ...",
         new="...",
         red=("tests/contracts/test_lake_table.py::test_newest_commit_is_kept_for_each_ledger_and_pipeline[iceberg]",),
     ),

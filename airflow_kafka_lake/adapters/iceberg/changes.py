@@ -52,8 +52,13 @@ def require_schema(schema_id: int) -> TableRequirement:
 
 def append_to_main(snapshot: Snapshot) -> tuple[TableUpdate, ...]:
     """Add a snapshot and make it main."""
-    ref = {"ref-name": MAIN_BRANCH, "type": "branch", "snapshot-id": snapshot.snapshot_id}
-    return AddSnapshotUpdate(snapshot=snapshot), SetSnapshotRefUpdate.model_validate(ref)
+    return AddSnapshotUpdate(snapshot=snapshot), set_main(snapshot.snapshot_id)
+
+
+def set_main(snapshot: int) -> TableUpdate:
+    """Make a snapshot main."""
+    ref = {"ref-name": MAIN_BRANCH, "type": "branch", "snapshot-id": snapshot}
+    return SetSnapshotRefUpdate.model_validate(ref)
 
 
 def set_properties(properties: Mapping[str, str]) -> TableUpdate:

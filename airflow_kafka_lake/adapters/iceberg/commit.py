@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pyiceberg.exceptions import BadRequestError, CommitFailedException
+from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef
 from pyiceberg.table.snapshots import Snapshot
@@ -15,10 +16,12 @@ from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog
 from airflow_kafka_lake.adapters.iceberg.changes import (
     append_to_main,
     remove_branch,
+    require_clock,
     require_ref,
     require_schema,
     require_spec,
     require_uuid,
+    set_main,
     set_properties,
 )
 from airflow_kafka_lake.adapters.iceberg.head import head_of, main_history
@@ -27,7 +30,15 @@ from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.lake.ancestry import Place
 from airflow_kafka_lake.core.lake.staging import branch_of
 from airflow_kafka_lake.core.ledger.records import Publication
-from airflow_kafka_lake.core.ledger.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Unknown
+from airflow_kafka_lake.core.ledger.waves import (
+    UNNAMED,
+    Committed,
+    PublishOutcome,
+    Rejected,
+    Requirement,
+    TableHead,
+    Unknown,
+)
 from airflow_kafka_lake.core.wire import LAST, Last, last_by, last_of_properties, last_to_property, token_to_summary
 
 _TRIES = 10
@@ -83,16 +94,17 @@ class Move:
 
     def updates(self, snapshot: Snapshot, ending: Iterable[str]) -> tuple[TableUpdate, ...]:
         """Return what the commit changes."""
-        # A ledger has no record of an ownership commit, so it must not replace the newest commit that is on record.
+        # A ledger has no record of such a commit, so it must not replace the newest commit that is on record.
         asked, own = self.asked, Place(snapshot=snapshot.snapshot_id, sequence=snapshot.sequence_number or 0)
         place = asked.head.place_after(asked.owner, asked.token.kind, own)
         last_text = last_to_property(Last(ledger_id=asked.ledger_id, token=asked.newest, place=place, line=asked.line))
-        names = () if asked.token.kind == "owner" else (LAST, last_by(*asked.owner))
+        names = () if asked.token.kind in UNNAMED else (LAST, last_by(*asked.owner))
         last = dict.fromkeys(names, last_text)
         properties = {**self.properties, **last}
         changed = (set_properties(properties),) if properties else ()
         removed = ending if asked.audited is None else (self.branch, *ending)
-        return (*append_to_main(snapshot), *changed, *map(remove_branch, removed))
+        moved = (set_main(snapshot.snapshot_id),) if asked.is_decoded_again else append_to_main(snapshot)
+        return (*moved, *changed, *map(remove_branch, removed))
 
 
 def move_main(
@@ -116,8 +128,7 @@ def move_main(
                 return Rejected(requirement=Requirement.TABLE_UUID, detail=f"{identifier} does not exist")
             if rejected := unmet(table.metadata, move) or refuse(head_of(table.metadata)):
                 return rejected
-            summary = {**token_to_summary(move.asked.token), **move.summary}
-            snapshot = write_snapshot(table, move.prepared, summary, now_ms())
+            snapshot = _new_main(table, move, now_ms(), identifier)
         ending = move.ending(table.metadata.refs)
         required = (
             *(requirement for _, requirement in move.requirements()),
@@ -135,6 +146,25 @@ def move_main(
     return Rejected(requirement=Requirement.MAIN_HEAD, detail=f"other commits came in between {_TRIES} times in a row")
 
 
+def _new_main(table: Table, move: Move, now_ms: int, identifier: str) -> Snapshot:
+    """Return the snapshot that main becomes: a new one, or the staged one if it has all rows of main."""
+    staged = table.metadata.snapshot_by_id(move.asked.audited or 0) if move.asked.is_decoded_again else None
+    if staged is None:
+        summary = {**token_to_summary(move.asked.token), **move.summary}
+        return write_snapshot(table, move.prepared, summary, now_ms)
+    require_clock(table.metadata, now_ms, identifier)
+    return staged
+
+
+def _continues_main(metadata: TableMetadata, snapshot: int | None) -> bool:
+    """Return whether main is in the history of a snapshot."""
+    main, known = metadata.current_snapshot_id, {item.snapshot_id: item for item in metadata.snapshots}
+    item = known.get(snapshot or 0)
+    while item is not None and item.snapshot_id != main:
+        item = known.get(item.parent_snapshot_id or 0)
+    return item is not None
+
+
 def unmet(metadata: TableMetadata, move: Move) -> Rejected | None:
     """Return the first requirement that this load does not meet; None when all are met."""
     for name, requirement in move.requirements():
@@ -144,6 +174,8 @@ def unmet(metadata: TableMetadata, move: Move) -> Rejected | None:
             return Rejected(requirement=name, detail=str(failure))
         if name is Requirement.MAIN_HEAD and not move.is_newest(metadata):
             return Rejected(requirement=name, detail="main was moved by a commit of this pipeline, and moved back")
+    if move.asked.is_decoded_again and not _continues_main(metadata, move.asked.audited):
+        return Rejected(requirement=Requirement.STAGING_BRANCH, detail="the staged snapshot does not continue main")
     return None
 
 

@@ -9,6 +9,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from airflow_kafka_lake.core.lake.ancestry import Ancestry
+from airflow_kafka_lake.core.lake.staging import decoded_of
 from airflow_kafka_lake.core.ledger.records import Commit
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES, TableHead, Token
 from airflow_kafka_lake.core.wire import OWNER, last_of_properties, owner_from_property, token_from_summary
@@ -29,6 +30,7 @@ def head_of(metadata: TableMetadata) -> TableHead:
         placed={key: item.place for key, item in newest.items() if item.place},
         lines={key: item.line for key, item in newest.items() if item.line},
         ancestry=ancestry_of(metadata),
+        decoded=decoded_of(metadata.refs),
     )
 
 

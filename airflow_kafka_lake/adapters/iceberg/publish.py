@@ -74,6 +74,8 @@ class Publisher:
 
     def publish(self, publication: Publication, heartbeat: Callable[[], None]) -> PublishOutcome:
         """Make a staged attempt visible, or commit nothing but its token when nothing was staged."""
+        if publication.is_decoded_again:
+            return self._decoded_again(publication)
         ready = self._make_ready(publication, heartbeat)
         if isinstance(ready, Rejected):
             return ready
@@ -84,6 +86,12 @@ class Publisher:
         return self._move(
             _move(publication, replacing), lambda head: self._foreign_owner(head, topic_ids, publication.owner)
         )
+
+    def _decoded_again(self, publication: Publication) -> PublishOutcome:
+        """Make the staged snapshot main, unless a topic got an owner since the head was checked."""
+        move, owners = Move(asked=publication, prepared=self._nothing()), publication.head.owners
+        changed = Rejected(requirement=Requirement.OWNER, detail=f"a topic of {self._identifier} changed hands")
+        return self._move(move, lambda head: None if head.owners == owners else changed)
 
     def _replacing(self, publication: Publication, ready: Ready, heartbeat: Callable[[], None]) -> Ready | Rejected:
         """Take the replaced rows out of main's files, as they are at the head that the caller has checked.

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from airflow_kafka_lake.adapters.redaction import Secrets
 from airflow_kafka_lake.core.errors import (
     UNREADABLE_RECORD,
-    ConcurrentError,
     ConnectionSettingsError,
     JobFailedError,
     SchemaMismatchError,
@@ -23,7 +22,7 @@ _FRAME = re.compile(r"\s+at [\w.$/]+|\s*\.\.\. \d+ more|\s+\^|\s*=+$")
 _PYTHON_HEAD = re.compile(r"\s*Traceback \(most recent call last\):$")
 _PYTHON_FRAME = re.compile(r"\s*File \"")
 _CODE = re.compile(r"\s{4}|[\s^~]+$")
-_DECIDED = re.compile(r"(RefusedError|ConcurrentError): (\[decode\] .*)")
+_REFUSED = re.compile(r"RefusedError: (\[decode\] .*)")
 
 Job = StageJob | ReportingJob
 
@@ -142,16 +141,15 @@ def _subject(job: Job) -> tuple[str, str, dict[str, str]]:
 
 def job_failed(
     job: Job, code: int, lines: Iterable[str], secrets: Secrets
-) -> JobFailedError | SchemaMismatchError | ConcurrentError | ConnectionSettingsError:
+) -> JobFailedError | SchemaMismatchError | ConnectionSettingsError:
     """Return the error of a driver that ended with `code`, from its log.
 
     SchemaMismatchError for a job that refused its schema before it read anything, ConnectionSettingsError for one that
-    may not write to the lake, ConcurrentError for one that found main moved and changed nothing.
+    may not write to the lake.
     """
     text = [secrets.masked(line) for line in lines]
-    if decided := next(filter(None, map(_DECIDED.search, text)), None):
-        kind = ConcurrentError if decided[1] == "ConcurrentError" else SchemaMismatchError
-        return kind(decided[2], table=job.table)
+    if refused := next(filter(None, map(_REFUSED.search, text)), None):
+        return SchemaMismatchError(refused[1], table=job.table)
     reason = recognised(text)
     end = tail(text)
     ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"

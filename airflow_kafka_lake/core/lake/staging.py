@@ -37,6 +37,7 @@ RETAIN_DAYS = 30
 
 BRANCH_PREFIX = "kafka_lake_"
 _BRANCH = re.compile(BRANCH_PREFIX + "([0-9a-f]{16})")
+_DECODED = re.compile(BRANCH_PREFIX + "(decode_[0-9a-f]{16})")
 
 
 def branch_of(attempt: str) -> str:
@@ -47,6 +48,11 @@ def branch_of(attempt: str) -> str:
 def attempts_of(refs: Iterable[str]) -> tuple[str, ...]:
     """Return the attempts whose staging branches are among some refs of a table, sorted; other refs are others'."""
     return tuple(sorted(found[1] for ref in refs if (found := _BRANCH.fullmatch(ref))))
+
+
+def decoded_of(refs: Iterable[str]) -> tuple[str, ...]:
+    """Return the names, as `branch_of` takes them, of the branches with rows that were decoded again, sorted."""
+    return tuple(sorted(found[1] for ref in refs if (found := _DECODED.fullmatch(ref))))
 
 
 def job_name(pipeline: str, wave: str, attempt: str) -> str:

@@ -10,6 +10,7 @@ from airflow_kafka_lake.core.lake.accounting import Accounting, StreamContent
 from airflow_kafka_lake.core.ledger.events import Line
 from airflow_kafka_lake.core.ledger.guards import lease_is_live
 from airflow_kafka_lake.core.ledger.waves import (
+    DECODE,
     AttemptKey,
     AttemptRecord,
     LeaseHolder,
@@ -301,6 +302,7 @@ class AttemptRows:
 class Publication:
     """All that a publishing commit requires and writes; `audited` None publishes an empty commit (zero rows staged).
 
+    With a token of the kind `DECODE`, what is audited has all rows of the head, and becomes main itself.
     `replaces` are the slices that were reopened: what main holds of them goes in the commit that shows what is new.
     `claimed` is the claim that commits what an earlier attempt has staged. The table names it as its newest: a ledger
     that is older than that claim may know the earlier attempt, and nothing of what others have published since.
@@ -320,6 +322,11 @@ class Publication:
     def owner(self) -> tuple[str, str]:
         """The owner that commits: ledger id and pipeline."""
         return (self.ledger_id, self.token.pipeline)
+
+    @property
+    def is_decoded_again(self) -> bool:
+        """Whether the staged snapshot itself becomes main."""
+        return self.token.kind == DECODE
 
     @property
     def newest(self) -> Token:

@@ -178,6 +178,12 @@ class Token:
 PUBLISHES = frozenset({"publish", "replace"})
 """Kinds of tokens whose commits show rows."""
 
+DECODE = "decode"
+"""The kind of a commit that makes main the same rows, decoded again."""
+
+UNNAMED = frozenset({"owner", DECODE})
+"""Kinds of commits that no ledger has a record of: the table does not name them as its newest."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableHead:
@@ -185,7 +191,8 @@ class TableHead:
 
     `snapshot` is None for a table without any commit; `owners` maps a topic id to `(ledger id, pipeline)`; `last` maps
     each `(ledger id, pipeline)` to the newest commit that it made, so that none hides behind another's, and `placed` to
-    where its newest publish stands, and `lines` to the line of the ledger's history that it names.
+    where its newest publish stands, and `lines` to the line of the ledger's history that it names. `decoded` are the
+    branches with rows that were decoded again, as `LakeTable.drop` takes them.
     """
 
     uuid: str
@@ -195,6 +202,7 @@ class TableHead:
     placed: Mapping[tuple[str, str], Place] = field(default_factory=dict)
     lines: Mapping[tuple[str, str], Line] = field(default_factory=dict)
     ancestry: Ancestry = field(default=Ancestry(), repr=False)
+    decoded: tuple[str, ...] = ()
 
     def marks_of(self, owner: tuple[str, str]) -> tuple[Token | None, Place | None, Line | None]:
         """Return all that the table records of an owner's newest commit: a fence that is repeated has one token, and

@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import assert_never
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.errors import StateError, UsageError
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    KafkaLakeError,
+    StateError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnknownSubjectError,
+    UsageError,
+)
+from airflow_kafka_lake.core.ledger.records import Publication
+from airflow_kafka_lake.core.ledger.waves import (
+    Committed,
+    PublishOutcome,
+    Rejected,
+    Requirement,
+    TableHead,
+    Unknown,
+)
 from airflow_kafka_lake.core.naming import unknown_topic
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.features.decoding.schemas import decoders
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.identity import check_committed, check_head, check_table
+from airflow_kafka_lake.services.publishing import PUBLISH_TRIES
 
 
 def redecode(
@@ -20,10 +41,11 @@ def redecode(
 ) -> Mapping[str, Redecoded]:
     """Decode the rows of a pipeline's topics once more, one job for each table; return what was done by table.
 
-    Rows stay what they are but for their decoded columns. Raises UsageError for a pipeline that decodes nothing,
-    UnknownTopicError for a topic it has not, StateError where nothing was planned yet, SchemaMismatchError for a schema
-    that a table cannot take, ConcurrentError for a main that moved meanwhile (nothing is changed then), JobFailedError
-    when a job ended badly.
+    Only decoded columns of a row change. Raises UsageError for a pipeline that decodes nothing, UnknownTopicError for a
+    topic that is not the pipeline's, StateError where nothing was planned yet, what `check_table` raises for a table
+    that is not the recorded one or is another's, SchemaMismatchError for a schema that a table cannot take,
+    JobFailedError when a job ended badly, ConcurrentError when main moved meanwhile: nothing is changed then.
+    UnknownOutcomeError when the catalog's answers stay lost: repeat the call.
     """
     if spec.decoding is None:
         raise UsageError(f"pipeline {spec.name} has no [decode] section: say in its file what its values are")
@@ -44,5 +66,81 @@ def redecode(
             decoders=decoders(ports, spec.decoding, topics),
             only_failed=only_failed,
         )
-        done[table] = Redecoded(**ports.runner.report(job, progress=ports.progress))
+        done[table] = _redecode(ports, job, topics)
     return done
+
+
+def _redecode(ports: Ports, job: RedecodeJob, topics: Sequence[str]) -> Redecoded:
+    topic_ids = sorted({item.key.topic_id for item in ports.ledger.streams(job.pipeline) if item.key.topic in topics})
+    check_table(ports, job.pipeline, job.table, topic_ids)
+    _clean_up(ports, job.table)
+    try:
+        done = Redecoded(**ports.runner.report(job, progress=ports.progress))
+        if done.staged is not None:
+            _publish(ports, job, done, topic_ids)
+    except (UnavailableError, UnknownOutcomeError):
+        raise  # its commit may still land, and requires the branch: the next call drops it
+    except KafkaLakeError:
+        with suppress(KafkaLakeError):
+            ports.lake.table(job.table).drop(job.staged_as)
+        raise
+    return done
+
+
+def _clean_up(ports: Ports, table: str) -> None:
+    """Drop the branches of killed calls. A call that still runs fails then: main can become the rows of only one."""
+    try:
+        branches = ports.lake.table(table).head().decoded
+    except UnknownSubjectError:
+        return  # the job names it
+    for branch in branches:
+        ports.progress(f"dropping {branch} of {table}: another call left it")
+        ports.lake.table(table).drop(branch)
+
+
+def _publish(ports: Ports, job: RedecodeJob, done: Redecoded, topic_ids: Sequence[str]) -> None:
+    """Make main what a job has staged, if main is still where the job began: no other commit is lost.
+
+    Each try commits on the head that it has checked and removes the branch: of all tries only one can land.
+    """
+    table = ports.lake.table(job.table)
+    for _ in range(PUBLISH_TRIES):
+        head = table.head()
+        if done.staged in head.ancestry.snapshots:
+            return
+        outcome = _commit(ports, job, done, head=head, topic_ids=topic_ids)
+        match outcome:
+            case Committed():
+                return
+            case Rejected(requirement=requirement) if requirement is not Requirement.MAIN_HEAD:
+                check_head(ports, job.pipeline, job.table, head=table.head(), topic_ids=topic_ids)
+                raise ConcurrentError(
+                    f"[decode] the decoded rows of {job.table} cannot be published: {requirement}, {outcome.detail}. "
+                    "Nothing was changed; repeat it",
+                    table=job.table,
+                )
+            case Rejected() | Unknown():
+                ports.progress(f"publishing the decoded rows of {job.table} again: {outcome}")
+            case _:
+                assert_never(outcome)
+    raise UnknownOutcomeError(
+        f"whether the decoded rows of {job.table} were published is not known after {PUBLISH_TRIES} tries, last: "
+        f"{outcome}. Repeat it: what is decoded is decoded again",
+        table=job.table,
+    )
+
+
+def _commit(
+    ports: Ports, job: RedecodeJob, done: Redecoded, *, head: TableHead, topic_ids: Sequence[str]
+) -> PublishOutcome:
+    line = check_head(ports, job.pipeline, job.table, head=head, topic_ids=topic_ids)
+    check_committed(ports, job.pipeline, job.table, head)
+    if head.snapshot != done.base:
+        raise ConcurrentError(
+            f"[decode] main of {job.table} moved while its rows were decoded: another writer committed. Nothing was "
+            "changed; repeat it when the table is quieter.",
+            table=job.table,
+        )
+    return ports.lake.table(job.table).publish(
+        Publication(head=head, audited=done.staged, token=job.token, ledger_id=ports.ledger.ledger_id(), line=line)
+    )

@@ -12,11 +12,12 @@ from enum import StrEnum
 
 from airflow_kafka_lake.core.lake.accounting import StreamContent
 from airflow_kafka_lake.core.lake.ancestry import Ancestry, Place
-from airflow_kafka_lake.core.lake.staging import branch_of
+from airflow_kafka_lake.core.lake.staging import branch_of, decoded_of
 from airflow_kafka_lake.core.ledger.events import Line
 from airflow_kafka_lake.core.ledger.records import AttemptRows, Publication
 from airflow_kafka_lake.core.ledger.waves import (
     PUBLISHES,
+    UNNAMED,
     Committed,
     PublishOutcome,
     Rejected,
@@ -46,6 +47,7 @@ class Row:
     attempt: str
     headers: Headers = field(default=(), repr=False)
     timestamp_ms: int = field(default=0, repr=False)
+    undecoded: str | None = field(default=None, repr=False)
 
     @classmethod
     def at(cls, position: Position, attempt: str) -> Row:
@@ -147,6 +149,7 @@ class Store:
             placed=dict(self.placed),
             lines={owner: line for owner, line in self.lines.items() if line},
             ancestry=ancestry,
+            decoded=decoded_of(self.refs),
         )
 
     def rows(self) -> tuple[Row, ...]:
@@ -167,6 +170,14 @@ class Store:
         parent, new, gone = self.refs.get(MAIN), tuple(added), SliceSet(without)
         rows = (*(row for row in self.rows() if not row.is_in(gone)), *new)
         commit = Commit(id=next(_IDS), parent=parent, at=self.now(), spec=self.spec, token=token, added=new, rows=rows)
+        self.commits[commit.id] = commit
+        self.refs[branch] = commit.id
+        return commit
+
+    def decode(self, branch: str, rows: Sequence[Row]) -> Commit:
+        """Commit the rows of main, decoded again, to a branch."""
+        parent = self.refs[MAIN]
+        commit = Commit(id=next(_IDS), parent=parent, at=self.now(), spec=self.spec, rows=tuple(rows))
         self.commits[commit.id] = commit
         self.refs[branch] = commit.id
         return commit
@@ -195,11 +206,14 @@ class Store:
         if publication.audited is not None:
             added = self.commits[publication.audited].added
             del self.refs[branch_of(publication.token.attempt)]
+            if publication.is_decoded_again:
+                self.refs[MAIN] = publication.audited
+                return Committed(snapshot=publication.audited)
         for attempt in ended:
             self.refs.pop(branch_of(attempt), None)
         commit = self.add(MAIN, added, token=publication.token, without=publication.replaces)
         self.owners = {**self.owners, **owners}
-        if publication.token.kind != "owner":
+        if publication.token.kind not in UNNAMED:
             self.last = {**self.last, publication.owner: publication.newest}
             self.lines = {**self.lines, publication.owner: publication.line}
             own = Place(snapshot=commit.id, sequence=commit.id)
@@ -219,6 +233,14 @@ class Store:
         if self.refs.get(branch_of(token.attempt)) != audited:
             return Rejected(requirement=Requirement.STAGING_BRANCH)
         staged = self.commits[audited]
+        return self._unmet_decoded(head, staged) if publication.is_decoded_again else self._unfit(publication, staged)
+
+    def _unmet_decoded(self, head: TableHead, staged: Commit) -> Rejected | None:
+        if staged.parent != head.snapshot:
+            return Rejected(requirement=Requirement.STAGING_BRANCH)
+        return None if self.owners == head.owners else Rejected(requirement=Requirement.OWNER)
+
+    def _unfit(self, publication: Publication, staged: Commit) -> Rejected | None:
         if staged.added and staged.spec != self.spec:
             return Rejected(requirement=Requirement.SPEC)
         topic_ids = {row.topic_id for row in staged.added} | {item.stream.topic_id for item in publication.replaces}

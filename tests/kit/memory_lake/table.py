@@ -10,14 +10,14 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnavailableError, UnknownSubjectError
 from airflow_kafka_lake.core.lake.accounting import StreamContent
 from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.lake.staging import attempts_of, branch_of
 from airflow_kafka_lake.core.ledger.events import Line
-from airflow_kafka_lake.core.ledger.records import AttemptRows, Commit, Publication, ReceiptRow, Staged
+from airflow_kafka_lake.core.ledger.records import AttemptRows, Commit, Publication, ReceiptRow, Staged, Undecoded
 from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
     PUBLISHES,
@@ -47,6 +47,13 @@ from tests.kit.memory_lake.store import (
     wall_clock,
 )
 
+if TYPE_CHECKING:
+    from airflow_kafka_lake.features.decoding.job.redecoding import RedecodeJob
+
+
+def _judged(row: Row, wrong: Undecoded | None) -> Row:
+    return replace(row, undecoded=wrong.reason) if wrong and row.offset in wrong.offsets else row
+
 
 class MemoryLake:
     """`ports.Lake` in memory; set `reachable` to False to have every call raise UnavailableError."""
@@ -65,6 +72,10 @@ class MemoryLake:
     def stage(self, identifier: str, attempt: str, rows: Iterable[Position], **decoded: Any) -> None:
         """Commit rows to an attempt's branch, as a Spark job does."""
         self.table(identifier).stage(attempt, rows, **decoded)
+
+    def redecode(self, job: RedecodeJob, problem: Callable[[str, bytes | None], str | None]) -> dict[str, Any]:
+        """Decode a table's rows once more on the job's branch, as a Spark job does."""
+        return self.table(job.table).redecode(job, problem)
 
     def records(self, identifier: str, snapshot: int) -> Iterable[Position]:
         """Return what a snapshot of a table shows, as a comparing job reads it."""
@@ -252,8 +263,25 @@ class MemoryTable:
             store = self._load()
             if branch_of(attempt) in store.refs:
                 raise JobFailedError(f"Branch {branch_of(attempt)} exists already.", reason="branch-exists")
-            added = tuple(Row.at(position, written_as or attempt) for position in rows)
+            wrong = {item.stream: item for item in decoded.get("undecoded", ())}
+            made = (Row.at(position, written_as or attempt) for position in rows)
+            added = tuple(_judged(row, wrong.get(row.stream)) for row in made)
             store.add(branch_of(attempt), added)
+
+    def redecode(self, job: RedecodeJob, problem: Callable[[str, bytes | None], str | None]) -> dict[str, Any]:
+        """Commit main's rows to the job's branch, those of its topics judged again."""
+        store, topics = self._load(), {topic for decoder in job.decoders for topic in decoder.topics}
+        mine = {
+            row: replace(row, undecoded=problem(row.topic, row.value))
+            for row in store.rows()
+            if row.attempt and row.topic in topics and (row.undecoded or not job.only_failed)
+        }
+        if not mine:
+            return {"rows": 0, "failed": 0}
+        with self._committing:
+            base, staged = store.refs[MAIN], store.decode(job.branch, [mine.get(row, row) for row in store.rows()])
+        failed = sum(row.undecoded is not None for row in mine.values())
+        return {"rows": len(mine), "failed": failed, "base": base, "staged": staged.id}
 
     # What happens to tables in the world.
 

@@ -1,17 +1,18 @@
-"""Decode once more what a table holds, from its raw bytes: on a branch, compared, then main is moved forward to it.
+"""Decode once more what a table holds, from its raw bytes: on a branch of its own, compared with what was there.
 
-Main moves only if it still is where the job began, so that neither a wave nor another writer's commit is lost; and
-only if the branch has the same rows: as many, and of those that were decoded the same bytes at the same positions.
+The job makes nothing visible: it returns a branch with the same rows, as many, and of those that were decoded the same
+bytes at the same positions. The worker publishes the branch if main is still where the job began.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
-from airflow_kafka_lake.core.errors import ConcurrentError, RefusedError
+from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.lake.staging import LANDED, RETAIN_DAYS
 from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.jobs.decoding import with_decoded
@@ -29,14 +30,14 @@ _SOURCE = "kafka_lake_decoded"
 
 
 def redecode(spark: SparkSession, job: RedecodeJob, progress: Callable[[str], object] = lambda _: None) -> Redecoded:
-    """Decode the job's rows once more and show the result; a table without such rows is left alone.
+    """Decode the job's rows once more on its branch; a table without such rows is left alone.
 
-    Raises ConcurrentError when main moved meanwhile, RefusedError for a schema that the table cannot take; Spark's and
-    Iceberg's own errors pass through. Nothing is changed then, but for columns that were added.
+    Raises RefusedError for a schema that the table cannot take; errors of Spark and of the table pass through. No
+    branch is left then; columns that were added stay.
     """
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     table = table_name(job)
-    base = _head(spark, table)
+    base = _snapshot(spark, table, "main")
     if base is None:
         return Redecoded(rows=0, failed=0)
     rows = _rows(spark, job, table, base)
@@ -54,15 +55,21 @@ def redecode(spark: SparkSession, job: RedecodeJob, progress: Callable[[str], ob
         )
         progress("comparing the rows with those that were there")
         done = _compared(spark, job, table, base)
-        if done.rows:
-            _move_main(spark, job, base)
+    except BaseException:
+        _drop(spark, job)
+        raise
+    if not done.rows:
+        _drop(spark, job)
         return done
-    finally:
-        repeated(lambda: spark.sql(f"ALTER TABLE {table} DROP BRANCH IF EXISTS `{job.branch}`"))
+    return dataclasses.replace(done, base=base, staged=_snapshot(spark, table, job.branch))
 
 
-def _head(spark: SparkSession, table: str) -> int | None:
-    found = spark.sql(f"SELECT snapshot_id FROM {table}.refs WHERE name = 'main'").collect()
+def _drop(spark: SparkSession, job: RedecodeJob) -> None:
+    repeated(lambda: spark.sql(f"ALTER TABLE {table_name(job)} DROP BRANCH IF EXISTS `{job.branch}`"))
+
+
+def _snapshot(spark: SparkSession, table: str, branch: str) -> int | None:
+    found = spark.sql(f"SELECT snapshot_id FROM {table}.refs WHERE name = '{branch}'").collect()
     return int(found[0][0]) if found else None
 
 
@@ -103,24 +110,11 @@ def _digest() -> str:
     return f"xxhash64({', '.join(FIELDS.values())})"
 
 
-def _move_main(spark: SparkSession, job: RedecodeJob, base: int) -> None:
-    try:
-        # Iceberg refuses this, and repeats nothing, unless main is an ancestor of the branch.
-        spark.sql(f"CALL lake.system.fast_forward('{job.table}', 'main', '{job.branch}')").collect()
-    except Exception:
-        if _head(spark, table_name(job)) == base:
-            raise
-        raise ConcurrentError(
-            f"[decode] main of {job.table} moved while its rows were decoded: another writer committed. Nothing was "
-            "changed; repeat it when less is going on."
-        ) from None
-
-
 def main(argv: list[str]) -> None:
     """Run the job of the file named by the only argument: `{"job": …}`; its secrets are removed first."""
 
     def work(spark: SparkSession, request: Mapping[str, Any], progress: Callable[[str], object]) -> Mapping[str, Any]:
-        return redecode(spark, RedecodeJob.from_json(request["job"]), progress).to_json()
+        return dataclasses.asdict(redecode(spark, RedecodeJob.from_json(request["job"]), progress))
 
     report(argv, work)
 

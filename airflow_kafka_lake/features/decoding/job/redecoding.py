@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_kafka_lake.core.decoding import Decoder
-
-REDECODE_PREFIX = "kafka_lake_decode_"
-"""How the branches of such jobs begin: not like an attempt's, which others may drop."""
+from airflow_kafka_lake.core.lake.staging import branch_of
+from airflow_kafka_lake.core.ledger.waves import DECODE, Token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +31,19 @@ class RedecodeJob:
         return f"kafka-lake {self.pipeline} decode {self.table}"
 
     @property
+    def staged_as(self) -> str:
+        """The branch's name, as `LakeTable.drop` takes it: never an attempt's, whose branch others may drop."""
+        return f"{DECODE}_{self.id}"
+
+    @property
     def branch(self) -> str:
         """The branch the job writes to."""
-        return REDECODE_PREFIX + self.id
+        return branch_of(self.staged_as)
+
+    @property
+    def token(self) -> Token:
+        """What the commit that publishes the rows says about itself."""
+        return Token(pipeline=self.pipeline, wave=DECODE, attempt=self.staged_as, fence=0, ranges="", kind=DECODE)
 
     @property
     def program(self) -> str:
@@ -79,11 +88,17 @@ class RedecodeJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redecoded:
-    """What a job did: rows that it decoded, and how many of them do not decode now either."""
+    """What a job did: rows that it decoded, and how many of them do not decode now either.
+
+    `base` is the snapshot of main that it read, and `staged` the one on its branch, with the same rows; both are None
+    when it found no row to decode and left no branch.
+    """
 
     rows: int
     failed: int
+    base: int | None = None
+    staged: int | None = None
 
     def to_json(self) -> dict[str, int]:
-        """Return the wire form."""
+        """Return the form that the command shows."""
         return {"rows": self.rows, "failed": self.failed}

@@ -1,4 +1,4 @@
-"""When a decoding job moves main, and what it leaves, with a session that a test scripts: no Spark is started."""
+"""What a decoding job returns, and what it leaves, with a session that a test scripts: no Spark is started."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_kafka_lake.core.decoding import Decoder, Format
-from airflow_kafka_lake.core.errors import ConcurrentError, RefusedError
+from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.features.decoding.job import redecode as module
 from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
 
@@ -20,7 +20,7 @@ JOB = RedecodeJob(
     decoders=(Decoder(format=Format.JSON, topics=("orders",), name="JSON (a INT)", schema="a INT"),),
     only_failed=False,
 )
-BASE = 7
+BASE, STAGED = 7, 8
 
 
 class Rows:
@@ -52,30 +52,23 @@ class Rows:
 
 
 class Session:
-    """A table with a head; `main` are the heads that a look finds, `stands` whether main can be moved forward, and
-    `branch` how many rows there are on the job's."""
+    """A table with a head; `main` is where main is, and `branch` how many rows there are on the job's."""
 
-    def __init__(self, *, main: tuple[int, ...] = (BASE,), stands: bool = True, branch: int = 3) -> None:
+    def __init__(self, *, branch: int = 3) -> None:
         self.said: list[str] = []
         self.conf = SimpleNamespace(set=lambda *_: None)
-        self._main, self._stands, self._branch = list(main), stands, branch
+        self._branch = branch
 
     @property
-    def moved(self) -> bool:
-        """Whether main was to be moved."""
-        return any("fast_forward" in text for text in self.said)
-
-    @property
-    def tidy(self) -> bool:
-        """Whether the job's branch was dropped last of all."""
-        return "DROP BRANCH" in [text for text in self.said if "refs" not in text][-1]
+    def leaves_a_branch(self) -> bool:
+        """Whether the job's branch was made and not dropped."""
+        told = [text for text in self.said if "BRANCH" in text]
+        return bool(told) and "DROP BRANCH" not in told[-1]
 
     def sql(self, text: str) -> Rows:
         self.said.append(text)
         if "refs" in text:
-            return Rows(answer=(self._main.pop(0) if len(self._main) > 1 else self._main[0],))
-        if "fast_forward" in text and not self._stands:
-            raise ValueError("main is no ancestor")
+            return Rows(answer=(BASE if "'main'" in text else STAGED,))
         if "count(*)" in text:
             return Rows(answer=(3,))
         return Rows(self._branch if f"'{JOB.branch}'" in text else 3)
@@ -92,38 +85,27 @@ def redecoded(session: Session) -> Redecoded:
     return module.redecode(session, JOB)  # type: ignore[arg-type]
 
 
-def test_main_is_moved_to_rows_that_are_the_same() -> None:
-    """And the branch goes, whose id nobody else has."""
+def test_branch_with_the_same_rows_is_returned() -> None:
+    """With the snapshot of main that it was made from: the job does not move main."""
     session = Session()
-    assert redecoded(session) == Redecoded(rows=3, failed=1)
-    assert (session.moved, session.tidy) == (True, True)
+    assert redecoded(session) == Redecoded(rows=3, failed=1, base=BASE, staged=STAGED)
+    assert session.leaves_a_branch
+    assert not [text for text in session.said if "CALL" in text or "INTO lake.raw.orders " in text]
 
 
 @pytest.mark.parametrize(("same", "kept", "branch"), [(2, 3, 3), (3, 2, 3), (3, 3, 4)])
-def test_main_stays_where_the_branch_has_other_rows(
-    monkeypatch: pytest.MonkeyPatch, same: int, kept: int, branch: int
-) -> None:
-    """One that is changed, gone, or there twice: main is not moved, and the branch goes."""
+def test_branch_with_other_rows_is_dropped(monkeypatch: pytest.MonkeyPatch, same: int, kept: int, branch: int) -> None:
+    """One that is changed, gone, or there twice: nothing is returned that could be published."""
     monkeypatch.setattr(module, "_rows", lambda *_: Rows(3, (kept, same, 0)))
     session = Session(branch=branch)
     with pytest.raises(RefusedError, match=r"Main was not moved"):
         redecoded(session)
-    assert (session.moved, session.tidy) == (False, True)
-
-
-def test_main_that_moved_meanwhile_is_left_alone() -> None:
-    """A wave that was published in between is not lost: the person repeats it."""
-    session = Session(main=(BASE, BASE + 1), stands=False)
-    with pytest.raises(ConcurrentError, match="another writer committed"):
-        redecoded(session)
-    assert session.tidy
-    with pytest.raises(ValueError, match="no ancestor"):
-        redecoded(Session(stands=False))
+    assert not session.leaves_a_branch
 
 
 def test_table_without_such_rows_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No commit is made that changes nothing."""
+    """There is nothing to publish, and no branch stays."""
     monkeypatch.setattr(module, "_rows", lambda *_: Rows(0, (0, 0, 0)))
     session = Session()
     assert redecoded(session) == Redecoded(rows=0, failed=0)
-    assert (session.moved, session.tidy) == (False, True)
+    assert not session.leaves_a_branch

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from airflow_kafka_lake.core.decoding import Decoding, Format
-from airflow_kafka_lake.core.errors import JobFailedError, StateError, UnknownTopicError, UsageError
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    IdentityError,
+    JobFailedError,
+    LedgerBehindError,
+    OwnershipError,
+    StateError,
+    UnknownOutcomeError,
+    UnknownTopicError,
+    UsageError,
+)
+from airflow_kafka_lake.core.ledger.waves import Committed, Token
 from airflow_kafka_lake.features.decoding.redecoding import redecode
+from airflow_kafka_lake.ports import Ports
+from tests.gates import Before, Killed, KilledError
+from tests.kit.memory_lake import Answer
 from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit
@@ -39,7 +54,7 @@ def test_every_table_gets_one_job_with_the_file_as_it_is_now() -> None:
 
 
 def test_what_cannot_be_decoded_is_refused() -> None:
-    """No section, a topic of somebody else, nothing planned yet."""
+    """No section, a topic of another pipeline, nothing planned yet."""
     world = landed()
     with pytest.raises(UsageError, match=r"no \[decode\] section"):
         redecode(world.worker(), replace(world.spec, decoding=None))
@@ -67,3 +82,156 @@ def test_branch_of_a_decoding_job_is_nobodys_attempt() -> None:
     world = landed()
     redecode(world.worker(), world.spec)
     assert attempts_of([world.runner.redecoded[0].branch]) == ()
+
+
+# What publishes the rows
+
+
+def staging(world: World, happening: Callable[[], object]) -> Ports:
+    """A worker to which something happens when its job has staged and nothing is published yet."""
+    return world.worker(Before("table.head", happening, nth=3))
+
+
+def main(world: World) -> int | None:
+    """Return where main is."""
+    return world.table.head().snapshot
+
+
+def test_worker_publishes_the_rows_and_removes_the_branch() -> None:
+    """Each record is there once, as it was."""
+    world = landed()
+    before, rows = main(world), world.offsets()
+    (done,) = redecode(world.worker(), world.spec).values()
+    assert (done.rows, done.failed, done.base) == (2, 0, before)
+    assert (main(world), world.offsets()) == (done.staged, rows)
+    assert world.table.staged(world.runner.redecoded[0].staged_as) is None
+    world.produce(1)
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def lands(world: World) -> None:
+    world.produce(1)
+    assert world.run().exit_code == 0
+
+
+def set_back(world: World) -> None:
+    world.table.roll_back(world.table.commits()[-2].snapshot)
+
+
+def taken(world: World) -> None:
+    token = Token(pipeline="others", wave="w", attempt="f" * 16, fence=1, ranges="", kind="fence")
+    owned = [world.key().topic_id]
+    assert isinstance(world.table.fence(world.table.head(), world.ledger.ledger_id(), token, owned=owned), Committed)
+
+
+HAPPENINGS: dict[str, tuple[Callable[[World], object], type[Exception], str]] = {
+    "a wave is committed": (lands, ConcurrentError, "moved while its rows were decoded"),
+    "others write": (lambda world: world.table.write_foreign(), ConcurrentError, "moved while its rows were decoded"),
+    "main is rolled back": (set_back, IdentityError, "was rolled back"),
+    "the table is re-created": (lambda world: world.table.recreate(), IdentityError, "was re-created"),
+    "the topic changes hands": (taken, OwnershipError, "belongs to pipeline others"),
+}
+
+
+@pytest.mark.parametrize("what", HAPPENINGS)
+def test_rows_are_not_published_when_the_table_has_changed(what: str) -> None:
+    """It is refused by name, other commits stay, and the job's branch is dropped."""
+    happens, error, said = HAPPENINGS[what]
+    world = landed()
+    seen: list[tuple[int | None, list[int]]] = []
+
+    def happening() -> None:
+        happens(world)
+        seen.append((main(world), world.offsets()))
+
+    with pytest.raises(error, match=said):
+        redecode(staging(world, happening), world.spec)
+    assert (main(world), world.offsets()) == seen[0]
+    assert world.table.staged(world.runner.redecoded[0].staged_as) is None
+
+
+def test_ledger_older_than_the_lake_publishes_nothing() -> None:
+    """Neither one that was restored while the job ran, nor one from before: then no job is run."""
+    world = landed()
+    backup = world.ledger.snapshot()
+    lands(world)
+    before = main(world)
+    with pytest.raises(LedgerBehindError, match="rebuild orders"):
+        redecode(staging(world, lambda: world.ledger.restore(backup)), world.spec)
+    jobs = len(world.runner.redecoded)
+    with pytest.raises(LedgerBehindError, match="rebuild orders"):
+        redecode(world.worker(), world.spec)
+    assert (main(world), len(world.runner.redecoded)) == (before, jobs)
+
+
+def test_metadata_that_were_set_back_are_noticed_by_what_was_committed_last() -> None:
+    """Properties go back with them, so that only the ledger can tell."""
+    world = landed()
+    older = world.table.metadata()
+    lands(world)
+    with pytest.raises(IdentityError, match="was rolled back"):
+        redecode(staging(world, lambda: world.table.set_back(older)), world.spec)
+
+
+@pytest.mark.parametrize("answer", [Answer.LOST, Answer.LOST_LANDED])
+def test_lost_answer_is_searched_for_on_main(answer: Answer) -> None:
+    """What landed is found on main; what did not is committed again."""
+    world = landed()
+
+    def lose(call: str) -> None:
+        if call == "table.publish" and not lost:
+            lost.append(call)
+            world.table.next_answer = answer
+
+    lost: list[str] = []
+    (done,) = redecode(world.worker(lose), world.spec).values()
+    assert lost
+    assert main(world) == done.staged
+
+
+def test_answers_that_stay_lost_are_an_unknown_outcome() -> None:
+    """The branch stays, because a commit that may still land requires it; the call can be repeated."""
+    world = landed()
+    before = main(world)
+
+    def lose(call: str) -> None:
+        if call == "table.publish":
+            world.table.next_answer = Answer.LOST
+
+    with pytest.raises(UnknownOutcomeError, match="Repeat it"):
+        redecode(world.worker(lose), world.spec)
+    assert main(world) == before
+    assert world.table.staged(world.runner.redecoded[0].staged_as) is not None
+    (done,) = redecode(world.worker(), world.spec).values()
+    assert main(world) == done.staged
+
+
+@pytest.mark.parametrize(("call", "nth"), [("table.head", 3), ("table.publish", 1)])
+def test_killed_worker_changes_nothing(call: str, nth: int) -> None:
+    """No reader sees the branch it leaves, no wave waits for it, it is no attempt's, and the next call drops it."""
+    world = landed()
+    before = main(world)
+    with pytest.raises(KilledError):
+        redecode(world.worker(Killed(call, nth=nth)), world.spec)
+    assert main(world) == before
+    assert world.table.branches() == ()
+    assert world.recover().swept.foreign == ()
+    (left,) = world.table.head().decoded
+    lands(world)
+    redecode(world.worker(), world.spec)
+    assert world.table.staged(left) is None
+    world.check()
+
+
+def test_branch_that_was_dropped_meanwhile_is_named() -> None:
+    """Nothing else of the table has changed: the person repeats it."""
+    world = landed()
+    before = main(world)
+
+    def drop() -> None:
+        world.table.drop(world.runner.redecoded[0].staged_as)
+
+    with pytest.raises(ConcurrentError, match="staging branch changed"):
+        redecode(world.worker(Before("table.publish", drop)), world.spec)
+    assert main(world) == before
