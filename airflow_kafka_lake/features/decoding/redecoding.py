@@ -49,7 +49,8 @@ def redecode(
     """
     if spec.decoding is None:
         raise UsageError(f"pipeline {spec.name} has no [decode] section: say in its file what its values are")
-    known = sorted({stream.key.topic for stream in ports.ledger.streams(spec.name)})
+    keys = [stream.key for stream in ports.ledger.streams(spec.name)]
+    known = sorted({key.topic for key in keys})
     if not known:
         raise StateError(f"nothing of pipeline {spec.name} was planned yet: {remedies.run()} lands it decoded")
     if topic is not None and topic not in known:
@@ -66,12 +67,11 @@ def redecode(
             decoders=decoders(ports, spec.decoding, topics),
             only_failed=only_failed,
         )
-        done[table] = _redecode(ports, job, topics)
+        done[table] = _redecode(ports, job, sorted({key.topic_id for key in keys if key.topic in topics}))
     return done
 
 
-def _redecode(ports: Ports, job: RedecodeJob, topics: Sequence[str]) -> Redecoded:
-    topic_ids = sorted({item.key.topic_id for item in ports.ledger.streams(job.pipeline) if item.key.topic in topics})
+def _redecode(ports: Ports, job: RedecodeJob, topic_ids: Sequence[str]) -> Redecoded:
     check_table(ports, job.pipeline, job.table, topic_ids)
     _clean_up(ports, job.table)
     try:
