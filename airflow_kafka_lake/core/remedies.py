@@ -27,10 +27,11 @@ def _named(command: str, subject: str | None, *words: str) -> Remedy:
     return Remedy(command, (() if subject is None else (subject,)) + words)
 
 
-def _where(item: Slice, *, generation: bool = False) -> tuple[str, ...]:
-    """Return the words for a slice; `generation` names its topic's id, with `=` because an id may begin with a dash."""
+def _where(item: Slice, *, name_topic_id: bool = False) -> tuple[str, ...]:
+    """Return the words for a slice; `name_topic_id` adds its topic's id, with `=` because an id may begin with a
+    dash."""
     stream = item.stream
-    chosen = (f"--topic-id={stream.topic_id}",) if generation else ()
+    chosen = (f"--topic-id={stream.topic_id}",) if name_topic_id else ()
     begin, end = str(item.range.start), str(item.range.end)
     return ("--topic", stream.topic, *chosen, "--partition", str(stream.partition), "--from", begin, "--to", end)
 
@@ -86,13 +87,13 @@ def release(subject: str) -> Remedy:
 
 
 def skip(
-    pipeline: str, item: Slice | None = None, *, generation: bool = False, acknowledge_order: bool = False
+    pipeline: str, item: Slice | None = None, *, name_topic_id: bool = False, acknowledge_order: bool = False
 ) -> Remedy:
     """Pass a slice unread; without one, the command alone."""
     if item is None:
         return Remedy("skip", (pipeline,))
     order = ("--acknowledge-order",) if acknowledge_order else ()
-    return Remedy("skip", (pipeline, *_where(item, generation=generation), *REASON, *order))
+    return Remedy("skip", (pipeline, *_where(item, name_topic_id=name_topic_id), *REASON, *order))
 
 
 def reopen(pipeline: str, item: Slice, *, accept_fewer: bool = False) -> Remedy:

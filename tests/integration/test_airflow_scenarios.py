@@ -158,7 +158,7 @@ def test_lost_slice_fails_the_run_until_a_person_skips_it(world: World) -> None:
     assert states(first) == ("failed", "failed")
     assert ingested(first) == ["success"]
     proposal = (
-        f"LogStartMovedError: skip 0-8: 8 offsets, log start moved to 8. Pass them with: kafka-lake skip {lane.name} "
+        f"LogStartMovedError: skip 0-8: 8 offsets, log start moved to 8. Skip them with: kafka-lake skip {lane.name} "
         f"--topic {lane.topic} --partition 0 --from 0 --to 8 --reason TEXT; the rest, 8-20, then goes on with "
         "the next run"
     )
@@ -229,7 +229,7 @@ def test_running_read_is_passed_by_retention_and_not_by_a_skip(world: World) -> 
     assert states(first) == ("failed", "failed")
     assert ingested(first) == ["success"]
     proposal = (
-        "LogStartMovedError: skip 0-100000: 100000 offsets, log start moved to 100000. Pass them with: kafka-lake "
+        "LogStartMovedError: skip 0-100000: 100000 offsets, log start moved to 100000. Skip them with: kafka-lake "
         f"skip {lane.name} --topic {lane.topic} --partition 0 --from 0 --to 100000 --reason TEXT; the rest, "
         "100000-100010, then goes on with the next run"
     )

@@ -128,7 +128,7 @@ def test_retention_past_a_running_read_and_past_a_planned_range(sandbox: Sandbox
     assert (ended.code, ended.document["rows"]) == (1, 20), ended.err
     (message,) = ended.document["held"]
     assert (
-        f"{sandbox.topic}/0 0-20 held: LogStartMovedError: skip 0-8: 8 offsets, log start moved to 8. Pass them with: "
+        f"{sandbox.topic}/0 0-20 held: LogStartMovedError: skip 0-8: 8 offsets, log start moved to 8. Skip them with: "
         in message
     )
     assert {move["partition"] for move in ended.document["advanced"]} == {1}

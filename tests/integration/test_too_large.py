@@ -58,7 +58,7 @@ def test_record_too_large_for_the_heap_is_held_by_itself(spark_jars: list[Path],
         assert codes == [3, 1], (codes, done)
         (held,) = done.document["held"]
         assert held.startswith(f"{sandbox.topic}/0 {huge}-{huge + 1} held: UnreadableRecordError: "), held
-        assert "Spark runs out of memory over it. Pass it with: kafka-lake skip" in held
+        assert "Spark runs out of memory over it. Skip it with: kafka-lake skip" in held
         sandbox.assert_exact()
         sandbox.obey(held.partition("; or")[0])
         process = sandbox.start("audit", str(sandbox.file), "--deep", "--json", env=small_heap)

@@ -97,7 +97,7 @@ def explain(
     and `aborted` lists every aborted transaction that overlaps it; where aborted records have rows (read_uncommitted)
     the list is empty. An offset without a record is COMPACTED only when a later batch follows, or when it is below
     `end_known`, the end up to which nothing more can come. All else is UNEXPLAINED. The result is sorted, disjoint and
-    covers exactly `asked`. What a job cannot read is UNREADABLE or UNTIMELY, the latter
+    covers exactly `asked`. What a job cannot read is UNREADABLE or OVERFLOWING, the latter
     unless an abort hides it from every reader.
     """
     pieces = Pieces(asked)

@@ -36,7 +36,7 @@ def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRec
     if seen.log_start > start:
         gone = OffsetRange(start, min(seen.log_start, end))
         return LogStartMovedError(
-            f"{_proposed(gone)}, log start moved to {seen.log_start}. Pass them with: {passing(item, gone)}",
+            f"{_proposed(gone)}, log start moved to {seen.log_start}. Skip them with: {passing(item, gone)}",
             lost=gone,
             **facts,
         )
@@ -52,7 +52,7 @@ def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRec
         )
     return LogRewrittenError(
         f"{_proposed(gone)}, the log was cut at {cut} after leader epoch {item.leader_epoch} had reached {end}, and "
-        f"has grown to {seen.high_watermark} again: these offsets have other records now. Pass them with: "
+        f"has grown to {seen.high_watermark} again: these offsets have other records now. Skip them with: "
         f"{passing(item, gone)}",
         lost=gone,
         **facts,
@@ -72,7 +72,7 @@ def passed(item: RangeRecord, part: OffsetRange) -> Verdict:
     """
     reason = LogStartMovedError(
         f"{_proposed(part)}, no row came of them, and the log start has passed them before their batches could be "
-        f"read: nothing can say any more that they were markers. What was read beside them goes on. Pass them with: "
+        f"read: nothing can say any more that they were markers. What was read beside them goes on. Skip them with: "
         f"{passing(item.piece(part), part)}"
     )
     return Verdict(
@@ -90,7 +90,7 @@ def lost_end(pipeline: str, seen: PartitionSnapshot, record: StreamRecord, ends:
     if (cut := cut_below(seen, record.leader_epoch, until, ends)) is None:
         return None
     facts: dict[str, Any] = {"topic": seen.stream.topic, "partition": seen.stream.partition}
-    skip = remedies.skip(pipeline, Slice(seen.stream, OffsetRange(cut, until)), generation=True)
+    skip = remedies.skip(pipeline, Slice(seen.stream, OffsetRange(cut, until)), name_topic_id=True)
     if seen.high_watermark < until:
         return LogTruncatedError(
             f"the log ends at {cut}, it ended at {until} before, and the topic is the same: Kafka lost records. Bring "

@@ -163,7 +163,7 @@ def _edges(ranges: Sequence[RangeRecord]) -> tuple[tuple[RangeRecord], tuple[Ran
 def held(source: RangeRecord, part: OffsetRange, cause: str) -> Verdict:
     """Return the verdict that holds what cannot be read, with the place, the cause, and what a person can do."""
     text = (
-        f"{source.stream} {part} cannot be read: {cause[:_SMALL_CAUSE]}. Pass it with: "
+        f"{source.stream} {part} cannot be read: {cause[:_SMALL_CAUSE]}. Skip it with: "
         f"{remedies.skip(source.pipeline, Slice(source.stream, part))}; or, once it can be read, try again with: "
         f"{remedies.release(source.piece_id(part.start))}"
     )

@@ -59,7 +59,7 @@ def _by_state(item: RangeRecord, due_to: tuple[Slice, ...]) -> tuple[tuple[Remed
 
 def passing(item: RangeRecord, gone: OffsetRange, *, generation: bool = False) -> str:
     """Return the command that skips part of a range, and what becomes of the rest; `generation` names the topic id."""
-    command = remedies.skip(item.pipeline, Slice(item.stream, gone), generation=generation)
+    command = remedies.skip(item.pipeline, Slice(item.stream, gone), name_topic_id=generation)
     rest = RangeSet((item.range,)) - RangeSet((gone,))
     return f"{command}; the rest, {rest}, then goes on with the next run" if rest else str(command)
 

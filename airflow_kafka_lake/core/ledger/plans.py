@@ -171,7 +171,7 @@ class RecordPlan(Write[None]):
         end = seen.readable_end(self.plan.spec.isolation)
         before = records.streams.get(seen.stream)
         if before is not None:
-            after = replace(before.decided, end_seen=end, leader_epoch=seen.leader_epoch)
+            after = replace(before.next_version, end_seen=end, leader_epoch=seen.leader_epoch)
             return Edit(before=before, after=after)
         return Edit(
             after=StreamRow(

@@ -246,7 +246,7 @@ class Reopen(Write[int]):
         return Change(
             result=watermark,
             edits=(
-                Edit(before=stream, after=replace(stream.decided, watermark=watermark)),
+                Edit(before=stream, after=replace(stream.next_version, watermark=watermark)),
                 *self._plan(records, records.newest),
                 *(Edit(after=wave) for wave in self._waves()),
                 Edit(after=self._moved_main(records)),

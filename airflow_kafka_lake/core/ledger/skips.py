@@ -146,7 +146,7 @@ class Skip(Write[Passed]):
         left = states_after(records, changed)
         leaving = losing | held
         cancelled = {item.wave for item in records.ranges if item.state is RangeState.CANCELLED}
-        decided = replace(stream.decided, leader_epoch=stream.leader_epoch if self.epoch is None else self.epoch)
+        decided = replace(stream.next_version, leader_epoch=stream.leader_epoch if self.epoch is None else self.epoch)
         rest = f"; the rest goes on in {', '.join(cut.waves)}" if cut.waves else ""
         detail = f"{self.slice}, {cut.passed.span} offsets{rest}: {self.reason}"
         return Change(

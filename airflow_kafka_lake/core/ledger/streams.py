@@ -26,7 +26,7 @@ class StreamRow:
     """By when everything below the origin had been written; None where that is not on record (a rebuilt ledger)."""
 
     @property
-    def decided(self) -> StreamRow:
+    def next_version(self) -> StreamRow:
         """The stream after a decision about it: a write that was decided from the version before is refused."""
         return replace(self, version=self.version + 1)
 

@@ -174,7 +174,7 @@ class Withdraw(Write[None]):
         return Change(
             result=None,
             edits=(
-                *(Edit(before=records.streams[key], after=records.streams[key].decided) for key in what.versions),
+                *(Edit(before=records.streams[key], after=records.streams[key].next_version) for key in what.versions),
                 *(edit for wave in waves for edit in given_back(records, wave, left.get(wave.id, ()))),
                 *changed,
             ),

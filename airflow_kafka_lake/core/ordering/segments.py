@@ -258,7 +258,7 @@ def describe(blocker: Blocker, pipeline: str) -> str:
     interval = blocker.unacknowledged.ranges[0]
     return (
         f"{where} to its seal {parent.seal} was skipped at {blocker.unacknowledged} without acknowledging the order: "
-        f"{remedies.skip(pipeline, Slice(parent.stream, interval), generation=True, acknowledge_order=True)}"
+        f"{remedies.skip(pipeline, Slice(parent.stream, interval), name_topic_id=True, acknowledge_order=True)}"
     )
 
 

@@ -145,7 +145,7 @@ def _too_late(pipeline: str, snapshot: PartitionSnapshot, interval: OffsetRange)
 def _expired(pipeline: str, snapshot: PartitionSnapshot, interval: OffsetRange) -> Blocked:
     return Blocked.of(
         snapshot.stream,
-        f"offsets {interval} are gone: the log starts at {snapshot.log_start}. Pass them with: "
+        f"offsets {interval} are gone: the log starts at {snapshot.log_start}. Skip them with: "
         f"{remedies.skip(pipeline, Slice(snapshot.stream, interval))}",
     )
 

@@ -89,7 +89,7 @@ def generation_gap(
                 f"the topic was re-created (id {item.stream.topic_id}); its old generation "
                 f"{stream.key.topic_id} is "
                 f"committed only up to {committed} of {end}{of_which}. Pass the rest with: "
-                f"{remedies.skip(pipeline, rest, generation=True, acknowledge_order=True)}",
+                f"{remedies.skip(pipeline, rest, name_topic_id=True, acknowledge_order=True)}",
             )
     return None
 

@@ -141,7 +141,9 @@ def _known_streams(what: Restoration, records: Records) -> dict[Stream, StreamRo
 def _streams(streams: Mapping[Stream, StreamRow], changed: Edits, records: Records) -> Iterator[Edit]:
     for key, reached in changed.watermarks.items():
         row = streams[key]
-        yield Edit(before=records.streams.get(key), after=replace(row.decided, watermark=min(row.watermark, reached)))
+        yield Edit(
+            before=records.streams.get(key), after=replace(row.next_version, watermark=min(row.watermark, reached))
+        )
 
 
 def _skips(what: Restoration, records: Records) -> Iterator[Edit]:

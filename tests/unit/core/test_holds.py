@@ -30,7 +30,7 @@ ITEM = RangeRecord(
 
 def test_a_reason_that_names_its_remedies_stands_alone() -> None:
     """Nothing is added to it, and a program finds the kind and the commands."""
-    told = f"LogStartMovedError: gone. Pass them with: {remedies.skip('p', ITEM.slice)}"
+    told = f"LogStartMovedError: gone. Skip them with: {remedies.skip('p', ITEM.slice)}"
     found = HoldReason.of(replace(ITEM, reason=told))
     assert found == HoldReason(
         kind="LogStartMovedError", slices=(), remedies=(remedies.skip("p", ITEM.slice),), text=told

@@ -33,7 +33,7 @@ WHOLE = {
     "advance": [remedies.advance("p")],
     "cancel": [remedies.cancel("w"), remedies.cancel("w", drop_staged=True)],
     "release": [remedies.release("r")],
-    "skip": [remedies.skip("p", ITEM), remedies.skip("p", ITEM, generation=True, acknowledge_order=True)],
+    "skip": [remedies.skip("p", ITEM), remedies.skip("p", ITEM, name_topic_id=True, acknowledge_order=True)],
     "reopen": [remedies.reopen("p", ITEM), remedies.reopen("p", ITEM, accept_fewer=True)],
     "audit": [remedies.audit("p")],
     "accept_deletes": [remedies.accept_deletes("p"), remedies.accept_deletes("p", ITEM)],
@@ -85,7 +85,7 @@ def test_the_remedy_of_every_state_is_a_command(state: RangeState | WaveState) -
 
 @pytest.mark.parametrize("remedy", [item for items in WHOLE.values() for item in items] + SHORT, ids=str)
 @pytest.mark.parametrize(
-    "text", ["{}", "Gone. Pass it with: {}. Or wait", "then: {}; the rest goes on", "(see {}, now)"]
+    "text", ["{}", "Gone. Skip it with: {}. Or wait", "then: {}; the rest goes on", "(see {}, now)"]
 )
 def test_a_remedy_is_found_in_a_text(remedy: Remedy, text: str) -> None:
     """A stored reason gives back the commands that were put into it."""

@@ -46,7 +46,7 @@ def test_record_that_the_raw_batches_name_is_held_by_itself() -> None:
     done = world.run()
     assert (done.exit_code, jobs_of(world)) == (1, 2)
     assert held(world) == {
-        (1, "5-6"): "UnreadableRecordError: orders/1 5-6 cannot be read: wrong checksum, batch 5-6. Pass it with: "
+        (1, "5-6"): "UnreadableRecordError: orders/1 5-6 cannot be read: wrong checksum, batch 5-6. Skip it with: "
         "kafka-lake skip orders --topic orders --partition 1 --from 5 --to 6 --reason TEXT; or, once it can be read, "
         f"try again with: kafka-lake release {held_id(world)}"
     }
@@ -136,7 +136,7 @@ def test_record_that_nothing_explains_is_found_by_trials(offset: int) -> None:
     assert world.run().exit_code == 1
     (((partition, text), reason),) = held(world).items()
     assert (partition, text) == (1, f"{offset}-{offset + 1}")
-    assert "cannot be read: IllegalStateException: what is this?. Pass it with" in reason
+    assert "cannot be read: IllegalStateException: what is this?. Skip it with" in reason
     assert world.offsets(1) == [number for number in range(100) if number != offset]
     assert (world.offsets(0), world.offsets(2)) == ([*range(100)], [*range(100)])
     assert jobs_of(world) - before <= math.ceil(math.log2(300)) + 6
@@ -292,7 +292,7 @@ def test_records_before_one_that_no_job_can_hold_are_not_blamed(monkeypatch: pyt
     assert world.run().exit_code == 3
     assert world.run().exit_code == 1
     ((where, why),) = held(world).items()
-    assert (where, "cannot be read: Spark runs out of memory over it. Pass it with" in why) == (
+    assert (where, "cannot be read: Spark runs out of memory over it. Skip it with" in why) == (
         (0, f"{huge}-{huge + 1}"),
         True,
     )

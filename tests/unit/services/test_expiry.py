@@ -122,7 +122,7 @@ def test_log_start_that_passed_the_range_holds_it_with_the_exact_skip(world: Wor
     assert world.runner.jobs == []
     (item,) = world.ledger.ranges(wave=wave)
     assert item.reason == (
-        "LogStartMovedError: skip 0-2: 2 offsets, log start moved to 2. Pass them with: kafka-lake skip orders "
+        "LogStartMovedError: skip 0-2: 2 offsets, log start moved to 2. Skip them with: kafka-lake skip orders "
         "--topic orders --partition 0 --from 0 --to 2 --reason TEXT; the rest, 2-5, then goes on with the "
         "next run"
     )
@@ -145,7 +145,7 @@ def test_log_start_beyond_the_range_proposes_to_skip_all_of_it(world: World, wav
     with pytest.raises(HeldError):
         world.ingest(wave)
     assert world.ledger.ranges(wave=wave)[0].reason == (
-        "LogStartMovedError: skip 0-5: 5 offsets, log start moved to 8. Pass them with: kafka-lake skip orders "
+        "LogStartMovedError: skip 0-5: 5 offsets, log start moved to 8. Skip them with: kafka-lake skip orders "
         "--topic orders --partition 0 --from 0 --to 5 --reason TEXT"
     )
 
@@ -225,7 +225,7 @@ def test_retention_after_the_job_leaves_gaps_unexplained(world: World) -> None:
     assert held.reason == (
         "LogStartMovedError: skip 2-5: 3 offsets, no row came of them, and the log start has passed them before their "
         "batches could be read: nothing can say any more that they were markers. What was read beside them goes on. "
-        "Pass them with: kafka-lake skip orders --topic orders --partition 0 --from 2 --to 5 --reason TEXT"
+        "Skip them with: kafka-lake skip orders --topic orders --partition 0 --from 2 --to 5 --reason TEXT"
     )
     world.advance()
     assert (world.offsets(), world.stream().watermark) == ([0, 1, 5, 6, 7], 2)
