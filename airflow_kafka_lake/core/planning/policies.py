@@ -88,7 +88,7 @@ def generation_gap(
                 item.stream,
                 f"the topic was re-created (id {item.stream.topic_id}); its old generation "
                 f"{stream.key.topic_id} is "
-                f"committed only up to {committed} of {end}{of_which}. Pass the rest with: "
+                f"committed only up to {committed} of {end}{of_which}. Skip the rest with: "
                 f"{remedies.skip(pipeline, rest, name_topic_id=True, acknowledge_order=True)}",
             )
     return None

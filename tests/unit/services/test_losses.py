@@ -71,7 +71,7 @@ def test_loss_of_a_whole_range_needs_only_the_skip(world: World) -> None:
     assert world.run().exit_code == 1
     assert obey(world, held(world).reason or "") == ["skip"]
     done = world.run()
-    assert [line.partition(". Pass")[0] for line in done.held] == [
+    assert [line.partition(". Skip")[0] for line in done.held] == [
         "orders/0: offsets 3-4 are gone: the log starts at 4"
     ]
 
