@@ -214,7 +214,7 @@ def _touched(change: Change[Any]) -> set[str]:
     """Return what of the state a change writes to."""
     more = {ConfigurationRow: "specs", PlanRow: "plans"}
     found = {ROWS.get(kind) or more.get(kind, "events") for kind in {type(edit.row) for edit in change.edits}}
-    found |= {"committed"} if "waves" in found else set()
+    found |= {"commit_order"} if "waves" in found else set()
     found |= {"outbox", "last_item"} if change.outbox else set()
     return found | {"events"}
 
