@@ -70,7 +70,7 @@ def test_slips_are_small_and_pass_by_what_no_test_looks_at() -> None:
 
 def test_source_with_a_slip_is_another_program() -> None:
     """Each slip of a module is Python, and differs from the module and from every other slip."""
-    path = PACKAGE / "adapters" / "kafka_batches" / "walk.py"
+    path = PACKAGE / "adapters" / "kafka_batches" / "scan.py"
     source = path.read_bytes()
     found = slips(path)
     programs = [ast.dump(ast.parse(slip.changed(source))) for slip in found]
