@@ -222,7 +222,7 @@ AUDIT = (
     Mutant(
         name="write-names-as-markup",
         law="text of strangers",
-        guard="What foreign wrote stays text in a page.",
+        guard="What others wrote stays text in a page.",
         module="airflow_kafka_lake.features.pages.markup",
         function="text",
         old="escape(''.join(map(_visible, str(value))), quote=True)",

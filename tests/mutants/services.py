@@ -691,7 +691,7 @@ IDENTITY = (
     Mutant(
         name="a-cut-in-the-middle-stops-nobody",
         law="fine print: leader epochs",
-        guard="A log that was cut and has apply_layout_change again is told by the end of the epoch that was recorded.",
+        guard="A log that was cut and has grown again is told by the end of the epoch that was recorded.",
         module=_EPOCHS,
         function="cut_below",
         old="end if end < until else None",
