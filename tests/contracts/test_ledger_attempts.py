@@ -306,7 +306,7 @@ def test_standing_of_attempts_that_are_on_record(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("write", sorted(set(WRITES) - {"revoke"}))
 def test_ended_attempt_writes_nothing(ledger: Ledger, write: str) -> None:
-    """Whoever gave up, committed, or does not know must claim again."""
+    """An attempt that gave up, committed, or does not know must claim again."""
     endings: list[Callable[[Ledger, AttemptKey], None]] = [WRITES["give up"], WRITES["recover"], WRITES["unknown"]]
     waves = planned(ledger, *[[(0, n * 10, n * 10 + 10)] for n in range(len(endings))])
     for wave, ending in zip(waves, endings, strict=True):

@@ -94,7 +94,7 @@ def test_gate_names_what_is_not_drained(ledger: Ledger) -> None:
 
 
 def test_gate_waits_for_a_parent_without_a_seal(ledger: Ledger) -> None:
-    """However much of it is committed: nobody knows where it ends."""
+    """However much of it is committed: its end is not known."""
     layout_change = LayoutChange(segments=(segment(PARENT), segment(CHILD, 0, None, (PARENT, 0))))
     parent, child = planned(ledger, [(0, 0, 10)], [(1, 0, 5)], layout_change=layout_change)
     committed(ledger, parent)

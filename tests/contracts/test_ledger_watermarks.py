@@ -59,7 +59,7 @@ def test_watermark_follows_the_unbroken_run(ledger: Ledger) -> None:
 
 
 def test_watermark_stops_at_a_gap(ledger: Ledger) -> None:
-    """Offsets that nobody planned stop it as surely as those nobody committed."""
+    """Offsets that were never planned stop it as surely as those that are not committed."""
     (wave,) = planned(ledger, [(0, 0, 10), (0, 11, 20)])
     committed(ledger, wave)
     assert moves(ledger) == [(0, 0, 10, 10)]

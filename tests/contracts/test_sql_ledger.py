@@ -288,7 +288,7 @@ def _range(connection: Connection, **values: Any) -> dict[str, Any]:
     ],
 )
 def test_database_refuses_what_breaks_a_law(sql_ledger: SqlLedger, values: dict[str, Any]) -> None:
-    """Overlaps, empty ranges, committed without proof, work of no wave: whoever writes it, by constraint."""
+    """Overlaps, empty ranges, committed without proof, work of no wave: refused by constraint."""
     planned(sql_ledger, [(0, 0, 10), (0, 20, 30)])
     words = {**values, "state": RangeState(values.get("state", "PLANNED"))}
     with sql_ledger.engine.connect() as connection, pytest.raises(IntegrityError):

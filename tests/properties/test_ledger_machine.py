@@ -290,7 +290,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(slice_=slices, whole=st.booleans())
     def withdraw(self, slice_: tuple[int, int, int], whole: bool) -> None:
-        """Take off the plan what nobody has begun, of a slice or of everything."""
+        """Withdraw what was never begun, of a slice or of everything."""
         _, start, end = slice_
         what, _ = withdrawal_of(self.memory, OffsetRange(0, 10_000) if whole else OffsetRange(start, end))
         if what.ranges:
