@@ -217,6 +217,16 @@ def test_evidence_of_an_unknown_commit_is_no_evidence(repository: Path) -> None:
         list(evidence.problems(Tree(repository), ["package"]))
 
 
+def test_evidence_of_a_commit_beside_the_history_is_no_evidence(repository: Path) -> None:
+    """A commit that was rewritten afterwards is known where it was made, and to no clone."""
+    _commit(repository, "package/code.py")
+    assert _prove(repository, part=["goes well"]) == 0
+    _git(repository, "reset", "-q", "--hard", "HEAD~")
+    _commit(repository, "package/more.py")
+    with pytest.raises(UnknownCommitError, match="no commit of this history"):
+        list(_evidence(repository, "part").problems(Tree(repository), ["package"]))
+
+
 def test_missing_chunks_and_too_few_cases_are_red(repository: Path) -> None:
     """A part that was stopped, or played small, is not played."""
     assert _prove(repository, part=["goes well"]) == 0

@@ -48,6 +48,7 @@ class Tree:
 @cache
 def _commits_between(root: Path, begin: str, end: str, paths: tuple[str, ...]) -> int:
     try:
+        _git(root, "merge-base", "--is-ancestor", begin, end)
         return int(_git(root, "rev-list", "--count", f"{begin}..{end}", "--", *paths))
     except subprocess.CalledProcessError:
         raise UnknownCommitError(f"{begin} is no commit of this history (is the clone a shallow one?)") from None
