@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding
@@ -101,8 +102,9 @@ class Feature:
     """One feature that can be taken out; importing its value is cheap, its code is imported when it is used.
 
     `ports` makes its own ports for a pipeline, by name; each is opened when it is first used, through `Ports.added`.
-    `decoding` decodes what a job stages. `after_advance` is called after each `advance`, whether or not a watermark
-    moved; it raises nothing, and its result is part of the output of `run` and `advance`. `audit_check` makes a check
+    `decoding` decodes what a job stages. `after_advance` is called after each wave that moved a watermark, and at the
+    end of a run in any case; it raises nothing. It is given its result of before in this run, and returns the result of
+    all, which is part of the output of `run` and `advance`. `audit_check` makes a check
     from the values of its `audit_options`; None where none of them was given. `commands` are added to the
     command line. `pages` are functions, by name, from the document that a command also prints as JSON to the text of a
     file.
@@ -110,7 +112,7 @@ class Feature:
 
     name: str
     ports: Mapping[str, Callable[[PipelineSpec], Any]] = field(default_factory=dict)
-    after_advance: Callable[[Ports, PipelineSpec], Json] | None = None
+    after_advance: Callable[[Ports, PipelineSpec, Json], Json] | None = None
     audit_options: tuple[Option, ...] = ()
     audit_check: Callable[[Json], AuditCheck | None] | None = None
     decoding: ValueDecoding | None = None
@@ -128,12 +130,12 @@ class Features:
         """Return functions that open the features' ports for a pipeline, by name."""
         return {name: partial(build, spec) for item in self.all for name, build in item.ports.items()}
 
-    def after_advance(self, ports: Ports, spec: PipelineSpec) -> dict[str, Any]:
-        """Call every feature's `after_advance`; return their results together."""
+    def after_advance(self, ports: Ports, spec: PipelineSpec, before: Json = MappingProxyType({})) -> dict[str, Any]:
+        """Call every feature's `after_advance`; return their results together. `before` is what it returned last."""
         done: dict[str, Any] = {}
         for item in self.all:
             if item.after_advance is not None:
-                done |= item.after_advance(ports, spec)
+                done |= item.after_advance(ports, spec, before)
         return done
 
     @property

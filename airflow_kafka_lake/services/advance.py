@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.errors import KafkaLakeError, expected
 from airflow_kafka_lake.core.ledger.records import Advance, Claim, OutboxItem
+from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 
 
@@ -15,6 +18,39 @@ def advance(ports: Ports, pipeline: str) -> tuple[Advance, ...]:
     moves = ports.ledger.advance(pipeline)
     flush(ports, pipeline)
     return moves
+
+
+@dataclass(slots=True)
+class Advances:
+    """The advances of one run: all their moves, and what features did after them."""
+
+    ports: Ports
+    spec: PipelineSpec
+    moves: list[Advance] = field(default_factory=list)
+    followed: dict[str, Any] = field(default_factory=dict)
+
+    def after_wave(self) -> None:
+        """Advance in the middle of a run, so that nobody has to wait for its last wave.
+
+        Whatever fails here is left to the end of the run. So is the outbox: to send it is a commit to the receipts
+        table, and one for each run is enough.
+        """
+        try:
+            moves = self.ports.ledger.advance(self.spec.name)
+            self.moves += moves
+            if moves:
+                self._follow()
+        except Exception as error:  # noqa: BLE001  # the wave is committed, whatever happens to what follows it
+            self.ports.progress(f"watermarks move later in this run: {expected(error, 'advancing after a wave')}")
+
+    def at_end(self) -> None:
+        """Advance, send the outbox, and let features follow."""
+        if self.ports.ledger.pipeline(self.spec.name) is not None:
+            self.moves += advance(self.ports, self.spec.name)
+        self._follow()
+
+    def _follow(self) -> None:
+        self.followed = self.ports.features.after_advance(self.ports, self.spec, self.followed)
 
 
 def flush(ports: Ports, pipeline: str) -> None:

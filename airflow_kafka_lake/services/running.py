@@ -1,4 +1,4 @@
-"""A run without Airflow: recover, plan, ingest every wave that may start, advance."""
+"""A run without Airflow: recover, plan, ingest every wave that may start, advance after each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.kafka.transactions import hanging_error
 from airflow_kafka_lake.core.ledger.holds import HoldReason
-from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord, joined
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNFINISHED, UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.ordering.segments import gate_closed
@@ -26,7 +26,7 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.work import Choice, Work, choose
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.advance import advance
+from airflow_kafka_lake.services.advance import Advances
 from airflow_kafka_lake.services.decisions import new_id
 from airflow_kafka_lake.services.planning import plan
 from airflow_kafka_lake.services.recovery import clean_up, recover
@@ -36,7 +36,8 @@ from airflow_kafka_lake.services.staging import ingest
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """What a run did. `problems` are the errors of waves, in wave order, and of hanging transactions; `left` are the
-    unfinished waves that it was not asked for; `followed` is what features did after the watermarks moved."""
+    unfinished waves that it was not asked for; `moves` has one move of each stream, however many waves moved it;
+    `followed` is what features did after the watermarks moved."""
 
     plan: Plan | None
     waves: tuple[WaveRecord, ...]
@@ -74,28 +75,27 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = 
     scope = decided if bounded else None
     for line in chosen(ports, spec.name, scope).describe(decided.id if decided else None):
         ports.progress(line)
-    finished, failed = _ingest_all(ports, spec.name, scope)
+    advances = Advances(ports, spec)
+    finished, failed = _ingest_all(ports, scope, advances)
     problems += failed
     if decided and decided.hanging:
         problems.append(hanging_error(decided.hanging, decided.observed_at))
-    recorded = ports.ledger.pipeline(spec.name) is not None
-    moves = advance(ports, spec.name) if recorded else ()
-    followed = ports.features.after_advance(ports, spec)
+    advances.at_end()
     return Run(
         plan=decided,
         waves=tuple(finished),
-        moves=moves,
+        moves=joined(advances.moves),
         held=describe_blocked(ports, spec.name, decided),
         problems=tuple(problems),
-        followed=followed,
+        followed=advances.followed,
         left=chosen(ports, spec.name, scope).left if bounded else (),
     )
 
 
-def _ingest_all(ports: Ports, pipeline: str, scope: Plan | None) -> tuple[list[WaveRecord], list[KafkaLakeError]]:
+def _ingest_all(ports: Ports, scope: Plan | None, advances: Advances) -> tuple[list[WaveRecord], list[KafkaLakeError]]:
     """Ingest every unfinished wave of a scope once, also those that are split from others meanwhile.
 
-    Waves that wait for their turn are tried again as long as other waves come to an end.
+    Watermarks advance after each. Waves that wait for their turn are tried again as long as other waves come to an end.
     """
     finished: list[WaveRecord] = []
     problems: list[KafkaLakeError] = []
@@ -104,12 +104,13 @@ def _ingest_all(ports: Ports, pipeline: str, scope: Plan | None) -> tuple[list[W
     before = -1
     while before < len(ended):
         before = len(ended)
-        for work in chosen(ports, pipeline, scope).taken:
+        for work in chosen(ports, advances.spec.name, scope).taken:
             wave = work.wave
             if wave in ended:
                 continue
             try:
                 finished.append(ingest(ports, wave))
+                advances.after_wave()
                 clean_up(ports, finished[-1])
             except GateClosedError as error:
                 waiting[wave] = error

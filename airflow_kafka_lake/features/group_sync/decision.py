@@ -19,19 +19,24 @@ class SyncedGroup:
     committed: Mapping[Stream, int]
     refused: Mapping[Stream, str]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return what `run` and `advance` have under `group_sync`."""
+    def to_json(self, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return what `run` and `advance` have under `group_sync`, with what was committed `before` in the same run."""
+        earlier = {_stream(item): item["offset"] for item in (before or {}).get("committed", ())}
         return {
             "group": self.group,
             "committed": [
                 {"topic": topic, "topic_id": topic_id, "partition": partition, "offset": offset}
-                for (topic, topic_id, partition), offset in sorted(self.committed.items())
+                for (topic, topic_id, partition), offset in sorted({**earlier, **self.committed}.items())
             ],
             "refused": [
                 {"topic": topic, "topic_id": topic_id, "partition": partition, "reason": reason}
                 for (topic, topic_id, partition), reason in sorted(self.refused.items())
             ],
         }
+
+
+def _stream(item: Mapping[str, Any]) -> Stream:
+    return Stream(**{name: item[name] for name in Stream._fields})
 
 
 def to_commit(streams: Iterable[StreamRecord], seen: Snapshot) -> tuple[dict[Stream, int], dict[Stream, str]]:

@@ -20,11 +20,11 @@ def _committer(spec: PipelineSpec) -> GroupCommitter:
     return KafkaGroupCommitter(KafkaConnection(spec.kafka_connection).settings, clock=SystemClock())
 
 
-def _sync(ports: Ports, spec: PipelineSpec) -> Json:
+def _sync(ports: Ports, spec: PipelineSpec, before: Json) -> Json:
     from airflow_kafka_lake.features.group_sync.sync import sync_group
 
     done = sync_group(ports, spec)
-    return {"group_sync": None if done is None else done.to_json()}
+    return {"group_sync": None if done is None else done.to_json(before.get("group_sync"))}
 
 
 GROUP_SYNC = Feature(name="group_sync", ports={PORT: _committer}, after_advance=_sync)

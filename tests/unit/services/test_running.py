@@ -71,6 +71,41 @@ def test_large_backlog_is_cut_into_ranges_and_waves(world: World) -> None:
     world.check()
 
 
+def test_watermark_has_moved_before_the_next_wave_begins(world: World) -> None:
+    """Nobody waits for the last wave; the run says at its end how far each watermark went, as one move."""
+    world.with_spec(max_wave_bytes=1, target_range_bytes=1)
+    world.produce(4)
+    seen: list[int] = []
+
+    def look(call: str) -> None:
+        if call == "runner.stage":
+            seen.append(world.stream().watermark)
+
+    done = world.run(worker=world.worker(look))
+    assert seen == [0, 1, 2, 3]
+    assert [(move.start, move.end, move.rows) for move in done.moves] == [(0, 4, 4)]
+    assert done.moves[0].sequence == world.ledger.unnotified("orders")[-1].sequence
+    world.check()
+
+
+def test_advance_that_fails_after_a_wave_fails_nothing(world: World) -> None:
+    """Wave and run go on; the advance at the end of the run moves what was left."""
+    world.with_spec(max_wave_bytes=1, target_range_bytes=1)
+    world.produce(2)
+    tried: list[str] = []
+
+    def refuses(call: str) -> None:
+        if call == "ledger.advance":
+            tried.append(call)
+            if len(tried) <= 2:
+                raise UnavailableError("the ledger does not answer")
+
+    done = world.run(worker=world.worker(refuses))
+    assert (done.exit_code, len(tried), world.stream().watermark) == (0, 3, 2)
+    assert any("watermarks move later in this run" in line for line in world.said)
+    world.check()
+
+
 def test_run_finishes_what_a_dead_run_left(world: World) -> None:
     """Published and not committed: adopted; planned and not begun: ingested; then what is new."""
     world.produce(3)

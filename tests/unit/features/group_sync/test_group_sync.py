@@ -53,6 +53,17 @@ def test_group_follows_the_watermarks(mirrored: World) -> None:
     assert sync_group(mirrored.worker(), mirrored.spec) is None
 
 
+def test_group_follows_each_wave(mirrored: World) -> None:
+    """Not the run alone; and the run says of each partition where its group is at the end."""
+    mirrored.with_spec(max_wave_bytes=1, target_range_bytes=1)
+    seen: list[dict[int, int | None]] = []
+    done = mirrored.run(
+        worker=mirrored.worker(lambda call: seen.append(told(mirrored)) if call == "runner.stage" else None)
+    )
+    assert sum(filter(None, seen[-1].values())) == len(seen) - 1
+    assert {item["partition"]: item["offset"] for item in done.followed["group_sync"]["committed"]} == {0: 3, 1: 4}
+
+
 def test_group_that_is_ahead_is_never_moved_back(mirrored: World) -> None:
     """Who moved it had a reason; it is reported and left alone."""
     mirrored.kafka.commit_group("shown", "orders", 0, 9)
