@@ -21,6 +21,7 @@ from airflow_kafka_lake.cli.commands import COMMANDS
 from airflow_kafka_lake.cli.entry_point import LEDGER, InternalError
 from airflow_kafka_lake.core import errors
 from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.ledger.guards import remedies_for
 from airflow_kafka_lake.core.ledger.waves import (
     RANGE_TRANSITIONS,
     WAVE_TRANSITIONS,
@@ -28,7 +29,6 @@ from airflow_kafka_lake.core.ledger.waves import (
     AttemptOutcome,
     RangeState,
     WaveState,
-    remedies_for,
 )
 from tests.kit.failpoints import points
 from tests.kit.traps import Mode, modes

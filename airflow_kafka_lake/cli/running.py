@@ -17,7 +17,8 @@ from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Res
 from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.cli.status import show_waiting, show_wave
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.documents.explanation import everything, heading, remarks, size
+from airflow_kafka_lake.core.amounts import size
+from airflow_kafka_lake.core.documents.explanation import everything, heading, remarks
 from airflow_kafka_lake.core.documents.plan import plan_document, waiting_document
 from airflow_kafka_lake.core.documents.status import advance_document
 from airflow_kafka_lake.core.ledger.waves import WaveState

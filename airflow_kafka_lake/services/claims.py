@@ -28,10 +28,12 @@ from airflow_kafka_lake.core.ledger.waves import (
     LeaseHolder,
     TableHead,
 )
+from airflow_kafka_lake.core.progress import Progress
 from airflow_kafka_lake.ports import Ports
 
 LEASE = timedelta(minutes=2)
-RENEW_AFTER = timedelta(seconds=20)
+RENEW_AFTER = timedelta(seconds=10)
+"""Spark's executors report what they have counted every ten seconds: a shorter time would record nothing new."""
 
 
 def claim_wave(ports: Ports, wave: str, *, by_force: bool = False) -> Claim:
@@ -123,18 +125,35 @@ def ending_on_error(ports: Ports, claims: Sequence[Claim], in_doubt: InDoubt | N
 
 
 class Heartbeat:
-    """Renews a lease at most every `RENEW_AFTER`; raises StaleFenceError once another attempt has the wave."""
+    """Renews a lease at most every `RENEW_AFTER`; raises StaleFenceError once another attempt has the wave.
+
+    Each renewal carries how far the attempt is: `begin` names its step, `counted` what is done of it.
+    """
 
     def __init__(self, ports: Ports, key: AttemptKey) -> None:
         self._ports = ports
         self._key = key
         self._renewed = ports.clock.monotonic()
+        self.progress: Progress | None = None
 
     def __call__(self) -> None:
-        now = self._ports.clock.monotonic()
-        if now - self._renewed >= RENEW_AFTER.total_seconds():
-            self._ports.ledger.commit(Renew(key=self._key, lease=LEASE))
-            self._renewed = now
+        if self._ports.clock.monotonic() - self._renewed >= RENEW_AFTER.total_seconds():
+            self.renew()
+
+    def renew(self) -> None:
+        """Renew at once."""
+        self._ports.ledger.commit(Renew(key=self._key, lease=LEASE, progress=self.progress))
+        self._renewed = self._ports.clock.monotonic()
+
+    def begin(self, progress: Progress) -> Progress:
+        """Begin a step; the next write of the attempt records it."""
+        self.progress = progress
+        return progress
+
+    def counted(self, rows: int) -> None:
+        """Note how many rows of the step are done."""
+        if self.progress is not None:
+            self.progress = self.progress.counted(rows)
 
 
 _UNDECIDED = frozenset({AttemptOutcome.UNKNOWN, AttemptOutcome.ABANDONED})

@@ -19,6 +19,7 @@ from airflow_kafka_lake.core.lake.staging import StageJob, packing
 from airflow_kafka_lake.core.ledger.attempts import RecordJob
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Staged, Verdict
 from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.progress import Progress, Step
 from airflow_kafka_lake.core.slices import Slice, SliceSet
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claims import Heartbeat
@@ -73,11 +74,19 @@ def _stage(
     if History.of(claim.attempts).in_doubt:
         job = careful(ports, job, heartbeat)
     ports.progress(f"staging wave {claim.key.wave} with Spark: {len(claim.ranges)} ranges, {job.tasks} tasks")
+    read = heartbeat.begin(
+        Progress(
+            step=Step.READ,
+            rows_expected=sum(item.range.span for item in claim.ranges),
+            bytes_expected=sum(item.estimated_bytes for item in claim.ranges),
+        )
+    )
     ports.runner.stage(
         job,
-        started=lambda reference: ports.ledger.commit(RecordJob(key=claim.key, job=reference)),
+        started=lambda reference: ports.ledger.commit(RecordJob(key=claim.key, job=reference, progress=read)),
         heartbeat=heartbeat,
     )
+    heartbeat.begin(Progress(step=Step.AUDIT))
     staged = ports.lake.table(claim.table).staged(claim.key.attempt, heartbeat)
     if staged is None:
         raise JobFailedError(

@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.kafka.loss_check import Losses
 from airflow_kafka_lake.core.lake.accounting import Receipt
-from airflow_kafka_lake.core.ledger.attempts import EndAttempt, MarkStaged, RecordBase, Renew
+from airflow_kafka_lake.core.ledger.attempts import EndAttempt, MarkStaged, RecordBase
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Staged, Verdict, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
@@ -31,10 +31,11 @@ from airflow_kafka_lake.core.ledger.waves import (
     WaveState,
 )
 from airflow_kafka_lake.core.ordering.segments import gate_closed
+from airflow_kafka_lake.core.progress import Progress, Step
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.advance import send_first
 from airflow_kafka_lake.services.attempt_audit import audit_attempt, refuse_fewer
-from airflow_kafka_lake.services.claims import LEASE, Heartbeat, InDoubt, claim_wave, ending_on_error
+from airflow_kafka_lake.services.claims import Heartbeat, InDoubt, claim_wave, ending_on_error
 from airflow_kafka_lake.services.fencing import Shortfall, newest_resumable, revoke
 from airflow_kafka_lake.services.identity import check_head
 from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
@@ -148,7 +149,8 @@ def _work(ports: Ports, claim: Claim, in_doubt: InDoubt) -> Shortfall | None:
     heartbeat()
     send_first(ports, claim)
     # Staged before its receipts are written: an attempt that resumes this one looks for its record.
-    ports.ledger.commit(MarkStaged(key=claim.key, audited=proven.snapshot, staged_bytes=proven.bytes))
+    step = heartbeat.begin(Progress(step=Step.PUBLISH, rows_expected=sum(item.rows for item in proven.receipts)))
+    ports.ledger.commit(MarkStaged(key=claim.key, audited=proven.snapshot, staged_bytes=proven.bytes, progress=step))
     ports.lake.table(claim.table).add_receipts(receipt_rows(ports, claim, proven))
     ports.progress(f"publishing wave {claim.key.wave}")
     publish(ports, claim, proven, in_doubt)
@@ -161,9 +163,7 @@ def _decoding_of(ports: Ports, pipeline: str) -> Decoding | None:
     return record.spec.decoding if record else None
 
 
-def _resume(
-    ports: Ports, claim: Claim, asked: Decoding | None, heartbeat: Callable[[], None]
-) -> Proven | Shortfall | None:
+def _resume(ports: Ports, claim: Claim, asked: Decoding | None, heartbeat: Heartbeat) -> Proven | Shortfall | None:
     """Return what the newest earlier attempt has staged, proven again under this claim; None when it must be staged.
 
     The earlier worker may still live and publish it. Both would commit the same rows in the same name, from the same
@@ -205,9 +205,10 @@ def _prove_again(
     *,
     table: LakeTable,
     asked: Decoding | None,
-    heartbeat: Callable[[], None],
+    heartbeat: Heartbeat,
 ) -> Proven | Shortfall | None:
-    ports.ledger.commit(Renew(key=claim.key, lease=LEASE))
+    heartbeat.begin(Progress(step=Step.AUDIT))
+    heartbeat.renew()
     staged = table.staged(source.attempt, heartbeat)
     if staged is None or staged.snapshot != source.audited:
         raise AttemptRejectedError("its branch is not what was audited", attempt=source.attempt)
@@ -253,7 +254,7 @@ def _stage_anew(ports: Ports, claim: Claim, asked: Decoding | None, heartbeat: H
     staged = read(ports, claim, how, heartbeat)
     if isinstance(staged, tuple):
         return Shortfall(verdicts=staged)
-    ports.ledger.commit(Renew(key=claim.key, lease=LEASE))
+    heartbeat.renew()
     audited = audit_attempt(ports, claim, staged, heartbeat)
     if audited.rest_is_proven:
         ports.ledger.commit(MarkStaged(key=claim.key, audited=staged.snapshot, staged_bytes=staged.bytes))

@@ -39,6 +39,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     WaveState,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.progress import Progress, Step
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import MAX_LEASE, Ledger
 from tests.contracts.ledger_world import (
@@ -179,6 +180,49 @@ def test_renew_prolongs(ledger: Ledger) -> None:
     ledger.commit(Renew(key=claim.key, lease=LEASE))
     assert ledger.wave(wave).lease_live
     assert (ledger.wave(wave).state, ledger.wave(wave).fence) == (WaveState.CLAIMED, 1)
+
+
+def test_renewal_carries_how_far_the_attempt_is(ledger: Ledger) -> None:
+    """The ledger's clock stamps it: each report when it came, and a step when it began; without one all stays."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    key = claimed(ledger, wave).key
+    read = Progress(step=Step.READ, rows_expected=10, bytes_expected=2**40)
+
+    def reported() -> Progress:
+        (attempt,) = ledger.attempts(wave)
+        assert attempt.progress is not None
+        assert attempt.progress.since is not None
+        assert attempt.progress.at is not None
+        assert attempt.started_at <= attempt.progress.since <= attempt.progress.at
+        return attempt.progress
+
+    assert ledger.attempts(wave)[0].progress is None
+    ledger.commit(RecordJob(key=key, job="application_1", progress=read))
+    first = reported()
+    assert first == replace(read, since=first.at, at=first.at)
+    ledger.commit(Renew(key=key, lease=LEASE, progress=read.counted(4)))
+    second = reported()
+    assert second == replace(read.counted(4), since=first.since, at=second.at)
+    ledger.commit(Renew(key=key, lease=LEASE))
+    assert reported() == second
+    ledger.commit(Renew(key=key, lease=LEASE, progress=Progress(step=Step.AUDIT, rows=3)))
+    third = reported()
+    assert (third.step, third.rows, third.rows_expected, third.since) == (Step.AUDIT, 3, None, third.at)
+    publish = Progress(step=Step.PUBLISH, rows=4)
+    ledger.commit(MarkStaged(key=key, audited=1, staged_bytes=1, progress=publish))
+    assert (reported().step, reported().rows) == (Step.PUBLISH, 4)
+    ledger.commit(EndAttempt(key=key, outcome=AttemptOutcome.FAILED, error="no"))
+    assert reported().step is Step.PUBLISH, "where it ended stays on record"
+
+
+def test_late_report_changes_nothing(ledger: Ledger) -> None:
+    """Whoever lost the wave cannot say how far the attempt of another is."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    stale = claimed(ledger, wave, lease=timedelta()).key
+    claimed(ledger, wave)
+    with pytest.raises(StaleFenceError):
+        ledger.commit(Renew(key=stale, lease=LEASE, progress=Progress(step=Step.READ, rows=9)))
+    assert [item.progress for item in ledger.attempts(wave)] == [None, None]
 
 
 def test_attempt_ids_are_used_once(ledger: Ledger) -> None:

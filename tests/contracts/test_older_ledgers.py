@@ -49,6 +49,19 @@ STATES = {"SETTLED": "COMMITTED"}
 SETTINGS = {"settle_time": "layout_grace", "mirror_group": "sync_group"}
 """The words that 0008 had, and what they are called now; all else stays as it was."""
 
+ADDED = {
+    "kafka_lake_attempt": (
+        "step",
+        "rows_done",
+        "rows_expected",
+        "bytes_done",
+        "bytes_expected",
+        "step_at",
+        "progress_at",
+    ),
+}
+"""Columns that older revisions have not: they are empty after the upgrade."""
+
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -62,10 +75,11 @@ def rows_of(ledger: SqlLedger) -> Rows:
 
 
 def in_new_words(rows: Rows) -> Rows:
-    """Return the rows of revision 0008 as they are said now."""
+    """Return the rows of an older revision as they are said now, with the columns that have come since."""
 
-    def said(row: dict[str, Any]) -> dict[str, Any]:
-        row = {COLUMNS.get(name, name): value for name, value in row.items()}
+    def said(name: str, row: dict[str, Any]) -> dict[str, Any]:
+        row = {COLUMNS.get(key, key): value for key, value in row.items()}
+        row |= dict.fromkeys(ADDED.get(name, ()))
         if "state" in row:
             row["state"] = STATES.get(row["state"], row["state"])
         if "spec" in row:
@@ -73,7 +87,7 @@ def in_new_words(rows: Rows) -> Rows:
             row |= {"spec": json.dumps(spec, sort_keys=True), "digest": PipelineSpec.from_json(spec).digest}
         return row
 
-    return {TABLES.get(name, name): [said(row) for row in rows[name]] for name in rows}
+    return {TABLES.get(name, name): [said(name, row) for row in rows[name]] for name in rows}
 
 
 def in_any_order(rows: Rows) -> Rows:

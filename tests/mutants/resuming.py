@@ -35,7 +35,7 @@ RESUMING = (
         guard="What was staged is proven again under the lease of the claim that goes on with it.",
         module=_RESUMING,
         function="_prove_again",
-        old="ports.ledger.commit(Renew(key=claim.key, lease=LEASE))",
+        old="heartbeat.renew()",
         new="",
         red=(f"{_TESTS}test_lease_is_renewed_before_what_was_staged_is_proven_again",),
     ),

@@ -467,7 +467,7 @@ CLAIMING = (
         guard="A job that makes progress keeps its lease, and learns when it has lost it.",
         module=_CLAIMING,
         function="Heartbeat.__call__",
-        old="self._ports.ledger.commit(Renew(key=self._key, lease=LEASE))",
+        old="self.renew()",
         new="",
         red=("tests/unit/services/test_staging.py::test_heartbeat_keeps_the_lease_and_notices_its_loss",),
     ),

@@ -34,6 +34,7 @@ from airflow_kafka_lake.core.ledger.skips import Skip
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, UNRESOLVED, AttemptKey, AttemptOutcome, RangeState
 from airflow_kafka_lake.core.ledger.withdrawing import Withdraw
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.progress import Progress, Step
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import HOLDER, LEASE, SPEC, key_of, plan_of, receipts_of
@@ -50,6 +51,7 @@ starts = st.integers(min_value=0, max_value=TOP)
 spans = st.integers(min_value=1, max_value=8)
 slices = st.tuples(partitions, starts, spans).map(lambda item: (item[0], item[1], item[1] + item[2]))
 holds = st.sampled_from([RangeState.CANCELLED, RangeState.HELD])
+READ = Progress(step=Step.READ, rows_expected=9, bytes_expected=900)
 endings = st.sampled_from([AttemptOutcome.FAILED, AttemptOutcome.UNKNOWN, AttemptOutcome.REJECTED])
 
 
@@ -62,7 +64,12 @@ def timeless(ledger: Ledger) -> dict[str, Any]:
         "ranges": ledger.ranges(pipeline=SPEC.name),
         "attempts": [
             [
-                replace(item, started_at=EPOCH, ended_at=EPOCH if item.ended_at else "open")  # type: ignore[arg-type]
+                replace(
+                    item,
+                    started_at=EPOCH,
+                    ended_at=EPOCH if item.ended_at else "open",  # type: ignore[arg-type]
+                    progress=item.progress and replace(item.progress, since=EPOCH, at=EPOCH),
+                )
                 for item in ledger.attempts(wave.id)
             ]
             for wave in waves
@@ -197,8 +204,8 @@ class LedgerMachine(RuleBasedStateMachine):
         key = self.key(place)
         acts: list[Callable[[Ledger], None]] = [
             lambda ledger: ledger.commit(RecordBase(key=key, base=number)),
-            lambda ledger: ledger.commit(RecordJob(key=key, job=f"job {number}")),
-            lambda ledger: ledger.commit(Renew(key=key, lease=LEASE)),
+            lambda ledger: ledger.commit(RecordJob(key=key, job=f"job {number}", progress=READ)),
+            lambda ledger: ledger.commit(Renew(key=key, lease=LEASE, progress=READ.counted(number))),
         ]
         self.both(acts[number])
 

@@ -27,6 +27,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     WaveState,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.progress import Progress
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 
@@ -244,6 +245,19 @@ def _attempt(row: Any) -> AttemptRecord:
         started_at=row.started_at,
         ended_at=row.ended_at,
         staged_bytes=row.staged_bytes,
+        progress=None if row.step is None else _progress(row),
+    )
+
+
+def _progress(row: Any) -> Progress:
+    return Progress(
+        step=row.step,
+        rows=row.rows_done,
+        rows_expected=row.rows_expected,
+        bytes=row.bytes_done,
+        bytes_expected=row.bytes_expected,
+        since=row.step_at,
+        at=row.progress_at,
     )
 
 

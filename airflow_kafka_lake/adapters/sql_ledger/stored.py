@@ -35,6 +35,17 @@ Value = Callable[[Any, Ids], Any]
 PLANS_KEPT = 1_000
 """The ledger keeps the snapshots of so many newest plans of all pipelines: six weeks of one plan an hour."""
 
+PROGRESS: Mapping[str, str] = {
+    "step": "step",
+    "rows_done": "rows",
+    "rows_expected": "rows_expected",
+    "bytes_done": "bytes",
+    "bytes_expected": "bytes_expected",
+    "step_at": "since",
+    "progress_at": "at",
+}
+"""The columns of an attempt's progress; all are NULL where it has none."""
+
 FORGOTTEN_AT_ONCE = 100_000
 """One plan deletes at most so many snapshots of older plans."""
 
@@ -69,6 +80,10 @@ def _field(get: Callable[[Any], Any]) -> Value:
 
 def _sum(name: str) -> Value:
     return lambda row, _: None if row.accounting is None else getattr(row.accounting, name)
+
+
+def _of_progress(name: str) -> Value:
+    return lambda row, _: None if row.progress is None else getattr(row.progress, name)
 
 
 def _of_receipt(path: str) -> Value:
@@ -154,11 +169,11 @@ STORED: Mapping[type, Stored] = {
     ),
     AttemptRecord: Stored(
         table=tables.attempt,
-        columns=_plain(
-            *("wave", "fence", "attempt", "job", "base", "audited", "staged_bytes", "outcome", "error"),
-            *("started_at", "ended_at"),
-            lease_holder="holder",
-        ),
+        columns={
+            **_plain("wave", "fence", "attempt", "job", "base", "audited", "staged_bytes", "outcome", "error"),
+            **_plain("started_at", "ended_at", lease_holder="holder"),
+            **{column: ("progress", _of_progress(name)) for column, name in PROGRESS.items()},
+        },
         key=("wave", "fence", "attempt"),
         required=("outcome",),
     ),

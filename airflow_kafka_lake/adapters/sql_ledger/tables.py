@@ -10,6 +10,7 @@ from sqlalchemy import BigInteger, Boolean, Column, Integer, MetaData, String, T
 from airflow_kafka_lake.adapters.sql_ledger.types import Choice, LongText, Number, Offsets, Timestamp
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
+from airflow_kafka_lake.core.progress import Step
 
 PREFIX = "kafka_lake_"
 VERSION_TABLE = PREFIX + "alembic_version"
@@ -147,6 +148,13 @@ attempt = _table(
     Column("error", LongText),
     Column("started_at", Timestamp, nullable=False),
     Column("ended_at", Timestamp),
+    Column("step", Choice(Step)),
+    Column("rows_done", BigInteger),
+    Column("rows_expected", BigInteger),
+    Column("bytes_done", BigInteger),
+    Column("bytes_expected", BigInteger),
+    Column("step_at", Timestamp),
+    Column("progress_at", Timestamp),
 )
 skip = _table(
     "skip",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from airflow_kafka_lake.core.amounts import size
 from airflow_kafka_lake.core.documents.plan import Json, waiting_document
 from airflow_kafka_lake.core.planning.plan import Forecast, Plan
 from airflow_kafka_lake.core.wire import timestamp
-
-_UNITS = ("kB", "MB", "GB", "TB", "PB", "EB", "ZB")
 
 
 def heading(plan: Plan, *, dry_run: bool) -> str:
@@ -52,16 +51,6 @@ def range_lines(plan: Plan, most: int | None = None) -> Iterator[str]:
     """Give the tables with their waves, then the ranges."""
     yield from _first((f"into {i.table}, wave {i.id}: {len(i.ranges)} ranges" for i in plan.waves), most)
     yield from _first((f"  {i.slice}: about {size(i.estimated_bytes)} in Kafka" for i in plan.ranges), most)
-
-
-def size(number: int) -> str:
-    """Return a number of bytes with a unit."""
-    if number < 1000:
-        return "1 byte" if number == 1 else f"{number:,} bytes"
-    power = 1
-    while power < len(_UNITS) and number >= 1000 ** (power + 1):
-        power += 1
-    return f"{number / 1000**power:,.1f} {_UNITS[power - 1]}"
 
 
 def _cost(forecast: Forecast, where: str) -> Iterator[str]:

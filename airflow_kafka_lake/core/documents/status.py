@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_kafka_lake.core.documents.plan import waiting
+from airflow_kafka_lake.core.documents.progress import progress_document
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, waiting_for_stable
 from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
 from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
@@ -149,6 +150,7 @@ def wave_document(wave: WaveRecord, ranges: Sequence[RangeRecord], attempts: Seq
                 "started_at": timestamp(item.started_at),
                 "ended_at": timestamp(item.ended_at),
                 "error": item.error,
+                "progress": progress_document(item.progress),
             }
             for item in attempts
         ],

@@ -24,6 +24,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     WaveState,
 )
 from airflow_kafka_lake.core.ordering.segments import gate_closed
+from airflow_kafka_lake.core.progress import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,20 +99,24 @@ class ClaimWave(Write[Claim]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renew(AttemptWrite[None]):
-    """Prolong the lease; StaleFenceError when the fence or the attempt is not the wave's any more."""
+    """Prolong the lease, and record how far the attempt is; StaleFenceError when the fence or the attempt is not the
+    wave's any more."""
 
     name: ClassVar[str] = "renew"
     key: AttemptKey
     lease: timedelta
+    progress: Progress | None = None
 
     def scope(self) -> Scope:
-        return Scope(waves=(self.key.wave,))
+        return Scope(waves=(self.key.wave,), attempts=self.progress is not None)
 
     def decide(self, records: Records) -> Change[None]:
         wave = self.held(records)
-        return Change(
-            result=None, edits=(Edit(before=wave, after=replace(wave, lease_until=records.now + self.lease)),)
-        )
+        renewed = Edit(before=wave, after=replace(wave, lease_until=records.now + self.lease))
+        if self.progress is None:
+            return Change(result=None, edits=(renewed,))
+        attempt = records.attempt(self.key)
+        return Change(result=None, edits=(renewed, Edit(before=attempt, after=attempt.at(self.progress, records.now))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,11 +138,12 @@ class RecordBase(AttemptWrite[None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordJob(AttemptWrite[None]):
-    """Store the job reference of the attempt."""
+    """Store the job reference of the attempt, whose job reads from now on."""
 
     name: ClassVar[str] = "record_job"
     key: AttemptKey
     job: str
+    progress: Progress | None = None
 
     def scope(self) -> Scope:
         return Scope(waves=(self.key.wave,), attempts=True)
@@ -145,17 +151,19 @@ class RecordJob(AttemptWrite[None]):
     def decide(self, records: Records) -> Change[None]:
         self.held(records)
         attempt = records.attempt(self.key)
-        return Change(result=None, edits=(Edit(before=attempt, after=replace(attempt, job=self.job)),))
+        after = replace(attempt, job=self.job).at(self.progress, records.now)
+        return Change(result=None, edits=(Edit(before=attempt, after=after),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkStaged(AttemptWrite[None]):
-    """CLAIMED → STAGED with the audited snapshot's id and the staged bytes."""
+    """CLAIMED → STAGED with the audited snapshot's id and the staged bytes; `progress` is the next step's."""
 
     name: ClassVar[str] = "mark_staged"
     key: AttemptKey
     audited: int
     staged_bytes: int
+    progress: Progress | None = None
 
     def scope(self) -> Scope:
         return Scope(waves=(self.key.wave,), attempts=True)
@@ -168,7 +176,7 @@ class MarkStaged(AttemptWrite[None]):
             result=None,
             edits=(
                 Edit(before=wave, after=replace(wave, state=transition[1])),
-                Edit(before=attempt, after=staged),
+                Edit(before=attempt, after=staged.at(self.progress, records.now)),
             ),
             entries=(self.entry(wave, "stage", f"snapshot {self.audited}, {self.staged_bytes} bytes"),),
         )

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, StateError, UnknownSubjectError
-from airflow_kafka_lake.core.ledger.waves import AttemptKey, WaveState, remedies_for
+from airflow_kafka_lake.core.ledger.waves import AttemptKey, RangeState, WaveState
+from airflow_kafka_lake.core.remedies import Remedy
 
 Transition = tuple[frozenset[WaveState], WaveState]
 """The states an act may start from, and the state it ends in."""
@@ -22,6 +23,21 @@ RESTORED_HOLDER = "rebuild/0/0"
 
 MAX_LEASE = timedelta(minutes=10)
 """The longest lease that is asked for; one that ends further away than twice this counts as expired."""
+
+
+def remedies_for(state: RangeState | WaveState, subject: str, pipeline: str) -> tuple[Remedy, ...]:
+    """Return the commands that end a state in which a wave or a range (`subject`) can be stuck; none for the others."""
+    match state:
+        case RangeState.HELD:
+            return remedies.release(subject), remedies.skip(pipeline)
+        case RangeState.CANCELLED | WaveState.CANCELLED:
+            return (remedies.release(subject),)
+        case WaveState.PLANNED | WaveState.CLAIMED | WaveState.STAGED:
+            return (remedies.ingest(subject),)
+        case WaveState.PUBLISHING:
+            return (remedies.recover(pipeline),)
+        case _:
+            return ()
 
 
 def lease_is_live(until: datetime | None, now: datetime) -> bool:

@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.ledger.guards import remedies_for
 from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
-from airflow_kafka_lake.core.ledger.waves import RangeState, remedies_for
+from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.slices import Slice

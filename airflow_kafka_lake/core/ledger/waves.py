@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.lake.ancestry import Ancestry, Place
 from airflow_kafka_lake.core.ledger.events import Line
-from airflow_kafka_lake.core.remedies import Remedy
+from airflow_kafka_lake.core.progress import Progress
 
 
 class RangeState(StrEnum):
@@ -103,21 +102,6 @@ FINISHED = frozenset(WaveState) - UNFINISHED
 """Wave states in which nothing of the wave can be published any more."""
 
 _ENDED = frozenset(AttemptOutcome) - {AttemptOutcome.RUNNING, AttemptOutcome.STAGED, AttemptOutcome.UNKNOWN}
-
-
-def remedies_for(state: RangeState | WaveState, subject: str, pipeline: str) -> tuple[Remedy, ...]:
-    """Return the commands that end a state in which a wave or a range (`subject`) can be stuck; none for the others."""
-    match state:
-        case RangeState.HELD:
-            return remedies.release(subject), remedies.skip(pipeline)
-        case RangeState.CANCELLED | WaveState.CANCELLED:
-            return (remedies.release(subject),)
-        case WaveState.PLANNED | WaveState.CLAIMED | WaveState.STAGED:
-            return (remedies.ingest(subject),)
-        case WaveState.PUBLISHING:
-            return (remedies.recover(pipeline),)
-        case _:
-            return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +216,8 @@ class TableHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRecord:
-    """One try at a wave as the ledger has it. `base` is the head at which its search began (-1: an empty table)."""
+    """One try at a wave as the ledger has it. `base` is the head at which its search began (-1: an empty table);
+    `progress` is what it has last reported of its work."""
 
     wave: str
     fence: int
@@ -246,6 +231,7 @@ class AttemptRecord:
     error: str | None = None
     ended_at: datetime | None = None
     staged_bytes: int | None = None
+    progress: Progress | None = None
 
     def abandoned(self, at: datetime) -> AttemptRecord:
         """Return the attempt after its wave went to another; the time of one that has ended before stays."""
@@ -253,7 +239,13 @@ class AttemptRecord:
 
     def committed(self, at: datetime) -> AttemptRecord:
         """Return the attempt as the one whose commit is in the lake."""
-        return replace(self, outcome=AttemptOutcome.COMMITTED, error=None, ended_at=self.ended_at or at)
+        progress = self.progress and self.progress.landed(at)
+        outcome = AttemptOutcome.COMMITTED
+        return replace(self, outcome=outcome, error=None, ended_at=self.ended_at or at, progress=progress)
+
+    def at(self, progress: Progress | None, now: datetime) -> AttemptRecord:
+        """Return the attempt as it reports `now` how far it is; None reports nothing."""
+        return self if progress is None else replace(self, progress=progress.recorded(self.progress, now))
 
     @property
     def key(self) -> AttemptKey:

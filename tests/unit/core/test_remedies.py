@@ -14,7 +14,8 @@ import airflow_kafka_lake
 from airflow_kafka_lake.cli.commands import COMMANDS
 from airflow_kafka_lake.cli.entry_point import build_parser
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState, remedies_for
+from airflow_kafka_lake.core.ledger.guards import remedies_for
+from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.remedies import Remedy, found_in
 from airflow_kafka_lake.core.slices import Slice, Stream

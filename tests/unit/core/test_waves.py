@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_kafka_lake.core.ledger.guards import remedies_for
 from airflow_kafka_lake.core.ledger.waves import (
     RANGE_TRANSITIONS,
     RESOLVED,
@@ -19,7 +20,6 @@ from airflow_kafka_lake.core.ledger.waves import (
     LeaseHolder,
     RangeState,
     WaveState,
-    remedies_for,
 )
 
 pytestmark = pytest.mark.unit

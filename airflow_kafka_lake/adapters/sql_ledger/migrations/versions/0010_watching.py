@@ -1,0 +1,33 @@
+"""What people watch: how far each attempt is.
+
+Revision ID: 0010
+Revises: 0009
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+from airflow_kafka_lake.adapters.sql_ledger.migrations import parts
+
+revision = "0010"
+down_revision = "0009"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add columns; what is on record has nothing in them."""
+    _progress()
+
+
+def _progress() -> None:
+    numbers = ("rows_done", "rows_expected", "bytes_done", "bytes_expected")
+    columns: list[sa.Column[Any]] = [parts.text("step", 20, null=True)]
+    columns += [parts.big(name, null=True) for name in numbers]
+    columns += [parts.time(name, null=True) for name in ("step_at", "progress_at")]
+    for column in columns:
+        op.add_column("kafka_lake_attempt", column)

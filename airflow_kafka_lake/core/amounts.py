@@ -1,0 +1,33 @@
+"""Amounts as people read them: bytes and seconds with a unit."""
+
+from __future__ import annotations
+
+_UNITS = ("kB", "MB", "GB", "TB", "PB", "EB", "ZB")
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def size(number: int) -> str:
+    """Return a number of bytes with a unit."""
+    if number < 1000:
+        return "1 byte" if number == 1 else f"{number:,} bytes"
+    power = 1
+    while power < len(_UNITS) and number >= 1000 ** (power + 1):
+        power += 1
+    return f"{number / 1000**power:,.1f} {_UNITS[power - 1]}"
+
+
+def span(seconds: float) -> str:
+    """Return a length of time in its two largest units, rounded to a whole number of the smaller one."""
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return _two(whole, (_MINUTE, "min"), (1, "s"))
+    if (minutes := round(seconds / _MINUTE) * _MINUTE) < _DAY:
+        return _two(minutes, (_HOUR, "h"), (_MINUTE, "min"))
+    return _two(round(seconds / _HOUR) * _HOUR, (_DAY, "d"), (_HOUR, "h"))
+
+
+def _two(whole: int, large: tuple[int, str], small: tuple[int, str]) -> str:
+    rest = whole % large[0] // small[0]
+    return f"{whole // large[0]} {large[1]}" + (f" {rest} {small[1]}" if rest else "")

@@ -1,0 +1,147 @@
+"""How far a piece of work is: its step, rows and Kafka's bytes done and expected, how fast, how long it will take.
+
+What is not known is None and is not guessed. Nothing decides by any of this: it is for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from airflow_kafka_lake.core.amounts import size, span
+
+KNOWN_AFTER_SECONDS = 5.0
+"""A rate is not known before something was counted for so long."""
+
+WINDOW_SECONDS = 60.0
+"""A rate is that of the last minute; what has not moved for so long has none."""
+
+
+class Step(StrEnum):
+    """What an attempt is at: Spark reads Kafka and writes a branch, what is staged is audited, one commit shows it."""
+
+    READ = "read"
+    AUDIT = "audit"
+    PUBLISH = "publish"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far an attempt is in its step.
+
+    `rows` are counted. `rows_expected` is the most there can be, None where nobody knows: reading, it is the number of
+    offsets, which may have fewer records. `bytes_expected` are Kafka's by the plan's estimate, and `bytes` the share
+    of them that belongs to `rows`; both are about the reading only. The ledger stamps `since`, when the step began
+    (for reading: when the job was started), and `at`, when it was last reported, by its own clock.
+    """
+
+    step: Step
+    rows: int = 0
+    rows_expected: int | None = None
+    bytes: int = 0
+    bytes_expected: int | None = None
+    since: datetime | None = None
+    at: datetime | None = None
+
+    def counted(self, rows: int) -> Progress:
+        """Return the progress with so many rows done; a number that falls, as when a task is repeated, is not taken
+        back."""
+        rows = max(rows, self.rows)
+        return replace(self, rows=rows, bytes=_share(self.bytes_expected or 0, rows, self.rows_expected))
+
+    def finished(self) -> Progress:
+        """Return the progress at the end of its step: every expected byte was read, also of offsets without a row."""
+        return replace(self, bytes=self.bytes_expected or 0)
+
+    def landed(self, at: datetime) -> Progress:
+        """Return the progress of what one commit has shown: all of it, at once."""
+        return self if self.step is not Step.PUBLISH else replace(self, rows=self.rows_expected or 0, at=at)
+
+    def recorded(self, before: Progress | None, now: datetime) -> Progress:
+        """Return the progress as it is recorded `now`, after what was on record of the same attempt `before`."""
+        goes_on = before is not None and before.step is self.step
+        return replace(self, since=before.since if before and goes_on else now, at=now)
+
+    @property
+    def rows_per_second(self) -> float | None:
+        """The mean rate since the step began; None before it is known."""
+        if self.since is None or self.at is None or not self.rows:
+            return None
+        seconds = (self.at - self.since).total_seconds()
+        return self.rows / seconds if seconds >= KNOWN_AFTER_SECONDS else None
+
+    def seconds_left(self, rows_per_second: float | None) -> float | None:
+        """Return how long the step still takes at a rate, at most; None where that is not known."""
+        if not rows_per_second or self.rows_expected is None:
+            return None
+        return max(0, self.rows_expected - self.rows) / rows_per_second
+
+    def bytes_per_second(self, rows_per_second: float | None) -> float | None:
+        """Return the rate in Kafka's bytes, by the plan's estimate."""
+        if rows_per_second is None or not self.bytes_expected or not self.rows_expected:
+            return None
+        return rows_per_second * self.bytes_expected / self.rows_expected
+
+    @property
+    def share(self) -> float | None:
+        """The share that is done, 0 to 1; None where the whole is not known."""
+        if not self.rows_expected:
+            return None
+        return min(1.0, max(self.rows / self.rows_expected, self._share_of_bytes()))
+
+    def _share_of_bytes(self) -> float:
+        return self.bytes / self.bytes_expected if self.bytes_expected else 0.0
+
+    def describe(self, rows_per_second: float | None = None) -> str:
+        """Return how far it is, as part of a sentence; what is not known is left out."""
+        return ", ".join(self._parts(rows_per_second))
+
+    def _parts(self, rows_per_second: float | None) -> Iterator[str]:
+        unit = "offsets" if self.step is Step.READ else "rows"
+        if self.rows_expected is None:
+            yield f"{self.rows:,} rows"
+        else:
+            yield f"{self.rows:,} {'rows ' if unit == 'offsets' else ''}of {self.rows_expected:,} {unit}"
+        if self.bytes_expected:
+            yield f"about {size(self.bytes)} of {size(self.bytes_expected)}"
+        if speed := self.bytes_per_second(rows_per_second):
+            yield f"{size(round(speed))}/s"
+        elif rows_per_second:
+            yield f"{rows_per_second:,.0f} rows/s"
+        if left := self.seconds_left(rows_per_second):
+            yield f"about {span(left)} left"
+
+
+def _share(whole: int, rows: int, expected: int | None) -> int:
+    return min(whole, whole * rows // expected) if expected else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """Rows per second over the last minute, from counts at moments of any clock that does not run backwards.
+
+    It begins with the first count above zero: before that a job starts, and says nothing about how fast it reads.
+    """
+
+    counts: tuple[tuple[float, int], ...] = ()
+
+    def after(self, now: float, rows: int) -> Speed:
+        """Return the speed after a further count; one that falls begins anew."""
+        last = self.counts[-1][1] if self.counts else 0
+        if rows < last:
+            return Speed(counts=((now, rows),) if rows else ())
+        if rows == last:
+            return self
+        recent = tuple(item for item in self.counts if now - item[0] <= WINDOW_SECONDS)
+        return Speed(counts=(*(recent or self.counts[-1:]), (now, rows)))
+
+    def rows_per_second(self, now: float) -> float | None:
+        """Return the rate; None before it is known, and once nothing has moved for a minute."""
+        if not self.counts:
+            return None
+        (begun, first), (latest, last) = self.counts[0], self.counts[-1]
+        if latest - begun < KNOWN_AFTER_SECONDS or now - latest > WINDOW_SECONDS:
+            return None
+        return (last - first) / (latest - begun)
