@@ -76,8 +76,8 @@ class TableJobs:
         try:
             begin(table, attempt)
             commit(table, attempt, told, decoding)
-        except MOVED as error:
-            raise JobFailedError(f"the staging commit failed: {error}", attempt=attempt) from error
+        except MOVED as moved:
+            raise JobFailedError(f"the staging commit failed: {moved}", attempt=attempt) from moved
 
     def records(self, identifier: str, snapshot: int) -> Iterable[Position]:
         """Return the rows that a snapshot shows."""

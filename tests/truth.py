@@ -128,9 +128,9 @@ def check_at_rest(world: World) -> None:
     for stream, found in seen_once(world).rows.items():
         stray = set(found) - _offsets(committed[stream])
         assert not stray, f"rows of {stream} belong to no committed range: {sorted(stray)}"
-    for item in world.ledger.streams(world.spec.name):
-        expected = item.covered.unbroken_end(item.origin)
-        assert item.watermark == expected, f"{item.stream}: watermark {item.watermark}, committed to {expected}"
+    for record in world.ledger.streams(world.spec.name):
+        expected = record.covered.unbroken_end(record.origin)
+        assert record.watermark == expected, f"{record.key}: watermark {record.watermark}, committed to {expected}"
     outcomes = {item.attempt: item.outcome for item in _attempts(world)}
     for attempt, places in seen_once(world).places.items():
         if attempt in outcomes or not places <= _waiting(ranges):

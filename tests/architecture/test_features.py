@@ -91,7 +91,7 @@ def test_rest_is_whole_without_a_feature(names: list[str], tmp_path: Path) -> No
     copy = without(names, tmp_path)
     _run(tmp_path, "-c", IMPORT, *_modules(copy))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    _run(tmp_path, "-m", "mypy", "--no-error-summary")
+    _run(tmp_path, "-m", "mypy", "--no-error-summary", "airflow_kafka_lake")
     shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     _run(tmp_path, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--fast", *_MAIN_PATH)
 

@@ -116,7 +116,7 @@ def test_receipts_files_are_put_together_and_no_row_changes(
     world.table.add_receipts(added)
     table = world.catalog.load_table(f"{NAME}__receipts")
     assert len(list(table.scan().plan_files())) <= 16 * 2 + 10
-    assert len(list(table.scan(row_filter=EqualTo("attempt", added[0].attempt)).plan_files())) <= 3
+    assert len(list(table.scan(row_filter=EqualTo("attempt", value=added[0].attempt)).plan_files())) <= 3
     assert sorted(world.table.all_receipts(), key=lambda row: row.range) == added
     assert all(world.table.receipts(item.attempt) == (item,) for item in added[::7])
 

@@ -553,8 +553,8 @@ def test_sequences_grow_in_the_order_of_commits(sql_ledger: SqlLedger) -> None:
             for item in sql_ledger.events(names[0], after=last, limit=1000):
                 seen.add(item.sequence)
                 last = item.sequence
-        for item in running:
-            item.result()
+        for future in running:
+            future.result()
     seen |= {item.sequence for item in sql_ledger.events(SPEC.name, after=last, limit=1000)}
     assert seen == {item.sequence for item in sql_ledger.events(SPEC.name, limit=1000)}
     told = [move.sequence for move in sql_ledger.unnotified(SPEC.name)]

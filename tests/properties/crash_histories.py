@@ -151,7 +151,8 @@ def _newest(
             for offset in range(row.range.start, row.range.end):
                 due[row.stream, offset] = max(due[row.stream, offset], row.generation)
     found: dict[Stream, list[OffsetRange]] = defaultdict(list)
-    for item in (*committed, *proving, *waiting):
+    newer: tuple[RangeRecord | ReceiptRow, ...] = (*committed, *proving, *waiting)
+    for item in newer:
         for offset in range(item.range.start, item.range.end):
             is_newest = item.generation >= due.get((item.stream, offset), 0)
             if is_newest is not bool(waiting):

@@ -103,12 +103,12 @@ def _decide(world: World, blocked: Sequence[Blocked], *, release: bool) -> None:
             decisions.release(ports, item.id, None)
         else:
             pass_unread(ports, streams[item.stream], _proposed(item))
-    for item in blocked:
-        if found := NAMED_RANGE.search(item.reason):
-            old = OLD_GENERATION.search(item.reason)
-            topic_id, partition = (old[1], int(old[2])) if old else (world.topic_ids[item.topic], item.partition)
+    for place in blocked:
+        if found := NAMED_RANGE.search(place.reason):
+            old = OLD_GENERATION.search(place.reason)
+            topic_id, partition = (old[1], int(old[2])) if old else (world.topic_ids[place.topic], place.partition)
             assert partition is not None
-            key = Stream(item.topic, topic_id, partition)
+            key = Stream(place.topic, topic_id, partition)
             pass_unread(ports, streams[key], OffsetRange(int(found[1]), int(found[2])))
 
 

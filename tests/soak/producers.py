@@ -93,7 +93,7 @@ class Production(threading.Thread):
         topic_id = self._place.topic_ids[self._topic.name]
         for _ in range(count):
             key, value = self._record()
-            self._send(key, value, self._noted(topic_id, key, value, self._acknowledged.tell))
+            self._send(key, value, self._noted(topic_id, key, value, self._acknowledged.note))
         self._flush()
 
     def _send(self, key: bytes | None, value: bytes | None, noted: Callable[[Any, Any], None]) -> None:

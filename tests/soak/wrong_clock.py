@@ -13,12 +13,12 @@ def shift(seconds: float) -> None:
     """Let `time.time`, `time.time_ns` and the product's clock answer that much later."""
     from datetime import timedelta
 
-    from airflow_kafka_lake.adapters import clocks
+    from airflow_kafka_lake.adapters.machine import SystemClock
 
-    right, right_ns, now = time.time, time.time_ns, clocks.SystemClock.now
+    right, right_ns, now = time.time, time.time_ns, SystemClock.now
     time.time = lambda: right() + seconds
     time.time_ns = lambda: right_ns() + int(seconds * 1e9)
-    clocks.SystemClock.now = lambda self: now(self) + timedelta(seconds=seconds)  # type: ignore[method-assign]
+    SystemClock.now = lambda self: now(self) + timedelta(seconds=seconds)  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-from airflow_kafka_lake.core.ledger.attempts import Renew
 from tests.soak.checking import watermarks
 from tests.soak.faults.strike import Fault
 
@@ -107,7 +106,7 @@ class TopicRecreation(AdminFault):
             place.admin().delete_topics(["reborn"])["reborn"].result(timeout=60)
             _until_gone(self, "reborn")
             place.create_topic("reborn")
-            production.commit(Renew())
+            production.renew()
         return True
 
 

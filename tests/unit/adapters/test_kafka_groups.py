@@ -36,7 +36,7 @@ class Said:
         (Said(7, errors.NotCoordinatorError.errno), (None, GroupOffsetState.UNKNOWN)),
     ],
 )
-def test_only_an_answer_without_error_has_a_number(said: Said, means: groups.GroupOffset) -> None:
+def test_only_an_answer_without_error_has_a_number(said: Said, means: tuple[int | None, GroupOffsetState]) -> None:
     """Zero is a number; -1 without an error is none; pending is unstable; everything else is unknown."""
     assert answers([said], [KEY]) == {KEY: means}
 
