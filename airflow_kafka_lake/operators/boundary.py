@@ -13,6 +13,7 @@ from typing import Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowTaskTerminated
 
+from airflow_kafka_lake.core import actors
 from airflow_kafka_lake.core.errors import KafkaLakeError, TransientError, UnknownOutcomeError, UsageError
 from airflow_kafka_lake.core.naming import nearest
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -71,7 +72,7 @@ def spec_of(pipeline: Pipeline | str | PathLike[str], ledger_conn_id: str) -> Pi
 def actor_of(context: Mapping[str, Any]) -> str:
     """Name the Dag run and the task, for the ledger's history."""
     ti = context["ti"]
-    return f"airflow:{ti.dag_id}/{ti.run_id}/{ti.task_id}"
+    return actors.task(ti.dag_id, ti.run_id, ti.task_id)
 
 
 def ports_of(task: Any, spec: PipelineSpec, context: Mapping[str, Any], **needs: bool) -> AbstractContextManager[Ports]:

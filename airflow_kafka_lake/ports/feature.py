@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -97,6 +98,29 @@ class ValueDecoding(Protocol):
         """Return verdicts that hold the ranges with undecoded values, if the wave has more of them than is allowed."""
 
 
+class OpenPorts(Protocol):
+    """Opens a pipeline's ports for the length of a `with` block; each is asked nothing before it is used."""
+
+    def __call__(
+        self, spec: PipelineSpec, *, ledger_conn_id: str, actor: str, progress: Callable[[str], None]
+    ) -> AbstractContextManager[Ports]:
+        """Return the ports of a pipeline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Pages in Airflow's API server, below `prefix` of its address.
+
+    `build` makes the ASGI application from what opens a pipeline's ports; it is called in the API server alone, when
+    the first request comes. `views` are where Airflow's own page shows it, in the form of a plugin's `external_views`.
+    """
+
+    name: str
+    prefix: str
+    build: Callable[[OpenPorts], Any]
+    views: tuple[Json, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
     """One feature that can be taken out; importing its value is cheap, its code is imported when it is used.
@@ -107,7 +131,7 @@ class Feature:
     all, which is part of the output of `run` and `advance`. `audit_check` makes a check
     from the values of its `audit_options`; None where none of them was given. `commands` are added to the
     command line. `pages` are functions, by name, from the document that a command also prints as JSON to the text of a
-    file.
+    file. `site` are pages in Airflow's API server.
     """
 
     name: str
@@ -118,6 +142,7 @@ class Feature:
     decoding: ValueDecoding | None = None
     commands: tuple[FeatureCommand, ...] = ()
     pages: Mapping[str, Callable[[Json], str]] = field(default_factory=dict)
+    site: Site | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +172,11 @@ class Features:
     def commands(self) -> tuple[FeatureCommand, ...]:
         """The commands that the features add."""
         return tuple(command for item in self.all for command in item.commands)
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """The pages that the features add to Airflow's API server."""
+        return tuple(item.site for item in self.all if item.site is not None)
 
     def audit_checks(self, given: Json) -> tuple[AuditCheck, ...]:
         """Return the checks that the given options ask for; values that are None, False or empty are not given.

@@ -89,6 +89,10 @@ class SqlLedger:
         self.check()
         self._database.log_ahead()
 
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Run further queries, of a feature, on one consistent snapshot."""
+        return self._read(work)
+
     def _read(self, work: Callable[[Connection], T]) -> T:
         return self._open().read(work)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from airflow_kafka_lake.ports.feature import Feature, Json
+from typing import Any
+
+from airflow_kafka_lake.ports.feature import Feature, Json, OpenPorts, Site
 
 
 def _audit(document: Json) -> str:
@@ -17,4 +19,26 @@ def _segments(document: Json) -> str:
     return segments_svg(document)
 
 
-PAGES = Feature(name="pages", pages={"audit": _audit, "segments": _segments})
+def _site(open_ports: OpenPorts) -> Any:
+    from airflow_kafka_lake.features.pages.web.app import build
+
+    return build(open_ports)
+
+
+SITE = Site(
+    name="Kafka Lake",
+    prefix="/kafka-lake",
+    build=_site,
+    # An address without a leading slash is below `[api] base_url`, whatever path that has.
+    views=(
+        {"name": "Kafka Lake", "href": "kafka-lake/", "destination": "nav", "url_route": "kafka-lake"},
+        {
+            "name": "Kafka Lake",
+            "href": "kafka-lake/dags/{DAG_ID}",
+            "destination": "dag",
+            "url_route": "kafka-lake-dag",
+        },
+    ),
+)
+
+PAGES = Feature(name="pages", pages={"audit": _audit, "segments": _segments}, site=SITE)

@@ -1,0 +1,96 @@
+"""The documents behind the pages; each is made in a thread, once for all who ask within some seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_kafka_lake.core.documents.status import wave_line
+from airflow_kafka_lake.core.ledger.waves import WaveState
+from airflow_kafka_lake.core.wire import timestamp
+from airflow_kafka_lake.features.pages.web import reads
+from airflow_kafka_lake.features.pages.web.answers import Made
+from airflow_kafka_lake.features.pages.web.asking import Asked, unknown
+from airflow_kafka_lake.services import reporting
+
+if TYPE_CHECKING:
+    from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+
+Json = dict[str, Any]
+
+
+async def overview(asked: Asked, dag: str | None = None) -> Made:
+    """Return the pipelines that the user may see; with a Dag, those that it has planned."""
+    planners = await asked.planners()
+    names = await asked.run(lambda: asked.access.seen(planners))
+    chosen = [name for name in names if dag is None or dag in planners[name]]
+    return Made.of({"ledger": asked.ledger, "pipelines": [{"pipeline": name} for name in chosen]})
+
+
+async def pipeline(asked: Asked, name: str) -> Made:
+    """Return `status --json` of a pipeline."""
+    await asked.dags(name)
+
+    def make(ledger: SqlLedger) -> Json:
+        spec = reporting.known_spec(ledger, name)
+        with asked.ports(spec) as ports:
+            return reporting.status(ports, spec)
+
+    return await _shared(asked, ("status", name), make)
+
+
+async def segments(asked: Asked, name: str) -> Made:
+    """Return `segments --json` of a pipeline."""
+    await asked.dags(name)
+    return await _shared(
+        asked, ("segments", name), lambda ledger: reporting.segments(ledger, reporting.known_spec(ledger, name))
+    )
+
+
+async def waves(asked: Asked, name: str, states: Sequence[WaveState], *, skip: int, limit: int) -> Made:
+    """Return a page of a pipeline's waves, newest first."""
+    await asked.dags(name)
+
+    def make(ledger: SqlLedger) -> Json:
+        found, count = reads.waves(ledger, name, states, skip=skip, limit=limit)
+        return {"pipeline": name, "skip": skip, "limit": limit, "count": count, "waves": [*map(wave_line, found)]}
+
+    return await _shared(asked, ("waves", name, tuple(states), skip, limit), make)
+
+
+async def wave(asked: Asked, name: str, wave_id: str) -> Made:
+    """Return `wave --json` of a wave of the pipeline."""
+    await asked.dags(name)
+
+    def make(ledger: SqlLedger) -> Json:
+        if not reads.has_wave(ledger, name, wave_id):
+            raise unknown("wave")
+        return reporting.wave(ledger, wave_id)
+
+    return await _shared(asked, ("wave", name, wave_id), make)
+
+
+async def events(asked: Asked, name: str, *, before: int | None, limit: int) -> Made:
+    """Return lines of a pipeline's history, newest first."""
+    await asked.dags(name)
+
+    def make(ledger: SqlLedger) -> Json:
+        lines = [
+            {
+                "sequence": item.sequence,
+                "at": timestamp(item.at),
+                "actor": item.actor,
+                "kind": item.kind,
+                "subject": item.subject,
+                "detail": item.detail,
+            }
+            for item in reads.events(ledger, name, before=before, limit=limit)
+        ]
+        return {"pipeline": name, "events": lines}
+
+    return await _shared(asked, ("events", name, before, limit), make)
+
+
+async def _shared(asked: Asked, key: tuple[Any, ...], make: Callable[[SqlLedger], Json]) -> Made:
+    conn_id, ledgers = asked.ledger, asked.server.ledgers
+    return await asked.shared((conn_id, *key), lambda: Made.of(make(ledgers.ledger(conn_id))))

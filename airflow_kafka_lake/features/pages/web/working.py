@@ -1,0 +1,67 @@
+"""Work of requests in threads of its own: Airflow's event loop never waits for a ledger, a broker or a lake."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from anyio import CapacityLimiter, to_thread
+
+from airflow_kafka_lake.core.errors import UnavailableError
+
+T = TypeVar("T")
+THREADS = 8
+WAITING = 100
+"""How many requests may wait for a thread; what comes then is refused at once, and Airflow's own pages go on."""
+
+
+@dataclass
+class Workers:
+    """A bounded number of threads. Values can be shared: who asks while one is made, or while it is fresh, gets it."""
+
+    threads: int = THREADS
+    waiting: int = WAITING
+    now: Callable[[], float] = time.monotonic
+    _limiter: CapacityLimiter | None = None
+    _made: dict[Hashable, tuple[float, Any]] = field(default_factory=dict)
+    _making: dict[Hashable, asyncio.Future[Any]] = field(default_factory=dict)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run `work` in a thread; UnavailableError when too many wait already."""
+        if self._limiter is None:
+            self._limiter = CapacityLimiter(self.threads)
+        if self._limiter.statistics().tasks_waiting >= self.waiting:
+            raise UnavailableError("too many requests wait for this page. Nothing was done; repeat in a few seconds")
+        return await to_thread.run_sync(work, limiter=self._limiter)
+
+    async def shared(self, key: Hashable, seconds: float, work: Callable[[], T]) -> T:
+        """Return a value that is at most `seconds` old; however many ask for it, one thread makes it."""
+        found = self._made.get(key)
+        if found is not None and self.now() < found[0]:
+            return found[1]
+        making = self._making.get(key)
+        if making is None:
+            making = asyncio.ensure_future(self._make(key, seconds, work))
+            self._making[key] = making
+            making.add_done_callback(lambda done: self._end(key, done))
+        # One who goes away does not end what the others wait for.
+        return await asyncio.shield(making)
+
+    def forget(self, *key: Hashable) -> None:
+        """Make the values anew whose key begins so, when they are asked for next."""
+        for known in [name for name in self._made if isinstance(name, tuple) and name[: len(key)] == key]:
+            del self._made[known]
+
+    async def _make(self, key: Hashable, seconds: float, work: Callable[[], T]) -> T:
+        value = await self.run(work)
+        now = self.now()
+        self._made = {name: kept for name, kept in self._made.items() if now < kept[0]} | {key: (now + seconds, value)}
+        return value
+
+    def _end(self, key: Hashable, done: asyncio.Future[Any]) -> None:
+        self._making.pop(key, None)
+        if not done.cancelled():
+            done.exception()
