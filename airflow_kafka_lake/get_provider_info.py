@@ -8,6 +8,7 @@ from airflow_kafka_lake import __version__
 
 _INTEGRATION = "Kafka Lake"
 _PACKAGE = "airflow_kafka_lake"
+_LINKS = ("PipelinePageLink", "SparkLink", "SnapshotLink")
 
 
 def get_provider_info() -> dict[str, Any]:
@@ -24,6 +25,7 @@ def get_provider_info() -> dict[str, Any]:
         "triggers": _modules("triggers.waits"),
         "hooks": _modules("hooks.kafka", "hooks.lake", "hooks.ledger", "hooks.registry", "hooks.spark"),
         "connection-types": _connection_types(),
+        "extra-links": [f"{_PACKAGE}.links.task_links.{name}" for name in _LINKS],
         "asset-uris": [{"schemes": ["kafka-lake"], "handler": None}],
         "config": {
             "kafka_lake": {
@@ -112,6 +114,13 @@ def _lake() -> dict[str, Any]:
                 "Warehouse",
                 "Where tables live, such as s3://bucket/path or file:///data/warehouse; a REST catalog may know its "
                 "own.",
+                type=["string", "null"],
+                maxLength=2000,
+            ),
+            "snapshot_url": _field(
+                "Pages of snapshots",
+                "Where people see a snapshot, such as https://catalog/tables/{table}/snapshots/{snapshot}: tasks then "
+                "link to it. Everybody who sees a task sees its links.",
                 type=["string", "null"],
                 maxLength=2000,
             ),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow_kafka_lake.jobs.application import write_application
 from airflow_kafka_lake.jobs.progress import progress_lines
 from airflow_kafka_lake.jobs.stage import session, taken
 
@@ -28,5 +29,6 @@ def report(argv: list[str], work: Work) -> None:
     folder = Path(argv[0]).parent
     messages = (folder / MESSAGES_FILE).open("w", encoding="utf-8", buffering=1)
     with messages, session() as spark, progress_lines(spark, folder):
+        write_application(spark, folder)
         document = work(spark, request, lambda text: messages.write(f"{text}\n"))
     (folder / RESULT_FILE).write_text(json.dumps(document), encoding="utf-8")

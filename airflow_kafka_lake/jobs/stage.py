@@ -29,6 +29,7 @@ from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, LATEST_MS
 from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, RETAIN_DAYS, StageJob
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import TOPIC_NAME
+from airflow_kafka_lake.jobs.application import write_application
 from airflow_kafka_lake.jobs.formats import append, create_branch, table_name
 from airflow_kafka_lake.jobs.progress import progress_lines
 
@@ -105,7 +106,9 @@ def main(argv: list[str], steps: Callable[[SparkSession, StageJob, Mapping[str, 
     `steps` makes the steps of the job, as in `stage`.
     """
     request = taken(argv)
-    with session() as spark, progress_lines(spark, Path(argv[0]).parent):
+    folder = Path(argv[0]).parent
+    with session() as spark, progress_lines(spark, folder):
+        write_application(spark, folder)
         stage(spark, StageJob.from_json(request["job"]), request["kafka"], steps)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,13 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airflow_kafka_lake.assets import ALIAS, event_extras, pipeline_asset
 from airflow_kafka_lake.core.errors import HangingTransactionError, HeldError, UnfinishedError
 from airflow_kafka_lake.core.ledger.records import Advance
+from airflow_kafka_lake.links.task_links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import airflow_errors, ports_of, refusal, spec_of
 from airflow_kafka_lake.operators.plan import PLAN_KEY
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services.advance import advance
 from airflow_kafka_lake.services.running import finish_plan, refuse_holds
+from airflow_kafka_lake.signals.page import show_page
 from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
@@ -45,6 +47,7 @@ class AdvanceWatermarkOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("pipeline", "ledger_conn_id")
     ui_color = "#f7f0d4"
+    operator_extra_links: Collection[TaskLink] = (PAGE,)
 
     def __init__(
         self,
@@ -69,6 +72,7 @@ class AdvanceWatermarkOperator(BaseOperator):
             return {"pipeline": result["pipeline"], "moved": 0, "sequence": None, "rows": 0}
         with airflow_errors():
             spec = spec_of(self.pipeline, self.ledger_conn_id)
+            show_page(self, spec.name)
             with ports_of(self, spec, context) as ports:
                 if ports.ledger.pipeline(spec.name) is not None:
                     advance(ports, spec.name)
@@ -100,6 +104,7 @@ class FinishPlanOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("ledger_conn_id",)
     ui_color = "#eeeeee"
+    operator_extra_links: Collection[TaskLink] = (PAGE,)
 
     def __init__(self, *, plan_task_id: str, ledger_conn_id: str = DEFAULT_LEDGER, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -109,6 +114,7 @@ class FinishPlanOperator(BaseOperator):
     def execute(self, context: Context) -> None:
         """Check; raises AirflowFailException naming the first range, and for a hold its remedy."""
         result = plan_result(self.plan_task_id, context)
+        show_page(self, result["pipeline"])
         if result["dry_run"]:
             return
         with airflow_errors():

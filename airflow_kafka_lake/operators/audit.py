@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.adapters.report_file import report_file, write_report
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.report import Scope, messages
+from airflow_kafka_lake.links.task_links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import (
     SparkTask,
     airflow_errors,
@@ -22,6 +23,7 @@ from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services.pipeline_audit import audit
 from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.signals.page import show_page
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ class AuditOperator(SparkTask):
     :param ledger_conn_id: Airflow connection of the ledger (templated)
     """
 
+    operator_extra_links: Collection[TaskLink] = (PAGE,)
     template_fields: Sequence[str] = (
         "pipeline",
         "topic",
@@ -91,6 +94,7 @@ class AuditOperator(SparkTask):
             scope, checks = self._scope(), FEATURES.audit_checks(self._asked())
             file = report_file(fspath(self.report)) if self.report else None
             spec = spec_of(self.pipeline, self.ledger_conn_id)
+            show_page(self, spec.name)
             with ports_of(self, spec, context, need_spark=any(check.needs_spark for check in checks)) as ports:
                 known_spec(ports.ledger, spec.name)
                 with self.working():

@@ -75,7 +75,7 @@ def actor_of(context: Mapping[str, Any]) -> str:
     return actors.task(ti.dag_id, ti.run_id, ti.task_id)
 
 
-def ports_of(task: Any, spec: PipelineSpec, context: Mapping[str, Any], **needs: bool) -> AbstractContextManager[Ports]:
+def ports_of(task: Any, spec: PipelineSpec, context: Mapping[str, Any], **needs: Any) -> AbstractContextManager[Ports]:
     """Open a pipeline's ports for a task, whose log shows the progress; `needs` are those of `open_ports`."""
     return assemble.open_ports(
         spec,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +16,12 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.links.task_links import PAGE, SNAPSHOT, SPARK, TaskLink
 from airflow_kafka_lake.operators.boundary import SparkTask, airflow_errors, message_of, ports_of, text_of
 from airflow_kafka_lake.services.recovery import clean_up
 from airflow_kafka_lake.services.reporting import describe_landed, known_spec
 from airflow_kafka_lake.services.staging import ingest
+from airflow_kafka_lake.signals.wave import WaveSignals
 from airflow_kafka_lake.triggers.ledger import WaitEvent
 from airflow_kafka_lake.triggers.waits import WaveFreeTrigger, WaveLaunchableTrigger
 from airflow_kafka_lake.wiring import assemble
@@ -48,6 +50,7 @@ class IngestWaveOperator(SparkTask):
     template_fields: Sequence[str] = ("wave", "pipeline", "ledger_conn_id")
     ui_color = "#d8f0d8"
     killed = "the task was killed: the Spark driver is ended, nothing was published by it"
+    operator_extra_links: Collection[TaskLink] = (PAGE, SPARK, SNAPSHOT)
 
     def __init__(
         self,
@@ -96,10 +99,13 @@ class IngestWaveOperator(SparkTask):
             return record, known_spec(ledger, record.pipeline)
 
     def _ingest(self, context: Context, wave: str, spec: PipelineSpec) -> WaveRecord:
-        with ports_of(self, spec, context, need_spark=True, need_kafka=True) as ports:
+        signals = WaveSignals(self, context)
+        needs = {"need_spark": True, "need_kafka": True, "application": signals.application}
+        with ports_of(self, spec, context, **needs) as ports, signals.following(ports, spec.name, wave):
             with self.working():
                 record = ingest(ports, wave)
             clean_up(ports, record)
+            signals.landed(ports, spec, record)
             return record
 
     def _wait_for(

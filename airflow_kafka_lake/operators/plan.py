@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.work import Choice
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.links.task_links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import (
     airflow_errors,
     bounds_of,
@@ -29,6 +30,7 @@ from airflow_kafka_lake.services.decisions import new_id
 from airflow_kafka_lake.services.planning import Planned, plan
 from airflow_kafka_lake.services.recovery import recover
 from airflow_kafka_lake.services.running import chosen
+from airflow_kafka_lake.signals.page import show_page
 from airflow_kafka_lake.triggers.ledger import WaitEvent
 from airflow_kafka_lake.triggers.waits import StableTrigger
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
@@ -82,6 +84,7 @@ class PlanIngestOperator(BaseOperator):
         "ledger_conn_id",
     )
     ui_color = "#dcebf7"
+    operator_extra_links: Collection[TaskLink] = (PAGE,)
 
     def __init__(
         self,
@@ -125,6 +128,7 @@ class PlanIngestOperator(BaseOperator):
             bounds = bounds_of(self.topic, self.partitions, self.from_, self.to)
             dry_run, everything = flag_of(self.is_dry_run), flag_of(self.all_waves, "all_waves")
             spec = spec_of(self.pipeline, self.ledger_conn_id)
+            show_page(self, spec.name)
             with ports_of(self, spec, context, need_kafka=True) as ports:
                 where = ports.runner.where()
                 try:

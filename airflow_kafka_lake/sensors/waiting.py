@@ -15,10 +15,12 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow_kafka_lake.core.errors import TransientError, UnknownSubjectError
 from airflow_kafka_lake.core.naming import unknown_topic
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.links.task_links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import airflow_errors, message_of, spec_of, text_of
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ledger, OffsetSource
 from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.signals.page import show_page
 from airflow_kafka_lake.triggers.ledger import LedgerTrigger, WaitEvent
 from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.kafka import KafkaConnection
@@ -41,6 +43,7 @@ class LedgerSensor(BaseSensorOperator):
     """
 
     template_fields: Sequence[str] = ("pipeline", "ledger_conn_id")
+    operator_extra_links: Collection[TaskLink] = (PAGE,)
 
     def __init__(
         self,
@@ -91,6 +94,7 @@ class LedgerSensor(BaseSensorOperator):
             trigger = self.trigger(text_of(self.pipeline, "pipeline") if spec is None else spec.name)
             if trigger is None:
                 return None, PokeReturnValue(is_done=True, xcom_value="nothing to wait for")
+            show_page(self, trigger.pipeline)
             try:
                 with assemble.open_ledger(self.ledger_conn_id) as ledger:
                     self._refuse_unplanned(ledger, spec)

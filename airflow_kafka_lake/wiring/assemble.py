@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from airflow_kafka_lake.adapters.machine import HostProcesses, SystemClock
+from airflow_kafka_lake.core.lake.application import Application
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ledger, Ports
 from airflow_kafka_lake.registration import FEATURES
@@ -45,18 +46,24 @@ def open_ports(
     progress: Callable[[str], None],
     need_spark: bool = False,
     need_kafka: bool = False,
+    application: Callable[[Application], None] = lambda _: None,
 ) -> Iterator[Ports]:
     """Open ledger, Kafka, lake and Spark of a pipeline.
 
     Adapters are built on first use. With `need_…` the settings, and Spark on this machine, are checked before the block
     begins, so that no wave is claimed for a job that could not start: raises ConnectionSettingsError, or the error of a
-    missing Java, PySpark or jar.
+    missing Java, PySpark or jar. `application` is given the Spark application of each job once it runs.
     """
     kafka, lake = KafkaConnection(spec.kafka_connection), LakeConnection(spec.lake_connection)
 
+    def show(found: Application) -> None:
+        if found.has_page:
+            progress(found.describe())
+        application(found)
+
     def jobs() -> SparkJobs:
         hook = SparkConnection(spec.spark_connection)
-        return hook.runner(catalog=lake.settings.spark(), kafka=kafka.settings.java())
+        return hook.runner(catalog=lake.settings.spark(), kafka=kafka.settings.java(), application=show)
 
     opened = [
         OnFirstUse(LedgerConnection(ledger_conn_id).ledger),

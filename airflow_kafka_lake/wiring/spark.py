@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from airflow_kafka_lake.adapters.spark_submit import QUIET_SECONDS, SparkSubmitRunner, archive_path, make_archive
+from airflow_kafka_lake.core.addresses import web_address
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError
+from airflow_kafka_lake.core.lake.application import Application, history_server_of
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.ports import ReportingJob
 from airflow_kafka_lake.wiring.connections import ConnectionSettings, get_connection
@@ -24,6 +26,7 @@ _CONF_OF = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespac
 _IGNORED = frozenset({"rest-scheme", "rest-port", "yarn_resourcemanager_webapp_address"})
 """Settings with which the Spark provider tracks a job; we watch the driver process instead."""
 _QUIET = "quiet-minutes"
+_HISTORY = "history-server"
 _QUIET_MINUTES = re.compile(r"[1-9][0-9]{0,4}")
 
 
@@ -47,15 +50,35 @@ class SparkConnection:
         """How long a job may make no progress, waiting for a full cluster included."""
         return QUIET_SECONDS if self._connection is None else quiet_seconds_of(self._connection)
 
+    @property
+    def history_server(self) -> str | None:
+        """The address of the history server that shows applications which have ended, if there is one."""
+        return None if self._connection is None else history_server(self._connection)
+
     @cached_property
     def _connection(self) -> ConnectionSettings | None:
         return None if self.spark_conn_id is None else get_connection(self.spark_conn_id, *TYPES)
 
-    def runner(self, *, catalog: Mapping[str, str], kafka: Mapping[str, str]) -> SparkJobs:
-        """Return the runner (`ports.JobRunner`) for a lake's Spark settings and a cluster's Java client settings."""
+    def runner(
+        self,
+        *,
+        catalog: Mapping[str, str],
+        kafka: Mapping[str, str],
+        application: Callable[[Application], None] = lambda _: None,
+    ) -> SparkJobs:
+        """Return the runner (`ports.JobRunner`) for a lake's Spark settings and a cluster's Java client settings.
+
+        `application` is given the Spark application of each job, soon after it has begun.
+        """
         master, conf = self.master_and_conf
-        quiet = self.quiet_seconds
-        return SparkJobs(master=master, conf=conf, catalog=catalog, kafka=kafka, quiet_seconds=quiet)
+        return SparkJobs(
+            master=master,
+            conf=conf,
+            catalog=catalog,
+            kafka=kafka,
+            quiet_seconds=self.quiet_seconds,
+            watching={"application": application, "history_server": self.history_server},
+        )
 
     def check(self) -> str:
         """Return one sentence if a job could be submitted from this machine, else raise what is missing; starts no
@@ -76,10 +99,17 @@ class SparkJobs:
         catalog: Mapping[str, str],
         kafka: Mapping[str, str],
         quiet_seconds: float = QUIET_SECONDS,
+        watching: Mapping[str, Any] | None = None,
     ) -> None:
         self._conf = conf
         self._runner_with: Callable[[Mapping[str, Any]], SparkSubmitRunner] = lambda further: SparkSubmitRunner(
-            master=master, catalog=catalog, kafka=kafka, conf=conf, quiet_seconds=quiet_seconds, **further
+            master=master,
+            catalog=catalog,
+            kafka=kafka,
+            conf=conf,
+            quiet_seconds=quiet_seconds,
+            **(watching or {}),
+            **further,
         )
 
     def where(self) -> str:
@@ -137,7 +167,7 @@ def conf_of(connection: ConnectionSettings) -> dict[str, str]:
     """Return the Spark settings of a connection's extra: `queue`, `namespace`, `conf` and keys that are Spark's own."""
     conf: dict[str, str] = {}
     for key, value in connection.extra.items():
-        if value is None or value == "" or key in {*_IGNORED, _QUIET}:
+        if value is None or value == "" or key in {*_IGNORED, _QUIET, _HISTORY}:
             continue
         if key == "conf":
             conf |= _spark_settings(connection, value)
@@ -160,6 +190,14 @@ def quiet_seconds_of(connection: ConnectionSettings) -> float:
     return float(given) * 60
 
 
+def history_server(connection: ConnectionSettings) -> str | None:
+    """Return the address of the history server: `history-server` of the extra, else YARN's setting in `conf`."""
+    given = connection.extra.get(_HISTORY)
+    if given not in {None, ""} and web_address(given) is None:
+        raise _refusal(connection, f"{_HISTORY} must be an http or https address without login, e.g. http://host:18080")
+    return history_server_of(given, conf_of(connection))
+
+
 def _check_plain(connection: ConnectionSettings, key: str, value: object) -> None:
     match key:
         case "deploy-mode" if value == "client":
@@ -172,7 +210,8 @@ def _check_plain(connection: ConnectionSettings, key: str, value: object) -> Non
             raise _refusal(connection, "spark-binary must be spark-submit: other programs are not started")
         case _:
             raise _refusal(
-                connection, f"the extra has {key!r}; known: conf, queue, namespace, deploy-mode, quiet-minutes, spark.…"
+                connection,
+                f"the extra has {key!r}; known: conf, queue, namespace, deploy-mode, {_QUIET}, {_HISTORY}, spark.…",
             )
 
 

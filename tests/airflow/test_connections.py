@@ -13,6 +13,7 @@ import pytest
 
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.core.lake.application import HISTORY
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.features.decoding.connection import RegistryConnection
 from airflow_kafka_lake.hooks.registry import SchemaRegistryHook
@@ -21,7 +22,14 @@ from airflow_kafka_lake.wiring.assemble import open_ports
 from airflow_kafka_lake.wiring.connections import ConnectionSettings, aget_connection, get_connection
 from airflow_kafka_lake.wiring.kafka import KafkaConnection
 from airflow_kafka_lake.wiring.ledger import ledger_url
-from airflow_kafka_lake.wiring.spark import EMBEDDED_MASTER, SparkConnection, conf_of, master_of, quiet_seconds_of
+from airflow_kafka_lake.wiring.spark import (
+    EMBEDDED_MASTER,
+    SparkConnection,
+    conf_of,
+    history_server,
+    master_of,
+    quiet_seconds_of,
+)
 from tests.registry_server import RegistryServer
 
 SECRET = "s3cr3t-value"
@@ -256,6 +264,22 @@ def test_a_runner_has_the_timeout_of_its_connection(monkeypatch: pytest.MonkeyPa
     assert SparkConnection("s").quiet_seconds == 90 * 60
     runner = SparkConnection("s").runner(catalog={}, kafka={})._runner_with({})
     assert runner._quiet_seconds == 90 * 60
+
+
+def test_history_server_is_the_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named in our own word, or in Spark's for YARN; it is no Spark setting, and no other kind of address."""
+    assert history_server(spark("local")) is None
+    assert history_server(spark("yarn", conf={HISTORY: "history:18080"})) == "http://history:18080"
+    named = spark("yarn", conf={HISTORY: "history:18080"}, **{"history-server": "https://spark-history"})
+    assert history_server(named) == "https://spark-history"
+    assert conf_of(named) == {HISTORY: "history:18080"}
+    for wrong in ("javascript:alert(1)", "https://user:pw@history", 7, "history:18080"):
+        with pytest.raises(ConnectionSettingsError, match="history-server must be") as refused:
+            history_server(spark("local", **{"history-server": wrong}))
+        assert "pw" not in str(refused.value)
+    given(monkeypatch, "s", {"conn_type": "spark", "host": "local", "extra": {"history-server": "http://h:18080"}})
+    runner = SparkConnection("s").runner(catalog={}, kafka={})._runner_with({})
+    assert runner._history_server == "http://h:18080"
 
 
 def test_spark_connect_is_for_later(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from airflow_kafka_lake.get_provider_info import get_provider_info
 
 ALLOWED = {
     "package-name", "name", "description", "versions", "integrations", "operators", "sensors", "triggers", "hooks",
-    "connection-types", "asset-uris", "config", "cli",
+    "connection-types", "extra-links", "asset-uris", "config", "cli",
 }  # fmt: skip
 CONNECTION_TYPE = {"connection-type", "hook-class-name", "hook-name", "ui-field-behaviour", "conn-fields"}
 BEHAVIOUR = {"hidden-fields", "relabeling", "placeholders"}
@@ -111,7 +111,7 @@ def test_airflow_finds_provider_hook_and_commands() -> None:
         assert (hook.hook_class_name, hook.hook_name) == (described["hook-class-name"], described["hook-name"])
         assert hook.connection_testable
     assert {name for name in found.connection_form_widgets if name.startswith("extra__lake__")} == {
-        f"extra__lake__{field}" for field in ("format", "catalog", "uri", "warehouse")
+        f"extra__lake__{field}" for field in ("format", "catalog", "uri", "warehouse", "snapshot_url")
     }
     assert found.field_behaviours["lake"]["hidden_fields"] == ["host", "port", "schema"]
     groups = [group for function in found.cli_command_functions for group in function() if group.name == "kafka-lake"]

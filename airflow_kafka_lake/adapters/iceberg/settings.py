@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from airflow_kafka_lake.adapters import timeouts
+from airflow_kafka_lake.core.addresses import template_problem
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.jobs.formats import CATALOG_CLASS, EXTENSIONS
 
@@ -25,7 +26,8 @@ CATALOG_NAME = "lake"
 _CONF = f"spark.sql.catalog.{CATALOG_NAME}"
 _BUSY_SECONDS = 30
 
-_OWN_KEYS = frozenset({"format", "catalog", "uri", "warehouse"})
+_SNAPSHOT_URL = "snapshot_url"
+_OWN_KEYS = frozenset({"format", "catalog", "uri", "warehouse", _SNAPSHOT_URL})
 _PASSED = re.compile(
     r"(s3|gcs|adls|hdfs|client|header|oauth2|rest)[.-].+|token|credential|scope|audience|resource|prefix"
 )
@@ -66,7 +68,7 @@ class LakeSettings:
     """A validated lake connection; `repr` shows neither the catalog's address nor any further key.
 
     Construct it with `parse`. `warehouse` is a URI without a trailing slash, None only for a REST catalog that knows
-    its own.
+    its own. `snapshot_url` is a template of the addresses at which people see a snapshot (`core.addresses`).
     """
 
     connection_id: str
@@ -75,6 +77,7 @@ class LakeSettings:
     uri: str = field(repr=False)
     credential: str | None = field(default=None, repr=False)
     java_io: str | None = None
+    snapshot_url: str | None = None
     further: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -108,6 +111,7 @@ class LakeSettings:
             uri=uri,
             credential=credential,
             java_io=java_io,
+            snapshot_url=read.snapshot_url(),
             further=further,
         )
 
@@ -194,8 +198,8 @@ class _Reader:
             raise self.refuse(f"key {key!r} is refused: it names code to load from configuration.", key)
         if not _PASSED.fullmatch(key):
             raise self.refuse(
-                f"key {key!r} is not known. Known: format, catalog, uri, warehouse, io-impl, and what begins with "
-                "s3., gcs., adls., hdfs., client., header., oauth2-, rest.",
+                f"key {key!r} is not known. Known: format, catalog, uri, warehouse, snapshot_url, io-impl, and what "
+                "begins with s3., gcs., adls., hdfs., client., header., oauth2-, rest.",
                 key,
             )
         if isinstance(value, bool):
@@ -206,6 +210,15 @@ class _Reader:
         if isinstance(value, str | int | float):
             return str(value)
         raise self.refuse(f"the value of {key!r} must be a text, a number or true/false.", key)
+
+    def snapshot_url(self) -> str | None:
+        value = self.extra.get(_SNAPSHOT_URL)
+        if value is None or value == "":
+            return None
+        problem = template_problem(value) if isinstance(value, str) else "it is no text"
+        if problem:
+            raise self.refuse(f"{_SNAPSHOT_URL} is refused: {problem}.", _SNAPSHOT_URL)
+        return str(value)
 
     def warehouse(self, *, required: bool) -> str | None:
         if not required and "warehouse" not in self.extra:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_kafka_lake.adapters.redaction import Secrets
+from airflow_kafka_lake.adapters.spark_submit.application import ApplicationFile, Show
 from airflow_kafka_lake.adapters.spark_submit.archive import archive_path
 from airflow_kafka_lake.adapters.spark_submit.driver import Driver, end_orphan
 from airflow_kafka_lake.adapters.spark_submit.failures import Job, job_failed, job_stalled
@@ -31,6 +32,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
 )
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.jobs import stage
+from airflow_kafka_lake.jobs.application import APPLICATION_FILE
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
 from airflow_kafka_lake.jobs.reporting import MESSAGES_FILE, RESULT_FILE
 from airflow_kafka_lake.ports import ReportingJob
@@ -53,7 +55,8 @@ class SparkSubmitRunner:
     all three may hold secrets, which reach the driver in files of mode 0600 and appear nowhere else. `jars` are local
     paths. `spark_submit` and `java_home` default to the installed PySpark's and to spark-submit's own choice.
     `driver_memory` defaults to what suits the master, `temporary` to the machine's place for temporary files,
-    `cache` (where the class archive is) to the one of the jars. `stage_program` is what a staging driver runs. Raises
+    `cache` (where the class archive is) to the one of the jars. `stage_program` is what a staging driver runs.
+    `application` is given each driver's application, with its page at `history_server`. Raises
     ConnectionSettingsError for a missing master, a setting that is not Spark's, and deploy mode `cluster`.
     """
 
@@ -71,6 +74,8 @@ class SparkSubmitRunner:
         temporary: Path | None = None,
         cache: Path | None = None,
         stage_program: Path = STAGE_PROGRAM,
+        application: Show = lambda _: None,
+        history_server: str | None = None,
         heartbeat_seconds: float = 3.0,
         quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
@@ -85,6 +90,8 @@ class SparkSubmitRunner:
         self._temporary = temporary
         self._cache = cache
         self._stage_program = stage_program
+        self._application = application
+        self._history_server = history_server
         self._heartbeat_seconds = heartbeat_seconds
         self._quiet_seconds = quiet_seconds
         self._secrets = Secrets(self._catalog, self._kafka, self._conf)
@@ -130,6 +137,11 @@ class SparkSubmitRunner:
         prepared = self._prepared(folder, job)
         driver = Driver(prepared, log=log.path, env=self._environment(), cwd=folder)
         progress = Progress(folder / PROGRESS_FILE, self._quiet_seconds)
+        application = ApplicationFile(folder / APPLICATION_FILE, self._history_server, self._application)
+
+        def tick() -> None:
+            log.follow()
+            application.follow()
 
         def renew() -> None:
             if not progress.is_recent():
@@ -138,10 +150,11 @@ class SparkSubmitRunner:
 
         try:
             started(driver.ref)
-            code = driver.wait(renew, self._heartbeat_seconds, log.follow)
+            code = driver.wait(renew, self._heartbeat_seconds, tick)
         finally:
             driver.end()
         log.finish()
+        application.follow()
         if code:
             raise job_failed(job, code, log.lines, self._secrets)
 

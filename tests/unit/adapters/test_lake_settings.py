@@ -55,6 +55,19 @@ def test_postgresql_password_field_reaches_both_engines_unharmed() -> None:
     assert (spark[f"{CONF}.jdbc.user"], spark[f"{CONF}.jdbc.password"]) == ("ada", PASSWORD)
 
 
+def test_pages_of_snapshots_are_for_people_not_for_engines() -> None:
+    """The template is checked as the rest is, and reaches neither engine."""
+    template = "https://catalog/tables/{table}?snapshot={snapshot}"
+    settings = parse(REST | {"snapshot_url": template})
+    assert settings.snapshot_url == template
+    assert template not in str(settings.pyiceberg() | settings.spark())
+    assert parse(REST | {"snapshot_url": ""}).snapshot_url is None
+    for wrong in (7, "https://catalog/{table}", "https://u:pw@catalog/{snapshot}", "https://c/{snapshot}?token=pw"):
+        with pytest.raises(ConnectionSettingsError, match="snapshot_url is refused") as refused:
+            parse(REST | {"snapshot_url": wrong})
+        assert "pw" not in str(refused.value)
+
+
 def test_no_client_waits_for_ever_and_a_connection_can_say_how_long() -> None:
     """Each engine reads its own settings; those of the connection win."""
     for given, (connect, answer) in (({}, ("10000", "60000")), ({"rest.client.socket-timeout-ms": 5}, ("10000", "5"))):

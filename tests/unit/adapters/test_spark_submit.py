@@ -30,6 +30,7 @@ from airflow_kafka_lake.core.errors import (
     SchemaMismatchError,
     StaleFenceError,
 )
+from airflow_kafka_lake.core.lake.application import Application
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -476,6 +477,14 @@ def test_sign_of_progress_that_cannot_be_told_is_told_later(tmp_path: Path) -> N
 
     report_progress(looked_at(turn), folder / PROGRESS_FILE, Turns(4))
     assert (folder / PROGRESS_FILE).read_text() == "[] []"
+
+
+def test_application_of_the_driver_is_shown(spark: FakeSpark) -> None:
+    """Also one that ends before its worker looks again."""
+    spark.does(writes={"application.json": '{"id": "app-1", "page": "http://driver:4040", "logged": true}'})
+    shown: list[Application] = []
+    run(spark.runner(application=shown.append, history_server="http://history:18080"))
+    assert shown == [Application(id="app-1", page="http://driver:4040", history="http://history:18080/history/app-1/")]
 
 
 def test_a_missing_spark_submit_is_named(spark: FakeSpark, tmp_path: Path) -> None:

@@ -1,0 +1,18 @@
+"""The link from a task to the page of its pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk.configuration import conf
+
+from airflow_kafka_lake.core.addresses import pipeline_page
+from airflow_kafka_lake.links.task_links import PAGE, never_failing, show
+
+
+def show_page(task: Any, pipeline: str, *, wave: str | None = None, at_once: Mapping[str, Any] | None = None) -> None:
+    """Link to the page of a pipeline, or of a wave on it; with a context `at_once`, before the task has ended."""
+    with never_failing("the link to the page"):
+        base = conf.get("api", "base_url", fallback="")
+        show(task, PAGE, pipeline_page(base, pipeline, wave), at_once=at_once)

@@ -1,0 +1,72 @@
+"""What the task of a wave tells others while it works and when the wave has landed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from airflow_kafka_lake.core.addresses import snapshot_page
+from airflow_kafka_lake.core.documents.landed import LandedWave
+from airflow_kafka_lake.core.lake.application import Application
+from airflow_kafka_lake.core.ledger.records import WaveRecord
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.links.task_links import SNAPSHOT, SPARK, never_failing, show
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.signals.page import show_page
+from airflow_kafka_lake.wiring.lake import LakeConnection
+
+_logger = logging.getLogger(__name__)
+
+
+class WaveSignals:
+    """The signals of one task that ingests a wave; each call returns at once, or after one call of Airflow's API."""
+
+    def __init__(self, task: Any, context: Mapping[str, Any]) -> None:
+        self._task = task
+        self._context = context
+        self._application: Application | None = None
+        self._began = 0.0
+
+    @contextmanager
+    def following(self, ports: Ports, pipeline: str, wave: str) -> Iterator[None]:
+        """Link to the wave's page from the begin of a block on, and to nothing that has ended after it."""
+        self._began = ports.clock.monotonic()
+        show_page(self._task, pipeline, wave=wave, at_once=self._context)
+        try:
+            yield
+        finally:
+            self._ended()
+
+    def application(self, found: Application) -> None:
+        """Link to the page of a Spark application that has begun: while it runs its own, else the history server's."""
+        self._application = found
+        with never_failing("the link to Spark"):
+            show(self._task, SPARK, found.page or found.history, at_once=self._context)
+
+    def landed(self, ports: Ports, spec: PipelineSpec, record: WaveRecord) -> None:
+        """Log the wave by all of its names, and link to what is left to see of it."""
+        with never_failing("the landed wave"):
+            wave = LandedWave.of(
+                record,
+                ports.ledger.ranges(wave=record.id),
+                ports.ledger.attempts(record.id),
+                seconds=ports.clock.monotonic() - self._began,
+                application=self._application,
+            )
+            _logger.info("%s", wave.describe())
+            self._link_snapshot(spec, record)
+
+    def _ended(self) -> None:
+        if self._application is not None:
+            with never_failing("the link to Spark's history"):
+                show(self._task, SPARK, self._application.history)
+
+    def _link_snapshot(self, spec: PipelineSpec, record: WaveRecord) -> None:
+        if record.snapshot is None:
+            return
+        template = LakeConnection(spec.lake_connection).settings.snapshot_url
+        if address := snapshot_page(template, record.table, record.snapshot):
+            _logger.info("snapshot %s: %s", record.snapshot, address)
+            show(self._task, SNAPSHOT, address)
