@@ -20,7 +20,9 @@ def get_provider_info() -> dict[str, Any]:
         "description": "Moves bounded Kafka offset ranges into a lake table, exactly once, proof included.",
         "versions": [__version__],
         "integrations": [{"integration-name": _INTEGRATION, "tags": ["service"]}],
-        "operators": _modules("operators.plan", "operators.ingest", "operators.advance", "operators.audit"),
+        "operators": _modules(
+            "operators.plan", "operators.ingest", "operators.advance", "operators.audit", "operators.review"
+        ),
         "sensors": _modules("sensors.drained", "sensors.watermark"),
         "triggers": _modules("triggers.waits"),
         "hooks": _modules("hooks.kafka", "hooks.lake", "hooks.ledger", "hooks.registry", "hooks.spark"),

@@ -84,6 +84,16 @@ class World:
         pool = self.airflow.api("GET", "/pools/default_pool")
         assert (pool["deferred_slots"], pool["running_slots"], pool["queued_slots"]) == (1, 0, 0)
 
+    def asked(self, dag: str, run_id: str, task: str) -> dict[str, Any]:
+        """Return what a task shows to a person, and the answer."""
+        path = f"/dags/{dag}/dagRuns/{quote(run_id)}/taskInstances/{task}/-1/hitlDetails"
+        return self.airflow.api("GET", path)
+
+    def answer(self, dag: str, run_id: str, task: str, chosen: str) -> None:
+        """Answer what a task asks, as the user of the API."""
+        path = f"/dags/{dag}/dagRuns/{quote(run_id)}/taskInstances/{task}/-1/hitlDetails"
+        self.airflow.api("PATCH", path, {"chosen_options": [chosen], "params_input": {}})
+
     def log(self, run_id: str, task: str, index: int = -1) -> str:
         """Return the log of a task's last try in a run of the manual Dag; `index` is that of a mapped task."""
         path = f"/dags/{MANUAL}/dagRuns/{quote(run_id)}/taskInstances/{task}{f'/{index}' if index >= 0 else ''}"

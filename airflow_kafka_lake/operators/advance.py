@@ -172,7 +172,9 @@ def plan_result(plan_task_id: str, context: Mapping[str, Any]) -> PlanResult:
         return result
     states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id], task_ids=[plan_task_id])
     if "skipped" in states.get(ti.run_id, {}).values():
-        raise AirflowSkipException("the plan was skipped")
+        raise AirflowSkipException("the plan was skipped: nothing was started")
+    if "upstream_failed" in states.get(ti.run_id, {}).values():
+        raise refusal(f"Task {plan_task_id} was not run, for what comes before it failed: its log says why.")
     raise refusal(f"Task {plan_task_id} left no plan: its log says why. Clear it to plan again.")
 
 

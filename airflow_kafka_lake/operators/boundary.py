@@ -19,15 +19,19 @@ from airflow_kafka_lake.core.naming import nearest
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import TOPIC_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline
-from airflow_kafka_lake.pipeline.units import parse_bound, shown
+from airflow_kafka_lake.pipeline.units import (
+    MAX_PARTITION,
+    PARTITIONS_FORM,
+    parse_bound,
+    parse_partitions,
+    shown,
+)
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.planning import check_bounds
 from airflow_kafka_lake.triggers.ledger import WaitEvent
 from airflow_kafka_lake.wiring import assemble, pipelines
 
-MAX_PARTITION = 2**31 - 1
 _logger = logging.getLogger(__name__)
-_ABSENT = (None, "")
 _FLAGS = {True: True, False: False, "true": True, "false": False, "": False, None: False}
 
 
@@ -112,15 +116,24 @@ class SparkTask(BaseOperator):
             raise AirflowTaskTerminated(self.killed)
 
 
-def bounds_of(topic: Any, partitions: Any, from_: Any, to: Any) -> Bounds:
-    """Read a period as people or templates give it; None and empty text mean "not given". UsageError otherwise."""
-    if topic not in _ABSENT and not (isinstance(topic, str) and TOPIC_NAME.fullmatch(topic)):
-        raise UsageError("topic is not a legal topic name: 1 to 249 of A-Z a-z 0-9 . _ -")
+def absent(value: Any) -> bool:
+    """Return whether a field was left empty: None, or nothing but blanks."""
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def bounds_of(topic: Any, partitions: Any, from_: Any, to: Any, *, acknowledge_order: Any = False) -> Bounds:
+    """Read a period as people or templates give it, None and empty text for what is not given.
+
+    UsageError names the field that cannot be meant.
+    """
+    if not absent(topic) and not (isinstance(topic, str) and TOPIC_NAME.fullmatch(topic)):
+        raise UsageError(f"topic: {shown(topic)} is not a legal topic name: 1 to 249 of A-Z a-z 0-9 . _ -")
     bounds = Bounds(
-        topic=None if topic in _ABSENT else topic,
-        partitions=_partitions(partitions),
-        start=_bound(from_),
-        end=_bound(to),
+        topic=None if absent(topic) else topic,
+        partitions=partitions_of(partitions),
+        start=_bound("from", from_),
+        end=_bound("to", to),
+        acknowledge_order=flag_of(acknowledge_order, "acknowledge_order"),
     )
     check_bounds(bounds)
     return bounds
@@ -157,25 +170,56 @@ def text_of(value: Any, what: str) -> str:
     return value.strip()
 
 
-def _bound(value: Any) -> int | datetime | None:
-    if value in _ABSENT:
+def reason_of(value: Any) -> str | None:
+    """Read a reason: free text that a database can keep; None when none is given."""
+    if absent(value):
         return None
-    if isinstance(value, datetime):
-        return parse_bound(value.isoformat())
-    return parse_bound(str(value) if isinstance(value, int) and not isinstance(value, bool) else value)
+    if not isinstance(value, str) or "\0" in value or value != value.encode(errors="replace").decode():
+        raise UsageError("reason: it must be text, without NUL and broken UTF-8")
+    return value.strip() or None
 
 
-def _partitions(value: Any) -> tuple[int, ...] | None:
-    if isinstance(value, str) and value:
+def partitions_of(value: Any) -> tuple[int, ...] | None:
+    """Read partitions as text (`0-5, 9`, or a JSON list) or as a list of numbers; None for all of them."""
+    try:
+        return _read_partitions(value)
+    except UsageError as error:
+        raise UsageError(f"partitions: {error.message}", **error.facts) from None
+
+
+def _read_partitions(value: Any) -> tuple[int, ...] | None:
+    if isinstance(value, str):
+        text = value.strip()
+        if text in ("", "null"):
+            return None
+        if not text.startswith(("[", "{")):
+            return parse_partitions(text)
         try:
-            value = json.loads(value)
+            value = json.loads(text)
         except ValueError:
-            value = False
-    if value in _ABSENT:
+            raise _no_partitions(text) from None
+    if value is None:
         return None
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes) or not all(map(_is_partition, value)):
-        raise UsageError("partitions must be a list of partition numbers, such as [0, 3]")
-    return tuple(sorted(set(value)))
+    listed = (value,) if isinstance(value, int) else value
+    if not isinstance(listed, Sequence) or not all(map(_is_partition, listed)):
+        raise _no_partitions(value)
+    return tuple(sorted(set(listed)))
+
+
+def _no_partitions(value: Any) -> UsageError:
+    return UsageError(f"{shown(value)} is no list of partitions: use {PARTITIONS_FORM}")
+
+
+def _bound(field: str, value: Any) -> int | datetime | None:
+    if absent(value):
+        return None
+    text: Any = value.isoformat() if isinstance(value, datetime) else value
+    if isinstance(text, int) and not isinstance(text, bool):
+        text = str(text)
+    try:
+        return parse_bound(text.strip() if isinstance(text, str) else text)
+    except UsageError as error:
+        raise UsageError(f"{field}: {error.message}", **error.facts) from None
 
 
 def _is_partition(value: Any) -> bool:

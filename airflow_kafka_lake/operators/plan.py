@@ -21,6 +21,7 @@ from airflow_kafka_lake.operators.boundary import (
     flag_of,
     message_of,
     ports_of,
+    reason_of,
     refuse_unknown_keys,
     spec_of,
 )
@@ -62,10 +63,12 @@ class PlanIngestOperator(BaseOperator):
 
     :param pipeline: a `Pipeline`, a pipeline file, or a name in `[kafka_lake] pipelines_folder` (templated)
     :param topic: only this topic (templated)
-    :param partitions: only these partitions, a list of numbers (templated)
+    :param partitions: only these partitions, a list of numbers or text such as "0-5, 9" (templated)
     :param from_: begin of the period (templated)
     :param to: end of the period, exclusive (templated)
     :param all_waves: with bounds, too: take everything that earlier runs left unfinished (templated)
+    :param acknowledge_order: read below an origin though later segments may be in the lake already (templated)
+    :param reason: why it is read, kept with the plan in the ledger (templated)
     :param is_dry_run: only show (templated); `dry_run` is a method of every operator
     :param conf_keys: the keys that the Dag run's configuration may have: any other is refused; left out, all may be
     :param ledger_conn_id: Airflow connection of the ledger (templated)
@@ -80,6 +83,8 @@ class PlanIngestOperator(BaseOperator):
         "from_",
         "to",
         "all_waves",
+        "acknowledge_order",
+        "reason",
         "is_dry_run",
         "ledger_conn_id",
     )
@@ -95,6 +100,8 @@ class PlanIngestOperator(BaseOperator):
         from_: str | int | None = None,
         to: str | int | None = None,
         all_waves: bool | str = False,
+        acknowledge_order: bool | str = False,
+        reason: str | None = None,
         is_dry_run: bool | str = False,
         conf_keys: Collection[str] | None = None,
         ledger_conn_id: str = DEFAULT_LEDGER,
@@ -108,6 +115,8 @@ class PlanIngestOperator(BaseOperator):
         self.from_ = from_
         self.to = to
         self.all_waves = all_waves
+        self.acknowledge_order = acknowledge_order
+        self.reason = reason
         self.is_dry_run = is_dry_run
         self.conf_keys = conf_keys
         self.ledger_conn_id = ledger_conn_id
@@ -125,14 +134,19 @@ class PlanIngestOperator(BaseOperator):
     def _plan(self, context: Context, until: float | None) -> list[str]:
         with airflow_errors():
             refuse_unknown_keys(context, self.conf_keys)
-            bounds = bounds_of(self.topic, self.partitions, self.from_, self.to)
+            bounds = bounds_of(
+                self.topic, self.partitions, self.from_, self.to, acknowledge_order=self.acknowledge_order
+            )
+            reason = reason_of(self.reason)
             dry_run, everything = flag_of(self.is_dry_run), flag_of(self.all_waves, "all_waves")
             spec = spec_of(self.pipeline, self.ledger_conn_id)
             show_page(self, spec.name)
             with ports_of(self, spec, context, need_kafka=True) as ports:
                 where = ports.runner.where()
                 try:
-                    planned, choice = plan_and_choose(ports, spec, bounds, everything=everything, dry_run=dry_run)
+                    planned, choice = plan_and_choose(
+                        ports, spec, bounds, everything=everything, dry_run=dry_run, reason=reason
+                    )
                 except PendingCommitError as pending:
                     now = ports.clock.now().timestamp()
                     until = now + spec.stable_wait if until is None else until
@@ -167,12 +181,18 @@ class PlanIngestOperator(BaseOperator):
 
 
 def plan_and_choose(
-    ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool, dry_run: bool
+    ports: Ports,
+    spec: PipelineSpec,
+    bounds: Bounds,
+    *,
+    everything: bool,
+    dry_run: bool,
+    reason: str | None = None,
 ) -> tuple[Planned, Choice]:
     """Recover open waves, plan, and choose the waves that are to be worked on; a dry run writes nothing."""
     if not dry_run and ports.ledger.pipeline(spec.name) is not None:
         recover(ports, spec.name)
-    planned = plan(ports, spec, bounds, plan_id=new_id(), dry_run=dry_run)
+    planned = plan(ports, spec, bounds, plan_id=new_id(), dry_run=dry_run, reason=reason)
     bounded = bounds.is_bounded and not everything
     return planned, chosen(ports, spec.name, planned.plan if bounded else None).at_most(most_waves())
 

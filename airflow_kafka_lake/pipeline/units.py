@@ -90,6 +90,45 @@ def parse_limit(value: object) -> int | float:
     return number
 
 
+PARTITIONS_FORM = 'partition numbers and spans of them, such as "0-5, 9"'
+MAX_PARTITION = 2**31 - 1
+MAX_PARTITIONS = 10_000
+"""How many partitions a list may name."""
+
+_SPAN_OF_PARTITIONS = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?")
+
+
+def parse_partitions(text: str) -> tuple[int, ...]:
+    """Read a list of partitions as a person types it, `0-5, 9`, sorted and each once; UsageError names the wrong part.
+
+    Both ends of a span belong to it. Parts are separated by commas, semicolons, spaces or line ends.
+    """
+    parts = [part for part in re.split(r"[,;\s]+", re.sub(r"\s*-\s*", "-", text)) if part]
+    if not parts:
+        raise UsageError(f"{shown(text)} names no partition: use {PARTITIONS_FORM}, or leave it empty for all of them")
+    found: set[int] = set()
+    for part in parts:
+        found |= set(_partitions_of(part))
+        if len(found) > MAX_PARTITIONS:
+            raise UsageError(f"{shown(text)} names more than {MAX_PARTITIONS:,} partitions: leave it empty for all")
+    return tuple(sorted(found))
+
+
+def _partitions_of(part: str) -> range:
+    match = _SPAN_OF_PARTITIONS.fullmatch(part)
+    if match is None:
+        raise UsageError(f"{shown(part)} is not a partition: use {PARTITIONS_FORM}.", value=shown(part))
+    first = int(match[1])
+    last = int(match[2]) if match[2] else first
+    if last > MAX_PARTITION:
+        raise UsageError(f"{shown(part)} is above the largest partition number, {MAX_PARTITION}.", value=part)
+    if last < first:
+        raise UsageError(f"{shown(part)} ends before it begins: write {last}-{first}.", value=part)
+    if last - first >= MAX_PARTITIONS:
+        raise UsageError(f"{shown(part)} names more than {MAX_PARTITIONS:,} partitions: leave it empty for all")
+    return range(first, last + 1)
+
+
 def _time_advice(text: object) -> str:
     if not isinstance(text, str):
         return ""

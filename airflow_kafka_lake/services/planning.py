@@ -59,8 +59,11 @@ def plan(
     plan_id: str,
     dry_run: bool = False,
     timeout: timedelta = timedelta(0),
+    reason: str | None = None,
 ) -> Planned:
     """Decide what is read next and record it; wait at most `timeout` for group offsets that are not stable.
+
+    `reason` is why a person asks for it; it is kept with the plan.
 
     Raises PendingCommitError when they stay so, a leaf of RefusedError for bounds that cannot be met (nothing is
     changed), ConcurrentError when another planner was first, UnavailableError when Kafka, ledger or catalog is out of
@@ -84,17 +87,17 @@ def plan(
         ports.ledger.commit(SavePipeline(spec=spec))  # earlier plans are decoded as the file says now
     if dry_run or decided.changes_nothing:
         return Planned(plan=decided, recorded=False)
-    record(ports, decided, facts.seen)
+    record(ports, decided, facts.seen, reason)
     return Planned(plan=decided, recorded=True)
 
 
-def record(ports: Ports, decided: Plan, seen: Observed) -> None:
+def record(ports: Ports, decided: Plan, seen: Observed, reason: str | None = None) -> None:
     """Record a plan, after its tables are there and ours."""
     spec = decided.spec
     ports.ledger.commit(SavePipeline(spec=spec))
     for table, topic_ids in seen.tables(spec).items():
         register_owner(ports, spec.name, table, partition_by=spec.partition_by, topic_ids=topic_ids)
-    ports.ledger.commit(RecordPlan(plan=decided, actor=ports.actor, clock=host_clock(ports)))
+    ports.ledger.commit(RecordPlan(plan=decided, actor=ports.actor, clock=host_clock(ports), reason=reason))
     if any(stream.version is None for stream in decided.streams):
         flush(ports, spec.name)  # their origins, before the first of their rows is there
 

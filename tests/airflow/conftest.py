@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -87,6 +88,8 @@ class Task:
     task_id: str = "task"
     dag_id: str = "dag"
     run_id: str = "run"
+    id: UUID = field(default_factory=uuid4)
+    map_index: int = -1
     xcoms: dict[tuple[str, str], Any] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
 
@@ -125,7 +128,28 @@ def context() -> dict[str, Any]:
     """The part of a task's context that operators read."""
     from airflow.sdk.execution_time.context import OutletEventAccessors
 
-    return {"ti": Task(), "outlet_events": OutletEventAccessors()}
+    ti = Task()
+    return {"ti": ti, "task_instance": ti, "outlet_events": OutletEventAccessors()}
+
+
+class Supervisor:
+    """What a task sends to the process that watches it."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+
+    def send(self, msg: Any) -> None:
+        self.sent.append(msg)
+
+
+@pytest.fixture
+def supervisor(monkeypatch: pytest.MonkeyPatch) -> Supervisor:
+    """The supervisor of a task that asks a person."""
+    from airflow.sdk.execution_time import task_runner
+
+    made = Supervisor()
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", made, raising=False)
+    return made
 
 
 @pytest.fixture

@@ -219,13 +219,19 @@ def test_waves_that_are_too_many_for_a_run_are_named_and_do_not_look_done(
         {"from_": True},
         {"to": "2026-01-31T06:00:00"},
         {"from_": "9", "to": "3"},
-        {"partitions": "0,1"},
+        {"partitions": "0..1"},
+        {"partitions": "5-0"},
+        {"partitions": "0-99999"},
+        {"partitions": ","},
         {"partitions": "[0"},
         {"partitions": "{}"},
         {"partitions": [-1]},
         {"partitions": [True]},
         {"partitions": []},
-        {"partitions": 3},
+        {"partitions": 2147483648},
+        {"partitions": 0.5},
+        {"reason": "\0"},
+        {"acknowledge_order": "perhaps"},
         {"dry_run": "perhaps"},
         {"dry_run": 2},
         {"pipeline": ""},
@@ -252,6 +258,8 @@ def test_wrong_values_are_refused_before_anything_is_opened(
         ({"from_": "", "to": "", "topic": "", "partitions": "", "dry_run": "false"}, [0, 1, 2, 3, 4]),
         ({"partitions": "[0]", "topic": "orders"}, [0, 1, 2, 3, 4]),
         ({"partitions": "null"}, [0, 1, 2, 3, 4]),
+        ({"partitions": "0-0", "from_": " 3 "}, [3, 4]),
+        ({"partitions": 1}, []),
         ({"partitions": [1]}, []),
     ],
     ids=str,
@@ -264,6 +272,16 @@ def test_bounds_are_read_as_templates_and_as_values(
     for wave in plan(world, context, **given):
         ingest(context, wave)
     assert [offset for _, offset in world.offsets()] == landed
+
+
+def test_reason_of_a_plan_is_kept_with_it(world: World, context: Context) -> None:
+    """The history says why somebody had it read; without a reason it says nothing of one."""
+    world.produce(5)
+    plan(world, context, to="2", partitions=[0], reason=" the audit asked for it ")
+    plan(world, context)
+    first, second = [event.detail for event in world.ledger.events("orders") if event.kind == "plan"]
+    assert first.endswith("2 offsets: the audit asked for it")
+    assert second.endswith("3 offsets")
 
 
 def test_a_period_in_which_nothing_lies_fails_the_plan(world: World, context: Context) -> None:
@@ -549,7 +567,7 @@ def test_finish_fails_when_the_plan_left_something_out(world: World, context: Co
 def test_without_a_plan_nothing_is_called_a_success(world: World, context: Context, state: str) -> None:
     """The task after a failed plan fails too, although it runs whatever happened before."""
     context["ti"].states["plan"] = state
-    with pytest.raises(AirflowFailException, match="left no plan"):
+    with pytest.raises(AirflowFailException, match=r"left no plan|was not run"):
         advance(context, plan_task_id="plan")
 
 

@@ -18,7 +18,7 @@ from airflow_kafka_lake.local.airflow_api import AirflowApiError
 from tests.airflow_lanes import MANUAL, RUN_SECONDS, SCHEDULED, Lane, World, until, world_of
 from tests.keyed_records import KeyedRecords
 
-PIPELINES = ("landed", "shown", "killed", "held", "awaited", "ordered")
+PIPELINES = ("landed", "shown", "asked", "killed", "held", "awaited", "ordered")
 WAITS = """
 from datetime import timedelta
 
@@ -110,12 +110,17 @@ def landed_events(world: World) -> list[dict[str, Any]]:
 
 
 def test_dry_run_writes_nothing(world: World) -> None:
-    """A dry run explains the plan in the log; ledger and lake do not know the pipeline afterwards."""
+    """A dry run shows the plan in the run, as a table and in the log; ledger and lake do not know the pipeline
+    afterwards, and the tasks that would read are skipped."""
     lane = world.lanes["shown"]
     lane.produce(40)
-    run_id = world.airflow.trigger(MANUAL, {"pipeline": "shown", "dry_run": True})
-    assert world.airflow.wait_run(MANUAL, run_id, RUN_SECONDS)["state"] == "success"
-    log = world.log(run_id, "kafka_lake.plan")
+    state, tasks, run_id = world.run(MANUAL, {"pipeline": "shown", "dry_run": True, "partitions": "0-1"})
+    assert (state, tasks["review"], tasks["kafka_lake.finish"]) == ("success", "success", "skipped"), tasks
+    shown = world.asked(MANUAL, run_id, "review")
+    assert shown["subject"].startswith("Dry run: shown: 40 offsets, about 40 records")
+    assert "| shown/0 | 0-20 | 20 |" in shown["body"]
+    assert shown["chosen_options"] == ["Seen"]
+    log = world.log(run_id, "review")
     assert "shown/0 0-20" in log
     assert "nothing was written" in log
     ledger = lane.open_ledger()
@@ -133,16 +138,11 @@ def test_dry_run_writes_nothing(world: World) -> None:
         {},
         {"pipline": "shown"},
         {"pipeline": "nobody"},
-        {"pipeline": "shown", "from": "yesterday"},
-        {"pipeline": "shown", "to": "2026-01-31T06:00:00"},
-        {"pipeline": "shown", "partitions": [-1]},
-        {"pipeline": "shown", "partitions": "0"},
-        {"pipeline": "shown", "topic": "no topic"},
         {"pipeline": "shown", "dry_run": "perhaps"},
     ],
 )
-def test_wrong_words_are_refused_by_the_form(world: World, conf: dict[str, Any]) -> None:
-    """A value that cannot be meant never becomes a run."""
+def test_choice_that_the_form_does_not_offer_starts_no_run(world: World, conf: dict[str, Any]) -> None:
+    """What the page lets nobody choose never becomes a run."""
     world.airflow.wait_dag(MANUAL)
     with pytest.raises(AirflowApiError) as refused:
         world.airflow.trigger(MANUAL, conf)
@@ -153,7 +153,39 @@ def test_unknown_key_of_a_configuration_is_refused_before_anything_starts(world:
     """A misspelt bound is no run without bounds."""
     run_id = world.airflow.trigger(MANUAL, {"pipeline": "shown", "form": "5"})
     assert world.airflow.wait_run(MANUAL, run_id, RUN_SECONDS)["state"] == "failed"
-    assert "'form', which is none of its keys; did you mean 'from'?" in world.log(run_id, "kafka_lake.plan")
+    assert "'form', which is none of its keys; did you mean 'from'?" in world.log(run_id, "review")
+
+
+def test_wrong_value_is_refused_in_words_before_anything_starts(world: World) -> None:
+    """The first task says what is wrong with it and what helps; nothing else of the run begins."""
+    state, tasks, run_id = world.run(MANUAL, {"pipeline": "shown", "from": "2026-01-31", "to_offset": "9"})
+    assert (state, tasks["review"], tasks["kafka_lake.plan"]) == ("failed", "failed", "upstream_failed"), tasks
+    log = world.log(run_id, "review")
+    assert "from: '2026-01-31' is not a time but a date, and days begin at different moments" in log
+
+
+def test_plan_that_asks_starts_when_a_person_approves_it(world: World) -> None:
+    """It waits without a worker slot and shows its plan; Approve lands the records, Reject leaves everything."""
+    lane = world.lanes["asked"]
+    lane.produce(40)
+    conf = {"pipeline": "asked", "ask": True, "from_offset": 0, "to_offset": 10, "reason": "the audit"}
+    first, second = world.airflow.trigger(MANUAL, conf), world.airflow.trigger(MANUAL, conf)
+    for run_id in (first, second):
+        until(lambda run_id=run_id: world.airflow.task_states(MANUAL, run_id).get("review") == "awaiting_input")
+    assert world.asked(MANUAL, first, "review")["subject"].startswith("Start this: asked: 20 offsets")
+    world.answer(MANUAL, first, "review", "Reject")
+    ended = world.end(MANUAL, first)
+    assert (ended.state, ended.tasks["kafka_lake.plan"], ended.tasks["kafka_lake.finish"]) == (
+        "success", "skipped", "skipped",
+    ), ended.tasks  # fmt: skip
+    ledger = lane.open_ledger()
+    assert ledger.pipeline("asked") is None
+    world.answer(MANUAL, second, "review", "Approve")
+    assert world.end(MANUAL, second).state == "success"
+    lane.assert_exact({(p, o): value for (p, o), value in lane.acknowledged.items() if o < 10})
+    (planned,) = [event for event in ledger.events("asked") if event.kind == "plan"]
+    ledger.close()
+    assert planned.detail.endswith(": the audit")
 
 
 def test_unknown_topic_is_refused_before_anything_starts(world: World) -> None:

@@ -94,13 +94,14 @@ class RecordPlan(Write[None]):
 
     Puts one `origin` receipt per new stream into the outbox, and adds the plan's layout change to the segments; a seal
     is never moved. Raises ConcurrentError when another planner was first (nothing is recorded). A plan that overlaps a
-    recorded range is refused by constraint.
+    recorded range is refused by constraint. `reason` is why a person asked for it: the plan and its event keep it.
     """
 
     name: ClassVar[str] = "record_plan"
     plan: Plan
     actor: str
     clock: HostClock | None = None
+    reason: str | None = None
 
     def scope(self) -> Scope:
         plan = self.plan
@@ -128,7 +129,7 @@ class RecordPlan(Write[None]):
             observed_at=plan.observed_at,
             recorded_at=records.now,
             actor=self.actor,
-            detail=_detail(plan),
+            detail=_detail(plan) | ({} if self.reason is None else {"reason": self.reason}),
         )
         return Change(
             result=None,
@@ -142,8 +143,11 @@ class RecordPlan(Write[None]):
                 *self._layout_change(records),
             ),
             outbox=tuple(self._origins(records)),
-            entries=(Entry(pipeline=name, actor=self.actor, kind="plan", subject=plan.id, detail=_numbers(plan)),),
+            entries=(Entry(pipeline=name, actor=self.actor, kind="plan", subject=plan.id, detail=self._summary()),),
         )
+
+    def _summary(self) -> str:
+        return _numbers(self.plan) if self.reason is None else f"{_numbers(self.plan)}: {self.reason}"
 
     def refused(self, *, overlap: bool) -> KafkaLakeError | None:
         if overlap:
@@ -260,7 +264,7 @@ def _apply_layout_change(before: Mapping[SegmentKey, Segment], more: tuple[Segme
     return found
 
 
-def _detail(plan: Plan) -> Mapping[str, Any]:
+def _detail(plan: Plan) -> dict[str, Any]:
     cost = plan.forecast
     return {
         "blocked": [[item.topic, item.partition, item.reason] for item in plan.blocked],

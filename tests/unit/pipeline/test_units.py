@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.kafka.times import milliseconds
-from airflow_kafka_lake.pipeline.units import MAX_OFFSET, parse_bound, parse_size, parse_time, shown
+from airflow_kafka_lake.pipeline.units import MAX_OFFSET, parse_bound, parse_partitions, parse_size, parse_time, shown
 
 pytestmark = pytest.mark.unit
 
@@ -157,6 +157,44 @@ def test_anything_else_is_no_bound(text: str) -> None:
         parse_bound(text)
     assert shown(text) in caught.value.message
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", (0,)),
+        ("0-5, 9", (0, 1, 2, 3, 4, 5, 9)),
+        (" 9 ,0 - 2;1\n4", (0, 1, 2, 4, 9)),
+        ("2147483647", (2147483647,)),
+        ("3-3", (3,)),
+    ],
+)
+def test_partitions_are_a_list_that_a_person_can_type(text: str, expected: tuple[int, ...]) -> None:
+    """Numbers and spans of them, in any order, with commas or without."""
+    assert parse_partitions(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("", "names no partition"),
+        ("all", "'all' is not a partition"),
+        ("0-", "'0-' is not a partition"),
+        ("-1", "'-1' is not a partition"),
+        ("0..5", 'such as "0-5, 9"'),
+        ("1-2-3", "'1-2-3' is not a partition"),
+        ("5-0", "write 0-5"),
+        ("2147483648", "above the largest"),
+        ("0-10000", "more than 10,000"),
+        ("0-9999, 10000-10001", "more than 10,000"),
+        ("٣", "is not a partition"),
+    ],
+)
+def test_unclear_partitions_are_refused_with_advice(text: str, part: str) -> None:
+    """The message names the part that is wrong; a span too wide is never laid out."""
+    with pytest.raises(UsageError) as error:
+        parse_partitions(text)
+    assert part in error.value.message
 
 
 def test_message_never_grows_with_the_value() -> None:

@@ -1,0 +1,138 @@
+"""The forms of the ready-made Dags: fields as Airflow's page shows them, and templates that hand them to operators.
+
+A field that Airflow would refuse in the words of JSON Schema ("does not match …", "is not a 'date-time'") is shown by
+its schema and not checked by it: the first task reads it and refuses it in a sentence. What the page lets nobody do
+wrong (a choice, a switch) stays strict, so that a wrong value starts no run at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import Param
+
+from airflow_kafka_lake.pipeline import Pipeline
+
+WHAT, TIMES, OFFSETS, HOW, WHY = "What", "Period by time", "Period by offset", "How", "Why"
+"""Sections, in the order in which the page shows them."""
+
+_SHOWN_ONLY: Mapping[str, Any] = {
+    # Until draft 7, JSON Schema ignores what stands beside a `$ref`: the page reads it, and no validator does.
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "$ref": "#/definitions/anything",
+    "definitions": {"anything": {}},
+}
+_ZONE = "as the time zone shows that is chosen in Airflow's menu. A program gives the zone: 2026-03-01T06:00:00+01:00"
+
+
+def ingest_form(pipelines: Mapping[str, Pipeline]) -> dict[str, Param]:
+    """Return the fields of a run by hand: which pipeline, what of it, and how."""
+    return {
+        "pipeline": _choice(pipelines),
+        "topic": _topic(pipelines, "Only this topic; empty for all topics of the pipeline."),
+        "partitions": _partitions(),
+        **_period("Empty for no begin: from what is missing on.", "Empty for no end: as far as the pipeline reads."),
+        "all_waves": _switch(
+            HOW,
+            "Everything unfinished",
+            "Also finish what earlier runs left outside of the topic, partitions and period above.",
+        ),
+        "acknowledge_order": _switch(
+            HOW,
+            "Acknowledge order",
+            "Read below where a stream began, though records that come after it may be in the table already.",
+        ),
+        "dry_run": _switch(
+            HOW, "Dry run", "Only show the plan: in the task review, tab Required Actions. Nothing is written."
+        ),
+        "ask": _switch(
+            HOW,
+            "Ask before it starts",
+            "Show the plan in the same place, and wait until somebody approves it; a day at most.",
+        ),
+        "reason": _text(WHY, "Reason", "Why it is read, for those who look at the plan later."),
+    }
+
+
+def ingest_words() -> dict[str, Any]:
+    """Return the templates that hand an ingest form to `kafka_lake_ingest` and PlanIngestOperator."""
+    return {
+        **_words("pipeline", "topic", "reason"),
+        "partitions": LISTED,
+        "from_": _first_of("from", "from_offset"),
+        "to": _first_of("to", "to_offset"),
+        **_flags("all_waves", "acknowledge_order"),
+    }
+
+
+def review_words() -> dict[str, Any]:
+    """Return the templates that hand an ingest form to ReviewPlanOperator."""
+    return {
+        **ingest_words(),
+        "from_": _first_of("from"),
+        "to": _first_of("to"),
+        "from_offset": _first_of("from_offset"),
+        "to_offset": _first_of("to_offset"),
+        "is_dry_run": "{{ params['dry_run'] | tojson }}",
+        **_flags("ask"),
+    }
+
+
+LISTED = (
+    "{{ '' if params['partitions'] is none else params['partitions'] if params['partitions'] is string "
+    "else params['partitions'] | tojson }}"
+)
+"""Partitions as a person types them, or as a program lists them."""
+
+
+def _words(*fields: str) -> dict[str, str]:
+    return {field: f"{{{{ params['{field}'] or '' }}}}" for field in fields}
+
+
+def _flags(*fields: str) -> dict[str, str]:
+    return {field: f"{{{{ params['{field}'] | tojson }}}}" for field in fields}
+
+
+def _first_of(*fields: str) -> str:
+    """Return the template of the first of some fields that is filled in; offset 0 is."""
+    each = " else ".join(f"params['{field}'] if params['{field}'] not in (none, '')" for field in fields)
+    return f"{{{{ {each} else '' }}}}"
+
+
+def _choice(pipelines: Mapping[str, Pipeline]) -> Param:
+    """Return the choice of a pipeline, which a person makes: none is chosen beforehand, and none is no run."""
+    words = "A file of the folder [kafka_lake] pipelines_folder. One must be chosen."
+    look: dict[str, Any] = {"title": "Pipeline", "description": words, "section": WHAT}
+    if not pipelines:
+        return Param(type="string", minLength=1, maxLength=0, **look)
+    return Param(type="string", enum=list(pipelines), **look)
+
+
+def _topic(pipelines: Mapping[str, Pipeline], description: str) -> Param:
+    known = sorted({topic for pipeline in pipelines.values() for topic in pipeline.spec.topics})
+    return _text(WHAT, "Topic", description, look={"examples": known} if known else {})
+
+
+def _partitions() -> Param:
+    return _text(WHAT, "Partitions", "Only these partitions, such as 0-5, 9; empty for all.")
+
+
+def _period(begin: str, end: str) -> dict[str, Param]:
+    """Return a period as two moments or as two offsets: which of them is filled in decides."""
+    return {
+        "from": _text(TIMES, "From", f"Begin, {_ZONE}. {begin}", look={"format": "date-time"}),
+        "to": _text(TIMES, "To", f"End, exclusive, {_ZONE}. {end}", look={"format": "date-time"}),
+        "from_offset": _text(OFFSETS, "From offset", "Begin as an offset, such as 1200, instead of a time."),
+        "to_offset": _text(OFFSETS, "To offset", "End as an offset, exclusive, instead of a time."),
+    }
+
+
+def _switch(section: str, title: str, description: str) -> Param:
+    return Param(False, type="boolean", title=title, description=description, section=section)
+
+
+def _text(section: str, title: str, description: str, *, look: Mapping[str, Any] | None = None) -> Param:
+    """Return a text that may stay empty; the first task checks it."""
+    shown = {"type": ["null", "string"], "title": title, "section": section, **(look or {})}
+    return Param(None, description=description, **_SHOWN_ONLY, **shown)

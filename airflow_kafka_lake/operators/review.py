@@ -1,0 +1,200 @@
+"""Check what a person filled in, show the plan, and ask before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk.bases.skipmixin import SkipMixin
+
+from airflow_kafka_lake.core.documents.shown_plan import plan_headline, plan_markdown
+from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.operators.boundary import (
+    absent,
+    airflow_errors,
+    bounds_of,
+    flag_of,
+    ports_of,
+    reason_of,
+    refuse_unknown_keys,
+    spec_of,
+)
+from airflow_kafka_lake.operators.plan import PLAN_KEY, explain, plan_and_choose, result_of
+from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.pipeline.units import shown
+from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+APPROVE, REJECT, SEEN = "Approve", "Reject", "Seen"
+"""What a person answers. Airflow's page knows the first two and calls the question an approval."""
+
+ANSWER_WITHIN = timedelta(days=1)
+"""How long a plan waits for its answer; then nothing is started."""
+
+
+SEEN_WITHIN = timedelta(seconds=1)
+"""When what a dry run shows counts as seen; Airflow takes zero for no limit."""
+
+
+class ReviewPlanOperator(HITLOperator, SkipMixin):
+    """The first task behind a form: refuses in words what cannot be meant, before anything happens.
+
+    With `is_dry_run` it shows the plan in the run, in the tab *Required Actions* of this task, and ends there. With
+    `ask` it shows the plan in the same place and waits, without a worker slot, until a person approves or rejects it;
+    without an answer in time it is rejected. Whatever is not approved skips the tasks after this one. Nothing is
+    recorded in either case: the plan task plans again. With neither it ends at once.
+
+    Arguments are those of PlanIngestOperator and of Airflow's HITLOperator (`notifiers`, `assigned_users`,
+    `response_timeout`).
+
+    :param from_offset: begin of the period as an offset, where `from_` is not given (templated)
+    :param to_offset: end of the period as an offset, exclusive, where `to` is not given (templated)
+    :param ask: wait for a person's approval (templated)
+    """
+
+    inherits_from_skipmixin = True
+    template_fields: Collection[str] = (
+        "pipeline",
+        "topic",
+        "partitions",
+        "from_",
+        "to",
+        "from_offset",
+        "to_offset",
+        "all_waves",
+        "acknowledge_order",
+        "reason",
+        "is_dry_run",
+        "ask",
+        "ledger_conn_id",
+    )
+    ui_color = "#dcebf7"
+
+    def __init__(
+        self,
+        *,
+        pipeline: Pipeline | str | PathLike[str],
+        topic: str | None = None,
+        partitions: Sequence[int] | str | None = None,
+        from_: str | int | None = None,
+        to: str | int | None = None,
+        from_offset: str | int | None = None,
+        to_offset: str | int | None = None,
+        all_waves: bool | str = False,
+        acknowledge_order: bool | str = False,
+        reason: str | None = None,
+        is_dry_run: bool | str = False,
+        ask: bool | str = False,
+        conf_keys: Collection[str] | None = None,
+        ledger_conn_id: str = DEFAULT_LEDGER,
+        response_timeout: timedelta = ANSWER_WITHIN,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            subject="The plan",
+            options=[APPROVE, REJECT, SEEN],
+            response_timeout=response_timeout,
+            **kwargs,
+        )
+        self.pipeline = pipeline
+        self.topic = topic
+        self.partitions = partitions
+        self.from_ = from_
+        self.to = to
+        self.from_offset = from_offset
+        self.to_offset = to_offset
+        self.all_waves = all_waves
+        self.acknowledge_order = acknowledge_order
+        self.reason = reason
+        self.is_dry_run = is_dry_run
+        self.ask = ask
+        self.conf_keys = conf_keys
+        self.ledger_conn_id = ledger_conn_id
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Check; where a person is to see the plan, make it, push the XCom `plan`, and wait for the answer."""
+        with airflow_errors():
+            refuse_unknown_keys(context, self.conf_keys)
+            bounds, reason = self._bounds(), reason_of(self.reason)
+            dry_run, ask = flag_of(self.is_dry_run), flag_of(self.ask, "ask")
+            everything = flag_of(self.all_waves, "all_waves")
+            spec = spec_of(self.pipeline, self.ledger_conn_id)
+            if not dry_run and not ask:
+                return {"pipeline": spec.name, "asked": False}
+            with ports_of(self, spec, context, need_kafka=True) as ports:
+                where = ports.runner.where()
+                planned, choice = plan_and_choose(ports, spec, bounds, everything=everything, dry_run=True)
+        for line in (*explain(planned.plan, where, dry_run=True), *choice.describe(planned.plan.id)):
+            self.log.info("%s", line)
+        context["ti"].xcom_push(key=PLAN_KEY, value=result_of(planned, choice, dry_run=True))
+        self.subject = f"{'Dry run' if dry_run else 'Start this'}: {plan_headline(planned.plan)}"
+        self.body = f"{plan_markdown(planned.plan, choice, where, reason=reason)}\n\n{_what_next(dry_run=dry_run)}"
+        self._offer(dry_run=dry_run)
+        return super().execute(context)  # raises: the task waits for the answer
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
+        """Go on when the plan was approved; skip the tasks after this one otherwise."""
+        answer = super().execute_complete(context, event)
+        (chosen,) = answer["chosen_options"]
+        person = (answer.get("responded_by_user") or {}).get("name")
+        if chosen == APPROVE:
+            self.log.info("%s has approved the plan", person)
+        else:
+            self.log.info("%s: nothing was started", _why(chosen, person))
+            self.skip(ti=context["ti"], tasks=self.get_direct_relatives(upstream=False))
+        return {"asked": True, "answer": chosen, "by": person}
+
+    def _offer(self, *, dry_run: bool) -> None:
+        """Offer the answers to what is shown. A dry run asks nothing: it is seen as soon as Airflow looks."""
+        self.options = [SEEN] if dry_run else [APPROVE, REJECT]
+        self.defaults = [self.options[-1]]
+        if dry_run:
+            self.response_timeout = SEEN_WITHIN
+
+    def _bounds(self) -> Bounds:
+        start = _one_of("begin", {"from": self.from_, "from_offset": self.from_offset})
+        end = _one_of("end", {"to": self.to, "to_offset": self.to_offset})
+        bounds = bounds_of(self.topic, self.partitions, start, end, acknowledge_order=self.acknowledge_order)
+        if isinstance(bounds.start, datetime) is not isinstance(bounds.end, datetime) and None not in (
+            bounds.start,
+            bounds.end,
+        ):
+            raise UsageError(
+                f"the period begins at {shown(str(start))} and ends at {shown(str(end))}: one is an offset and the "
+                "other a time. Give both as times, or both as offsets"
+            )
+        return bounds
+
+
+def _one_of(what: str, given: Mapping[str, Any]) -> Any:
+    """Return the one of two fields that is filled in; UsageError for an offset that is none, or for both."""
+    filled = {field: value for field, value in given.items() if not absent(value)}
+    if len(filled) > 1:
+        both = " and ".join(f"{field} {shown(str(value))}" for field, value in filled.items())
+        raise UsageError(f"the {what} of the period is given twice, by {both}: empty one of the two fields")
+    for field, value in filled.items():
+        if field.endswith("_offset") and not str(value).strip().isdecimal():
+            raise UsageError(f"{field}: {shown(value)} is not an offset: use digits only, such as 1200")
+        return value.strip() if isinstance(value, str) else value
+    return None
+
+
+def _what_next(*, dry_run: bool) -> str:
+    if dry_run:
+        return "Nothing was written. To read it, trigger the Dag again without *dry run*."
+    return (
+        "**Approve** reads it now; records that arrive until then come with it where the period has no end. "
+        "**Reject** starts nothing, and records nothing."
+    )
+
+
+def _why(chosen: str, person: str | None) -> str:
+    if chosen == SEEN:
+        return "this was a dry run"
+    return f"{person} has rejected the plan" if person else "nobody has answered in time"
