@@ -22,7 +22,7 @@ from airflow_kafka_lake.core.spec import PIPELINE_NAME, TOPIC_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.pipeline.units import MAX_OFFSET, parse_bound, shown
 from airflow_kafka_lake.ports import LedgerReader, Ports
-from airflow_kafka_lake.services.planning import check_bounds
+from airflow_kafka_lake.services import deciding
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.wiring.assemble import open_ledger, open_ports
 
@@ -224,24 +224,12 @@ def _bound(flag: str, text: str | None) -> int | datetime | None:
 
 def selection_of(arguments: argparse.Namespace) -> Selection:
     """Read `--topic --topic-id --partition --from --to`."""
-    bounds = bounds_of(arguments)
-    check_bounds(bounds)
-    return Selection(
-        topic=bounds.topic,
-        topic_id=arguments.topic_id,
-        partitions=None if bounds.partitions is None else frozenset(bounds.partitions),
-        start=bounds.start,
-        end=bounds.end,
-    )
+    return deciding.selected(bounds_of(arguments), arguments.topic_id)
 
 
 def period_of(arguments: argparse.Namespace) -> Selection:
     """Read the options of a command that needs a period: `--topic`, `--from` and `--to` are given."""
-    selection = selection_of(arguments)
-    mixed = isinstance(selection.start, datetime) is not isinstance(selection.end, datetime)
-    if mixed and len(selection.partitions or ()) != 1:
-        raise UsageError("one bound is a time and the other an offset: give both as times, or name one partition")
-    return selection
+    return deciding.period(bounds_of(arguments), arguments.topic_id)
 
 
 def scope_of(arguments: argparse.Namespace) -> Scope:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import Any
 
 from airflow_kafka_lake.cli.arguments import (
     DROP_STAGED,
@@ -23,10 +21,8 @@ from airflow_kafka_lake.cli.arguments import (
 from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.planning.selection import Chosen
-from airflow_kafka_lake.services import decisions, reopening
+from airflow_kafka_lake.services import deciding, decisions
 from airflow_kafka_lake.services.reporting import known_spec
-from airflow_kafka_lake.services.stream_choice import all_or_nothing, choose, one_by_one
 from airflow_kafka_lake.wiring.assemble import open_ledger
 
 
@@ -35,42 +31,16 @@ def skip(arguments: argparse.Namespace, output: Output) -> Result:
     selection = period_of(arguments)
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
-        chosen = choose(ports, spec.name, selection)
-        shown = all_or_nothing(
-            chosen,
-            lambda item: decisions.preview_skip(ports, spec.name, item.stream, item.interval, reason=arguments.reason),
+        document = deciding.skip(
+            ports,
+            spec,
+            selection,
+            reason=arguments.reason,
+            acknowledge_order=arguments.acknowledge_order,
+            drop_staged=arguments.drop_staged,
+            dry_run=arguments.dry_run,
         )
-        if arguments.dry_run:
-            streams = [
-                _where(item)
-                | {
-                    "skipped": part.offsets,
-                    "waves": list(part.waves),
-                    "fenced": list(part.fenced),
-                    "goes_on": part.goes_on.to_pairs(),
-                }
-                for item, part in zip(chosen, shown, strict=True)
-            ]
-        else:
-            done = one_by_one(
-                chosen,
-                chosen,
-                lambda item: decisions.skip(
-                    ports,
-                    spec.name,
-                    item.stream,
-                    item.interval,
-                    reason=arguments.reason,
-                    acknowledge_order=arguments.acknowledge_order,
-                    drop_staged=arguments.drop_staged,
-                ),
-            )
-            streams = [
-                _where(item) | {"skipped": passed.offsets, "waves": list(passed.waves)}
-                for item, passed in zip(chosen, done, strict=True)
-            ]
-    total = {"skipped": sum(item["skipped"] for item in streams)}
-    return Result(document=_of_streams(spec.name, streams, total, dry_run=arguments.dry_run))
+    return Result(document=document)
 
 
 def show_skipped(output: Output, document: Json) -> None:
@@ -100,61 +70,16 @@ def reopen(arguments: argparse.Namespace, output: Output) -> Result:
     selection = period_of(arguments)
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
-        chosen = choose(ports, spec.name, selection)
-        prepared = all_or_nothing(
-            chosen,
-            lambda item: reopening.prepare(
-                ports,
-                spec,
-                item.stream,
-                item.interval,
-                reason=arguments.reason,
-                accept_fewer=arguments.accept_fewer,
-                drop_staged=arguments.drop_staged,
-            ),
+        document = deciding.reopen(
+            ports,
+            spec,
+            selection,
+            reason=arguments.reason,
+            accept_fewer=arguments.accept_fewer,
+            drop_staged=arguments.drop_staged,
+            dry_run=arguments.dry_run,
         )
-        streams = [
-            _where(item)
-            | {
-                "reopened": part.offsets,
-                "rows": part.rows,
-                "waves": list(part.waves),
-                "watermark": part.watermark,
-                "started": [],
-            }
-            for item, part in zip(chosen, prepared, strict=True)
-        ]
-        if not arguments.dry_run:
-            done = one_by_one(chosen, prepared, lambda part: reopening.carry_out(ports, spec, part))
-            for item, reopened in zip(streams, done, strict=True):
-                item |= {
-                    "watermark": reopened.watermark,
-                    "started": [{**segment.stream._asdict(), "start": segment.start} for segment in reopened.started],
-                }
-    total = {
-        "reopened": sum(item["reopened"] for item in streams),
-        "watermark": streams[0]["watermark"] if len(streams) == 1 else None,
-        "started": list({tuple(segment.items()): segment for item in streams for segment in item["started"]}.values()),
-    }
-    return Result(document=_of_streams(spec.name, streams, total, dry_run=arguments.dry_run))
-
-
-def _where(item: Chosen) -> dict[str, Any]:
-    return {**item.stream.key._asdict(), "from": item.interval.start, "to": item.interval.end}
-
-
-def _of_streams(pipeline: str, streams: Sequence[Json], total: Json, *, dry_run: bool) -> Json:
-    """Return the document of several streams, with totals; `from` and `to` only where it is one stream."""
-    only = streams[0] if len(streams) == 1 else {}
-    return {
-        "pipeline": pipeline,
-        "dry_run": dry_run,
-        "from": only.get("from"),
-        "to": only.get("to"),
-        "waves": list(dict.fromkeys(wave for item in streams for wave in item["waves"])),
-        **total,
-        "streams": list(streams),
-    }
+    return Result(document=document)
 
 
 def show_reopened(output: Output, document: Json) -> None:
@@ -185,38 +110,10 @@ def withdraw(arguments: argparse.Namespace, output: Output) -> Result:
     selection = selection_of(arguments)
     name = spec_of(arguments.subject, arguments.ledger).name if is_file(arguments.subject) else arguments.subject
     with open_ledger(arguments.ledger) as ledger:
-        subject = decisions.find_subject(ledger, name)
-        spec = known_spec(ledger, subject.pipeline)
+        spec = known_spec(ledger, decisions.find_subject(ledger, name).pipeline)
     with ports_of(arguments, output, spec) as ports:
-        done = decisions.withdraw(ports, subject, selection, reason=arguments.reason, dry_run=arguments.dry_run)
-    document = _withdrawn(spec.name, done, dry_run=arguments.dry_run)
-    return Result(document=document, exit_code=REFUSED if done.kept else 0)
-
-
-def _withdrawn(pipeline: str, done: decisions.Withdrawn, *, dry_run: bool) -> Json:
-    what = done.what
-    return {
-        "pipeline": pipeline,
-        "dry_run": dry_run,
-        "offsets": what.offsets,
-        "ranges": len(what.ranges),
-        "waves": list(what.waves),
-        "streams": [
-            {**stream._asdict(), "withdrawn": offsets.to_pairs()} for stream, offsets in what.by_stream.items()
-        ],
-        "kept": [
-            {
-                "range": item.record.id,
-                "wave": item.record.wave,
-                "topic": item.record.stream.topic,
-                "partition": item.record.stream.partition,
-                "start": item.record.range.start,
-                "end": item.record.range.end,
-                "reason": item.reason,
-            }
-            for item in done.kept
-        ],
-    }
+        document = deciding.withdraw(ports, name, selection, reason=arguments.reason, dry_run=arguments.dry_run)
+    return Result(document=document, exit_code=REFUSED if document["kept"] else 0)
 
 
 def show_withdrawn(output: Output, document: Json) -> None:

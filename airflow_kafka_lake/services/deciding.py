@@ -1,0 +1,146 @@
+"""Decisions about many partitions at once, or what they would do; each answers with the document of its command.
+
+The command line, Dags and the pages in Airflow ask the same here, and meet the same refusals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from airflow_kafka_lake.core.documents.decisions import of_streams, where, withdrawn_document
+from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.planning.selection import Chosen, Selection
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services import decisions, reopening
+from airflow_kafka_lake.services.planning import check_bounds
+from airflow_kafka_lake.services.stream_choice import all_or_nothing, choose, one_by_one
+
+Json = dict[str, Any]
+
+
+def selected(bounds: Bounds, topic_id: str | None = None) -> Selection:
+    """Return what is meant by topic, partitions, begin and end; UsageError where these do not go together."""
+    check_bounds(bounds)
+    return Selection(
+        topic=bounds.topic,
+        topic_id=topic_id,
+        partitions=None if bounds.partitions is None else frozenset(bounds.partitions),
+        start=bounds.start,
+        end=bounds.end,
+    )
+
+
+def period(bounds: Bounds, topic_id: str | None = None) -> Selection:
+    """Return what is meant by a topic and a period with both ends, which a skip and a reopen need."""
+    selection = selected(bounds, topic_id)
+    if selection.topic is None or selection.start is None or selection.end is None:
+        raise UsageError("a topic and a period with both ends are needed: give a topic, --from and --to")
+    mixed = isinstance(selection.start, datetime) is not isinstance(selection.end, datetime)
+    if mixed and len(selection.partitions or ()) != 1:
+        raise UsageError("one bound is a time and the other an offset: give both as times, or name one partition")
+    return selection
+
+
+def skip(
+    ports: Ports,
+    spec: PipelineSpec,
+    selection: Selection,
+    *,
+    reason: str,
+    acknowledge_order: bool = False,
+    drop_staged: bool = False,
+    dry_run: bool = False,
+) -> Json:
+    """Pass a period unread, or show what that would change; raises what `decisions.skip` raises."""
+    chosen = choose(ports, spec.name, selection)
+    shown = all_or_nothing(
+        chosen, lambda item: decisions.preview_skip(ports, spec.name, item.stream, item.interval, reason=reason)
+    )
+    if dry_run:
+        streams = _previewed(chosen, shown)
+    else:
+        done = one_by_one(
+            chosen,
+            chosen,
+            lambda item: decisions.skip(
+                ports,
+                spec.name,
+                item.stream,
+                item.interval,
+                reason=reason,
+                acknowledge_order=acknowledge_order,
+                drop_staged=drop_staged,
+            ),
+        )
+        streams = [
+            where(item) | {"skipped": passed.offsets, "waves": list(passed.waves)}
+            for item, passed in zip(chosen, done, strict=True)
+        ]
+    return of_streams(spec.name, streams, {"skipped": sum(item["skipped"] for item in streams)}, dry_run=dry_run)
+
+
+def _previewed(chosen: Sequence[Chosen], shown: Sequence[decisions.SkipPreview]) -> list[Json]:
+    return [
+        where(item)
+        | {
+            "skipped": part.offsets,
+            "waves": list(part.waves),
+            "fenced": list(part.fenced),
+            "goes_on": part.goes_on.to_pairs(),
+        }
+        for item, part in zip(chosen, shown, strict=True)
+    ]
+
+
+def reopen(
+    ports: Ports,
+    spec: PipelineSpec,
+    selection: Selection,
+    *,
+    reason: str,
+    accept_fewer: bool = False,
+    drop_staged: bool = False,
+    dry_run: bool = False,
+) -> Json:
+    """Have a period read again, or show what that would change; raises what `reopening.prepare` raises."""
+    chosen = choose(ports, spec.name, selection)
+    how = {"accept_fewer": accept_fewer, "drop_staged": drop_staged}
+    prepared = all_or_nothing(
+        chosen, lambda item: reopening.prepare(ports, spec, item.stream, item.interval, reason=reason, **how)
+    )
+    streams: list[Json] = [
+        where(item)
+        | {
+            "reopened": part.offsets,
+            "rows": part.rows,
+            "waves": list(part.waves),
+            "watermark": part.watermark,
+            "started": [],
+        }
+        for item, part in zip(chosen, prepared, strict=True)
+    ]
+    if not dry_run:
+        done = one_by_one(chosen, prepared, lambda part: reopening.carry_out(ports, spec, part))
+        for item, reopened in zip(streams, done, strict=True):
+            item |= {
+                "watermark": reopened.watermark,
+                "started": [{**segment.stream._asdict(), "start": segment.start} for segment in reopened.started],
+            }
+    total = {
+        "reopened": sum(item["reopened"] for item in streams),
+        "watermark": streams[0]["watermark"] if len(streams) == 1 else None,
+        "started": list({tuple(segment.items()): segment for item in streams for segment in item["started"]}.values()),
+    }
+    return of_streams(spec.name, streams, total, dry_run=dry_run)
+
+
+def withdraw(ports: Ports, subject: str, selection: Selection, *, reason: str, dry_run: bool = False) -> Json:
+    """Take off the plan what of a pipeline, plan, wave or range was never claimed; raises what `decisions.withdraw`
+    raises."""
+    found = decisions.find_subject(ports.ledger, subject)
+    done = decisions.withdraw(ports, found, selection, reason=reason, dry_run=dry_run)
+    return withdrawn_document(found.pipeline, done.what, done.kept, dry_run=dry_run)
