@@ -35,10 +35,10 @@ class OffsetSource(Protocol):
         """
 
     def offsets_at(
-        self, partitions: Sequence[tuple[str, int]], timestamp_ms: int
+        self, partitions: Sequence[tuple[str, int]], timestamp_ms: int | Mapping[tuple[str, int], int]
     ) -> Mapping[tuple[str, int], int | None]:
         """Return each partition's first offset at or after a time, even of an open transaction; None where no record is
-        that late."""
+        that late. The time is one for all, or each partition's own."""
 
     def epoch_ends(self, epochs: Sequence[EpochKey]) -> EpochEnds:
         """Return where leader epochs ended, as the leaders know it: the first offset of the next epoch, or the log end.

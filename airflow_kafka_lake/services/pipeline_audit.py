@@ -16,7 +16,6 @@ from airflow_kafka_lake.core.audit.inputs import (
 )
 from airflow_kafka_lake.core.audit.report import EVERYTHING, Observed, Scope, audit_document
 from airflow_kafka_lake.core.audit.timeline import Bounds
-from airflow_kafka_lake.core.documents.status import bounds_states
 from airflow_kafka_lake.core.errors import (
     DamagedTableError,
     KafkaLakeError,
@@ -31,6 +30,7 @@ from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.naming import require_streams
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.status.streams import bounds_states
 from airflow_kafka_lake.ports import Lake, LakeTable, LedgerReader, Ports
 from airflow_kafka_lake.ports.feature import AuditCheck
 from airflow_kafka_lake.services.identity import check_table

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.documents.status import status_document, wave_document
+from airflow_kafka_lake.core.documents.status import pipeline_line, status_document, wave_document
+from airflow_kafka_lake.core.documents.summary import overview_document
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError, UnknownTopicError
-from airflow_kafka_lake.core.kafka.snapshots import Snapshot, waiting_for_stable
+from airflow_kafka_lake.core.kafka.ages import Age, AgeSearch, Key
+from airflow_kafka_lake.core.kafka.snapshots import Snapshot, TopicDescription, waiting_for_stable
 from airflow_kafka_lake.core.ledger.records import WaveRecord
-from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, AttemptOutcome, RangeState
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import OPEN, UNRESOLVED, AttemptOutcome, RangeState
 from airflow_kafka_lake.core.naming import nearest, require_streams
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.ordering.order import Order, segments_document
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.status.facts import Chosen, Facts, Recorded, Seen
+from airflow_kafka_lake.core.status.streams import StreamStatus, first_unread
 from airflow_kafka_lake.core.wire import timestamp
-from airflow_kafka_lake.ports import LedgerReader, OffsetSource, Ports
+from airflow_kafka_lake.ports import Clock, LedgerReader, OffsetSource, Ports
 from airflow_kafka_lake.services.planning import open_transactions
 from airflow_kafka_lake.services.topics import existing_topics
+
+MOST_AGES = 1_000
+"""Of how many partitions the age of what they have not read is asked at most."""
 
 
 def known_spec(ledger: LedgerReader, name: str) -> PipelineSpec:
@@ -37,37 +48,73 @@ def known_spec(ledger: LedgerReader, name: str) -> PipelineSpec:
 
 
 def status(
-    ports: Ports, spec: PipelineSpec, *, topic: str | None = None, partitions: Sequence[int] | None = None
+    ports: Ports,
+    spec: PipelineSpec,
+    *,
+    topic: str | None = None,
+    partitions: Sequence[int] | None = None,
+    show: Callable[[StreamStatus], bool] = lambda _: True,
 ) -> dict[str, Any]:
     """Return `status --json`; an unreachable broker makes the bounds unknown and nothing else.
 
-    Raises UnknownSubjectError for a topic or a partition of which the pipeline has no stream.
+    `show` narrows the streams that are listed, by their state. Raises UnknownSubjectError for a topic or a partition of
+    which the pipeline has no stream.
     """
-    everyone = ports.ledger.streams(spec.name)
-    require_streams(spec.name, (stream.key for stream in everyone), topic=topic, partitions=partitions)
-    streams = [
-        item
-        for item in everyone
-        if topic in (None, item.key.topic) and (partitions is None or item.key.partition in partitions)
-    ]
-    keys = {stream.key for stream in streams}
-    everything = ports.ledger.ranges(pipeline=spec.name, states=UNRESOLVED)
-    unresolved = [item for item in everything if item.stream in keys]
-    topics = sorted({stream.key.topic for stream in streams})
-    graph = Graph(ports.ledger.segments(spec.name))
-    observed = observe(ports.source, topics, spec.end.group or spec.start.group)
-    seen = () if isinstance(observed, str) else [item for item in observed.partitions if item.stream in keys]
-    return status_document(
-        spec.name,
-        ports.clock.now(),
-        streams=streams,
-        waves=ports.ledger.waves(spec.name),
-        unresolved=unresolved,
-        order=Order(spec.name, graph, everyone, everything),
-        observed=observed,
-        isolation=spec.isolation,
-        transactions=open_transactions(ports, waiting_for_stable(seen, spec.isolation)),
+    own = recorded(ports.ledger, spec)
+    require_streams(spec.name, (stream.key for stream in own.streams), topic=topic, partitions=partitions)
+    chosen = Chosen(topic=topic, partitions=None if partitions is None else frozenset(partitions))
+    return status_document(_facts(ports, own, chosen), show=show)
+
+
+def overview(
+    ledger: LedgerReader, clock: Clock, source_of: Callable[[PipelineSpec], OffsetSource | str]
+) -> dict[str, Any]:
+    """Return `status --json` without a pipeline: all that the ledger knows, worst first.
+
+    `source_of` gives the Kafka of a pipeline, or why there is none; pipelines of one connection are observed together,
+    and connections side by side, so that one that does not answer keeps no other waiting.
+    """
+    known = [recorded(ledger, record.spec) for name in ledger.pipelines() if (record := ledger.pipeline(name))]
+    by_connection: dict[str, list[Recorded]] = defaultdict(list)
+    for own in known:
+        by_connection[own.spec.kafka_connection].append(own)
+    sources = {name: source_of(several[0].spec) for name, several in by_connection.items()}
+    with ThreadPoolExecutor(max_workers=max(1, len(sources))) as pool:
+        seen = dict(
+            zip(
+                by_connection,
+                pool.map(lambda name: look(sources[name], clock, by_connection[name], None), by_connection),
+                strict=True,
+            )
+        )
+    at = clock.now()
+    return overview_document(
+        at, (pipeline_line(Facts(at=at, recorded=own, seen=seen[own.spec.kafka_connection])) for own in known)
     )
+
+
+def recorded(ledger: LedgerReader, spec: PipelineSpec) -> Recorded:
+    """Return what the ledger has of a pipeline, in a fixed number of statements."""
+    waves = ledger.waves(spec.name)
+    return Recorded(
+        spec=spec,
+        streams=ledger.streams(spec.name),
+        unresolved=ledger.ranges(pipeline=spec.name, states=UNRESOLVED),
+        skipped=ledger.ranges(pipeline=spec.name, states=(RangeState.SKIPPED,)),
+        waves=waves,
+        attempts=ledger.attempts(pipeline=spec.name) if any(wave.state in OPEN for wave in waves) else (),
+        segments=ledger.segments(spec.name),
+    )
+
+
+def _facts(ports: Ports, own: Recorded, chosen: Chosen) -> Facts:
+    group = own.spec.end.group or own.spec.start.group
+    streams = [item for item in own.streams if item.key in chosen]
+    seen = look(ports.source, ports.clock, [replace(own, streams=streams)], group)
+    waiting = [seen.partitions[item.key] for item in streams if item.key in seen.partitions]
+    held_up = waiting_for_stable(waiting, own.spec.isolation)
+    seen = replace(seen, transactions=open_transactions(ports, held_up))
+    return Facts(at=ports.clock.now(), recorded=own, seen=seen, chosen=chosen)
 
 
 def segments(ledger: LedgerReader, spec: PipelineSpec) -> dict[str, Any]:
@@ -77,10 +124,53 @@ def segments(ledger: LedgerReader, spec: PipelineSpec) -> dict[str, Any]:
     return segments_document(spec.name, graph, Order(spec.name, graph, ledger.streams(spec.name), unresolved))
 
 
-def observe(source: OffsetSource, topics: Sequence[str], group: str | None) -> Snapshot | str:
-    """Return a snapshot of those of the topics that still exist, or why there is none."""
+def look(source: OffsetSource | str, clock: Clock, pipelines: Sequence[Recorded], group: str | None) -> Seen:
+    """Return what Kafka says of the streams of some pipelines, and how old what they have not read is."""
+    if isinstance(source, str):
+        return Seen(snapshot=source, ages_state=f"unknown: {source}")
+    topics: dict[str, TopicDescription] = {}
+    snapshot = observe(source, sorted({item.key.topic for own in pipelines for item in own.streams}), group, topics)
+    if isinstance(snapshot, str):
+        return Seen(snapshot=snapshot, topics=tuple(topics.values()), ages_state=f"unknown: {snapshot}")
+    bounds = {item.stream: item for item in snapshot.partitions}
+    unread = [
+        (item, first)
+        for own in pipelines
+        for item in own.streams
+        if (first := first_unread(item, bounds.get(item.key), own.spec.isolation)) is not None
+    ]
+    ages, state = _ages(source, clock, unread)
+    return Seen(snapshot=snapshot, topics=tuple(topics.values()), ages=ages, ages_state=state)
+
+
+def _ages(source: OffsetSource, clock: Clock, unread: Sequence[tuple[StreamRecord, int]]) -> tuple[dict[Key, Age], str]:
+    """Ask how old the first unread records are, of the streams that are behind by most if there are too many."""
+    lowest: dict[Key, int] = {}
+    for item, first in sorted(unread, key=lambda one: one[1] - one[0].end_seen):
+        key = (item.key.topic, item.key.partition)
+        if key in lowest or len(lowest) < MOST_AGES:
+            lowest[key] = min(first, lowest.get(key, first))
+    search = AgeSearch.of(lowest, clock.now())
+    try:
+        while questions := search.questions():
+            search = search.after(source.offsets_at(sorted(questions), questions))
+    except KafkaLakeError as error:
+        return {}, f"unknown: {error.message}"
+    everything = len(lowest) == len({(item.key.topic, item.key.partition) for item, _ in unread})
+    return search.ages(), "observed" if everything else f"observed on {len(lowest)} partitions of {len(unread)}"
+
+
+def observe(
+    source: OffsetSource,
+    topics: Sequence[str],
+    group: str | None,
+    described: dict[str, TopicDescription] | None = None,
+) -> Snapshot | str:
+    """Return a snapshot of those of the topics that still exist, or why there is none; `described` learns of them."""
     try:
         existing, problems = existing_topics(source, topics)
+        if described is not None:
+            described |= existing
         if existing:
             return source.snapshot(sorted(existing), group)
         unknown = (error.message for error in problems.values() if not isinstance(error, UnknownTopicError))

@@ -175,6 +175,9 @@ def test_documents_have_the_keys_of_the_page_and_no_others() -> None:
         for name, document in documents.items()
     }
     assert differences == {"status": [], "wave": [], "audit": []}
+    everything = reporting.overview(world.ledger, world.clock, lambda _: world.kafka)
+    assert everything["pipelines"]
+    assert documented.undocumented("status", everything) == []
 
 
 def test_key_that_no_page_names_is_found() -> None:

@@ -413,6 +413,18 @@ def test_time_finds_the_first_offset_not_older(world: World, name: str) -> None:
     assert found == [0, 0, 2, 4, None]
 
 
+def test_each_partition_may_have_its_own_time(world: World, name: str) -> None:
+    """One call asks all leaders, each partition about another moment."""
+    world.create(name, 2)
+    now = int(time.time() * 1000)
+    for partition in (0, 1):
+        for age in (3000, 2000):
+            world.produce(name, 1, partition=partition, at=now - age)
+    keys = [(name, 0), (name, 1)]
+    assert world.source.offsets_at(keys, {keys[0]: now - 3000, keys[1]: now - 2000}) == {keys[0]: 0, keys[1]: 1}
+    assert world.source.offsets_at(keys, {keys[0]: now - 1, keys[1]: -1}) == {keys[0]: None, keys[1]: 0}
+
+
 def test_times_out_of_order_are_answered_by_the_first_record_that_is_as_late(world: World, name: str) -> None:
     """Also where producers' clocks differ: what is older may lie behind it, and what is as late before another."""
     now = int(time.time() * 1000)

@@ -479,6 +479,23 @@ def test_committed_history_is_not_walked_through(opened: Open) -> None:
         assert any("kafka_lake_range_by_stream" in step and edge in step for step in steps), steps
 
 
+def test_ranges_of_a_wave_are_counted_by_the_wave(opened: Open) -> None:
+    """Not by walking through all committed ranges of the ledger, once for each wave."""
+    ledger = opened("sqlite://")
+    seen: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
+        seen.append((statement, values))
+
+    event.listen(ledger.engine, "before_cursor_execute", note)
+    ledger.waves(SPEC.name)
+    statement, values = seen[-1]
+    with ledger.engine.connect() as connection:
+        steps = [row.detail for row in connection.exec_driver_sql("EXPLAIN QUERY PLAN " + statement, values)]
+    assert [step for step in steps if "kafka_lake_range_by_wave" in step], steps
+    assert not [step for step in steps if "kafka_lake_range_by_state" in step], steps
+
+
 @KINDS
 def test_busy_ledger_is_worth_repeating(new_url: NewUrl, kind: str) -> None:
     """A lock that nobody gives back in time ends in ConcurrentError; afterwards the same call succeeds."""

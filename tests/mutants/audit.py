@@ -33,7 +33,7 @@ AUDIT = (
         guard="A topic or a partition that the pipeline has not is refused, not answered with nothing.",
         module="airflow_kafka_lake.services.reporting",
         function="status",
-        old=("require_streams(spec.name, (stream.key for stream in everyone), topic=topic, partitions=partitions)"),
+        old=("require_streams(spec.name, (stream.key for stream in own.streams), topic=topic, partitions=partitions)"),
         new="",
         red=("tests/unit/services/test_reporting.py::test_status_of_what_is_not_there_is_refused",),
     ),

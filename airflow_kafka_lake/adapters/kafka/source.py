@@ -123,11 +123,12 @@ class KafkaOffsetSource:
             topics=sorted(set(topics)),
         )
 
-    def offsets_at(self, partitions: Sequence[Key], timestamp_ms: int) -> Mapping[Key, int | None]:
+    def offsets_at(self, partitions: Sequence[Key], timestamp_ms: int | Mapping[Key, int]) -> Mapping[Key, int | None]:
         """See `ports.OffsetSource`; UnavailableError names a partition that did not answer."""
+        times = dict.fromkeys(partitions, timestamp_ms) if isinstance(timestamp_ms, int) else timestamp_ms
         # A negative time would be read as one of Kafka's symbols for earliest and latest.
-        spec = OffsetSpec.for_timestamp(max(0, timestamp_ms))
-        found, errors = self._client.offsets(dict.fromkeys(partitions, spec), IsolationLevel.READ_UNCOMMITTED)
+        asked = {key: OffsetSpec.for_timestamp(max(0, times[key])) for key in partitions}
+        found, errors = self._client.offsets(asked, IsolationLevel.READ_UNCOMMITTED)
         if errors:
             raise self._no_offset(errors)
         return {key: answer.offset if answer.offset >= 0 else None for key, answer in found.items()}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, exists, func, select
+from sqlalchemy import ColumnElement, Connection, and_, case, exists, func, select
 
 from airflow_kafka_lake.adapters.sql_ledger.tables import SUMS, binding, meta, pipeline, range_, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
@@ -78,13 +78,14 @@ def pipelines(connection: Connection) -> tuple[str, ...]:
 def waves(connection: Connection, *where: ColumnElement[bool]) -> tuple[WaveRecord, ...]:
     """Return waves, oldest plan first, in plan order."""
     mine = range_.c.wave == wave.c.id
-    committed = and_(mine, range_.c.state == RangeState.COMMITTED)
+    # Not a second condition: SQLite would look for all committed ranges of the ledger, once for each wave.
+    committed = case((range_.c.state == RangeState.COMMITTED, range_.c.row_count))
     query = (
         select(
             wave,
             now().label("now"),
             select(func.count()).where(mine).scalar_subquery().label("ranges"),
-            select(func.sum(range_.c.row_count)).where(committed).scalar_subquery().label("row_count"),
+            select(func.sum(committed)).where(mine).scalar_subquery().label("row_count"),
         )
         .join(plan_, plan_.c.id == wave.c.plan)
         .where(*where)

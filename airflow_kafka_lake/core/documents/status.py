@@ -2,123 +2,143 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from airflow_kafka_lake.core.audit.timeline import fewer
+from airflow_kafka_lake.core.documents.groups import groups_of
 from airflow_kafka_lake.core.documents.plan import waiting
 from airflow_kafka_lake.core.documents.progress import progress_document
-from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, waiting_for_stable
-from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
+from airflow_kafka_lake.core.documents.summary import summary_document
 from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
-from airflow_kafka_lake.core.ledger.streams import StreamRecord, hold, lag
-from airflow_kafka_lake.core.ledger.waves import AttemptRecord
+from airflow_kafka_lake.core.ledger.waves import FINISHED, OPEN, AttemptRecord, WaveState
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.ordering.order import Order, blocked_by
-from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.ordering.segments import Graph
+from airflow_kafka_lake.core.status.attention import Attention, attention
+from airflow_kafka_lake.core.status.facts import Facts
+from airflow_kafka_lake.core.status.streams import StreamStatus, stream_statuses
 from airflow_kafka_lake.core.wire import timestamp
 
 Json = dict[str, Any]
 
+MOST_PARTS, LEAST_PARTS, ALL_PARTS = 100, 10, 20_000
+"""Parts that one stream's timeline has at most, fewer where there are many streams: of all streams about so many."""
 
-def status_document(
-    pipeline: str,
-    observed_at: datetime,
-    *,
-    streams: Sequence[StreamRecord],
-    waves: Sequence[WaveRecord],
-    unresolved: Sequence[RangeRecord],
-    order: Order,
-    observed: Snapshot | str,
-    isolation: Isolation,
-    transactions: Sequence[OpenTransaction] = (),
-) -> Json:
-    """Return `status --json`; `observed` is what Kafka said, or the reason why it said nothing; `transactions` are
-    those that hold the last stable offset of a partition."""
-    stuck: dict[Stream, list[RangeRecord]] = defaultdict(list)
-    for item in unresolved:
-        stuck[item.stream].append(item)
-    bounds = {} if isinstance(observed, str) else {item.stream: item for item in observed.partitions}
-    states = bounds_states(streams, observed)
+FINISHED_WAVES = 40
+"""How many of the finished waves are listed."""
+
+
+def status_document(facts: Facts, *, show: Callable[[StreamStatus], bool] = lambda _: True) -> Json:
+    """Return `status --json`; `show` narrows the streams that are listed, not what the summary counts."""
+    own, seen = facts.recorded, facts.seen
+    order = Order(own.spec.name, Graph(own.segments), own.streams, own.unresolved)
+    streams = stream_statuses(facts)
+    needs = attention(facts, streams, order)
+    listed = [item for item in streams if show(item)]
+    most = max(LEAST_PARTS, min(MOST_PARTS, ALL_PARTS // max(1, len(listed))))
+    documents = [_stream(item, order, most) for item in listed]
     return {
-        "pipeline": pipeline,
-        "observed_at": timestamp(observed_at),
-        "streams": [
-            _stream(
-                stream,
-                stuck[stream.key],
-                order,
-                bounds=bounds.get(stream.key),
-                bounds_state=states[stream.key],
-                isolation=isolation,
-            )
-            for stream in streams
-        ],
-        "waves": [wave_line(wave) for wave in waves],
+        "pipeline": own.spec.name,
+        "observed_at": timestamp(facts.at),
+        "tables": sorted({own.spec.table_for(item.key.topic) for item in streams}),
+        "summary": summary_document(facts, streams, len(needs)),
+        "running": running_documents(facts),
+        "needs_person": [_attention(item) for item in needs],
+        "groups": groups_of(documents),
+        "streams": documents,
+        "waves": [wave_line(wave) for wave in _worth_listing(own.waves)],
         "waiting_for_stable": [
-            waiting(item, transactions, observed_at)
-            for item in waiting_for_stable(bounds.values(), isolation)
-            if item.stream in states
+            waiting(item.bounds, seen.transactions, facts.at) for item in streams if item.waits and item.bounds
         ],
     }
 
 
-def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> dict[Stream, str]:
-    """Return of each stream whether its bounds were observed, and if not, why."""
-    if isinstance(observed, str):
-        return {stream.key: f"unknown: {observed}" for stream in streams}
-    seen = {item.stream for item in observed.partitions}
-    topics = {item.stream.topic: item.stream.topic_id for item in observed.partitions}
-    unknown = {(item.topic, item.partition): item.reason for item in observed.unknown}
-    states: dict[Stream, str] = {}
-    for stream in streams:
-        if stream.key in seen:
-            states[stream.key] = "observed"
-        elif (reason := unknown.get((stream.key.topic, stream.key.partition))) is not None:
-            states[stream.key] = f"unknown: {reason}"
-        elif topics.get(stream.key.topic, stream.key.topic_id) != stream.key.topic_id:
-            states[stream.key] = "gone: the topic was re-created"
-        else:
-            states[stream.key] = "gone: the topic was deleted"
-    return states
-
-
-def _stream(
-    stream: StreamRecord,
-    unresolved: Sequence[RangeRecord],
-    order: Order,
-    *,
-    bounds: PartitionSnapshot | None,
-    bounds_state: str,
-    isolation: Isolation,
-) -> Json:
-    held_at = hold(stream.watermark, (item.range for item in unresolved))
-    planned = stream.planned.ranges
+def pipeline_line(facts: Facts) -> Json:
+    """Return a pipeline as the list of all pipelines has it: its summary, and what runs."""
+    own = facts.recorded
+    streams = stream_statuses(facts)
+    order = Order(own.spec.name, Graph(own.segments), own.streams, own.unresolved)
+    needs = attention(facts, streams, order)
     return {
-        "topic": stream.key.topic,
-        "topic_id": stream.key.topic_id,
-        "partition": stream.key.partition,
-        "origin": stream.origin,
-        "watermark": stream.watermark,
-        "hold": held_at,
-        "planned_until": max(stream.origin, planned[-1].end) if planned else stream.origin,
-        "coverage": stream.covered.to_pairs(),
-        "reopened": RangeSet(item.range for item in unresolved if item.generation).to_pairs(),
+        "pipeline": own.spec.name,
+        **summary_document(facts, streams, len(needs)),
+        "running": running_documents(facts),
+    }
+
+
+def running_documents(facts: Facts) -> list[Json]:
+    """Return the waves that an attempt works on, or has died on, with how far it is."""
+    attempts = {(item.wave, item.fence): item for item in facts.recorded.attempts}
+    found = [(wave, attempts.get((wave.id, wave.fence))) for wave in facts.recorded.waves if wave.state in OPEN]
+    return [
+        {
+            **wave_line(wave),
+            "alive": wave.lease_live,
+            "attempt": attempt.attempt if attempt else None,
+            "started_at": timestamp(attempt.started_at) if attempt else None,
+            "job": attempt.job if attempt else None,
+            "progress": progress_document(attempt.progress) if attempt else None,
+        }
+        for wave, attempt in sorted(found, key=lambda one: not one[0].lease_live)
+    ]
+
+
+def _attention(item: Attention) -> Json:
+    return {
+        "need": item.need.value,
+        "text": item.text,
+        "subject": item.subject,
+        "offsets": sum(one.range.span for one in item.slices),
+        "streams": [list(key) for key in sorted({one.stream for one in item.slices})[:MOST_PARTS]],
+        "commands": [
+            {"command": remedy.command, "words": list(remedy.words), "line": str(remedy)} for remedy in item.commands
+        ],
+    }
+
+
+def _stream(item: StreamStatus, order: Order, most: int) -> Json:
+    record, bounds = item.record, item.bounds
+    lag, parts = item.lag, tuple(item.timeline())
+    return {
+        "topic": item.key.topic,
+        "topic_id": item.key.topic_id,
+        "partition": item.key.partition,
+        "state": item.state.value,
+        "origin": record.origin,
+        "watermark": record.watermark,
+        "hold": item.hold,
+        "planned_until": item.planned_until,
+        "coverage": record.covered.to_pairs(),
+        "reopened": RangeSet(one.range for one in item.ranges if one.generation).to_pairs(),
+        "timeline": [part.to_json() for part in fewer(parts, most)],
+        "timeline_parts": len(parts),
         "log_start": bounds.log_start if bounds else None,
         "last_stable": bounds.last_stable if bounds else None,
         "high_watermark": bounds.high_watermark if bounds else None,
-        "bounds_state": bounds_state,
-        "lag": lag(stream.watermark, bounds.readable_end(isolation)) if bounds else None,
+        "bounds_state": item.bounds_state,
+        "lag": lag,
+        "behind_seconds": item.age.seconds if item.age else _no_age(item),
+        "retention_deadline": timestamp(item.deadline),
         "group_offset": bounds.group_offset if bounds else None,
         "group_offset_state": bounds.group_offset_state.value if bounds else "unknown",
-        "segments": order.documents(stream.key),
+        "segments": order.documents(item.key),
         "blocked_by": [
-            *(reason for item in unresolved if (reason := blocked_by(item)) is not None),
-            *order.waits(stream.key),
+            *(reason for one in item.ranges if (reason := blocked_by(one)) is not None),
+            *order.waits(item.key),
         ],
     }
+
+
+def _no_age(item: StreamStatus) -> int | None:
+    return 0 if item.bounds is not None and item.first_unread is None else None
+
+
+def _worth_listing(waves: Sequence[WaveRecord]) -> list[WaveRecord]:
+    """Return the unfinished waves, and the newest of the others, in plan order."""
+    finished = [wave.id for wave in waves if wave.state in FINISHED and wave.state is not WaveState.CANCELLED]
+    left_out = set(finished[:-FINISHED_WAVES])
+    return [wave for wave in waves if wave.id not in left_out]
 
 
 def wave_line(wave: WaveRecord) -> Json:
@@ -130,6 +150,8 @@ def wave_line(wave: WaveRecord) -> Json:
         "rows": wave.rows,
         "ranges": wave.ranges,
         "table": wave.table,
+        "plan": wave.plan,
+        "committed_at": timestamp(wave.committed_at),
     }
 
 
@@ -138,7 +160,6 @@ def wave_document(wave: WaveRecord, ranges: Sequence[RangeRecord], attempts: Seq
     return {
         **wave_line(wave),
         "pipeline": wave.pipeline,
-        "plan": wave.plan,
         "snapshot_id": None if wave.snapshot is None else str(wave.snapshot),
         "ranges": [range_document(item) for item in ranges],
         "attempts": [

@@ -61,7 +61,7 @@ def first_records(plan: Plan, topics: Sequence[TopicDescription]) -> tuple[Slice
 
 def undated(topics: Sequence[TopicDescription], firsts: Sequence[Slice]) -> Deadline | None:
     """Return the deadline where no record needs to be read for it."""
-    if any(_size_rules(topic) for topic in topics):
+    if any(is_limited_by_size(topic) for topic in topics):
         return Deadline(at=None, state="size-based retention rules: no time can be told")
     return None if firsts else Deadline(at=None, state="retention is unlimited")
 
@@ -88,5 +88,6 @@ def _earliest(samples: Iterable[Sample], retention: Mapping[str, int], *, comple
     return Deadline(at=at, state=state, stream=stream)
 
 
-def _size_rules(topic: TopicDescription) -> bool:
+def is_limited_by_size(topic: TopicDescription) -> bool:
+    """Return whether Kafka deletes old records of a topic once it is too large: nobody knows when."""
     return topic.retention_bytes is not None and topic.retention_bytes >= 0 and "delete" in topic.cleanup_policy

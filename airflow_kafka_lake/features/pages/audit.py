@@ -19,7 +19,9 @@ SHOWN = 500
 _STATUSES = {
     OffsetStatus.COMMITTED: "in the lake, every offset accounted for",
     OffsetStatus.SKIPPED: "skipped by a person's decision",
+    OffsetStatus.RUNNING: "a job works on it",
     OffsetStatus.PLANNED: "planned, not committed yet",
+    OffsetStatus.WAITING: "not stable yet: an open transaction is before it",
     OffsetStatus.UNREAD: "in Kafka, not planned yet",
     OffsetStatus.HELD: "held: it needs a person",
     OffsetStatus.LOST: "lost to retention before it was read",

@@ -207,11 +207,12 @@ class MemoryKafka:
         )
 
     def offsets_at(
-        self, partitions: Sequence[tuple[str, int]], timestamp_ms: int
+        self, partitions: Sequence[tuple[str, int]], timestamp_ms: int | Mapping[tuple[str, int], int]
     ) -> Mapping[tuple[str, int], int | None]:
         """See `ports.OffsetSource`."""
+        times = dict.fromkeys(partitions, timestamp_ms) if isinstance(timestamp_ms, int) else timestamp_ms
         logs = {key: self._reached(*key) for key in partitions}
-        return {key: log.first_at(timestamp_ms) for key, log in logs.items()}
+        return {key: log.first_at(times[key]) for key, log in logs.items()}
 
     def epoch_ends(self, epochs: Sequence[EpochKey]) -> EpochEnds:
         """See `ports.OffsetSource`."""

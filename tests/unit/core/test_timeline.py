@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.audit.timeline import Bounds, OffsetStatus, timeline
+from airflow_kafka_lake.core.audit.timeline import Bounds, OffsetStatus, TimelineSlice, fewer, timeline
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -74,3 +74,42 @@ def test_what_retention_has_passed_unread_is_lost() -> None:
 def test_a_stream_of_nothing_has_an_empty_timeline() -> None:
     """Nothing planned, nothing in Kafka."""
     assert timeline(5, (), Bounds(log_start=5, readable_end=5)) == ()
+
+
+def parts(*spans: tuple[int, OffsetStatus]) -> list[TimelineSlice]:
+    """Return parts of so many offsets, one behind the other."""
+    found, at = [], 0
+    for span, status in spans:
+        found.append(TimelineSlice(range=OffsetRange(at, at + span), status=status))
+        at += span
+    return found
+
+
+def test_a_timeline_of_few_parts_is_as_it_is() -> None:
+    """Nothing is joined that has room."""
+    few = parts((5, OffsetStatus.COMMITTED), (1, OffsetStatus.HELD))
+    assert fewer(few, 2) == tuple(few)
+
+
+def test_the_shortest_parts_of_many_are_joined_and_keep_the_most_urgent_status() -> None:
+    """Long parts stay exact; a hold of one offset is seen."""
+    many = parts(
+        (1_000, OffsetStatus.COMMITTED),
+        *[(1, OffsetStatus.PLANNED if n % 2 else OffsetStatus.COMMITTED) for n in range(500)],
+        (1, OffsetStatus.HELD),
+        (2_000, OffsetStatus.COMMITTED),
+    )
+    assert [(item.range.start, item.range.end, item.status) for item in fewer(many, 4)] == [
+        (0, 1_000, OffsetStatus.COMMITTED),
+        (1_000, 1_501, OffsetStatus.HELD),
+        (1_501, 3_501, OffsetStatus.COMMITTED),
+    ]
+
+
+def test_parts_of_one_length_are_joined_too() -> None:
+    """The number is kept, whatever the lengths."""
+    many = parts(*[(1, OffsetStatus.PLANNED if n % 2 else OffsetStatus.COMMITTED) for n in range(1_001)])
+    found = fewer(many, 10)
+    assert len(found) <= 10
+    assert (found[0].range.start, found[-1].range.end) == (0, 1_001)
+    assert {item.status for item in found} == {OffsetStatus.PLANNED}

@@ -1,0 +1,170 @@
+"""What needs a person: what stops the way of some offsets into the lake, in words, with the commands that help."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.ledger.holds import HoldReason
+from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN, WaveState
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.ordering.order import Order
+from airflow_kafka_lake.core.remedies import Remedy
+from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.status.facts import Facts
+from airflow_kafka_lake.core.status.streams import StreamState, StreamStatus
+from airflow_kafka_lake.core.wire import timestamp
+
+SOON = timedelta(days=1)
+"""How long before retention may delete an unread record a person is told."""
+
+NAMED = 3
+"""Slices that one item names; more are counted."""
+
+
+class Need(StrEnum):
+    """Why a person is needed."""
+
+    HELD = "held"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+    UNANSWERED = "unanswered"
+    INTERRUPTED = "interrupted"
+    TRANSACTION = "transaction"
+    ORDER = "order"
+    RETENTION = "retention"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attention:
+    """One thing that needs a person; `subject` is the wave or range that most commands name, if there is one."""
+
+    need: Need
+    text: str
+    commands: tuple[Remedy, ...] = ()
+    slices: tuple[Slice, ...] = ()
+    subject: str | None = None
+
+
+def attention(facts: Facts, streams: Sequence[StreamStatus], order: Order) -> tuple[Attention, ...]:
+    """Return what needs a person, the most urgent first: what is on hold or lost, then what waits for a command."""
+    pipeline = facts.recorded.spec.name
+    return (
+        *_on_hold(item for stream in streams for item in stream.ranges if item.state in ON_HOLD),
+        *_lost(pipeline, streams),
+        *_without_worker(pipeline, facts.recorded.waves),
+        *_hanging(facts),
+        *_out_of_order(streams, order),
+        *_retention(pipeline, streams, facts.at),
+    )
+
+
+def _on_hold(ranges: Iterable[RangeRecord]) -> Iterator[Attention]:
+    """Give the holds, those of one wave and one reason together."""
+    groups: dict[tuple[str, str, str | None], list[RangeRecord]] = defaultdict(list)
+    for item in ranges:
+        kind = HoldReason.of(item).kind
+        groups[item.wave, item.state.value, kind or item.reason].append(item)
+    for (wave, state, _), found in groups.items():
+        reason = HoldReason.of(found[0])
+        slices = tuple(item.slice for item in found)
+        need = Need(state.lower())
+        if len(found) == 1:
+            yield Attention(
+                need=need,
+                text=f"{found[0].slice} is {need}: {reason.text}",
+                commands=reason.remedies,
+                slices=slices,
+                subject=found[0].id,
+            )
+        else:
+            yield Attention(
+                need=need,
+                text=f"{_named(slices)} are {need} (wave {wave}): {found[0].reason}",
+                commands=(remedies.release(wave), remedies.wave(wave)),
+                slices=slices,
+                subject=wave,
+            )
+
+
+def _lost(pipeline: str, streams: Iterable[StreamStatus]) -> Iterator[Attention]:
+    slices = tuple(Slice(i.key, part) for i in streams for part in i.lost - i.held)
+    if slices:
+        yield Attention(
+            need=Need.LOST,
+            text=f"{_named(slices)}: Kafka deleted them before they were read. Pass them, and go on behind them",
+            commands=tuple(remedies.skip(pipeline, item) for item in slices[:NAMED]),
+            slices=slices,
+        )
+
+
+def _without_worker(pipeline: str, waves: Iterable[WaveRecord]) -> Iterator[Attention]:
+    for wave in waves:
+        if wave.state not in OPEN or wave.lease_live:
+            continue
+        since = timestamp(wave.lease_until) or "an unknown time"
+        if wave.state is WaveState.PUBLISHING:
+            yield Attention(
+                need=Need.UNANSWERED,
+                text=f"wave {wave.id} may be in the lake: its worker has given no sign since {since}",
+                commands=(remedies.recover(pipeline),),
+                subject=wave.id,
+            )
+        else:
+            yield Attention(
+                need=Need.INTERRUPTED,
+                text=f"wave {wave.id} was interrupted: its worker has given no sign since {since}. The next run takes "
+                "it up",
+                commands=(remedies.run(pipeline),),
+                subject=wave.id,
+            )
+
+
+def _hanging(facts: Facts) -> Iterator[Attention]:
+    for item in facts.seen.transactions:
+        if item.hangs(facts.at) and any(s.key[::2] == (item.topic, item.partition) for s in facts.recorded.streams):
+            yield Attention(need=Need.TRANSACTION, text=f"{item.topic}/{item.partition}: {item.describe(facts.at)}")
+
+
+def _out_of_order(streams: Iterable[StreamStatus], order: Order) -> Iterator[Attention]:
+    """Give what waits for a decision about the order; what waits for a hold is told with the hold."""
+    found: dict[tuple[Remedy, ...], list[tuple[Stream, str]]] = defaultdict(list)
+    for stream in streams:
+        for text in order.waits(stream.key):
+            named = remedies.found_in(text)
+            if any("--acknowledge-order" in item.words for item in named):
+                found[named].append((stream.key, text))
+    for commands, waiting in found.items():
+        key, text = waiting[0]
+        more = f" ({len(waiting) - 1} more streams wait for the same)" if len(waiting) > 1 else ""
+        yield Attention(need=Need.ORDER, text=f"{key}: {text}{more}", commands=commands)
+
+
+def _retention(pipeline: str, streams: Iterable[StreamStatus], now: datetime) -> Iterator[Attention]:
+    urgent = [(i.deadline, i) for i in streams if i.deadline and i.deadline < now + SOON and _nobody_works_on(i)]
+    if urgent:
+        at, first = min(urgent, key=lambda one: one[0])
+        more = f", and {len(urgent) - 1} more partitions within a day" if len(urgent) > 1 else ""
+        yield Attention(
+            need=Need.RETENTION,
+            text=f"retention may delete unread records of {first.key} from {timestamp(at)} on{more}",
+            commands=(remedies.run(pipeline),),
+            slices=(Slice(first.key, OffsetRange(unread, unread + 1)),) if (unread := first.first_unread) else (),
+        )
+
+
+def _nobody_works_on(stream: StreamStatus) -> bool:
+    return not stream.running and stream.state is not StreamState.LOST
+
+
+def _named(slices: Sequence[Slice]) -> str:
+    """Return some slices by name, or the first of them and how many more there are."""
+    offsets = sum(item.range.span for item in slices)
+    listed = ", ".join(map(str, slices[:NAMED]))
+    more = f" and {len(slices) - NAMED:,} more slices ({offsets:,} offsets)" if len(slices) > NAMED else ""
+    return listed + more

@@ -1,0 +1,231 @@
+"""One stream beside what Kafka says of it: its state, lag, age, and what became of its offsets."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from airflow_kafka_lake.core.audit.timeline import OffsetStatus, TimelineSlice
+from airflow_kafka_lake.core.kafka.ages import Age, Key
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, TopicDescription
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.streams import StreamRecord, hold, lag
+from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN
+from airflow_kafka_lake.core.offsets import NOTHING, RangeSet
+from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.core.status.facts import Facts
+
+OBSERVED = "observed"
+
+
+class StreamState(StrEnum):
+    """How a stream is, in one word; the worst last."""
+
+    GONE = "gone"
+    UP_TO_DATE = "up to date"
+    WAITING = "waiting"
+    RUNNING = "running"
+    BEHIND = "behind"
+    UNKNOWN = "unknown"
+    LOST = "lost"
+    BLOCKED = "blocked"
+
+
+WORST_FIRST = tuple(reversed(StreamState))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStatus:
+    """One stream at one moment; `bounds` and what follows from them are None where Kafka did not say.
+
+    `held`, `running` and `planned` are disjoint parts of what is planned and not landed. `unread` is what can be read
+    and is not landed, whether planned or not; what of it Kafka no longer has is in `lost`.
+    """
+
+    record: StreamRecord
+    ranges: Sequence[RangeRecord]
+    bounds: PartitionSnapshot | None
+    bounds_state: str
+    isolation: Isolation
+    held: RangeSet
+    running: RangeSet
+    skipped: RangeSet
+    age: Age | None = None
+    deadline: datetime | None = None
+    """When retention may delete the first unread record, at the earliest."""
+
+    @property
+    def key(self) -> Stream:
+        """Which stream."""
+        return self.record.key
+
+    @property
+    def readable_end(self) -> int | None:
+        """The end of what can be read now."""
+        return self.bounds.readable_end(self.isolation) if self.bounds else None
+
+    @property
+    def lag(self) -> int | None:
+        """How many offsets the watermark is behind what can be read."""
+        return None if self.readable_end is None else lag(self.record.watermark, self.readable_end)
+
+    @property
+    def hold(self) -> int | None:
+        """The first offset that the watermark waits for."""
+        return hold(self.record.watermark, (item.range for item in self.ranges))
+
+    @property
+    def planned_until(self) -> int:
+        """The end of what was ever planned."""
+        planned = self.record.planned
+        return max(self.record.origin, planned.last + 1) if planned else self.record.origin
+
+    @property
+    def planned(self) -> RangeSet:
+        """What is planned, and nobody works on or has put on hold."""
+        if not self.ranges:
+            return NOTHING
+        return self.record.planned - self.record.covered - self.held - self.running
+
+    @property
+    def lost(self) -> RangeSet:
+        """What Kafka no longer has of what was to be read, and no attempt may have read."""
+        if self.bounds is None or self.bounds.log_start <= self.record.watermark:
+            return NOTHING
+        gone = RangeSet.between(self.record.watermark, self.bounds.log_start)
+        return gone - self.record.covered - self.running
+
+    @property
+    def waits(self) -> bool:
+        """Whether an open transaction is before the end of the log."""
+        return (
+            self.readable_end is not None and self.bounds is not None and self.readable_end < self.bounds.high_watermark
+        )
+
+    @property
+    def first_unread(self) -> int | None:
+        """The first offset that can be read and has not landed; None where there is none, or Kafka did not say."""
+        return first_unread(self.record, self.bounds, self.isolation)
+
+    @property
+    def state(self) -> StreamState:
+        """How the stream is: the worst that is true of it."""
+        if self.held:
+            return StreamState.BLOCKED
+        if self.bounds is None:
+            gone = self.bounds_state.startswith("gone") and not self.ranges
+            return StreamState.GONE if gone else StreamState.UNKNOWN
+        if self.lost:
+            return StreamState.LOST
+        if self.running:
+            return StreamState.RUNNING
+        if self.lag or self.planned:
+            return StreamState.BEHIND
+        return StreamState.WAITING if self.waits else StreamState.UP_TO_DATE
+
+    def timeline(self) -> Iterator[TimelineSlice]:
+        """Give what became of each offset, in order: from the first that was ever planned to the end of the log."""
+        return (
+            TimelineSlice(range=item, status=status)
+            for item, status in sorted(
+                ((item, status) for status, offsets in self._statuses() for item in offsets), key=lambda one: one[0]
+            )
+        )
+
+    def _statuses(self) -> Iterator[tuple[OffsetStatus, RangeSet]]:
+        record = self.record
+        yield OffsetStatus.COMMITTED, record.covered - self.skipped
+        yield OffsetStatus.SKIPPED, self.skipped
+        yield OffsetStatus.RUNNING, self.running
+        lost = self.lost
+        yield OffsetStatus.LOST, lost
+        yield OffsetStatus.HELD, self.held - lost
+        yield OffsetStatus.PLANNED, self.planned - lost
+        if self.bounds is None:
+            return
+        end = self.bounds.readable_end(self.isolation)
+        yield OffsetStatus.UNREAD, RangeSet.between(record.origin, end) - record.planned - lost
+        waiting = RangeSet.between(max(record.origin, end), self.bounds.high_watermark)
+        yield OffsetStatus.WAITING, waiting - record.planned - lost
+
+
+def stream_statuses(facts: Facts) -> list[StreamStatus]:
+    """Return the chosen streams of a pipeline as they are, in the order of the ledger."""
+    own, seen = facts.recorded, facts.seen
+    streams = [item for item in own.streams if item.key in facts.chosen]
+    ranges: dict[Stream, list[RangeRecord]] = defaultdict(list)
+    skipped: dict[Stream, list[RangeRecord]] = defaultdict(list)
+    for item in own.unresolved:
+        ranges[item.stream].append(item)
+    for item in own.skipped:
+        skipped[item.stream].append(item)
+    open_ = {wave.id for wave in own.waves if wave.state in OPEN and wave.lease_live}
+    bounds, states = seen.partitions, bounds_states(streams, seen.snapshot)
+    retention = {item.topic: item for item in seen.topics}
+    return [
+        StreamStatus(
+            record=stream,
+            ranges=ranges[stream.key],
+            bounds=bounds.get(stream.key),
+            bounds_state=states[stream.key],
+            isolation=own.spec.isolation,
+            held=_set(item for item in ranges[stream.key] if item.state in ON_HOLD),
+            running=_set(i for i in ranges[stream.key] if i.wave in open_ and i.state not in ON_HOLD),
+            skipped=_set(skipped[stream.key]),
+            age=(age := _age(stream, bounds.get(stream.key), seen.ages)),
+            deadline=_deadline(facts.at, age, retention.get(stream.key.topic)),
+        )
+        for stream in streams
+    ]
+
+
+def first_unread(record: StreamRecord, bounds: PartitionSnapshot | None, isolation: Isolation) -> int | None:
+    """Return the first offset of a stream that can be read and has not landed; None where there is none."""
+    if bounds is None:
+        return None
+    first = record.covered.unbroken_end(max(record.watermark, bounds.log_start))
+    return first if first < bounds.readable_end(isolation) else None
+
+
+def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> dict[Stream, str]:
+    """Return of each stream whether its bounds were observed, and if not, why."""
+    if isinstance(observed, str):
+        return {stream.key: f"unknown: {observed}" for stream in streams}
+    seen = {item.stream for item in observed.partitions}
+    topics = {item.stream.topic: item.stream.topic_id for item in observed.partitions}
+    unknown = {(item.topic, item.partition): item.reason for item in observed.unknown}
+    states: dict[Stream, str] = {}
+    for stream in streams:
+        if stream.key in seen:
+            states[stream.key] = OBSERVED
+        elif (reason := unknown.get((stream.key.topic, stream.key.partition))) is not None:
+            states[stream.key] = f"unknown: {reason}"
+        elif topics.get(stream.key.topic, stream.key.topic_id) != stream.key.topic_id:
+            states[stream.key] = "gone: the topic was re-created"
+        else:
+            states[stream.key] = "gone: the topic was deleted"
+    return states
+
+
+def _set(ranges: Iterable[RangeRecord]) -> RangeSet:
+    found = [item.range for item in ranges]
+    return RangeSet(found) if found else NOTHING
+
+
+def _age(stream: StreamRecord, bounds: PartitionSnapshot | None, ages: Mapping[Key, Age]) -> Age | None:
+    return None if bounds is None else ages.get((stream.key.topic, stream.key.partition))
+
+
+def _deadline(now: datetime, age: Age | None, topic: TopicDescription | None) -> datetime | None:
+    """Return when time-based retention may delete the first unread record, if it is as old as it may be."""
+    if age is None or topic is None or topic.retention_ms is None or "delete" not in topic.cleanup_policy:
+        return None
+    oldest = age.seconds if age.below is None else age.below
+    try:
+        return now + timedelta(milliseconds=topic.retention_ms) - timedelta(seconds=oldest)
+    except OverflowError:
+        return None

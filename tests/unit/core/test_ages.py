@@ -1,0 +1,59 @@
+"""How old what was not read is, from offsets by time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from airflow_kafka_lake.core.kafka.ages import AGES, Age, AgeSearch
+
+pytestmark = pytest.mark.unit
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+MINUTE, DAY = 60, 86_400
+
+
+def searched(ages: dict[int, list[float]], first: dict[int, int]) -> tuple[dict[int, Age], int]:
+    """Search in partitions with a record of each age at offsets 0, 1, …, oldest first; return ages and calls."""
+    search, calls = AgeSearch.of({("t", partition): offset for partition, offset in first.items()}, NOW), 0
+    while questions := search.questions():
+        calls += 1
+        answers = {}
+        for key, at in questions.items():
+            records = [int((NOW - timedelta(seconds=age)).timestamp() * 1000) for age in ages[key[1]]]
+            answers[key] = next((offset for offset, time in enumerate(records) if time >= at), None)
+        search = search.after(answers)
+    return {partition: age for (_, partition), age in search.ages().items()}, calls
+
+
+@pytest.mark.parametrize("age", [61, 3_599, 7 * DAY, 300 * DAY])
+def test_age_is_known_to_within_a_quarter(age: int) -> None:
+    """It is at least what is said, and less than the next age."""
+    found, _ = searched({0: [900 * DAY, age]}, {0: 1})
+    assert found[0].below is not None
+    assert found[0].seconds <= age < found[0].below <= found[0].seconds * 1.26
+
+
+def test_age_of_what_was_just_written_is_less_than_a_minute() -> None:
+    """The youngest answer is zero to one minute."""
+    assert searched({0: [DAY, 5]}, {0: 1})[0] == {0: Age(seconds=0, below=MINUTE)}
+
+
+def test_age_beyond_all_ages_has_no_upper_end() -> None:
+    """Two years or more is all that is said."""
+    assert searched({0: [2_000 * DAY]}, {0: 0})[0] == {0: Age(seconds=AGES[-1], below=None)}
+
+
+def test_all_partitions_are_searched_in_six_calls() -> None:
+    """Whatever their number and ages."""
+    partitions = range(200)
+    ages = {number: [800 * DAY, 70 * 1.07**number] for number in partitions}
+    found, calls = searched(ages, dict.fromkeys(partitions, 1))
+    assert calls == 6
+    assert [found[n].seconds for n in partitions] == sorted(found[n].seconds for n in partitions)
+
+
+def test_nothing_unread_asks_nothing() -> None:
+    """No partition, no call."""
+    assert searched({}, {}) == ({}, 0)

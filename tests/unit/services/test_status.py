@@ -1,0 +1,263 @@
+"""The status of a pipeline: its summary, what needs a person, what runs, and what became of each offset."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.status.streams import StreamState
+from airflow_kafka_lake.services import claims, decisions, reporting
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+HOUR = 3600
+
+
+def status(world: World, **subject: Any) -> dict[str, Any]:
+    """Return the status document."""
+    return reporting.status(world.worker(), world.spec, **subject)
+
+
+def overview(world: World) -> dict[str, Any]:
+    """Return the document of all pipelines."""
+    return reporting.overview(world.ledger, world.clock, lambda _: world.kafka)
+
+
+def parts(stream: dict[str, Any]) -> list[tuple[int, int, str]]:
+    """Return a stream's timeline."""
+    return [(item["from"], item["to"], item["status"]) for item in stream["timeline"]]
+
+
+@pytest.fixture
+def landed(world: World) -> World:
+    """A world with five committed offsets, one of them a marker."""
+    world.produce(2)
+    world.produce(2, transaction="t")
+    world.end("t")
+    world.run()
+    return world
+
+
+def test_summary_of_a_pipeline_that_has_everything(landed: World) -> None:
+    """Rows, offsets and time, and nothing for a person."""
+    document = status(landed)
+    summary, wave = document["summary"], landed.ledger.waves("orders")[0]
+    assert (summary["state"], summary["needs_person"], summary["lag"], summary["behind_seconds"]) == (
+        "up to date",
+        0,
+        0,
+        0,
+    )
+    assert (summary["landed_rows"], summary["landed_offsets"], summary["streams"], summary["topics"]) == (4, 5, 1, 1)
+    assert (summary["last_landed_wave"], summary["waves"]["committed"]) == (wave.id, 1)
+    assert summary["retention_deadline_state"] == "nothing is unread"
+    assert (document["running"], document["needs_person"], document["tables"]) == ([], [], ["raw.orders"])
+    assert parts(document["streams"][0]) == [(0, 5, "committed")]
+
+
+def test_behind_is_the_age_of_the_first_unread_record(landed: World) -> None:
+    """In time, not in offsets: the oldest of all partitions, at least as old as said."""
+    landed.produce(1)
+    landed.clock.advance(timedelta(hours=3))
+    landed.produce(7)
+    document = status(landed)
+    summary, (stream,) = document["summary"], document["streams"]
+    assert summary["behind_seconds"] <= 3 * HOUR < summary["behind_below_seconds"] <= summary["behind_seconds"] * 1.26
+    assert (summary["lag"], summary["behind_state"], summary["behind_stream"]) == (8, "observed", ["orders", 0])
+    assert (stream["state"], stream["behind_seconds"]) == ("behind", summary["behind_seconds"])
+    assert parts(stream) == [(0, 5, "committed"), (5, 13, "unread")]
+
+
+def test_retention_deadline_is_that_of_the_first_unread_record(landed: World) -> None:
+    """Never later than it may be; within a day of it a person is told."""
+    landed.kafka._topics["orders"].retention_ms = 4 * HOUR * 1000
+    landed.produce(1)
+    landed.clock.advance(timedelta(hours=3))
+    document = status(landed)
+    left = (landed.clock.now() + timedelta(hours=1)).isoformat()[:13]
+    assert document["summary"]["retention_deadline"] <= left
+    assert document["summary"]["retention_stream"] == ["orders", 0]
+    (need,) = document["needs_person"]
+    assert (need["need"], need["commands"][0]["line"]) == ("retention", "kafka-lake run orders")
+
+
+def test_deadline_where_size_rules_is_not_told(landed: World) -> None:
+    """No time is guessed."""
+    landed.kafka._topics["orders"].retention_bytes = 1_000
+    landed.produce(1)
+    summary = status(landed)["summary"]
+    assert summary["retention_deadline"] is None
+    assert summary["retention_deadline_state"] == "size-based retention rules: no time can be told"
+
+
+def test_broker_that_is_down_makes_lag_and_age_unknown_and_nothing_else(landed: World) -> None:
+    """What the ledger knows is all there."""
+    landed.kafka.down = True
+    summary = status(landed)["summary"]
+    assert (summary["state"], summary["lag"], summary["behind_seconds"]) == ("unknown", None, None)
+    assert summary["lag_state"].startswith("unknown: Kafka in memory is down")
+    assert summary["behind_state"].startswith("unknown: Kafka in memory is down")
+    assert (summary["landed_rows"], summary["landed_offsets"]) == (4, 5)
+
+
+def test_partition_without_an_answer_leaves_the_others_counted() -> None:
+    """The sum says of how many partitions it is."""
+    world = World(partitions=2)
+    world.produce(1, 0)
+    world.produce(1, 1)
+    world.run()
+    world.produce(3, 0)
+    world.kafka.log("orders", 1).unreachable = "no leader"
+    summary = status(world)["summary"]
+    assert (summary["lag"], summary["lag_state"]) == (3, "observed on 1 of 2 partitions")
+    assert summary["streams_by_state"] == {"unknown": 1, "behind": 1}
+
+
+def test_hold_is_told_with_the_command_that_ends_it(landed: World) -> None:
+    """As one thing that needs a person, with its subject; the timeline shows where it lies."""
+    landed.produce(4)
+    wave = landed.planned_wave(Bounds(start=7, end=8))
+    decisions.cancel(landed.worker(), wave, "not now")
+    document = status(landed)
+    (need,) = document["needs_person"]
+    assert (need["need"], need["offsets"], need["streams"]) == ("cancelled", 1, [list(landed.key())])
+    assert need["text"].startswith("orders/0 7-8 is cancelled: not now")
+    assert need["commands"][0]["line"] == f"kafka-lake release {need['subject']}"
+    assert (document["summary"]["state"], document["summary"]["held_offsets"]) == ("blocked", 1)
+    assert parts(document["streams"][0]) == [(0, 5, "committed"), (5, 7, "unread"), (7, 8, "held"), (8, 9, "unread")]
+
+
+def test_holds_of_one_wave_and_one_reason_are_one_thing() -> None:
+    """A cancelled wave of many partitions is one line, and one command."""
+    world = World(partitions=5)
+    for partition in range(5):
+        world.produce(2, partition)
+    wave = world.planned_wave()
+    decisions.cancel(world.worker(), wave, "not now")
+    (need,) = status(world)["needs_person"]
+    slices = "orders/0 0-2, orders/1 0-2, orders/2 0-2 and 2 more slices (10 offsets)"
+    assert need["text"] == f"{slices} are cancelled (wave {wave}): not now"
+    assert [item["line"] for item in need["commands"]] == [f"kafka-lake release {wave}", f"kafka-lake wave {wave}"]
+    assert (need["subject"], len(need["streams"])) == (wave, 5)
+
+
+def test_offsets_that_kafka_deleted_unread_are_lost(landed: World) -> None:
+    """They are shown as lost, and passed by a person only."""
+    landed.produce(6)
+    landed.retain_from(8)
+    document = status(landed)
+    (need,) = document["needs_person"]
+    assert (need["need"], need["offsets"]) == ("lost", 3)
+    assert need["commands"][0]["line"].startswith("kafka-lake skip orders --topic orders --partition 0 --from 5 --to 8")
+    assert document["summary"]["lost_offsets"] == 3
+    assert parts(document["streams"][0]) == [(0, 5, "committed"), (5, 8, "lost"), (8, 11, "unread")]
+
+
+def test_open_transaction_makes_a_stream_wait(landed: World) -> None:
+    """What lies behind it is not stable yet; lag and age do not count it."""
+    landed.produce(2, transaction="u")
+    landed.produce(1)
+    document = status(landed)
+    (stream,) = document["streams"]
+    assert (stream["state"], stream["lag"], stream["behind_seconds"]) == ("waiting", 0, 0)
+    assert parts(stream) == [(0, 5, "committed"), (5, 8, "waiting")]
+
+
+def test_skipped_offsets_are_told_apart_from_landed_ones(landed: World) -> None:
+    """They count as covered, and not as landed."""
+    landed.produce(4)
+    decisions.skip(landed.worker(), "orders", landed.stream(), OffsetRange(6, 7), reason="bad", acknowledge_order=False)
+    landed.run()
+    document = status(landed)
+    assert (document["summary"]["landed_offsets"], document["summary"]["skipped_offsets"]) == (8, 1)
+    assert parts(document["streams"][0]) == [(0, 6, "committed"), (6, 7, "skipped"), (7, 9, "committed")]
+
+
+def test_wave_that_is_worked_on_is_running(landed: World) -> None:
+    """With its attempt and since when; its offsets are running, those of other waves planned."""
+    landed.produce(4)
+    wave = landed.planned_wave(Bounds(start=5, end=7))
+    claim = claims.claim_wave(landed.worker(), wave)
+    document = status(landed)
+    (running,) = document["running"]
+    assert (running["wave"], running["alive"], running["attempt"]) == (wave, True, claim.key.attempt)
+    assert running["progress"] is None
+    assert document["summary"]["waves"]["running"] == 1
+    assert document["streams"][0]["state"] == "running"
+    assert parts(document["streams"][0]) == [(0, 5, "committed"), (5, 7, "running"), (7, 9, "unread")]
+
+
+def test_wave_whose_worker_gave_no_sign_is_interrupted(landed: World) -> None:
+    """After its lease; the next run takes it up, and its offsets are planned again."""
+    landed.produce(4)
+    claims.claim_wave(landed.worker(), landed.planned_wave())
+    landed.lease_ends()
+    document = status(landed)
+    assert document["running"][0]["alive"] is False
+    assert (document["summary"]["waves"]["running"], document["summary"]["waves"]["interrupted"]) == (0, 1)
+    (need,) = document["needs_person"]
+    assert (need["need"], need["commands"][0]["line"]) == ("interrupted", "kafka-lake run orders")
+    assert parts(document["streams"][0]) == [(0, 5, "committed"), (5, 9, "planned")]
+
+
+def test_partition_that_no_plan_has_seen_is_counted(landed: World) -> None:
+    """It has no stream yet, so it would be missing without a word."""
+    landed.kafka.add_partitions("orders", 3)
+    assert status(landed)["summary"]["new_partitions"] == 2
+
+
+def test_listed_streams_are_narrowed_and_the_summary_is_not() -> None:
+    """What is filtered out still counts."""
+    world = World(partitions=3)
+    for partition in range(3):
+        world.produce(1, partition)
+    world.run()
+    world.produce(2, 1)
+    document = status(world, show=lambda item: item.state is StreamState.BEHIND)
+    assert [item["partition"] for item in document["streams"]] == [1]
+    assert document["summary"]["streams_by_state"] == {"behind": 1, "up to date": 2}
+
+
+def test_finished_waves_are_listed_by_the_newest(world: World) -> None:
+    """The list stays short however long the history is; the summary counts all."""
+    for _ in range(42):
+        world.produce(1)
+        world.run()
+    document = status(world)
+    known = [wave.id for wave in world.ledger.waves("orders")]
+    assert [item["wave"] for item in document["waves"]] == known[-40:]
+    assert document["summary"]["waves"]["committed"] == 42
+
+
+def test_all_pipelines_are_listed_worst_first(landed: World) -> None:
+    """Each with its summary; Kafka is asked once for those of one connection."""
+    other = World.__new__(World)
+    other.__dict__.update(landed.__dict__)
+    other.create("payments")
+    other.with_spec(name="payments", topics=("payments",), table="raw.payments")
+    other.produce(3, topic="payments")
+    other.plan()
+    document = overview(landed)
+    assert [(item["pipeline"], item["state"], item["lag"]) for item in document["pipelines"]] == [
+        ("payments", "behind", 3),
+        ("orders", "up to date", 0),
+    ]
+    assert document["pipelines"][1]["landed_rows"] == 4
+
+
+def test_no_pipeline_is_an_empty_list(world: World) -> None:
+    """A new ledger knows nothing, which is no error."""
+    assert overview(world)["pipelines"] == []
+
+
+def test_pipelines_without_their_kafka_are_unknown(landed: World) -> None:
+    """A connection that is missing is a reason, and keeps nothing else from being shown."""
+    document = reporting.overview(landed.ledger, landed.clock, lambda _: "there is no connection kafka_default")
+    (line,) = document["pipelines"]
+    assert (line["state"], line["landed_rows"]) == ("unknown", 4)
+    assert line["lag_state"] == "unknown: there is no connection kafka_default"
