@@ -200,10 +200,9 @@ def _read_partitions(value: Any) -> tuple[int, ...] | None:
             raise _no_partitions(text) from None
     if value is None:
         return None
-    listed = (value,) if isinstance(value, int) else value
-    if not isinstance(listed, Sequence) or not all(map(_is_partition, listed)):
+    if not isinstance(value, Sequence) or isinstance(value, bytes) or not all(map(_is_partition, value)):
         raise _no_partitions(value)
-    return tuple(sorted(set(listed)))
+    return tuple(sorted(set(value)))
 
 
 def _no_partitions(value: Any) -> UsageError:

@@ -50,12 +50,23 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
     without an answer in time it is rejected. Whatever is not approved skips the tasks after this one. Nothing is
     recorded in either case: the plan task plans again. With neither it ends at once.
 
-    Arguments are those of PlanIngestOperator and of Airflow's HITLOperator (`notifiers`, `assigned_users`,
-    `response_timeout`).
+    Further arguments are those of Airflow's HITLOperator, such as `notifiers` and `assigned_users`.
 
+    :param pipeline: a `Pipeline`, a pipeline file, or a name in `[kafka_lake] pipelines_folder` (templated)
+    :param topic: only this topic (templated)
+    :param partitions: only these partitions, a list of numbers or text such as "0-5, 9" (templated)
+    :param from_: begin of the period (templated)
+    :param to: end of the period, exclusive (templated)
     :param from_offset: begin of the period as an offset, where `from_` is not given (templated)
     :param to_offset: end of the period as an offset, exclusive, where `to` is not given (templated)
+    :param all_waves: with bounds, too: take everything that earlier runs left unfinished (templated)
+    :param acknowledge_order: read below an origin though later segments may be in the lake already (templated)
+    :param reason: why it is read, shown with the plan (templated)
+    :param is_dry_run: only show (templated); `dry_run` is a method of every operator
     :param ask: wait for a person's approval (templated)
+    :param conf_keys: the keys that the Dag run's configuration may have: any other is refused; left out, all may be
+    :param ledger_conn_id: Airflow connection of the ledger (templated)
+    :param response_timeout: how long to wait for the answer; without one in time it counts as rejected
     """
 
     inherits_from_skipmixin = True
