@@ -7,6 +7,7 @@ from airflow_kafka_lake.cli import (
     decisions,
     features,
     holds,
+    pausing,
     recovery,
     running,
     segments,
@@ -15,6 +16,6 @@ from airflow_kafka_lake.cli import (
 )
 from airflow_kafka_lake.cli.command import Command
 
-GROUPS = (running, status, recovery, holds, decisions, segments, features, audit, setup)
+GROUPS = (running, status, recovery, holds, pausing, decisions, segments, features, audit, setup)
 """Modules with a tuple `COMMANDS`."""
 COMMANDS: tuple[Command, ...] = tuple(command for group in GROUPS for command in group.COMMANDS)

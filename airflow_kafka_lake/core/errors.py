@@ -30,6 +30,7 @@
     │   ├── UnreadableRecordError   Kafka has a record that no job can read
     │   ├── DecodeLimitError        too many values of a wave do not decode
     │   └── HeldError               something is held and needs a person
+    │       ├── PausedError         a person has paused the pipeline or the plan, and nobody has resumed it
     │       └── UnfinishedError     something is left, and only another run brings it
     ├── TransientError              worth repeating unchanged (exit 3)
     │   ├── UnavailableError        broker, ledger or catalog cannot be reached, or timed out
@@ -217,6 +218,10 @@ class DecodeLimitError(TerminalError):
 
 class HeldError(TerminalError):
     """Ranges are held, cancelled or unresolved and need a person or another run."""
+
+
+class PausedError(HeldError):
+    """A person has paused the pipeline or the plan: nothing new is begun before somebody resumes it."""
 
 
 class UnfinishedError(HeldError):

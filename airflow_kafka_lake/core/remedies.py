@@ -102,6 +102,11 @@ def reopen(pipeline: str, item: Slice, *, accept_fewer: bool = False) -> Remedy:
     return Remedy("reopen", (pipeline, *_where(item), *fewer, *REASON))
 
 
+def resume(subject: str) -> Remedy:
+    """Let a paused pipeline or plan go on."""
+    return Remedy("resume", (subject,))
+
+
 def audit(pipeline: str) -> Remedy:
     """Compare ledger and lake."""
     return Remedy("audit", (pipeline,))

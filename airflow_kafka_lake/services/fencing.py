@@ -95,7 +95,7 @@ def fenced(
     revoked. Raises OnlyCopyError where a branch would be dropped that is the only copy of records; `give_up` is how a
     person agrees to that, None once he has.
     """
-    claim = claim_wave(ports, wave, by_force=by_force)
+    claim = claim_wave(ports, wave, by_force=by_force, to_decide=True)
     with ending_on_error(ports, [claim]):
         found = _move_main_from(ports, claim, spared, skipped=skipped, give_up=give_up)
         if isinstance(found, Found):

@@ -11,6 +11,7 @@ from airflow_kafka_lake.core.errors import KafkaLakeError, PendingCommitError, U
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample
 from airflow_kafka_lake.core.kafka.times import Times
 from airflow_kafka_lake.core.kafka.transactions import OpenTransaction, oldest
+from airflow_kafka_lake.core.ledger.pauses import refuse_paused
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.decision import Declare, decide, declare_nothing, want
@@ -66,10 +67,12 @@ def plan(
     `reason` is why a person asks for it; it is kept with the plan.
 
     Raises PendingCommitError when they stay so, a leaf of RefusedError for bounds that cannot be met (nothing is
-    changed), ConcurrentError when another planner was first, UnavailableError when Kafka, ledger or catalog is out of
-    reach.
+    changed), PausedError while the pipeline is paused (not for a dry run), ConcurrentError when another planner was
+    first, UnavailableError when Kafka, ledger or catalog is out of reach.
     """
     check_bounds(bounds)
+    if not dry_run and (known := ports.ledger.pipeline(spec.name)):
+        refuse_paused(known.pauses)  # before anything is asked or created; the ledger refuses to record it anyway
 
     def gather_and_decide() -> tuple[Facts, Plan]:
         facts = gather(ports, spec, bounds, check_tables(ports, spec, observe(ports, spec, bounds)), plan_id=plan_id)

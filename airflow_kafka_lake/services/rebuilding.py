@@ -77,7 +77,7 @@ def rebuild(ports: Ports, spec: PipelineSpec, *, accept_rollback: bool = False, 
     with ending_on_error(ports, claims):
         for wave in ports.ledger.waves(spec.name, OPEN):
             with suppress(StateError):  # ended since it was listed: it cannot be published any more
-                claims.append(claim_wave(ports, wave.id))
+                claims.append(claim_wave(ports, wave.id, to_decide=True))
         if not drop_staged:
             _refuse_to_lose(ports, spec)
         what, comparison = _restore(ports, spec, claims, accept_rollback)

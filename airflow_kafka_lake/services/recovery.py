@@ -40,7 +40,7 @@ def recover(ports: Ports, pipeline: str) -> Recovered:
     problems: list[KafkaLakeError] = []
     for wave in ports.ledger.waves(pipeline, OPEN):
         try:
-            (adopted if _recover_wave(ports, wave) else returned).append(wave.id)
+            (adopted if recover_wave(ports, wave) else returned).append(wave.id)
         except OVERTAKEN:
             busy.append(wave.id)
         except Exception as error:  # noqa: BLE001  # whatever it is, it is a problem of this wave alone
@@ -55,8 +55,12 @@ def recover(ports: Ports, pipeline: str) -> Recovered:
     return Recovered(adopted=tuple(adopted), returned=tuple(returned), busy=tuple(busy), swept=swept)
 
 
-def _recover_wave(ports: Ports, wave: WaveRecord) -> bool:
-    claim = claim_wave(ports, wave.id)
+def recover_wave(ports: Ports, wave: WaveRecord, *, by_force: bool = False) -> bool:
+    """Commit a wave that is in the lake, else return it to be staged again; returns whether it was there.
+
+    `by_force` takes it from a living holder too, who can then neither go on nor record anything more of it.
+    """
+    claim = claim_wave(ports, wave.id, by_force=by_force, to_decide=True)
     with ending_on_error(ports, [claim]):
         found = probe(ports, claim, claim.attempts)
         if isinstance(found, Found):

@@ -12,6 +12,7 @@ from airflow_kafka_lake.core.errors import (
     GateClosedError,
     HeldError,
     KafkaLakeError,
+    PausedError,
     UnfinishedError,
     expected,
 )
@@ -58,8 +59,9 @@ class Run:
 def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = False) -> Run:
     """Bring everything that is missing into the lake; a wave that fails does not stop the others.
 
-    With bounds only the offsets asked for: of the unfinished waves of earlier plans those that have some of them, or
-    all with `everything`. Every wave that is taken or left is named first.
+    Nothing is planned or begun while the pipeline is paused: that is a problem of the run, which lists what was done
+    before. With bounds only the offsets asked for: of the unfinished waves of earlier plans those that have some of
+    them, or all with `everything`. Every wave that is taken or left is named first.
     """
     bounded = bounds.is_bounded and not everything
     if ports.ledger.pipeline(spec.name) is not None:
@@ -72,12 +74,16 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = 
         if bounded:
             raise  # the offsets asked for are not known
         ports.progress(f"another planner was first: {error}")
+    except PausedError as error:
+        problems.append(error)
     scope = decided if bounded else None
-    for line in chosen(ports, spec.name, scope).describe(decided.id if decided else None):
-        ports.progress(line)
     advances = Advances(ports, spec)
-    finished, failed = _ingest_all(ports, scope, advances)
-    problems += failed
+    finished: list[WaveRecord] = []
+    if not problems:
+        for line in chosen(ports, spec.name, scope).describe(decided.id if decided else None):
+            ports.progress(line)
+        finished, failed = _ingest_all(ports, scope, advances)
+        problems += failed
     if decided and decided.hanging:
         problems.append(hanging_error(decided.hanging, decided.observed_at))
     advances.at_end()
@@ -96,10 +102,12 @@ def _ingest_all(ports: Ports, scope: Plan | None, advances: Advances) -> tuple[l
     """Ingest every unfinished wave of a scope once, also those that are split from others meanwhile.
 
     Watermarks advance after each. Waves that wait for their turn are tried again as long as other waves come to an end.
+    Those of a paused plan are left, and all that are left when the pipeline is paused.
     """
     finished: list[WaveRecord] = []
     problems: list[KafkaLakeError] = []
     waiting: dict[str, GateClosedError] = {}
+    paused: dict[object, PausedError] = {}
     ended: set[str] = set()
     before = -1
     while before < len(ended):
@@ -115,12 +123,16 @@ def _ingest_all(ports: Ports, scope: Plan | None, advances: Advances) -> tuple[l
             except GateClosedError as error:
                 waiting[wave] = error
                 continue
+            except PausedError as error:
+                paused.setdefault(error.facts["plan"], error)
+                if error.facts["plan"] is None:
+                    return finished, [*problems, *paused.values()]
             except Exception as error:  # noqa: BLE001  # whatever it is, it is a problem of this wave alone
                 problem = expected(error, f"wave {wave}", wave=wave)
                 ports.progress(f"wave {wave}: {problem}")
                 problems.append(problem)
             ended.add(wave)
-    return finished, [*problems, *(error for wave, error in waiting.items() if wave not in ended)]
+    return finished, [*problems, *paused.values(), *(error for wave, error in waiting.items() if wave not in ended)]
 
 
 def _recover(ports: Ports, pipeline: str) -> None:

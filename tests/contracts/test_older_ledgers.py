@@ -91,8 +91,8 @@ def in_new_words(rows: Rows) -> Rows:
 
 
 def in_any_order(rows: Rows) -> Rows:
-    """Return the rows of each table sorted, to be compared."""
-    return {name: sorted(rows[name], key=repr) for name in rows}
+    """Return the rows of each table that has some, sorted, to be compared."""
+    return {name: sorted(found, key=repr) for name, found in rows.items() if found}
 
 
 def create(connection: Connection, revision: str) -> None:

@@ -136,6 +136,8 @@ def perform(place: Place, case: Case) -> None:
     if place.sprung() != [f"{case.point}={case.mode}"]:
         raise RedError(f"the trap did not spring: {ended}")
     ended.append(_well(place.command(*words)))
+    if words[0] == "pause":
+        ended.append(_well(place.command(*operations.resume(place))))
     if words[0] != "run":
         ended.append(_well(place.run()))
     _idle(place)

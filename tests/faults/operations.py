@@ -95,6 +95,16 @@ def withdraw(place: Place) -> tuple[str, ...]:
     return ("withdraw", place.name, *where, "--reason", "because", "--json")
 
 
+def pause(place: Place) -> tuple[str, ...]:
+    """Let nothing new be begun, and stop what is at work."""
+    return ("pause", place.name, "--now", "--reason", "because", "--json")
+
+
+def resume(place: Place) -> tuple[str, ...]:
+    """Let it go on."""
+    return ("resume", place.name, "--json")
+
+
 def skip(place: Place) -> tuple[str, ...]:
     """Pass two offsets in the middle of a range unread."""
     where = ("--topic", place.topic, "--partition", "0", "--from", "2", "--to", "4")
@@ -205,6 +215,7 @@ BEGINNINGS: Mapping[str, Beginning] = {
     "published": Beginning(after="planned", words=run, traps="ledger.record_commit:before=kill"),
     "committed": Beginning(after="planned", words=ingest),
     "cancelled": Beginning(after="staged", words=cancel_range),
+    "paused": Beginning(after="staged", words=pause),
     "finished": Beginning(after="nothing", words=run),
     "lost ledger": Beginning(after="finished", words=lose_ledger),
     "reopened": Beginning(after="finished", words=reopen),
@@ -243,6 +254,8 @@ ACTS = (
     Act(name="skip in what was begun", begins="staged", words=skip),
     Act(name="release", begins="cancelled", words=release),
     Act(name="withdraw", begins="planned", words=withdraw),
+    Act(name="pause what was begun", begins="staged", words=pause),
+    Act(name="resume", begins="paused", words=resume),
     Act(name="plan from a time", begins="nothing", words=plan_from_a_time),
     Act(name="tell", begins="finished", words=tell),
     Act(name="audit", begins="finished", words=audit),

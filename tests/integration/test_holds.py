@@ -70,6 +70,21 @@ def test_the_trace_of_one_partition(single: Sandbox) -> None:
     withdraw_and_plan_anew(sandbox, committed=waves[9])
 
 
+def refused_while_paused(sandbox: Sandbox) -> None:
+    """Nothing is planned or begun, which a run says with who and why; a dry run works, and a resume ends it."""
+    paused = done(sandbox.command("pause", str(sandbox.file), "--reason", "disk is full", "--json"))
+    assert (paused["changed"], paused["paused"]["reason"], paused["at_work"]) == (True, "disk is full", [])
+    refused = sandbox.run()
+    assert (refused.code, refused.document["waves"]) == (1, [])
+    (problem,) = refused.document["problems"]
+    assert problem["type"] == "PausedError"
+    assert problem["message"].endswith(f"kafka-lake resume {sandbox.name}")
+    assert done(sandbox.command("plan", str(sandbox.file), "--dry-run", "--json"))["waves"]
+    assert not done(sandbox.command("pause", sandbox.name, "--now", "--reason", "again", "--json"))["changed"]
+    assert done(sandbox.command("resume", sandbox.name, "--json"))["paused"] == paused["paused"]
+    assert not done(sandbox.command("resume", sandbox.name, "--json"))["changed"]
+
+
 def withdraw_and_plan_anew(sandbox: Sandbox, *, committed: str) -> None:
     """A plan that nobody has begun is taken off again, shown first; the next run takes its offsets once more."""
     sandbox.produce(2, begin=14)
@@ -86,6 +101,7 @@ def withdraw_and_plan_anew(sandbox: Sandbox, *, committed: str) -> None:
     late = sandbox.command("ingest", planned["waves"][0]["wave"])
     assert (late.code, "was withdrawn: nothing of it is planned any more" in late.err) == (1, True)
     sandbox.write_pipeline(source='start = "offsets:start.json"')
+    refused_while_paused(sandbox)
     assert done(sandbox.run())["rows"] == 2
     sandbox.assert_exact({key: value for key, value in sandbox.acknowledged.items() if key[1] >= 9})
     assert done(sandbox.command("audit", sandbox.name, "--json"))["ok"] is True

@@ -17,6 +17,7 @@ from airflow_kafka_lake.core.ledger.attempts import (
 )
 from airflow_kafka_lake.core.ledger.changes import Write
 from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes
+from airflow_kafka_lake.core.ledger.pausing import Pause, Resume
 from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.reopening import Reopen
 from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
@@ -45,5 +46,7 @@ WRITES: Mapping[str, type[Write[Any]]] = {
         Withdraw,
         AcceptDeletes,
         Restore,
+        Pause,
+        Resume,
     )
 }

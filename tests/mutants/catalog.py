@@ -10,6 +10,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.neighbours import NEIGHBOURS
 from tests.mutants.only_copies import ONLY_COPIES
 from tests.mutants.order import GATE, SEALS
+from tests.mutants.pauses import PAUSES
 from tests.mutants.rebuilding import REBUILDING
 from tests.mutants.records import RECORDS
 from tests.mutants.reopening import REOPENING
@@ -31,5 +32,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *RESUMING,
     *ONLY_COPIES,
     *EDGES,
+    *PAUSES,
     *NEIGHBOURS,
 )

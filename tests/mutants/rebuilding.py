@@ -72,7 +72,7 @@ ORDER = (
         guard="A rebuild takes over every wave that somebody may be at work on, after his lease.",
         module=_SERVICE,
         function="rebuild",
-        old="claims.append(claim_wave(ports, wave.id))",
+        old="claims.append(claim_wave(ports, wave.id, to_decide=True))",
         new="pass",
         red=(f"{_TESTS}::test_rebuild_waits_for_a_living_worker",),
     ),

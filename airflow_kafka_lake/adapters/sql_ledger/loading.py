@@ -16,7 +16,7 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import attempt, binding, pipe
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import now
 from airflow_kafka_lake.adapters.sql_ledger.values import rows
-from airflow_kafka_lake.core.ledger.changes import Records, Scope
+from airflow_kafka_lake.core.ledger.changes import Records, Scope, Turn
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRow
 from airflow_kafka_lake.core.ledger.rows import ConfigurationRow, LayoutRow, PlanRecord, SegmentRow
 from airflow_kafka_lake.core.ledger.streams import StreamRow
@@ -41,6 +41,7 @@ class Loading:
         scope = self.scope
         if scope.alone:
             lock_sequences(self.connection)
+        mine = self._take_turn(scope.turn) if scope.turn else None
         locked = self._streams()
         chosen = self._chosen()
         waves = self._waves({*scope.waves, *(self._homes(*chosen) if chosen and scope.follow else ())})
@@ -60,8 +61,23 @@ class Loading:
             gate=streams.gate(self.connection, *waves) if scope.gate and waves else (),
             skips=self._skips() if scope.skips else (),
             configurations=self._configurations() if scope.configurations else (),
+            pauses=reading.pauses(self.connection, mine) if mine else (),
             **(self._layouts(scope.pipeline) if scope.layouts and scope.pipeline else {}),
         )
+
+    def _take_turn(self, turn: Turn) -> str | None:
+        """Lock the oldest configuration of the pipeline, a row that stays; return the pipeline's name, None before its
+        first one.
+
+        The three locks are those of PostgreSQL: plans share theirs with each other and with a claim.
+        """
+        name: Any = self.scope.pipeline
+        if name is None:
+            name = select(wave.c.pipeline).where(self._among(wave.c.id, self.scope.waves)).scalar_subquery()
+        oldest = select(func.min(pipeline.c.version)).where(pipeline.c.name == name).scalar_subquery()
+        query = select(pipeline.c.name).where(pipeline.c.name == name, pipeline.c.version == oldest)
+        locked = query.with_for_update(read=turn is Turn.PLAN, key_share=turn is not Turn.PAUSE)
+        return self.connection.execute(locked).scalar()
 
     def _streams(self) -> dict[Stream, StreamRow]:
         if not self.scope.streams and not self.scope.every:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, case, exists, func, select
 
-from airflow_kafka_lake.adapters.sql_ledger.tables import SUMS, binding, meta, pipeline, range_, stream, wave
+from airflow_kafka_lake.adapters.sql_ledger.tables import SUMS, binding, meta, pause, pipeline, range_, stream, wave
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import now
@@ -17,6 +17,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import LedgerSchemaError
 from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger import guards
+from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.records import PipelineRecord, Published, RangeRecord, WaveRecord, WaveRow
 from airflow_kafka_lake.core.ledger.streams import StreamRow
 from airflow_kafka_lake.core.ledger.waves import (
@@ -60,13 +61,24 @@ def newest_spec(connection: Connection, name: str) -> Any | None:
 
 
 def pipeline_record(connection: Connection, name: str) -> PipelineRecord | None:
-    """Return a pipeline with its table bindings."""
+    """Return a pipeline with its table bindings and its pauses."""
     found = newest_spec(connection, name)
     if found is None:
         return None
     query = select(binding.c.table_name, binding.c.uuid).where(binding.c.pipeline == name)
     return PipelineRecord(
-        spec=spec_of(found.spec), tables={row.table_name: row.uuid for row in connection.execute(query)}
+        spec=spec_of(found.spec),
+        tables={row.table_name: row.uuid for row in connection.execute(query)},
+        pauses=pauses(connection, name),
+    )
+
+
+def pauses(connection: Connection, name: str) -> tuple[PauseRow, ...]:
+    """Return the pauses of a pipeline and of its plans, oldest first."""
+    query = select(pause).where(pause.c.pipeline == name).order_by(pause.c.at, pause.c.id)
+    return tuple(
+        PauseRow(pipeline=row.pipeline, plan=row.plan, reason=row.reason, actor=row.actor, at=row.at)
+        for row in connection.execute(query)
     )
 
 

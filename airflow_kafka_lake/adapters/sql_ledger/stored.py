@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, ScalarSelect, Table, delete, s
 from airflow_kafka_lake.adapters.sql_ledger import tables
 from airflow_kafka_lake.adapters.sql_ledger.streams import stream_ids, write_parents
 from airflow_kafka_lake.core.ledger.changes import Edit
+from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRow
 from airflow_kafka_lake.core.ledger.rows import (
     BindingRow,
@@ -146,6 +147,9 @@ STORED: Mapping[type, Stored] = {
             "detail": ("detail", lambda row, _: json.dumps(row.detail)),
         },
         key=("id",),
+    ),
+    PauseRow: Stored(
+        table=tables.pause, columns=_plain("id", "pipeline", "plan", "reason", "actor", "at"), key=("id",)
     ),
     StreamRow: Stored(
         table=tables.stream,

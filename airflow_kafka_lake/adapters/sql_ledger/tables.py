@@ -103,6 +103,15 @@ plan = _table(
     Column("actor", LongText, nullable=False),
     Column("detail", Text, nullable=False),
 )
+pause = _table(
+    "pause",
+    _id("id", key=True),
+    _id("pipeline"),
+    _id("plan", null=True),
+    Column("reason", LongText, nullable=False),
+    Column("actor", LongText, nullable=False),
+    Column("at", Timestamp, nullable=False),
+)
 snapshot = _table(
     "snapshot",
     _id("plan", key=True),

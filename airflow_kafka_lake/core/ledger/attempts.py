@@ -9,7 +9,18 @@ from typing import ClassVar
 
 from airflow_kafka_lake.core.lake.accounting import Receipt
 from airflow_kafka_lake.core.ledger import guards
-from airflow_kafka_lake.core.ledger.changes import LONGEST, AttemptWrite, Change, Edit, Entry, Records, Scope, Write
+from airflow_kafka_lake.core.ledger.changes import (
+    LONGEST,
+    AttemptWrite,
+    Change,
+    Edit,
+    Entry,
+    Records,
+    Scope,
+    Turn,
+    Write,
+)
+from airflow_kafka_lake.core.ledger.pauses import refuse_paused
 from airflow_kafka_lake.core.ledger.receipts import range_receipt
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, WaveRow
 from airflow_kafka_lake.core.ledger.wave_changes import ENDED_BY_CLAIM, ENDED_BY_COMMIT, abandoned
@@ -33,8 +44,9 @@ class ClaimWave(Write[Claim]):
 
     Refused with ConcurrentError while another lease is live, unless `over` names the current fence: the caller vouches
     that its holder is dead. A lease that ends further away than twice `MAX_LEASE` counts as expired. StateError for a
-    wave that is COMMITTED, CANCELLED or DISSOLVED, and for an attempt id that was used before. Earlier attempts still
-    `running` or `staged` become `abandoned`; `unknown` stays.
+    wave that is COMMITTED, CANCELLED or DISSOLVED, and for an attempt id that was used before. PausedError while its
+    pipeline or its plan is paused, unless the claim is `to_decide`: to find out what became of the wave, or to revoke
+    something from it. Earlier attempts still `running` or `staged` become `abandoned`; `unknown` stays.
     """
 
     name: ClassVar[str] = "claim"
@@ -43,10 +55,17 @@ class ClaimWave(Write[Claim]):
     holder: LeaseHolder
     lease: timedelta
     over: int | None = None
+    to_decide: bool = False
 
     def scope(self) -> Scope:
         return Scope(
-            waves=(self.wave,), attempts=True, attempt_ids=(self.attempt,), plans=True, tables=True, planned=True
+            turn=None if self.to_decide else Turn.CLAIM,
+            waves=(self.wave,),
+            attempts=True,
+            attempt_ids=(self.attempt,),
+            plans=True,
+            tables=True,
+            planned=True,
         )
 
     def decide(self, records: Records) -> Change[Claim]:
@@ -90,6 +109,7 @@ class ClaimWave(Write[Claim]):
         wave, transition = records.wave(self.wave), WAVE_TRANSITIONS[Act.CLAIM]
         if wave.state not in transition[0]:
             raise guards.forbidden(wave.id, wave.pipeline, wave.state, transition)
+        refuse_paused(records.pauses, wave.plan)
         if guards.lease_is_live(wave.lease_until, records.now) and self.over != wave.fence:
             raise guards.busy(wave.id, wave.fence, str(wave.holder))
         if any(item.attempt == self.attempt for item in records.attempts):

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
 from typing import ClassVar, Generic, TypeVar
 
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.ledger import guards
+from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow
 from airflow_kafka_lake.core.ledger.rows import (
     BindingRow,
@@ -45,7 +47,19 @@ Row = (
     | SnapshotRow
     | LayoutRow
     | SegmentRow
+    | PauseRow
 )
+
+
+class Turn(Enum):
+    """How a write takes its turn at a pipeline, before all other locks, so that a pause is seen by all that follow it.
+
+    Plans go side by side, also with a claim; claims go one after another; a pause waits until none of them goes on.
+    """
+
+    PLAN = "plan"
+    CLAIM = "claim"
+    PAUSE = "pause"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +73,12 @@ class Scope:
     record; `tables` asks for the UUIDs of the pipeline's tables, `configurations` for its newest configuration and the
     one with the `digest`, `layouts` for the layouts and segments of its topics; `gate` for what the one wave must wait
     for. `every` asks for all streams, waves and ranges of the
-    pipeline; `alone` waits until no other write goes on.
+    pipeline; `alone` waits until no other write goes on. With a `turn` the pipeline, which may be named by one of its
+    waves, is locked first of all, and its pauses are read then.
     """
 
     pipeline: str | None = None
+    turn: Turn | None = None
     streams: Collection[Stream] = ()
     waves: Collection[str] = ()
     ranges: Collection[str] = ()
@@ -103,6 +119,7 @@ class Records:
     configurations: tuple[ConfigurationRow, ...] = ()
     layouts: tuple[LayoutRow, ...] = ()
     segments: tuple[SegmentRow, ...] = ()
+    pauses: tuple[PauseRow, ...] = ()
 
     @property
     def newest(self) -> ConfigurationRow | None:

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 from airflow_kafka_lake.core.clocks import TOLERANCE, HostClock
 from airflow_kafka_lake.core.errors import KafkaLakeError, StateError
 from airflow_kafka_lake.core.ledger import guards
-from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Write
+from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Turn, Write
+from airflow_kafka_lake.core.ledger.pauses import refuse_paused
 from airflow_kafka_lake.core.ledger.receipts import origin_receipt
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow
 from airflow_kafka_lake.core.ledger.rows import (
@@ -93,8 +94,9 @@ class RecordPlan(Write[None]):
     ledger's, or behind it; None for the ledger's own.
 
     Puts one `origin` receipt per new stream into the outbox, and adds the plan's layout change to the segments; a seal
-    is never moved. Raises ConcurrentError when another planner was first (nothing is recorded). A plan that overlaps a
-    recorded range is refused by constraint. `reason` is why a person asked for it: the plan and its event keep it.
+    is never moved. PausedError for a plan with waves while the pipeline is paused. Raises ConcurrentError when another
+    planner was first (nothing is recorded). A plan that overlaps a recorded range is refused by constraint. `reason` is
+    why a person asked for it: the plan and its event keep it.
     """
 
     name: ClassVar[str] = "record_plan"
@@ -108,6 +110,7 @@ class RecordPlan(Write[None]):
         _check_plan(plan)
         return Scope(
             pipeline=plan.spec.name,
+            turn=Turn.PLAN,
             streams={item.snapshot.stream for item in plan.streams}
             | {item.stream for item in plan.layout_change.segments},
             plan_ids=(plan.id,),
@@ -118,6 +121,8 @@ class RecordPlan(Write[None]):
         )
 
     def decide(self, records: Records) -> Change[None]:
+        if self.plan.waves:  # what a person declares about layouts reads nothing
+            refuse_paused(records.pauses)
         self._refuse_overtaken(records)
         plan, name = self.plan, self.plan.spec.name
         _check_origins(plan, {key: row.origin for key, row in records.streams.items()})

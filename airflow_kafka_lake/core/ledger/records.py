@@ -9,6 +9,7 @@ from datetime import datetime
 from airflow_kafka_lake.core.lake.accounting import Accounting, StreamContent
 from airflow_kafka_lake.core.ledger.events import Line
 from airflow_kafka_lake.core.ledger.guards import lease_is_live
+from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.waves import (
     DECODE,
     AttemptKey,
@@ -26,10 +27,11 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRecord:
-    """A pipeline: its newest configuration, and the UUID of each of its tables as first seen."""
+    """A pipeline: its newest configuration, the UUID of each of its tables as first seen, and its pauses."""
 
     spec: PipelineSpec
     tables: Mapping[str, str]
+    pauses: tuple[PauseRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from airflow_kafka_lake.core.errors import StaleFenceError, StateError
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import AttemptWrite, Change, Edit, Records, Scope, Write
 from airflow_kafka_lake.core.ledger.events import Event
+from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.records import OutboxItem, RangeRecord, ReceiptRow, WaveRow
 from airflow_kafka_lake.core.ledger.rows import (
     BindingRow,
@@ -38,6 +39,7 @@ ROWS: Mapping[type, str] = {
     BindingRow: "tables",
     LayoutRow: "layouts",
     SegmentRow: "segments",
+    PauseRow: "pauses",
 }
 """The dictionary that holds each kind of row."""
 KEYS: Mapping[type, Callable[[Any], Any]] = {
@@ -93,6 +95,7 @@ class MemoryWriter(MemoryReader):
             layouts=self._of(scope.pipeline, state.layouts) if scope.layouts else (),
             segments=self._of(scope.pipeline, state.segments) if scope.layouts else (),
             ledger_id=self._ledger_id,
+            pauses=self._pauses({scope.pipeline, *(wave.pipeline for wave in waves.values())}) if scope.turn else (),
         )
 
     def _streams(self, scope: Scope) -> dict[Stream, StreamRow]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.events import Event, Line
+from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.records import (
     Advance,
     OutboxItem,
@@ -73,7 +74,11 @@ class MemoryReader:
         if name not in state.specs:
             return None
         tables = {row.table: row.uuid for row in state.tables.values() if row.pipeline == name}
-        return PipelineRecord(spec=state.specs[name][-1].spec, tables=tables)
+        return PipelineRecord(spec=state.specs[name][-1].spec, tables=tables, pauses=self._pauses({name}))
+
+    def _pauses(self, pipelines: Collection[str | None]) -> tuple[PauseRow, ...]:
+        found = (row for row in self._state.pauses.values() if row.pipeline in pipelines)
+        return tuple(sorted(found, key=lambda row: (row.at, row.id)))
 
     def pipelines(self) -> tuple[str, ...]:
         return tuple(sorted(self._state.specs))

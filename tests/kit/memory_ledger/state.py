@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from airflow_kafka_lake.core.ledger.events import Event
+from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.records import (
     Advance,
     OutboxItem,
@@ -30,6 +31,7 @@ class State:
 
     specs: dict[str, tuple[ConfigurationRow, ...]] = field(default_factory=dict)
     tables: dict[tuple[str, str], BindingRow] = field(default_factory=dict)
+    pauses: dict[str, PauseRow] = field(default_factory=dict)
     streams: dict[tuple[str, Stream], StreamRow] = field(default_factory=dict)
     plans: dict[str, PipelineSpec] = field(default_factory=dict)
     waves: dict[str, WaveRow] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What people watch: how far each attempt is.
+"""What people watch and steer: how far each attempt is, and what is paused.
 
 Revision ID: 0010
 Revises: 0009
@@ -20,8 +20,9 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add columns; what is on record has nothing in them."""
+    """Add columns and tables; what is on record has nothing in them."""
     _progress()
+    _pauses()
 
 
 def _progress() -> None:
@@ -31,3 +32,18 @@ def _progress() -> None:
     columns += [parts.time(name, null=True) for name in ("step_at", "progress_at")]
     for column in columns:
         op.add_column("kafka_lake_attempt", column)
+
+
+def _pauses() -> None:
+    parts.table(
+        "pause",
+        parts.text("id"),
+        parts.text("pipeline"),
+        parts.text("plan", null=True),
+        parts.text("reason", None),
+        parts.text("actor", None),
+        parts.time("at"),
+        sa.PrimaryKeyConstraint("id"),
+        parts.to("plan"),
+    )
+    op.create_index("kafka_lake_pause_by_pipeline", "kafka_lake_pause", ["pipeline"])
