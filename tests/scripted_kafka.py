@@ -15,7 +15,7 @@ from typing import Any, Self
 from airflow_kafka_lake.adapters.kafka_batches.records import end_of, opened
 from airflow_kafka_lake.core.kafka.batches import AbortedTransaction
 
-UNKNOWN_TOPIC, NOT_LEADER, OUT_OF_RANGE, NOT_ALLOWED, UNKNOWN_ID = 3, 6, 1, 29, 100
+UNKNOWN_TOPIC, NOT_LEADER, LATE, OUT_OF_RANGE, NOT_ALLOWED, UNKNOWN_ID = 3, 6, 7, 1, 29, 100
 HANG_UP = object()
 """What a script returns so that the broker ends the connection instead of answering."""
 
@@ -58,6 +58,7 @@ class ScriptedKafka:
             MetadataRequest,
             MetadataResponse,
         )
+        from kafka.protocol.sasl import SaslHandshakeRequest, SaslHandshakeResponse
 
         self.topics = topics
         self.heard: list[tuple[int, Any]] = []
@@ -71,6 +72,7 @@ class ScriptedKafka:
                 (FetchRequest, FetchResponse, fetch_version, self._fetch),
                 (ListOffsetsRequest, ListOffsetsResponse, 7, self._list_offsets),
                 (DescribeConfigsRequest, DescribeConfigsResponse, 4, self._configs),
+                (SaslHandshakeRequest, SaslHandshakeResponse, 1, self._mechanisms),
             )
         }
         self._listeners = {node: socket.create_server(("127.0.0.1", 0)) for node in range(1, brokers + 1)}
@@ -158,6 +160,9 @@ class ScriptedKafka:
             for key, (_, _, newest, _) in self._known.items()
         ]
         return self._made(request, error_code=0, api_keys=keys)
+
+    def _mechanisms(self, node: int, request: Any) -> Any:
+        return self._made(request, error_code=0, mechanisms=["PLAIN"])
 
     def _metadata(self, node: int, request: Any) -> Any:
         from kafka.protocol.metadata import MetadataResponse

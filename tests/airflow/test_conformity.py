@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import re
+import runpy
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -47,6 +48,17 @@ def constructor(task: type[Any]) -> ast.FunctionDef | None:
     assert isinstance(tree, ast.ClassDef)
     found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
     return found[0] if found else None
+
+
+def test_sensors_are_deferrable_where_the_operators_section_of_airflow_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`[operators] default_deferrable` is read when the class is made, as in Airflow's own sensors."""
+    file = inspect.getsourcefile(importlib.import_module("airflow_kafka_lake.sensors.waiting"))
+    for value in (True, False):
+        monkeypatch.setenv("AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE", str(value))
+        made = runpy.run_path(str(file))["LedgerSensor"]
+        assert inspect.signature(made.__init__).parameters["deferrable"].default is value
 
 
 def test_classes_are_found() -> None:

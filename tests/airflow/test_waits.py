@@ -538,9 +538,7 @@ def test_only_a_yes_lets_a_task_go_on(context: dict[str, Any]) -> None:
 
 
 def test_drained_answers_name_what_is_missing(world: World) -> None:
-    """The stream that is not there yet, the offsets that are open, the plan nobody knows, the range that is open."""
-    made = land(world, 5, run=False)
-    (wave,) = world.ledger.waves("orders")
+    """A pipeline and a stream that are not there yet, offsets that are open, an unknown plan, a range that is open."""
 
     def look(trigger: LedgerTrigger) -> str:
         answer = trigger.ask(world.ledger, lambda: world.kafka)
@@ -550,6 +548,9 @@ def test_drained_answers_name_what_is_missing(world: World) -> None:
     def until(partition: int, end: int) -> LedgerTrigger:
         return DrainedTrigger(pipeline="orders", until={"orders": {str(partition): end}})
 
+    assert look(until(0, 5)) == "the ledger knows no pipeline 'orders' yet"
+    made = land(world, 5, run=False)
+    (wave,) = world.ledger.waves("orders")
     resolved = look(PlanResolvedTrigger(pipeline="orders", plan=made))
     assert resolved == f"1 ranges of plan {made} are open, first orders/0 0-5, PLANNED"
     assert look(PlanResolvedTrigger(pipeline="orders", plan="p-typo")).endswith("knows no range of plan p-typo")

@@ -22,7 +22,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from tests.kafka_bytes import marker, written
-from tests.scripted_kafka import HANG_UP, NOT_ALLOWED, NOT_LEADER, UNKNOWN_ID, Log, ScriptedKafka, Topic
+from tests.scripted_kafka import HANG_UP, LATE, NOT_ALLOWED, NOT_LEADER, UNKNOWN_ID, Log, ScriptedKafka, Topic
 
 LETTERS = {Fate.CONTROL: "c", Fate.ABORTED: "a", Fate.COMPACTED: "k", Fate.UNEXPLAINED: "?"}
 NO_ID = uuid.UUID(int=0)
@@ -139,6 +139,20 @@ def test_hole_is_a_loss_where_nobody_may_ask_for_a_cleaner() -> None:
 
         assert told(kafka) == "???caac??"
         assert "may not read whether the topic is compacted" in seen(kafka)
+
+
+def test_whether_there_is_a_cleaner_is_asked_again_while_a_broker_cannot_say() -> None:
+    """An error is no setting: a topic whose settings were not read is not one without a cleaner."""
+    from kafka.protocol.admin.configs import DescribeConfigsResponse
+
+    busy = DescribeConfigsResponse.DescribeConfigsResult(
+        error_code=LATE, error_message="", resource_type=2, resource_name="orders", configs=[]
+    )
+    with cluster() as kafka:
+        kafka.scripts["DescribeConfigs"] = lambda _: (
+            {"results": [busy]} if len(kafka.requests("DescribeConfigs")) <= 2 else None
+        )
+        assert told(kafka) == "???caack?"
 
 
 def test_whether_there_is_a_cleaner_is_asked_only_where_a_hole_is() -> None:
@@ -406,6 +420,18 @@ def test_cluster_that_cannot_be_reached_is_unavailable() -> None:
         KafkaBatchReader({"bootstrap_servers": "127.0.0.1:1"}, timeout_seconds=0.2).explain(
             [nowhere], Isolation.READ_COMMITTED
         )
+
+
+def test_broker_that_answers_hears_a_login_and_hangs_up_twice_has_refused_it() -> None:
+    """Once may be a broker that ends; twice is a wrong password, which no repeat mends."""
+    login = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"}
+    login |= {"sasl_plain_username": "me", "sasl_plain_password": "wrong"}
+    with cluster() as kafka:
+        kafka.scripts["SaslHandshake"] = lambda _: HANG_UP
+        refused = KafkaBatchReader({"bootstrap_servers": kafka.bootstrap, **login}, timeout_seconds=5)
+        with pytest.raises(ConnectionSettingsError, match="refuses to let us read"):
+            refused.explain([gap(kafka)], Isolation.READ_COMMITTED)
+        assert len(kafka.requests("SaslHandshake")) == 2
 
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", "sasl_ssl"])
