@@ -57,6 +57,7 @@ def test_names_are_read_without_the_space_around_them() -> None:
     ("given", "expected"),
     [
         ((None, None, None, None), Bounds()),
+        ((None, "0-2, 5", None, None), Bounds(partitions=(0, 1, 2, 5))),
         (("", "", "", ""), Bounds()),
         (("orders", "[3, 0, 3]", "2", 4), Bounds(topic="orders", partitions=(0, 3), start=2, end=4)),
         (("orders", (MAX_PARTITION,), 0, "0"), Bounds(topic="orders", partitions=(MAX_PARTITION,), start=0, end=0)),
@@ -77,7 +78,7 @@ def test_periods_are_read_as_people_write_them(given: tuple[Any, ...], expected:
 
 
 @pytest.mark.parametrize(
-    "partitions", ["[-1]", "[2147483648]", "[0.5]", "0", "x", "{}", "[]", b"\0", {0}, [None]], ids=str
+    "partitions", ["[-1]", "[2147483648]", "[0.5]", "0-x", 0, "x", "{}", "[]", b"\0", {0}, [None]], ids=str
 )
 def test_other_partitions_are_refused(partitions: Any) -> None:
     """A partition is a number that Kafka could have."""
