@@ -30,6 +30,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     RangeState,
     WaveState,
 )
+from airflow_kafka_lake.core.metrics.table import METRICS
 from tests.kit.failpoints import points
 from tests.kit.traps import Mode, modes
 
@@ -59,6 +60,7 @@ def pages() -> dict[str, str]:
         "mutants.md": mutants_page(),
         "failpoints.md": failpoints_page(),
         "proof.md": proof_page(),
+        "metrics.md": metrics_page(),
     }
 
 
@@ -69,6 +71,33 @@ def _page(title: str, *parts: str) -> str:
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+# -- metrics ----------------------------------------------------------------------------------------------------------
+
+METRICS_INTRO = """
+What tasks send by Airflow's own Stats, to the collector of Airflow's own metrics; the command line sends nothing. How
+to switch them on, and rules that alert by them: [watch it in Airflow](../how-to/watch.md#metrics).
+"""
+METRICS_NAMES = """
+Airflow puts its prefix before a name, `airflow` unless it is told otherwise. Prometheus has `_` for each dot:
+`airflow_kafka_lake_lag_seconds{pipeline="orders",topic="orders"}`. By OpenTelemetry a counter's name ends in `_total`
+there, and a timer's in `_milliseconds`; the StatsD exporter turns timers into seconds.
+
+Counters and timers are sent once for each event. A gauge is what a task saw last, and stays until the next run sees
+something else; `kafka_lake.observed.seconds` says when that was. What Kafka did not say is not sent.
+"""
+
+
+def metrics_page() -> str:
+    """Return metrics.md from core/metrics."""
+    rows = (
+        [f"`{m.full_name}`", m.kind.value, m.unit, ", ".join(f"`{tag}`" for tag in m.tags), m.sent_by, m.help]
+        for m in METRICS
+    )
+    return _page(
+        "Metrics", METRICS_INTRO, _table(("metric", "kind", "unit", "tags", "task", "is"), rows), METRICS_NAMES
+    )
 
 
 # -- commands ---------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from airflow_kafka_lake.operators.plan import PLAN_KEY
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services.advance import advance
 from airflow_kafka_lake.services.running import finish_plan, refuse_holds
+from airflow_kafka_lake.signals.metrics import send_status
 from airflow_kafka_lake.signals.page import show_page
 from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
@@ -77,6 +78,7 @@ class AdvanceWatermarkOperator(BaseOperator):
                 if ports.ledger.pipeline(spec.name) is not None:
                     advance(ports, spec.name)
                     ports.features.after_advance(ports, spec)
+                    send_status(ports, spec)
                 moves = ports.ledger.unnotified(spec.name)
             self._emit(context, spec.name, result.get("plan"), moves)
         return {

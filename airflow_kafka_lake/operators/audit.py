@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.adapters.report_file import report_file, write_report
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.report import Scope, messages
+from airflow_kafka_lake.core.metrics.samples import of_audit
 from airflow_kafka_lake.links.task_links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import (
     SparkTask,
@@ -23,6 +25,7 @@ from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services.pipeline_audit import audit
 from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.signals import metrics
 from airflow_kafka_lake.signals.page import show_page
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
@@ -102,8 +105,10 @@ class AuditOperator(SparkTask):
             if file:
                 write_report(file, FEATURES.page("audit")(document))
                 self.log.info("report: %s", file)
+        numbers = summary(document)
+        metrics.send(partial(of_audit, numbers))
         self._judge(document)
-        return summary(document)
+        return numbers
 
     def _scope(self) -> Scope:
         bounds = bounds_of(self.topic, self.partitions, None, None)

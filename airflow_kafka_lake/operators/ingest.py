@@ -21,6 +21,7 @@ from airflow_kafka_lake.operators.boundary import SparkTask, airflow_errors, mes
 from airflow_kafka_lake.services.recovery import clean_up
 from airflow_kafka_lake.services.reporting import describe_landed, known_spec
 from airflow_kafka_lake.services.staging import ingest
+from airflow_kafka_lake.signals.page import show_page
 from airflow_kafka_lake.signals.wave import WaveSignals
 from airflow_kafka_lake.triggers.ledger import WaitEvent
 from airflow_kafka_lake.triggers.waits import WaveFreeTrigger, WaveLaunchableTrigger
@@ -74,6 +75,7 @@ class IngestWaveOperator(SparkTask):
         with airflow_errors():
             wave = text_of(self.wave, "wave")
             record, spec = self._look_up(wave)
+            show_page(self, spec.name, wave=wave)
             if record.state is WaveState.COMMITTED:
                 with assemble.open_ledger(self.ledger_conn_id) as ledger:
                     self.log.info("%s", describe_landed(ledger, record))
@@ -101,7 +103,7 @@ class IngestWaveOperator(SparkTask):
     def _ingest(self, context: Context, wave: str, spec: PipelineSpec) -> WaveRecord:
         signals = WaveSignals(self, context)
         needs = {"need_spark": True, "need_kafka": True, "application": signals.application}
-        with ports_of(self, spec, context, **needs) as ports, signals.following(ports, spec.name, wave):
+        with ports_of(self, spec, context, **needs) as opened, signals.following(opened, spec.name, wave) as ports:
             with self.working():
                 record = ingest(ports, wave)
             clean_up(ports, record)

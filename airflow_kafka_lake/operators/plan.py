@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Never
 
@@ -10,6 +11,7 @@ from airflow.sdk import BaseOperator
 
 from airflow_kafka_lake.core.documents.explanation import heading, range_lines, remarks
 from airflow_kafka_lake.core.errors import PendingCommitError
+from airflow_kafka_lake.core.metrics.samples import of_plan
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.work import Choice
@@ -31,6 +33,7 @@ from airflow_kafka_lake.services.decisions import new_id
 from airflow_kafka_lake.services.planning import Planned, plan
 from airflow_kafka_lake.services.recovery import recover
 from airflow_kafka_lake.services.running import chosen
+from airflow_kafka_lake.signals import metrics
 from airflow_kafka_lake.signals.page import show_page
 from airflow_kafka_lake.triggers.ledger import WaitEvent
 from airflow_kafka_lake.triggers.waits import StableTrigger
@@ -157,6 +160,7 @@ class PlanIngestOperator(BaseOperator):
         self._report(planned, choice, where, dry_run=dry_run)
         result = result_of(planned, choice, dry_run=dry_run)
         context["ti"].xcom_push(key=PLAN_KEY, value=result)
+        metrics.send(partial(of_plan, result))
         return list(result["waves"])
 
     def _report(self, planned: Planned, choice: Choice, where: str, *, dry_run: bool) -> None:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from airflow_kafka_lake.core.addresses import snapshot_page
 from airflow_kafka_lake.core.documents.landed import LandedWave
 from airflow_kafka_lake.core.lake.application import Application
 from airflow_kafka_lake.core.ledger.records import WaveRecord
+from airflow_kafka_lake.core.metrics.samples import of_failure, of_wave
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.links.task_links import SNAPSHOT, SPARK, never_failing, show
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.signals import metrics
 from airflow_kafka_lake.signals.page import show_page
+from airflow_kafka_lake.signals.steps import SteppingLedger
 from airflow_kafka_lake.wiring.lake import LakeConnection
 
 _logger = logging.getLogger(__name__)
@@ -27,15 +32,21 @@ class WaveSignals:
         self._task = task
         self._context = context
         self._application: Application | None = None
+        self._ledger: SteppingLedger | None = None
         self._began = 0.0
 
     @contextmanager
-    def following(self, ports: Ports, pipeline: str, wave: str) -> Iterator[None]:
-        """Link to the wave's page from the begin of a block on, and to nothing that has ended after it."""
+    def following(self, ports: Ports, pipeline: str, wave: str) -> Iterator[Ports]:
+        """Link to the wave's page from the begin of a block on, and to nothing that has ended after it; count a wave
+        that fails. Yields the ports by which the block works on the wave."""
         self._began = ports.clock.monotonic()
+        self._ledger = SteppingLedger(ports.ledger, ports.clock)
         show_page(self._task, pipeline, wave=wave, at_once=self._context)
         try:
-            yield
+            yield replace(ports, ledger=self._ledger)
+        except BaseException as error:
+            metrics.send(partial(of_failure, pipeline, error))
+            raise
         finally:
             self._ended()
 
@@ -56,6 +67,9 @@ class WaveSignals:
                 application=self._application,
             )
             _logger.info("%s", wave.describe())
+            if self._ledger is not None and self._ledger.has_committed:
+                metrics.send(partial(of_wave, spec.name, wave, self._ledger.seconds()))
+        with never_failing("the link to the snapshot"):
             self._link_snapshot(spec, record)
 
     def _ended(self) -> None:

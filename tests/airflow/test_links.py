@@ -128,6 +128,15 @@ def test_link_that_cannot_be_shown_fails_nothing(
     assert "canary" not in caplog.text
 
 
+def test_wave_that_had_landed_keeps_the_link_to_its_page(world: World, context: Context) -> None:
+    """A task that is cleared finds nothing to do, and leads to what was done."""
+    wave = planned(world, context)
+    IngestWaveOperator(task_id="ingest", wave=wave).execute(context)
+    again = IngestWaveOperator(task_id="ingest", wave=wave)
+    again.execute(context)
+    assert link(again, PAGE).endswith(f"/waves/{wave}")
+
+
 def test_lake_without_pages_has_no_link_to_a_snapshot(
     world: World, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,7 +44,7 @@ def _generator() -> ModuleType:
     return module
 
 
-PAGES = ("commands.md", "states.md", "errors.md", "mutants.md", "failpoints.md", "proof.md")
+PAGES = ("commands.md", "states.md", "errors.md", "mutants.md", "failpoints.md", "proof.md", "metrics.md")
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,0 +1,263 @@
+"""Which metrics a fact gives, and that their names and tags are those of the table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from airflow_kafka_lake.core.documents.landed import LandedWave
+from airflow_kafka_lake.core.errors import (
+    AttemptRejectedError,
+    ConcurrentError,
+    GateClosedError,
+    HeldError,
+    JobFailedError,
+    OwnershipError,
+    StaleFenceError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, AttemptRecord, RangeState, WaveState
+from airflow_kafka_lake.core.metrics.samples import of_audit, of_failure, of_moves, of_plan, of_status, of_wave
+from airflow_kafka_lake.core.metrics.table import METRICS, Kind, Outcome, Sample
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.progress import Step
+from airflow_kafka_lake.core.slices import Slice, Stream
+
+pytestmark = pytest.mark.unit
+
+DOCS = Path(__file__).parents[3] / "docs"
+PREFIX = "airflow_"
+TIMER_SUFFIXES = ("_bucket", "_sum", "_count")
+
+
+def seen(samples: Iterable[Sample]) -> dict[tuple[str, ...], float]:
+    """Return samples by name and tag values; each belongs to one metric, with all of its tags."""
+    found = {}
+    for item in samples:
+        assert item.metric in METRICS
+        assert tuple(item.tags) == item.metric.tags
+        assert all(type(value) is str for value in item.tags.values())
+        found[item.metric.name, *item.tags.values()] = item.value
+    return found
+
+
+def range_of(topic: str, rows: int | None, state: RangeState = RangeState.COMMITTED) -> RangeRecord:
+    slice_ = Slice(Stream(topic, "T", 0), OffsetRange(0, 10))
+    return RangeRecord(
+        id=topic, pipeline="p", plan="1", wave="w", slice=slice_, state=state, reason=None, estimated_bytes=1, rows=rows
+    )
+
+
+def landed(*ranges: RangeRecord, staged_bytes: int | None = 500) -> LandedWave:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    record = WaveRecord(
+        id="w", pipeline="p", plan="1", ordinal=0, table="raw.t", state=WaveState.COMMITTED, lease_live=False,
+        ranges=len(ranges), rows=3, snapshot=77,
+    )  # fmt: skip
+    old = AttemptRecord(
+        wave="w", fence=1, attempt="a" * 16, holder="h/1/1", started_at=at, outcome=AttemptOutcome.FAILED
+    )
+    new = AttemptRecord(
+        wave="w", fence=2, attempt="b" * 16, holder="h/1/1", started_at=at, outcome=AttemptOutcome.COMMITTED,
+        staged_bytes=staged_bytes,
+    )  # fmt: skip
+    return LandedWave.of(record, ranges, (old, new), seconds=12.25, application=None)
+
+
+def test_landed_wave_gives_rows_by_topic_bytes_and_seconds() -> None:
+    """What was held of it does not count, nor a topic without rows; steps are timed one by one."""
+    wave = landed(range_of("a", 3), range_of("b", 4), range_of("c", 0), range_of("d", None, RangeState.HELD))
+    assert seen(of_wave("p", wave, {Step.READ: 10.0, Step.PUBLISH: 0.5})) == {
+        ("waves", "p", "committed"): 1,
+        ("rows", "p", "a"): 3,
+        ("rows", "p", "b"): 4,
+        ("bytes", "p"): 500,
+        ("wave.duration", "p"): 12250,
+        ("step.duration", "p", "read"): 10000,
+        ("step.duration", "p", "publish"): 500,
+    }
+
+
+def test_landed_wave_is_named_by_all_that_finds_it_again() -> None:
+    """Wave, attempt and snapshot; what is not known is left out."""
+    assert landed(range_of("a", 3)).describe() == (
+        f"wave w landed in raw.t: 3 rows of 1 ranges, 500 bytes, 12.2 s (attempt {'b' * 16}, snapshot 77)"
+    )
+    assert "None" not in landed(range_of("a", 3), staged_bytes=None).describe()
+    assert ("bytes", "p") not in seen(of_wave("p", landed(range_of("a", 3), staged_bytes=None), {}))
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (HeldError("x"), Outcome.HELD),
+        (JobFailedError("x"), Outcome.JOB_FAILED),
+        (UnavailableError("x"), Outcome.UNAVAILABLE),
+        (AttemptRejectedError("x"), Outcome.REFUSED),
+        (OwnershipError("x"), Outcome.REFUSED),
+        (UnknownOutcomeError("x"), Outcome.UNKNOWN),
+        (KeyboardInterrupt(), Outcome.INTERRUPTED),
+        (RuntimeError(), Outcome.INTERRUPTED),
+    ],
+)
+def test_wave_that_did_not_land_is_counted_by_its_outcome(error: BaseException, outcome: Outcome) -> None:
+    """One word of a few for every error, that of a signal included."""
+    assert seen(of_failure("p", error)) == {("waves", "p", outcome): 1}
+
+
+@pytest.mark.parametrize("error", [ConcurrentError("x"), StaleFenceError("x"), GateClosedError("x")])
+def test_wave_that_waits_for_its_turn_is_not_counted(error: BaseException) -> None:
+    """It is tried again, and counts then."""
+    assert of_failure("p", error) == ()
+
+
+def test_plan_gives_what_is_known_of_it() -> None:
+    """A dry run gives nothing; a number that is not known is not sent."""
+    result: dict[str, Any] = {
+        "pipeline": "p", "dry_run": False, "records": 7, "bytes": None, "blocked": 0, "hanging": ["x"],
+    }  # fmt: skip
+    assert seen(of_plan(result)) == {("planned.records", "p"): 7, ("blocked", "p"): 0, ("hanging", "p"): 1}
+    assert of_plan(result | {"dry_run": True}) == ()
+
+
+def test_moves_are_added_up_by_topic() -> None:
+    """Two partitions of a topic are one number; a move back, by a reopen, is a move of no offset."""
+    moves = [
+        Advance(sequence=number, stream=Stream(topic, "T", number), start=start, end=end, rows=0)
+        for number, (topic, start, end) in enumerate([("a", 0, 10), ("a", 5, 7), ("b", 9, 3)])
+    ]
+    assert seen(of_moves("p", moves)) == {
+        ("watermark.moves", "p", "a"): 2,
+        ("watermark.moves", "p", "b"): 1,
+        ("watermark.offsets", "p", "a"): 12,
+    }
+
+
+STATUS: dict[str, Any] = {
+    "pipeline": "p",
+    "observed_at": "2026-03-01T00:00:00.000Z",
+    "summary": {
+        "needs_person": 3, "held_offsets": 10, "lost_offsets": 0, "retention_deadline": "2026-03-01T06:00:00.000Z",
+    },
+    "needs_person": [{"need": "held"}, {"need": "cancelled"}, {"need": "order"}],
+    "groups": [
+        {"topic": "a", "state": "blocked", "lag": 7, "behind_seconds": 60},
+        {"topic": "a", "state": "behind", "lag": 3, "behind_seconds": 600},
+        {"topic": "b", "state": "up to date", "lag": 0, "behind_seconds": None},
+        {"topic": "c", "state": "unknown", "lag": None, "behind_seconds": None},
+        {"topic": "c", "state": "up to date", "lag": 0, "behind_seconds": None},
+        {"topic": "d", "state": "behind", "lag": 5, "behind_seconds": None},
+        {"topic": "e", "state": "gone", "lag": None, "behind_seconds": None},
+    ],
+}  # fmt: skip
+
+
+def test_status_gives_lags_by_topic_and_what_waits_for_a_person() -> None:
+    """What Kafka did not say of a part of a topic is not sent as if it were zero, nor is an age that nobody knows."""
+    assert seen(of_status(STATUS)) == {
+        ("observed.seconds", "p"): 1772323200,
+        ("holds", "p"): 2,
+        ("needs_person", "p"): 3,
+        ("held.offsets", "p"): 10,
+        ("lost.offsets", "p"): 0,
+        ("retention.seconds", "p"): 6 * 3600,
+        ("lag.records", "p", "a"): 10,
+        ("lag.seconds", "p", "a"): 600,
+        ("lag.records", "p", "b"): 0,
+        ("lag.seconds", "p", "b"): 0,
+        ("lag.records", "p", "d"): 5,
+    }
+
+
+def test_deadline_that_is_over_or_not_known_is_no_negative_time() -> None:
+    """Retention that may begin any moment is in 0 seconds; without a deadline nothing is sent."""
+    late = STATUS | {"summary": STATUS["summary"] | {"retention_deadline": "2026-02-01T00:00:00.000Z"}}
+    assert seen(of_status(late))["retention.seconds", "p"] == 0
+    none = STATUS | {"summary": STATUS["summary"] | {"retention_deadline": None}}
+    assert ("retention.seconds", "p") not in seen(of_status(none))
+
+
+def test_audit_gives_what_must_be_zero() -> None:
+    """Also when it is."""
+    assert seen(of_audit({"pipeline": "p", "unexplained": 0, "missing": 2, "duplicates": 0, "rows": 9})) == {
+        ("audit.unexplained", "p"): 0,
+        ("audit.missing", "p"): 2,
+        ("audit.duplicates", "p"): 0,
+    }
+
+
+def test_names_are_such_as_every_collector_takes() -> None:
+    """StatsD, Datadog and OpenTelemetry; no two alike, none too long, and no tag that grows without end."""
+    names = [metric.full_name for metric in METRICS]
+    assert len(names) == len(set(names)) == len({name.replace(".", "_") for name in names})
+    for metric in METRICS:
+        assert re.fullmatch(r"kafka_lake(\.[a-z_]+)+", metric.full_name)
+        assert len(f"airflow.{metric.full_name}_milliseconds") <= 63
+        assert set(metric.tags) <= {"pipeline", "topic", "outcome", "step"}
+
+
+# Rules and mappings for collectors
+
+
+def rules() -> list[dict[str, Any]]:
+    """Return the rules of the example."""
+    document = yaml.safe_load((DOCS / "examples" / "prometheus-rules.yml").read_text())
+    return [rule for group in document["groups"] for rule in group["rules"]]
+
+
+def exported() -> dict[str, tuple[str, ...]]:
+    """Return the names under which the StatsD exporter shows the metrics, with their labels."""
+    found: dict[str, tuple[str, ...]] = {}
+    for metric in METRICS:
+        name = PREFIX + metric.full_name.replace(".", "_")
+        suffixes = TIMER_SUFFIXES if metric.kind is Kind.TIMER else ("",)
+        found |= {name + suffix: metric.tags for suffix in suffixes}
+    return found
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: str(rule["alert"]))
+def test_alert_is_by_metrics_and_labels_that_exist(rule: dict[str, Any]) -> None:
+    """A rule by a misspelt name never fires."""
+    known = exported()
+    named = re.findall(r"\b(airflow_kafka_lake_\w+)", rule["expr"])
+    assert named
+    assert set(named) <= set(known)
+    shared = set.intersection(*(set(known[name]) for name in named))
+    for labels in re.findall(r"\b(?:by|on) \(([^)]*)\)", rule["expr"]):
+        assert set(re.split(r",\s*", labels)) <= shared
+    for name, selector in re.findall(r"\b(airflow_kafka_lake_\w+)\{([^}]*)\}", rule["expr"]):
+        chosen = dict(re.findall(r'(\w+)!?="([^"]*)"', selector))
+        assert set(chosen) <= set(known[name])
+        assert chosen.get("outcome", "held") in set(Outcome)
+    text = rule["annotations"]["summary"] + rule["annotations"]["action"]
+    kept = {label for labels in re.findall(r"\bby \(([^)]*)\)", rule["expr"]) for label in re.split(r",\s*", labels)}
+    assert set(re.findall(r"\$labels\.(\w+)", text)) <= kept
+
+
+def test_alerts_are_described_and_cover_what_must_be_known() -> None:
+    """Each is in the how-to; lag, holds, losses, audits and silence have one."""
+    page = (DOCS / "how-to" / "watch.md").read_text()
+    names = [rule["alert"] for rule in rules()]
+    assert [name for name in names if f"`{name}`" not in page] == []
+    used = set(re.findall(r"airflow_kafka_lake_(\w+)", " ".join(rule["expr"] for rule in rules())))
+    assert {"lag_seconds", "holds", "lost_offsets", "audit_unexplained", "observed_seconds", "waves"} <= used
+
+
+def test_mapping_is_of_timers_that_exist() -> None:
+    """Each mapping of the exporter fits a metric, and leaves it its name."""
+    document = yaml.safe_load((DOCS / "examples" / "statsd-exporter.yml").read_text())
+    timers = {f"airflow.{metric.full_name}" for metric in METRICS if metric.kind is Kind.TIMER}
+    for mapping in document["mappings"]:
+        pattern = re.compile(re.escape(mapping["match"]).replace(r"\*", "([^.]+)"))
+        fits = {name: found for name in timers if (found := pattern.fullmatch(name))}
+        assert fits
+        for name, found in fits.items():
+            assert mapping["name"].replace("${1}", found[1]) == name.replace(".", "_")
