@@ -25,6 +25,7 @@ from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services import deciding
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.wiring.assemble import open_ledger, open_ports
+from airflow_kafka_lake.wiring.kafka import ANSWER_SECONDS
 
 TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_PARTITION = 2**31 - 1
@@ -174,9 +175,15 @@ def _spec_of_file(file: Path) -> PipelineSpec:
 
 
 def ports_of(
-    arguments: argparse.Namespace, output: Output, spec: PipelineSpec, *, need_spark: bool = False
+    arguments: argparse.Namespace,
+    output: Output,
+    spec: PipelineSpec,
+    *,
+    need_spark: bool = False,
+    kafka_seconds: float = ANSWER_SECONDS,
 ) -> AbstractContextManager[Ports]:
-    """Open a pipeline's ports; `need_spark` makes sure first that a job could start."""
+    """Open a pipeline's ports; `need_spark` makes sure first that a job could start, `kafka_seconds` is how long an
+    admin call waits for Kafka."""
     return open_ports(
         spec,
         ledger_conn_id=arguments.ledger,
@@ -184,6 +191,7 @@ def ports_of(
         progress=output.progress,
         need_kafka=True,
         need_spark=need_spark,
+        kafka_seconds=kafka_seconds,
     )
 
 

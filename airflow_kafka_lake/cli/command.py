@@ -26,11 +26,15 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The result of an action; `beside` is what only the view shows, not the JSON document."""
+    """The result of an action; `beside` is what only the view shows, not the JSON document.
+
+    `shown` says that the action has printed it.
+    """
 
     document: Json
     beside: Json = field(default_factory=dict)
     exit_code: int = 0
+    shown: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +51,7 @@ class Command:
     def run(self, arguments: argparse.Namespace, output: Output) -> int:
         """Act, print the result as a document or by the view, and return the exit code."""
         result = self.action(arguments, output)
-        if self.view is None:
+        if self.view is None or result.shown:
             return result.exit_code
         if output.as_json:
             output.document(result.document)

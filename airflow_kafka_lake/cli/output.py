@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from airflow_kafka_lake.cli.text import Line
 from airflow_kafka_lake.core.errors import KafkaLakeError
 
 WIDE = 160
@@ -52,9 +54,36 @@ class Output:
         """Print the JSON document."""
         print(json.dumps(data, indent=2))
 
+    def compact(self, data: Any) -> None:
+        """Print a JSON document on one line, at once: one of many."""
+        print(json.dumps(data), flush=True)
+
     def line(self, text: str) -> None:
         """Print a line of the result; it is never broken, so that what it names can be copied."""
         self._out.print(_visible(text), soft_wrap=True)
+
+    @property
+    def width(self) -> int:
+        """How many characters a line of the result has."""
+        return self._out.width
+
+    @property
+    def height(self) -> int | None:
+        """How many lines a screen has; None where stdout is no terminal."""
+        return self._out.height if self._out.is_terminal else None
+
+    def lines(self, lines: Iterable[Line]) -> None:
+        """Print lines of the result, each in its style where there is a terminal; none is broken."""
+        for line in lines:
+            self._out.print(styled(line), soft_wrap=True)
+
+    @contextmanager
+    def screen(self) -> Iterator[Callable[[Iterable[Line]], None]]:
+        """Give a function that shows lines in the place of those before, as many as the screen has."""
+        if self._status is not None:
+            self._status.stop()  # one display at a time can hold the terminal
+        with Live(console=self._out, auto_refresh=False, vertical_overflow="ellipsis") as live:
+            yield lambda lines: live.update(Group(*map(styled, lines)), refresh=True)
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print a table; columns that begin with `#` hold numbers and are aligned right."""
@@ -85,6 +114,13 @@ class Output:
 def stream_text(item: Mapping[str, Any]) -> str:
     """Return `topic/partition` of an entry of a document."""
     return f"{item['topic']}/{item['partition']}"
+
+
+def styled(line: Line) -> Text:
+    """Return a line with everything escaped that would control a terminal."""
+    text = _visible(line.text)
+    text.stylize(line.style)
+    return text
 
 
 def _visible(text: str) -> Text:

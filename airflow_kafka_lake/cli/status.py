@@ -3,55 +3,86 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterator
 
-from airflow_kafka_lake.cli.arguments import PARTITION, PIPELINE, TOPIC, WAVE, ports_of, spec_of
-from airflow_kafka_lake.cli.command import Command, Json, Result
+from airflow_kafka_lake.cli.arguments import PARTITION, TOPIC, WAVE, ports_of, spec_of
+from airflow_kafka_lake.cli.command import Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output, stream_text
+from airflow_kafka_lake.cli.overview_text import overview_lines
+from airflow_kafka_lake.cli.status_text import FEW, status_lines
+from airflow_kafka_lake.cli.text import Line
+from airflow_kafka_lake.cli.watching import WATCH_SECONDS, interval, watch
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.documents.explanation import waiting_text
+from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.status.streams import StreamState, StreamStatus
 from airflow_kafka_lake.services import reporting
-from airflow_kafka_lake.wiring.assemble import open_ledger
+from airflow_kafka_lake.wiring.assemble import open_ledger, open_sources
+
+KAFKA_SECONDS = 5.0
+"""How long one call waits for a broker: a status that tells what is unknown soon is worth more than one that waits."""
+
+ROWS, ROWS_BESIDE = 16, 24
+"""Streams with a line of their own where there is no terminal, and lines of a screen that are for all else."""
 
 
 def status(arguments: argparse.Namespace, output: Output) -> Result:
-    """Read the progress of every stream of a pipeline."""
+    """Read how far a pipeline is, or all of them; with `--watch` again and again, until Ctrl-C."""
+    if arguments.pipeline is None:
+        _refuse_filters(arguments)
+        with open_sources(arguments.ledger, kafka_seconds=KAFKA_SECONDS) as all_:
+            return _once_or_watched(
+                arguments, output, lambda: reporting.overview(all_.ledger, all_.clock, all_.source_of)
+            )
     spec = spec_of(arguments.pipeline, arguments.ledger)
-    with ports_of(arguments, output, spec) as ports:
+    with ports_of(arguments, output, spec, kafka_seconds=KAFKA_SECONDS) as ports:
         reporting.known_spec(ports.ledger, spec.name)
-        document = reporting.status(ports, spec, topic=arguments.topic, partitions=arguments.partition)
-    return Result(document=document)
+
+        def read() -> Json:
+            return reporting.status(
+                ports, spec, topic=arguments.topic, partitions=arguments.partition, show=_shows(arguments)
+            )
+
+        return _once_or_watched(arguments, output, read)
+
+
+def _refuse_filters(arguments: argparse.Namespace) -> None:
+    named = [f"--{name}" for name in ("topic", "partition", *_FILTERS, "all") if getattr(arguments, name)]
+    if named:
+        raise UsageError(f"{named[0]} is about one pipeline: name it, as in {remedies.status('PIPELINE')} {named[0]}")
+
+
+_FILTERS: dict[str, Callable[[StreamStatus], bool]] = {
+    "blocked": lambda item: item.state in {StreamState.BLOCKED, StreamState.LOST},
+    "behind": lambda item: bool(item.lag),
+    "running": lambda item: bool(item.running),
+}
+"""The streams that each filter lists."""
+
+
+def _shows(arguments: argparse.Namespace) -> Callable[[StreamStatus], bool]:
+    wanted = [fits for name, fits in _FILTERS.items() if getattr(arguments, name)]
+    return lambda item: not wanted or any(fits(item) for fits in wanted)
+
+
+def _once_or_watched(arguments: argparse.Namespace, output: Output, read: Callable[[], Json]) -> Result:
+    beside = {"all": arguments.all}
+    if arguments.watch is None:
+        return Result(document=read(), beside=beside)
+    watch(output, read, lambda document: _lines(output, {**document, **beside}), every=arguments.watch)
+    return Result(document={}, shown=True)
 
 
 def show_status(output: Output, document: Json) -> None:
-    """Show streams, what blocks them, and the waves that are not done."""
-    rows = [
-        (
-            stream_text(item),
-            item["origin"],
-            item["watermark"],
-            item["hold"],
-            item["planned_until"],
-            item["last_stable"],
-            item["lag"],
-            "" if item["bounds_state"] == "observed" else item["bounds_state"],
-        )
-        for item in document["streams"]
-    ]
-    columns = ("stream", "#origin", "#watermark", "#hold", "#planned until", "#last stable", "#lag", "note")
-    output.long_table(f"pipeline {document['pipeline']} at {document['observed_at']}", columns, rows)
-    if not rows:
-        output.line(f"no stream is known that fits: see what would be read with {remedies.plan(document['pipeline'])}")
-    for item in document["streams"]:
-        for start, end in item["reopened"]:
-            output.line(f"{stream_text(item)} {start}-{end} was reopened: it waits to be read again")
-        for text in item["blocked_by"]:
-            output.line(f"{stream_text(item)} blocked by {text}")
-    show_waiting(output, document)
-    waves = [
-        (item["wave"], item["table"], item["state"], item["fence"], item["ranges"], item["rows"])
-        for item in reversed(document["waves"])
-    ]
-    output.long_table("waves, newest first", ("wave", "table", "state", "#fence", "#ranges", "#rows"), waves)
+    """Show a summary, what needs a person, and the streams, worst first; or all pipelines, a line each."""
+    output.lines(_lines(output, document))
+
+
+def _lines(output: Output, document: Json) -> Iterator[Line]:
+    if "pipelines" in document:
+        return overview_lines(document, output.width)
+    rows = ROWS if output.height is None else max(FEW, output.height - ROWS_BESIDE)
+    return status_lines(document, output.width, rows=None if document["all"] else rows)
 
 
 def show_waiting(output: Output, document: Json) -> None:
@@ -95,7 +126,31 @@ COMMANDS = (
     Command(
         name="status",
         help="how far, and what blocks",
-        arguments=(PIPELINE, TOPIC, PARTITION),
+        arguments=(
+            Argument(
+                "pipeline",
+                metavar="PIPELINE",
+                nargs="?",
+                help="pipeline file (*.toml), or a name that the ledger knows; all pipelines if left out",
+            ),
+            TOPIC,
+            PARTITION,
+            Argument(
+                "--blocked", action="store_true", help="list only partitions in which something is on hold or lost"
+            ),
+            Argument("--behind", action="store_true", help="list only partitions with something unread"),
+            Argument("--running", action="store_true", help="list only partitions that a job works on"),
+            Argument("--all", action="store_true", help="give every partition a line of its own"),
+            Argument(
+                "--watch",
+                metavar="SECONDS",
+                type=interval,
+                nargs="?",
+                const=WATCH_SECONDS,
+                help=f"show it again every so many seconds (default: {WATCH_SECONDS}), until Ctrl-C; with --json, and "
+                "without a terminal, a line for each change",
+            ),
+        ),
         action=status,
         view=show_status,
     ),

@@ -95,9 +95,10 @@ def overview(
 
 def recorded(ledger: LedgerReader, spec: PipelineSpec) -> Recorded:
     """Return what the ledger has of a pipeline, in a fixed number of statements."""
-    waves = ledger.waves(spec.name)
+    waves, record = ledger.waves(spec.name), ledger.pipeline(spec.name)
     return Recorded(
         spec=spec,
+        pauses=record.pauses if record else (),
         streams=ledger.streams(spec.name),
         unresolved=ledger.ranges(pipeline=spec.name, states=UNRESOLVED),
         skipped=ledger.ranges(pipeline=spec.name, states=(RangeState.SKIPPED,)),

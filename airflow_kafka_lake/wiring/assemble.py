@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from airflow_kafka_lake.adapters.machine import HostProcesses, SystemClock
+from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.lake.application import Application
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.ports import Ledger, Ports
+from airflow_kafka_lake.ports import Clock, Ledger, OffsetSource, Ports
 from airflow_kafka_lake.registration import FEATURES
-from airflow_kafka_lake.wiring.kafka import KafkaConnection
+from airflow_kafka_lake.wiring.kafka import ANSWER_SECONDS, KafkaConnection
 from airflow_kafka_lake.wiring.lake import LakeConnection
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, LedgerConnection
 from airflow_kafka_lake.wiring.spark import SparkConnection, SparkJobs
@@ -47,8 +49,9 @@ def open_ports(
     need_spark: bool = False,
     need_kafka: bool = False,
     application: Callable[[Application], None] = lambda _: None,
+    kafka_seconds: float = ANSWER_SECONDS,
 ) -> Iterator[Ports]:
-    """Open ledger, Kafka, lake and Spark of a pipeline.
+    """Open ledger, Kafka, lake and Spark of a pipeline; `kafka_seconds` is how long an admin call waits for Kafka.
 
     Adapters are built on first use. With `need_…` the settings, and Spark on this machine, are checked before the block
     begins, so that no wave is claimed for a job that could not start: raises ConnectionSettingsError, or the error of a
@@ -67,7 +70,7 @@ def open_ports(
 
     opened = [
         OnFirstUse(LedgerConnection(ledger_conn_id).ledger),
-        OnFirstUse(kafka.source),
+        OnFirstUse(lambda: kafka.source(kafka_seconds)),
         OnFirstUse(lambda: kafka.batches(spec.audit_rate)),
         OnFirstUse(lake.lake),
         OnFirstUse(jobs),
@@ -106,3 +109,32 @@ def open_ledger(ledger_conn_id: str = DEFAULT_LEDGER) -> Iterator[Ledger]:
         yield wrapped_ledger(ledger)
     finally:
         ledger.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllPipelines:
+    """What is needed to see all pipelines: the ledger, the time, and the Kafka of each, or why there is none."""
+
+    ledger: Ledger
+    clock: Clock
+    source_of: Callable[[PipelineSpec], OffsetSource | str]
+
+
+@contextmanager
+def open_sources(
+    ledger_conn_id: str = DEFAULT_LEDGER, *, kafka_seconds: float = ANSWER_SECONDS
+) -> Iterator[AllPipelines]:
+    """Open the ledger, and Kafka for each connection that is asked for; a connection is opened once."""
+    opened: dict[str, OffsetSource | str] = {}
+
+    def source_of(spec: PipelineSpec) -> OffsetSource | str:
+        name = spec.kafka_connection
+        if name not in opened:
+            try:
+                opened[name] = KafkaConnection(name).source(kafka_seconds)
+            except KafkaLakeError as error:
+                return error.message
+        return opened[name]
+
+    with open_ledger(ledger_conn_id) as ledger:
+        yield AllPipelines(ledger=ledger, clock=SystemClock(), source_of=source_of)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 TYPES = ("kafka", "kafka_lake_kafka")
 DEFAULT_KAFKA = "kafka_default"
+ANSWER_SECONDS = 15.0
+"""How long an admin call waits for brokers, if nobody says otherwise."""
 
 
 class KafkaConnection:
@@ -29,12 +31,12 @@ class KafkaConnection:
         found = self._connection or get_connection(self.kafka_conn_id, *TYPES)
         return KafkaSettings.parse(found.extra, connection=self.kafka_conn_id)
 
-    def source(self) -> KafkaOffsetSource:
-        """Return the cluster's offsets (`ports.OffsetSource`); connects on first use."""
+    def source(self, timeout_seconds: float = ANSWER_SECONDS) -> KafkaOffsetSource:
+        """Return the cluster's offsets (`ports.OffsetSource`), each call with so much time; connects on first use."""
         from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
         from airflow_kafka_lake.adapters.machine import SystemClock
 
-        return KafkaOffsetSource(self.settings, clock=SystemClock())
+        return KafkaOffsetSource(self.settings, clock=SystemClock(), timeout_seconds=timeout_seconds)
 
     def batches(self, bytes_per_second: int | None = None) -> KafkaBatchReader:
         """Return the cluster's raw record batches (`ports.BatchReader`), read no faster than that; connects for each

@@ -30,6 +30,7 @@ def summary_document(facts: Facts, streams: Sequence[StreamStatus], needs_person
     skipped = sum(item.skipped.span for item in streams)
     return {
         "state": _state(states),
+        "paused": any(item.plan is None for item in facts.recorded.pauses),
         "needs_person": needs_person,
         "streams": len(streams),
         "topics": len({item.key.topic for item in streams}),

@@ -13,18 +13,25 @@ from typing import Self
 
 from airflow_kafka_lake.core.kafka.times import milliseconds
 
-_FIRST_SECONDS, _GROWTH, _STEPS = 60, 1.25, 63
-AGES = tuple(round(_FIRST_SECONDS * _GROWTH**number) for number in range(_STEPS))
-"""Seconds that are asked about: from a minute to almost two years, each a quarter more than the one before."""
-
-_MILLI = 1000
+_MINUTE, _HOUR, _DAY, _MILLI = 60, 3600, 86_400, 1000
+AGES = (
+    *(_MINUTE * number for number in (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)),
+    *(_HOUR * number // 4 for number in (4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 60, 72, 84)),
+    *(_DAY * number // 4 for number in (4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 36, 44, 56, 68)),
+    *(
+        _DAY * number
+        for number in (21, 25, 30, 35, 42, 50, 60, 75, 90, 110, 135, 165, 200, 250, 300, 365, 450, 550, 700)
+    ),
+)
+"""Seconds that are asked about, 63 of them, so that six questions find one's place: round ones, from a minute to almost
+two years. From three minutes on none is more than a third above the one before."""
 
 Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Age:
-    """An age in seconds: at least `seconds`, and less than `below`, which is None beyond the oldest age."""
+    """An age in seconds: at least `seconds`, and at most `below`, which is None beyond the oldest age."""
 
     seconds: int
     below: int | None

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.ledger.holds import HoldReason
+from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -38,11 +39,13 @@ class Need(StrEnum):
     TRANSACTION = "transaction"
     ORDER = "order"
     RETENTION = "retention"
+    PAUSED = "paused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
-    """One thing that needs a person; `subject` is the wave or range that most commands name, if there is one."""
+    """One thing that needs a person; `subject` is the wave, range, plan or pipeline that its commands name, if there is
+    one."""
 
     need: Need
     text: str
@@ -61,6 +64,7 @@ def attention(facts: Facts, streams: Sequence[StreamStatus], order: Order) -> tu
         *_hanging(facts),
         *_out_of_order(streams, order),
         *_retention(pipeline, streams, facts.at),
+        *_paused(facts.recorded.pauses),
     )
 
 
@@ -77,7 +81,7 @@ def _on_hold(ranges: Iterable[RangeRecord]) -> Iterator[Attention]:
         if len(found) == 1:
             yield Attention(
                 need=need,
-                text=f"{found[0].slice} is {need}: {reason.text}",
+                text=f"{found[0].slice} is {need}: {found[0].reason}",
                 commands=reason.remedies,
                 slices=slices,
                 subject=found[0].id,
@@ -155,6 +159,17 @@ def _retention(pipeline: str, streams: Iterable[StreamStatus], now: datetime) ->
             text=f"retention may delete unread records of {first.key} from {timestamp(at)} on{more}",
             commands=(remedies.run(pipeline),),
             slices=(Slice(first.key, OffsetRange(unread, unread + 1)),) if (unread := first.first_unread) else (),
+        )
+
+
+def _paused(pauses: Iterable[PauseRow]) -> Iterator[Attention]:
+    for item in pauses:
+        what = f"pipeline {item.pipeline}" if item.plan is None else f"plan {item.plan}"
+        yield Attention(
+            need=Need.PAUSED,
+            text=f"{what} is paused since {timestamp(item.at)} by {item.actor}: {item.reason}",
+            commands=(remedies.resume(item.subject),),
+            subject=item.subject,
         )
 
 

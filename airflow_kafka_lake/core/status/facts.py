@@ -9,6 +9,7 @@ from datetime import datetime
 from airflow_kafka_lake.core.kafka.ages import Age, Key
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, TopicDescription
 from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
+from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord
@@ -29,6 +30,7 @@ class Recorded:
     waves: Sequence[WaveRecord] = ()
     attempts: Sequence[AttemptRecord] = ()
     segments: Sequence[Segment] = ()
+    pauses: Sequence[PauseRow] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -27,12 +28,12 @@ def searched(ages: dict[int, list[float]], first: dict[int, int]) -> tuple[dict[
     return {partition: age for (_, partition), age in search.ages().items()}, calls
 
 
-@pytest.mark.parametrize("age", [61, 3_599, 7 * DAY, 300 * DAY])
-def test_age_is_known_to_within_a_quarter(age: int) -> None:
-    """It is at least what is said, and less than the next age."""
+@pytest.mark.parametrize("age", [181, 3_599, 7 * DAY, 300 * DAY])
+def test_age_is_known_to_within_a_third(age: int) -> None:
+    """It is at least what is said, and at most the next age."""
     found, _ = searched({0: [900 * DAY, age]}, {0: 1})
     assert found[0].below is not None
-    assert found[0].seconds <= age < found[0].below <= found[0].seconds * 1.26
+    assert found[0].seconds <= age <= found[0].below <= found[0].seconds * 1.34
 
 
 def test_age_of_what_was_just_written_is_less_than_a_minute() -> None:
@@ -43,6 +44,13 @@ def test_age_of_what_was_just_written_is_less_than_a_minute() -> None:
 def test_age_beyond_all_ages_has_no_upper_end() -> None:
     """Two years or more is all that is said."""
     assert searched({0: [2_000 * DAY]}, {0: 0})[0] == {0: Age(seconds=AGES[-1], below=None)}
+
+
+def test_ages_are_six_questions_apart_and_grow_by_a_third_at_most() -> None:
+    """One more would take a seventh question."""
+    assert len(AGES) == 2**6 - 1
+    assert list(AGES) == sorted(set(AGES))
+    assert all(later <= earlier * 1.34 for earlier, later in pairwise(AGES) if earlier >= 3 * MINUTE)
 
 
 def test_all_partitions_are_searched_in_six_calls() -> None:

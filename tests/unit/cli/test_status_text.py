@@ -1,0 +1,224 @@
+"""The status as text: what is wrong first, on a screenful, at every width."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.cli.overview_text import change_line, overview_lines
+from airflow_kafka_lake.cli.status_text import status_lines
+from airflow_kafka_lake.cli.text import Column, Line, numbers, offsets, table
+from airflow_kafka_lake.core.documents.groups import groups_of
+from airflow_kafka_lake.core.ledger.attempts import Renew
+from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.progress import Progress, Step
+from airflow_kafka_lake.services import claims, decisions, reporting
+from tests.world import SPEC, World
+
+pytestmark = pytest.mark.unit
+
+WIDTHS = pytest.mark.parametrize("width", [80, 100, 200])
+LONG = "customer-orders." * 15 + "v1"
+
+
+def text(lines: Iterable[Line]) -> str:
+    """Return lines as a terminal without colours shows them."""
+    return "\n".join(line.text for line in lines)
+
+
+def shown(document: dict[str, Any], width: int = 80, **settings: Any) -> str:
+    """Return the text of a status, in which every line fits, unless it is one word or a command."""
+    found = text(status_lines(document, width, **settings))
+    too_long = [line for line in found.splitlines() if len(line) > width and not is_whole(line)]
+    assert too_long == []
+    return found
+
+
+def is_whole(line: str) -> bool:
+    """Return whether a line is copied as a whole."""
+    return " " not in line.strip() or line.strip().startswith("kafka-lake ")
+
+
+def many(partitions: int, topic: str = "orders") -> dict[str, Any]:
+    """Return the status of so many partitions, nine of which are not up to date."""
+    world = World(partitions=1)
+    world.produce(41_0)
+    world.run()
+    document = reporting.status(world.worker(), world.spec)
+    (like,) = document["streams"]
+    streams = [{**like, "topic": topic, "partition": number} for number in range(partitions)]
+    for number in range(0, 1_800, 200):
+        lag = 12_000 + number
+        streams[number] |= {
+            "state": "behind",
+            "lag": lag,
+            "behind_seconds": 7_200,
+            "coverage": [[0, 41_000], [52_000, 60_000]],
+        }
+    streams[1_600] |= {"state": "blocked", "hold": 41_000}
+    document["streams"], document["groups"] = streams, groups_of(streams)
+    return document
+
+
+@WIDTHS
+@pytest.mark.parametrize("topic", ["orders", LONG])
+def test_two_thousand_partitions_are_a_screenful(width: int, topic: str) -> None:
+    """The nine that are not up to date have a line each, the worst first; the others have one together."""
+    found = shown(many(2_000, topic), width)
+    lines = found[found.index("partitions\n") :].splitlines()
+    assert len(found.splitlines()) <= 40
+    assert lines[1] == f"  {topic}"
+    at = next(n for n, line in enumerate(lines) if "blocked" in line)
+    assert re.match(r" +1600 +blocked +13,600 ", lines[at])
+    assert "1,991 partitions are up to date: 1–199, 201–399" in found
+    assert "0–41,000, 52,000–60,000" in found
+
+
+def test_without_a_limit_every_partition_has_a_line() -> None:
+    """As `--all` asks."""
+    found = shown(many(2_000), rows=None)
+    assert len(re.findall(r"^ +\d+ +(?:up to date|behind|blocked)", found, re.MULTILINE)) == 2_000
+
+
+def test_more_than_there_is_room_for_are_counted() -> None:
+    """Those that are behind by most have lines, the others are one group with the sum of their lags."""
+    document = many(2_000)
+    for item in document["streams"]:
+        item |= {"state": "behind", "lag": item["partition"] + 1, "behind_seconds": 60}
+    found = shown(document, rows=4)
+    listed = re.findall(r"^ +(\d+) +behind", found, re.MULTILINE)
+    assert listed == ["1999", "1998", "1997", "1996"]
+    assert "1,996 partitions are behind, lag 1,993,006, behind by over 1 min: 0–1995" in found
+
+
+@pytest.fixture
+def busy() -> World:
+    """Four partitions: one is up to date, one is on hold, one waits for a transaction, and a wave runs in one."""
+    world = World(partitions=4)
+    for partition in range(4):
+        world.produce(10, partition)
+    world.run()
+    world.produce(5, 1)
+    decisions.cancel(world.worker(), world.planned_wave(Bounds(topic="orders", partitions=(1,))), "not now")
+    world.produce(2, 2, transaction="t")
+    world.produce(100, 3)
+    wave = world.planned_wave(Bounds(topic="orders", partitions=(3,)))
+    claim = claims.claim_wave(world.worker(), wave)
+    progress = Progress(step=Step.READ, rows_expected=100, bytes_expected=2_000_000)
+    for rows in (0, 45):
+        world.ledger.commit(Renew(key=claim.key, lease=claims.LEASE, progress=progress.counted(rows)))
+        world.clock.advance(timedelta(seconds=10))
+    return world
+
+
+@WIDTHS
+def test_status_of_everything_at_once(busy: World, width: int) -> None:
+    """A summary, what runs and how far it is, what needs a person with the command, and the partitions."""
+    document = reporting.status(busy.worker(), busy.spec)
+    found = shown(document, width)
+    assert "orders → raw.orders, 2026-01-01 00:00:20 UTC" in found
+    assert "blocked: of 4 partitions, 1 blocked, 1 running, 1 waiting, 1 up to date" in " ".join(found.split())
+    assert "landed      40 rows, 40 offsets; last " in found
+    assert "on hold     5 offsets" in found
+    running = document["running"][0]["wave"]
+    assert (
+        f"running\n  {running}\n    read 45 %: 45 of 100 offsets, 90.0 kB/s, about 12 s left, begun 20 s ago" in found
+    )
+    assert (
+        f"1. orders/1 10-15 is cancelled: not now\n     kafka-lake release {document['needs_person'][0]['subject']}"
+        in found
+    )
+    assert "waiting for stable: orders/2 is stable to 10 of 12" in found
+    for item in document["waves"]:
+        assert item["wave"] in found
+
+
+def test_columns_in_which_nothing_stands_are_left_out() -> None:
+    """No lag, no age, no hold: no such columns."""
+    world = World()
+    world.produce(3)
+    world.run()
+    found = shown(reporting.status(world.worker(), world.spec))
+    assert re.search(r"^    partition  state       landed$", found, re.MULTILINE)
+    assert re.search(r"^            0  up to date  0–3$", found, re.MULTILINE)
+
+
+def test_broker_that_is_down_is_one_sentence() -> None:
+    """What is unknown is told with its reason, and nothing is zero."""
+    world = World()
+    world.produce(3)
+    world.run()
+    world.kafka.down = True
+    found = shown(reporting.status(world.worker(), world.spec))
+    assert "state       unknown: 1 partition" in found
+    assert found.count("Kafka in memory is down") == 1
+    assert "lag         0" not in found
+
+
+def test_pipeline_without_a_plan_names_the_next_command() -> None:
+    """There is nothing to show, and something to do."""
+    document = reporting.status(World().worker(), SPEC)
+    assert "nothing planned" in shown(document)
+    assert "kafka-lake plan orders" in shown(document)
+
+
+def overview(world: World, *names: str) -> dict[str, Any]:
+    """Return the document of all pipelines, the first one's line repeated under some names."""
+    document = reporting.overview(world.ledger, world.clock, lambda _: world.kafka)
+    (line,) = document["pipelines"]
+    return {**document, "pipelines": [{**line, "pipeline": name} for name in names]}
+
+
+@WIDTHS
+def test_all_pipelines_have_a_line_each_at_every_width(busy: World, width: int) -> None:
+    """What does not fit is left out by column; a name that is too long for a column has a line before its own."""
+    long = "payments." * 11 + "x"
+    lines = text(overview_lines(overview(busy, "orders", long), width)).splitlines()
+    assert [line for line in lines if len(line) > width and not is_whole(line)] == []
+    assert re.match(r"  orders +blocked +1 +105 ", lines[2])
+    assert lines[3] == f"  {long}"
+    assert re.match(r" +blocked +1 +105 ", lines[4])
+
+
+def test_overview_drops_the_least_urgent_columns_first(busy: World) -> None:
+    """State, lag and age stay; rows and times of landing need a wider terminal."""
+    narrow, wide = (text(overview_lines(overview(busy, "orders"), width)).splitlines()[1] for width in (60, 200))
+    assert narrow.split() == ["pipeline", "state", "needs", "you", "lag", "behind", "by"]
+    assert wide.split()[-4:] == ["running", "rows", "last", "landed"]
+
+
+def test_ledger_without_a_pipeline_says_how_to_begin() -> None:
+    """Nothing is known yet."""
+    world = World()
+    document = reporting.overview(world.ledger, world.clock, lambda _: world.kafka)
+    assert text(overview_lines(document, 80)) == (
+        "the ledger knows no pipeline yet: begin one with kafka-lake run FILE.toml"
+    )
+
+
+def test_change_is_one_line(busy: World) -> None:
+    """For a log: of one pipeline, or of all."""
+    one = change_line(reporting.status(busy.worker(), busy.spec))
+    assert "orders blocked, 40 rows, lag 105" in one
+    assert "read 45 %: 45 of 100 offsets" in one
+    assert change_line(overview(busy, "a", "b")).count("blocked") == 2
+    assert "\n" not in one
+
+
+def test_of_many_ranges_the_first_ones_are_named() -> None:
+    """Partitions with their last one, offsets with their ends."""
+    assert numbers([[0, 17], [18, 19], [20, 2_000]]) == "0–16, 18, 20–1999"
+    assert numbers([[n, n + 1] for n in range(0, 40, 2)], most=3) == "0, 2, 4, …"
+    assert offsets([[0, 41_000], [52_000, 60_000]]) == "0–41,000, 52,000–60,000"
+    assert offsets([[n, n + 1] for n in range(0, 40, 2)], most=3) == "0–1, 2–3, … 17 more …, 38–39"
+
+
+def test_cell_that_does_not_fit_gets_lines_of_its_own() -> None:
+    """Nothing is cut, and the other columns stay in line."""
+    columns = (Column(title="id"), Column(title="landed"))
+    found = text(table(columns, [(("7", "0–41,000, 52,000–60,000"), "")], 20))
+    assert found.splitlines() == ["  id", "  7", "      0–41,000,", "      52,000–60,000"]
