@@ -55,10 +55,12 @@ def recover(ports: Ports, pipeline: str) -> Recovered:
     return Recovered(adopted=tuple(adopted), returned=tuple(returned), busy=tuple(busy), swept=swept)
 
 
-def recover_wave(ports: Ports, wave: WaveRecord, *, by_force: bool = False) -> bool:
+def recover_wave(ports: Ports, wave: WaveRecord, *, by_force: bool = False, asked: str = "") -> bool:
     """Commit a wave that is in the lake, else return it to be staged again; returns whether it was there.
 
-    `by_force` takes it from a living holder too, who can then neither go on nor record anything more of it.
+    `by_force` takes it from a living holder too, who can then neither go on nor record anything more of it. `asked` is
+    kept with an attempt that is given up: who wanted that, and why. Raises ConcurrentError while another process works
+    on it.
     """
     claim = claim_wave(ports, wave.id, by_force=by_force, to_decide=True)
     with ending_on_error(ports, [claim]):
@@ -66,11 +68,8 @@ def recover_wave(ports: Ports, wave: WaveRecord, *, by_force: bool = False) -> b
         if isinstance(found, Found):
             adopt(ports, claim, found)
             return True
-    ports.ledger.commit(
-        EndAttempt(
-            key=claim.key, outcome=AttemptOutcome.ABANDONED, error="the lake holds nothing of it: to be tried again"
-        )
-    )
+    error = f"{asked}the lake holds nothing of it: to be tried again"
+    ports.ledger.commit(EndAttempt(key=claim.key, outcome=AttemptOutcome.ABANDONED, error=error))
     return False
 
 

@@ -69,6 +69,20 @@ class PageServer:
         self.opened.append(spec.name)
         yield replace(self.world.worker(), actor=actor)
 
+    def post(self, path: str, body: Any, user: str = "user", **headers: str) -> Any:
+        """Decide as a program does, with a bearer token."""
+        bearer = {"Authorization": f"Bearer {token(user)}"}
+        return self.client.post(ROOT + path, json=body, headers=bearer | headers)
+
+    def decide(self, what: str, user: str = "user", pipeline: str = "orders", **body: Any) -> Any:
+        """Decide about a pipeline, with a reason."""
+        return self.post(f"/api/pipelines/{pipeline}/{what}", {"reason": "because", **body}, user)
+
+    def browse(self, method: str, path: str, user: str, **asked: Any) -> Any:
+        """Ask as a browser does, with Airflow's cookie."""
+        headers = asked.pop("headers", {}) | {"Cookie": f"{COOKIE}={token(user)}"}
+        return self.client.request(method, ROOT + path, headers=headers, follow_redirects=False, **asked)
+
     def get(self, path: str, user: str | None = "admin", **headers: str) -> Any:
         """Ask as a program does, with a bearer token; None is nobody."""
         bearer = {"Authorization": f"Bearer {token(user)}"} if user else {}

@@ -22,6 +22,7 @@ from sqlalchemy import Connection, inspect, text
 from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, schema
 from airflow_kafka_lake.adapters.sql_ledger.tables import VERSION_TABLE
+from airflow_kafka_lake.core.actors import dag_of
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, Committed, RangeState, Token, WaveState
@@ -59,6 +60,7 @@ ADDED = {
         "step_at",
         "progress_at",
     ),
+    "kafka_lake_plan": ("dag",),
 }
 """Columns that older revisions have not: they are empty after the upgrade."""
 
@@ -244,6 +246,26 @@ def test_upgrade_that_fails_leaves_the_older_ledger_whole(empty: SqlLedger) -> N
     with empty.engine.begin() as connection:
         connection.exec_driver_sql("DROP TABLE kafka_lake_range_before")
     assert empty.upgrade() == schema.NEWEST
+
+
+def test_upgrade_finds_the_dags_of_older_plans(empty: SqlLedger) -> None:
+    """A plan's actor names its Dag; those of people and of rebuilds have none."""
+    filled(empty, "0009")
+    actors = (
+        "airflow:hourly.orders/manual__2026-01-02T00:00:00+00:00/plan",
+        "airflow:/x",
+        "ada",
+        "airflow user ada/x/y",
+    )
+    with empty.engine.begin() as connection:
+        ids = [row.id for row in connection.execute(text("SELECT id FROM kafka_lake_plan ORDER BY number"))]
+        for plan, actor in zip(ids, actors, strict=False):
+            values = {"actor": actor, "id": plan}
+            connection.execute(text("UPDATE kafka_lake_plan SET actor = :actor WHERE id = :id"), values)
+    empty.upgrade()
+    rows = sorted(rows_of(empty)["kafka_lake_plan"], key=lambda row: row["number"])[: len(actors)]
+    assert [(row["actor"], row["dag"]) for row in rows] == [(actor, dag_of(actor)) for actor in actors]
+    assert rows[0]["dag"] == "hourly.orders"
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, ScalarSelect, Table, delete, s
 
 from airflow_kafka_lake.adapters.sql_ledger import tables
 from airflow_kafka_lake.adapters.sql_ledger.streams import stream_ids, write_parents
+from airflow_kafka_lake.core.actors import dag_of
 from airflow_kafka_lake.core.ledger.changes import Edit
 from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRow
@@ -145,6 +146,7 @@ STORED: Mapping[type, Stored] = {
         columns={
             **_plain("id", "pipeline", "observed_at", "recorded_at", "actor", pipeline_version="version"),
             "detail": ("detail", lambda row, _: json.dumps(row.detail)),
+            "dag": ("actor", lambda row, _: dag_of(row.actor)),
         },
         key=("id",),
     ),

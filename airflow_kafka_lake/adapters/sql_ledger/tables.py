@@ -102,6 +102,7 @@ plan = _table(
     Column("recorded_at", Timestamp, nullable=False),
     Column("actor", LongText, nullable=False),
     Column("detail", Text, nullable=False),
+    Column("dag", String(250)),
 )
 pause = _table(
     "pause",

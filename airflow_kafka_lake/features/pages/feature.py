@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from airflow_kafka_lake.core.addresses import SITE as ROOT
 from airflow_kafka_lake.ports.feature import Feature, Json, OpenPorts, Site
 
 
@@ -27,7 +28,7 @@ def _site(open_ports: OpenPorts) -> Any:
 
 SITE = Site(
     name="Kafka Lake",
-    prefix="/kafka-lake",
+    prefix=ROOT,
     build=_site,
     # An address without a leading slash is below `[api] base_url`, whatever path that has.
     views=(

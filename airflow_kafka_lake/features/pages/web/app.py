@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.features.pages.web import answers, routes
+from airflow_kafka_lake.features.pages.web.actions import actions
 from airflow_kafka_lake.features.pages.web.asking import Server
 from airflow_kafka_lake.features.pages.web.headers import Headers
 from airflow_kafka_lake.ports.feature import OpenPorts
@@ -21,6 +22,7 @@ def build(open_ports: OpenPorts) -> FastAPI:
     app = FastAPI(title="Kafka Lake", dependencies=[Depends(get_user)], openapi_url=None, docs_url=None, redoc_url=None)
     app.state.server = Server(open_ports=open_ports)
     app.include_router(routes.api)
+    app.include_router(actions)
     app.include_router(routes.pages)
     app.add_middleware(Headers)
     for kind, handler in (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Annotated, TypeVar
@@ -15,7 +15,6 @@ from fastapi import Depends, Query, Request
 from airflow_kafka_lake.core import actors
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
-    KafkaLakeError,
     LedgerSchemaError,
     UnavailableError,
     UnknownSubjectError,
@@ -36,6 +35,12 @@ _logger = logging.getLogger(__name__)
 FRESH = 3.0
 """How many seconds a document is shown to all who ask for it, before it is made anew."""
 
+REMEMBERED = 600.0
+"""For how many seconds a decision that comes again with the same id is answered as the first time."""
+
+DECIDERS = 4
+"""How many decisions are carried out at once."""
+
 _OF_THE_LEDGER = (UnavailableError, ConnectionSettingsError, LedgerSchemaError)
 """Errors whose message may name hosts and users of a database."""
 
@@ -46,6 +51,7 @@ class Server:
 
     open_ports: OpenPorts
     workers: Workers = field(default_factory=Workers)
+    deciders: Workers = field(default_factory=lambda: Workers(threads=DECIDERS))
     ledgers: Ledgers = field(default_factory=Ledgers)
     secret: Callable[[], str] = lambda: get_signing_key("api", "secret_key")
 
@@ -102,29 +108,32 @@ class Asked:
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do something in a thread; whatever it raises is an error of this package."""
-        try:
-            return await self.server.workers.run(work)
-        except Exception as error:  # noqa: BLE001  # the text of any other exception may hold a secret
-            raise await self._told(error) from None
+        return await self._told(self.server.workers.run(work))
 
     async def shared(self, key: Hashable, work: Callable[[], T]) -> T:
         """Like `run`, for a value that all who ask within some seconds may have."""
-        try:
-            return await self.server.workers.shared(key, FRESH, work)
-        except Exception as error:  # noqa: BLE001  # as above
-            raise await self._told(error) from None
+        return await self._told(self.server.workers.shared(key, FRESH, work))
+
+    async def decided(self, work: Callable[[], T], *, once: Hashable | None) -> T:
+        """Carry out a decision, which readers never keep waiting; what is named by `once` is done once, and answered
+        so for some minutes."""
+        workers = self.server.deciders
+        return await self._told(workers.run(work) if once is None else workers.shared(once, REMEMBERED, work))
 
     def ports(self, spec: PipelineSpec) -> AbstractContextManager[Ports]:
         """Open a pipeline's ports in the user's name."""
         return self.server.open_ports(spec, ledger_conn_id=self.ledger, actor=self.actor, progress=_logger.info)
 
-    async def _told(self, error: Exception) -> KafkaLakeError:
-        """Return what the user is told of an error; where the ledger is, only who may read its connection."""
-        known = expected(error, "answering this request")
+    async def _told(self, working: Awaitable[T]) -> T:
+        """Wait for work; only one who may read the ledger's connection is told where the ledger is."""
+        try:
+            return await working
+        except Exception as error:  # noqa: BLE001  # the text of any other exception may hold a secret
+            known = expected(error, "answering this request")
         if not isinstance(known, _OF_THE_LEDGER) or await self.server.workers.run(lambda: self.access.reads_ledger):
-            return known
+            raise known from None
         _logger.warning("%s", known.named)
-        return UnavailableError(
+        raise UnavailableError(
             "something that this page needs does not answer. Repeat later; the log of the API server says more"
         )
 

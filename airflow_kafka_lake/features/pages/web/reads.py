@@ -10,7 +10,6 @@ from sqlalchemy import Connection, exists, func, select
 
 from airflow_kafka_lake.adapters.sql_ledger import reading
 from airflow_kafka_lake.adapters.sql_ledger.tables import event, pipeline, plan, range_, wave
-from airflow_kafka_lake.core.actors import dag_of
 from airflow_kafka_lake.core.ledger.events import Event
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import WaveState
@@ -22,15 +21,14 @@ if TYPE_CHECKING:
 def planners(ledger: SqlLedger) -> dict[str, frozenset[str]]:
     """Return all pipelines by name, each with the Dags that have planned it."""
     names = select(pipeline.c.name).distinct()
-    actors = select(plan.c.pipeline, plan.c.actor).distinct()
+    dags = select(plan.c.pipeline, plan.c.dag).where(plan.c.dag.is_not(None)).distinct()
     found: dict[str, set[str]] = defaultdict(set)
 
     def read(connection: Connection) -> None:
         for name in connection.execute(names).scalars():
             found.setdefault(name, set())
-        for row in connection.execute(actors):
-            if dag := dag_of(row.actor):
-                found[row.pipeline].add(dag)
+        for row in connection.execute(dags):
+            found[row.pipeline].add(row.dag)
 
     ledger.read(read)
     return {name: frozenset(dags) for name, dags in found.items()}

@@ -28,6 +28,7 @@ class Workers:
     _limiter: CapacityLimiter | None = None
     _made: dict[Hashable, tuple[float, Any]] = field(default_factory=dict)
     _making: dict[Hashable, asyncio.Future[Any]] = field(default_factory=dict)
+    _forgotten: int = 0
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run `work` in a thread; UnavailableError when too many wait already."""
@@ -50,18 +51,24 @@ class Workers:
         # One who goes away does not end what the others wait for.
         return await asyncio.shield(making)
 
-    def forget(self, *key: Hashable) -> None:
-        """Make the values anew whose key begins so, when they are asked for next."""
-        for known in [name for name in self._made if isinstance(name, tuple) and name[: len(key)] == key]:
-            del self._made[known]
+    def forget(self, first: object) -> None:
+        """Make the values anew whose key begins so; one that is being made is not kept."""
+        self._forgotten += 1
+        for kept in (self._made, self._making):
+            for key in [key for key in kept if isinstance(key, tuple) and key[0] == first]:
+                del kept[key]
 
     async def _make(self, key: Hashable, seconds: float, work: Callable[[], T]) -> T:
+        before = self._forgotten
         value = await self.run(work)
         now = self.now()
-        self._made = {name: kept for name, kept in self._made.items() if now < kept[0]} | {key: (now + seconds, value)}
+        if before == self._forgotten:
+            self._made = {name: kept for name, kept in self._made.items() if now < kept[0]}
+            self._made[key] = (now + seconds, value)
         return value
 
     def _end(self, key: Hashable, done: asyncio.Future[Any]) -> None:
-        self._making.pop(key, None)
+        if self._making.get(key) is done:
+            del self._making[key]
         if not done.cancelled():
             done.exception()

@@ -1,4 +1,4 @@
-"""What people watch and steer: how far each attempt is, and what is paused.
+"""What people watch and steer: how far each attempt is, what is paused, and the Dag that made a plan.
 
 Revision ID: 0010
 Revises: 0009
@@ -20,9 +20,10 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add columns and tables; what is on record has nothing in them."""
+    """Add columns and tables; what is on record has nothing in them, but for a plan's Dag."""
     _progress()
     _pauses()
+    _planners()
 
 
 def _progress() -> None:
@@ -47,3 +48,16 @@ def _pauses() -> None:
         parts.to("plan"),
     )
     op.create_index("kafka_lake_pause_by_pipeline", "kafka_lake_pause", ["pipeline"])
+
+
+def _planners() -> None:
+    """Add each plan's Dag, which its actor `airflow:DAG/RUN/TASK` names."""
+    op.add_column("kafka_lake_plan", parts.text("dag", 250, null=True))
+    plan = sa.table("kafka_lake_plan", sa.column("actor", sa.Text), sa.column("dag", sa.Text))
+    named = sa.func.substr(plan.c.actor, len("airflow:") + 1)
+    if op.get_bind().dialect.name == "sqlite":
+        dag = sa.func.substr(named, 1, sa.func.instr(named, "/") - 1)
+    else:
+        dag = sa.func.split_part(named, "/", 1)
+    op.execute(sa.update(plan).where(plan.c.actor.like("airflow:_%/_%")).values(dag=dag))
+    op.create_index("kafka_lake_plan_by_dag", "kafka_lake_plan", ["pipeline", "dag"])

@@ -1,0 +1,233 @@
+"""Decisions that people make on the pages: the services and refusals of the command line, in the user's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+from airflow.api_fastapi.auth.managers.base_auth_manager import COOKIE_NAME_JWT_TOKEN
+from airflow.configuration import conf
+from fastapi import APIRouter, Depends
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.features.pages.web import forgery, reads
+from airflow_kafka_lake.features.pages.web.answers import digest
+from airflow_kafka_lake.features.pages.web.asking import Asked, AskedDep, unknown
+from airflow_kafka_lake.features.pages.web.routes import Name
+from airflow_kafka_lake.pipeline.units import parse_bound
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services import deciding, decisions, retrying
+from airflow_kafka_lake.services.reporting import known_spec
+
+Json = dict[str, Any]
+B = TypeVar("B", bound="Decision")
+actions = APIRouter(prefix="/api/pipelines/{pipeline}")
+
+
+def _kept(text: str) -> str:
+    """Refuse what a database cannot keep."""
+    if "\0" in text or text != text.encode(errors="replace").decode():
+        raise ValueError("it holds a NUL or broken UTF-8: leave that out")
+    return text
+
+
+Reason = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_kept)]
+Subject = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_kept)]
+Topic = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+TopicId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+Partition = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Bound = Annotated[str, Field(max_length=60), AfterValidator(_kept)]
+
+
+class Decision(BaseModel):
+    """What comes with every decision; `request` is an id that the page gives it, so that a second click is none."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    reason: Reason
+    request: Annotated[str, Field(max_length=100)] | None = None
+
+
+class OfWave(Decision):
+    """A decision about a wave, or about a range of one."""
+
+    subject: Subject
+
+
+class Cancel(OfWave):
+    """Put a wave, or a range, on hold."""
+
+    drop_staged: bool = False
+
+
+class Selecting(Decision):
+    """A decision about offsets: of which topic, generation and partitions, and from where to where."""
+
+    topic: Topic | None = None
+    topic_id: TopicId | None = None
+    partitions: Annotated[list[Partition], Field(max_length=100_000)] | None = None
+    from_: Annotated[Bound | None, Field(alias="from")] = None
+    to: Bound | None = None
+    dry_run: bool = False
+
+    def bounds(self) -> Bounds:
+        """Return topic, partitions, begin and end; UsageError for a time without a zone, or that is none."""
+        return Bounds(
+            topic=self.topic,
+            partitions=None if self.partitions is None else tuple(sorted(set(self.partitions))),
+            start=None if self.from_ is None else parse_bound(self.from_),
+            end=None if self.to is None else parse_bound(self.to),
+        )
+
+
+class Skip(Selecting):
+    """Pass a period unread."""
+
+    acknowledge_order: bool = False
+    drop_staged: bool = False
+
+
+class Reopen(Selecting):
+    """Have a period read again."""
+
+    accept_fewer: bool = False
+    drop_staged: bool = False
+
+
+class Withdraw(Selecting):
+    """Take off the plan what nobody has begun: of a plan, a wave or a range, or without a `subject` of all."""
+
+    subject: Subject | None = None
+
+
+def genuine(asked: AskedDep) -> Asked:
+    """Refuse a request that these pages have not made."""
+    request = asked.request
+    reason = forgery.refusal(
+        request.headers,
+        user=asked.user_id,
+        secret=asked.server.secret(),
+        base_url=conf.get("api", "base_url", fallback=""),
+        by_bearer_alone="authorization" in request.headers and COOKIE_NAME_JWT_TOKEN not in request.cookies,
+    )
+    if reason is not None:
+        raise HTTPException(403, f"{reason}. Nothing was done")
+    return asked
+
+
+GenuineDep = Annotated[Asked, Depends(genuine)]
+
+
+@actions.post("/cancel")
+async def cancel(asked: GenuineDep, pipeline: Name, body: Cancel) -> Json:
+    """Put a wave or a range on hold; one that is being worked on is taken from its worker."""
+
+    def work(ports: Ports, _: PipelineSpec) -> Json:
+        done = decisions.cancel(ports, body.subject, body.reason, drop_staged=body.drop_staged)
+        return {"cancelled": list(done)}
+
+    return await _decide(asked, pipeline, body, work, subject=body.subject)
+
+
+@actions.post("/release")
+async def release(asked: GenuineDep, pipeline: Name, body: OfWave) -> Json:
+    """Take a wave or a range off hold."""
+
+    def work(ports: Ports, _: PipelineSpec) -> Json:
+        wave, ranges = decisions.release(ports, body.subject, body.reason)
+        return {"wave": wave, "released": list(ranges)}
+
+    return await _decide(asked, pipeline, body, work, subject=body.subject)
+
+
+@actions.post("/retry")
+async def retry(asked: GenuineDep, pipeline: Name, body: OfWave) -> Json:
+    """Make a wave ready for its next try."""
+
+    def work(ports: Ports, _: PipelineSpec) -> Json:
+        done = retrying.retry(ports, body.subject, body.reason)
+        return {"wave": done.wave, "ready": done.ready.value}
+
+    return await _decide(asked, pipeline, body, work, subject=body.subject)
+
+
+@actions.post("/skip")
+async def skip(asked: GenuineDep, pipeline: Name, body: Skip) -> Json:
+    """Pass a period unread, or show what that would change."""
+
+    def work(ports: Ports, spec: PipelineSpec) -> Json:
+        return deciding.skip(
+            ports,
+            spec,
+            deciding.period(body.bounds(), body.topic_id),
+            reason=body.reason,
+            acknowledge_order=body.acknowledge_order,
+            drop_staged=body.drop_staged,
+            dry_run=body.dry_run,
+        )
+
+    return await _decide(asked, pipeline, body, work)
+
+
+@actions.post("/reopen")
+async def reopen(asked: GenuineDep, pipeline: Name, body: Reopen) -> Json:
+    """Have a period read again, or show what that would change."""
+
+    def work(ports: Ports, spec: PipelineSpec) -> Json:
+        return deciding.reopen(
+            ports,
+            spec,
+            deciding.period(body.bounds(), body.topic_id),
+            reason=body.reason,
+            accept_fewer=body.accept_fewer,
+            drop_staged=body.drop_staged,
+            dry_run=body.dry_run,
+        )
+
+    return await _decide(asked, pipeline, body, work)
+
+
+@actions.post("/withdraw")
+async def withdraw(asked: GenuineDep, pipeline: Name, body: Withdraw) -> Json:
+    """Take off the plan what nobody has begun to read, or show what that would be."""
+
+    def work(ports: Ports, spec: PipelineSpec) -> Json:
+        selection = deciding.selected(body.bounds(), body.topic_id)
+        return deciding.withdraw(ports, body.subject or spec.name, selection, reason=body.reason, dry_run=body.dry_run)
+
+    return await _decide(asked, pipeline, body, work, subject=body.subject)
+
+
+async def _decide(
+    asked: Asked,
+    pipeline: str,
+    body: Decision,
+    work: Callable[[Ports, PipelineSpec], Json],
+    *,
+    subject: str | None = None,
+) -> Json:
+    """Let a user who may decide about a pipeline decide; a `subject` of another one is as unknown as none."""
+    if not await asked.acts(pipeline):
+        raise HTTPException(
+            403,
+            f"you may see pipeline {pipeline} and not decide about it: that needs the right to trigger one of its "
+            "Dags, or to edit the connection of its ledger. Nothing was done",
+        )
+
+    def carry_out() -> Json:
+        ledger = asked.server.ledgers.ledger(asked.ledger)
+        if subject is not None and not reads.has_subject(ledger, pipeline, subject):
+            raise unknown("wave, range or plan in this pipeline")
+        spec = known_spec(ledger, pipeline)
+        with asked.ports(spec) as ports:
+            return work(ports, spec)
+
+    said = digest(type(body).__name__, pipeline, body.model_dump())
+    once = (asked.ledger, "decision", asked.user_id, body.request, said)
+    try:
+        return await asked.decided(carry_out, once=once if body.request else None)
+    finally:
+        asked.server.workers.forget(asked.ledger)
