@@ -1,58 +1,91 @@
-"""The graph of segments as a picture: one SVG that stands alone, light and dark."""
+"""The graph of segments: from left to right what comes first to what comes last."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
-from airflow_kafka_lake.features.pages.markup import Markup, joined, tag
+from airflow_kafka_lake.features.pages.rendering import Json, render
+from airflow_kafka_lake.features.pages.site import IDLE, draw
+from airflow_kafka_lake.features.pages.web.visitor import Visitor
 
-Json = Mapping[str, Any]
 Node = tuple[str, str, int, int]
 
 WIDE, HIGH, GAP_X, GAP_Y, MARGIN = 210, 46, 90, 16, 20
 LONGEST_NAME = 24
-STYLE = Markup("""
-svg { font: 13px system-ui, sans-serif; background: #fff; color: #1c2733 }
-rect { fill: #eef2f6; stroke: #8796a5 } .drained { fill: #d8f0d8; stroke: #4d8f4d }
-.waits { fill: #f7dcdc; stroke: #b35959 } text { fill: currentColor } .small { font-size: 11px; opacity: .8 }
-path { fill: none; stroke: #8796a5; stroke-width: 1.5 } marker path { fill: #8796a5; stroke: none }
-@media (prefers-color-scheme: dark) { svg { background: #14191f; color: #dde5ec } rect { fill: #26303a }
-.drained { fill: #1f3d24 } .waits { fill: #4a2626 } }
-""")
+MOST_BOXES = 400
+"""Segments that a page draws; of more it says what waits, and a picture of its own has all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """One segment where it is drawn; `kind` is a class of the style sheet, none for one that may start."""
+
+    x: int
+    y: int
+    kind: str
+    title: str
+    name: str
+    line: str
 
 
 def segments_svg(document: Json) -> str:
-    """Return an SVG of `segments --json`: from left to right what comes first to what comes last."""
-    nodes = {_node(stream, item): (stream, item) for stream in document["streams"] for item in stream["segments"]}
-    parents = {node: [p for p in map(_parent, item["parents"]) if p in nodes] for node, (_, item) in nodes.items()}
-    depth = _depths(parents)
-    places: dict[Node, tuple[int, int]] = {}
-    filled: dict[int, int] = {}
-    for node in sorted(nodes, key=lambda n: (depth[n], n)):
-        row = filled.get(depth[node], 0)
-        filled[depth[node]] = row + 1
-        places[node] = (MARGIN + depth[node] * (WIDE + GAP_X), MARGIN + row * (HIGH + GAP_Y))
-    width = 2 * MARGIN + (max(filled, default=0) + 1) * (WIDE + GAP_X) - GAP_X
-    height = 2 * MARGIN + max(filled.values(), default=1) * (HIGH + GAP_Y) - GAP_Y
-    return tag(
-        "svg",
-        tag("title", f"Segments of {document['pipeline']}"),
-        tag("style", STYLE),
-        tag("defs", _arrow_head()),
-        *(_edge(places[parent], places[node]) for node in nodes for parent in parents[node]),
-        *(_box(*nodes[node], *place) for node, place in places.items()),
-        xmlns="http://www.w3.org/2000/svg",
-        width=width,
-        height=height,
-        viewBox=f"0 0 {width} {height}",
+    """Return `segments --json` as a picture that stands alone, light and dark."""
+    return _graph(document, alone=True)
+
+
+def segments_page(visitor: Visitor, document: Json) -> str:
+    """Draw the page of a pipeline's segments: what waits for what, and the graph where it fits."""
+    count = sum(len(stream["segments"]) for stream in document["streams"])
+    ordered = any(segment["parents"] for stream in document["streams"] for segment in stream["segments"])
+    return draw(
+        "segments.html",
+        visitor,
+        poll=IDLE,
+        document=document,
+        waits=[
+            (f"{stream['topic']}/{stream['partition']}", text)
+            for stream in document["streams"]
+            for text in stream["blocked_by"]
+        ],
+        graph=_graph(document) if ordered and count <= MOST_BOXES else None,
+        reason=_no_graph(document["pipeline"], count if ordered else 0),
     )
 
 
-def _arrow_head() -> Markup:
-    head = tag("path", d="M0 0L8 4L0 8z")
-    size = {"markerWidth": 8, "markerHeight": 8, "refX": 7, "refY": 4}
-    return tag("marker", head, id="a", viewBox="0 0 8 8", orient="auto", **size)
+def _no_graph(pipeline: str, count: int) -> str:
+    if not count:
+        return "No topic of this pipeline has had more than one layout: nothing waits for anything."
+    return f"{count:,} segments are too many for a page: kafka-lake segments {pipeline} --svg FILE draws them"
+
+
+def _graph(document: Json, *, alone: bool = False) -> str:
+    nodes = {_node(stream, item): (stream, item) for stream in document["streams"] for item in stream["segments"]}
+    parents = {node: [p for p in map(_parent, item["parents"]) if p in nodes] for node, (_, item) in nodes.items()}
+    places = _places(parents)
+    return render(
+        "graph.svg",
+        alone=alone,
+        title=f"Segments of {document['pipeline']}",
+        width=max((x for x, _ in places.values()), default=0) + WIDE + MARGIN,
+        height=max((y for _, y in places.values()), default=0) + HIGH + MARGIN,
+        wide=WIDE,
+        high=HIGH,
+        edges=[_edge(places[parent], places[node]) for node in nodes for parent in parents[node]],
+        boxes=[_box(*nodes[node], *place) for node, place in places.items()],
+    )
+
+
+def _places(parents: Mapping[Node, list[Node]]) -> dict[Node, tuple[int, int]]:
+    """Return where each node is drawn: as far to the right as its longest way is long."""
+    depth = _depths(parents)
+    places: dict[Node, tuple[int, int]] = {}
+    filled: dict[int, int] = {}
+    for node in sorted(parents, key=lambda n: (depth[n], n)):
+        row = filled.get(depth[node], 0)
+        filled[depth[node]] = row + 1
+        places[node] = (MARGIN + depth[node] * (WIDE + GAP_X), MARGIN + row * (HIGH + GAP_Y))
+    return places
 
 
 def _node(stream: Json, item: Json) -> Node:
@@ -76,35 +109,27 @@ def _depths(parents: Mapping[Node, list[Node]]) -> dict[Node, int]:
     return depth
 
 
-def _edge(start: tuple[int, int], end: tuple[int, int]) -> Markup:
+def _edge(start: tuple[int, int], end: tuple[int, int]) -> tuple[int, int, int, int, int]:
+    """Return both ends of a curve, and where it bends."""
     x1, y1, x2, y2 = start[0] + WIDE, start[1] + HIGH // 2, end[0] - 3, end[1] + HIGH // 2
-    bend = (x1 + x2) // 2
-    return tag("path", d=f"M{x1} {y1}C{bend} {y1} {bend} {y2} {x2} {y2}", marker_end="url(#a)")
+    return x1, y1, x2, y2, (x1 + x2) // 2
 
 
-def _box(stream: Json, item: Json, x: int, y: int) -> Markup:
+def _box(stream: Json, item: Json, x: int, y: int) -> Box:
     kind, state = _state(item)
     full = f"{stream['topic']}/{stream['partition']}"
-    name = full if len(full) <= LONGEST_NAME else "…" + full[-LONGEST_NAME + 1 :]
     end = "open" if item["seal"] is None else item["seal"]
-    return tag(
-        "g",
-        joined(
-            tag("title", f"{full}, topic id {stream['topic_id']}"),
-            tag("rect", class_=kind, x=x, y=y, rx=6, width=WIDE, height=HIGH),
-            tag("text", name, x=x + 10, y=y + 19),
-            tag(
-                "text",
-                f"{item['start']} to {end} · {item['layout']} partitions · {state}",
-                class_="small",
-                x=x + 10,
-                y=y + 36,
-            ),
-        ),
+    return Box(
+        x=x,
+        y=y,
+        kind=kind,
+        title=f"{full}, topic id {stream['topic_id']}",
+        name=full if len(full) <= LONGEST_NAME else "…" + full[-LONGEST_NAME + 1 :],
+        line=f"{item['start']} to {end} · {item['layout']} partitions · {state}",
     )
 
 
-def _state(item: Json) -> tuple[str | None, str]:
+def _state(item: Json) -> tuple[str, str]:
     if item["drained"]:
         return "drained", "drained"
-    return (None, "may start") if item["launchable"] else ("waits", "waits")
+    return ("", "may start") if item["launchable"] else ("waits", "waits")

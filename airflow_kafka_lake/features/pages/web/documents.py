@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.core.documents.status import wave_line
+from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.ledger.waves import WaveState
+from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.features.pages.web import reads
 from airflow_kafka_lake.features.pages.web.answers import Made
 from airflow_kafka_lake.features.pages.web.asking import Asked, unknown
+from airflow_kafka_lake.ports import OffsetSource
 from airflow_kafka_lake.services import reporting
 
 if TYPE_CHECKING:
@@ -23,8 +29,25 @@ async def overview(asked: Asked, dag: str | None = None) -> Made:
     """Return the pipelines that the user may see; with a Dag, those that it has planned."""
     planners = await asked.planners()
     names = await asked.run(lambda: asked.access.seen(planners))
-    chosen = [name for name in names if dag is None or dag in planners[name]]
-    return Made.of({"ledger": asked.ledger, "pipelines": [{"pipeline": name} for name in chosen]})
+    chosen = {name for name in names if dag is None or dag in planners[name]}
+    if not chosen:
+        return Made.of({"ledger": asked.ledger, "observed_at": None, "pipelines": []})
+    everything = (await _shared(asked, ("overview",), partial(_overview, asked))).document
+    seen = [item for item in everything["pipelines"] if item["pipeline"] in chosen]
+    return Made.of({"ledger": asked.ledger, **everything, "pipelines": seen})
+
+
+def _overview(asked: Asked, ledger: SqlLedger) -> Json:
+    """Return all pipelines of a ledger; of one whose Kafka cannot be asked, what the ledger has."""
+    with ExitStack() as opened:
+
+        def source_of(spec: PipelineSpec) -> OffsetSource | str:
+            try:
+                return opened.enter_context(asked.ports(spec)).source
+            except KafkaLakeError as error:
+                return error.message
+
+        return reporting.overview(ledger, SystemClock(), source_of)
 
 
 async def pipeline(asked: Asked, name: str) -> Made:

@@ -1,61 +1,22 @@
-"""Documents as pages: each function returns the HTML of one page for one visitor."""
+"""Documents as pages: which function draws which page, and what pages load."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
-from typing import Any
 
-from airflow_kafka_lake.features.pages.markup import Markup, tag
-from airflow_kafka_lake.features.pages.web.visitor import Visitor
+from airflow_kafka_lake.features.pages.history import history_page as events
+from airflow_kafka_lake.features.pages.overview import overview_page as overview
+from airflow_kafka_lake.features.pages.pipeline import pipeline_page as pipeline
+from airflow_kafka_lake.features.pages.refusals import refusal_page as refusal
+from airflow_kafka_lake.features.pages.rendering import STATIC
+from airflow_kafka_lake.features.pages.segments import segments_page as segments
+from airflow_kafka_lake.features.pages.waves import wave_page as wave
+from airflow_kafka_lake.features.pages.waves import waves_page as waves
 
-Json = Mapping[str, Any]
-STATIC = Path(__file__).parent.parent / "static"
+__all__ = ["events", "overview", "pipeline", "refusal", "segments", "static_files", "wave", "waves"]
+
 TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-
-
-def overview(visitor: Visitor, document: Json) -> str:
-    """Draw all pipelines that the visitor may see."""
-    names = [item["pipeline"] for item in document["pipelines"]]
-    links = [tag("li", tag("a", name, href=f"{visitor.base}/pipelines/{name}")) for name in names]
-    return _page(visitor.base, "Pipelines", tag("ul", *links))
-
-
-def pipeline(visitor: Visitor, document: Json) -> str:
-    """Draw one pipeline."""
-    return _page(visitor.base, document["pipeline"], tag("p", f"{len(document['streams'])} streams"))
-
-
-def segments(visitor: Visitor, document: Json) -> str:
-    """Draw the segments of a pipeline."""
-    return _page(visitor.base, document["pipeline"])
-
-
-def waves(visitor: Visitor, document: Json) -> str:
-    """Draw a page of a pipeline's waves."""
-    return _page(visitor.base, document["pipeline"])
-
-
-def wave(visitor: Visitor, document: Json) -> str:
-    """Draw one wave with its ranges and attempts."""
-    return _page(visitor.base, document["wave"])
-
-
-def events(visitor: Visitor, document: Json) -> str:
-    """Draw a pipeline's history."""
-    return _page(visitor.base, document["pipeline"])
-
-
-def refusal(base: str, status: int, message: str) -> str:
-    """Draw what is shown in place of a page."""
-    return _page(base, str(status), tag("p", message))
-
-
-def _page(base: str, title: str, *parts: object) -> str:
-    head = tag("title", f"{title} · Kafka Lake") + '<meta charset="utf-8">'
-    back = tag("p", tag("a", "Pipelines", href=f"{base}/"))
-    return "<!doctype html>" + tag("html", tag("head", Markup(head)), tag("body", tag("h1", title), *parts, back))
 
 
 @cache

@@ -3,49 +3,19 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
 from airflow_kafka_lake.core.audit.timeline import OffsetStatus
 from airflow_kafka_lake.features.pages.audit import audit_page
-from airflow_kafka_lake.features.pages.timeline import COLUMNS, EXACT, WIDTH, timeline_of
+from airflow_kafka_lake.features.pages.rendering import static_text
+from airflow_kafka_lake.features.pages.timeline import COLUMNS, EXACT, MEANINGS, timeline_of
+from tests.reading_html import handlers, read
 
 pytestmark = pytest.mark.unit
 
 EVIL = "<script>alert('x')</script>\"onload=\"\x1b[31m\u202e"
-
-
-class Reader(HTMLParser):
-    """Collects elements, attributes and text."""
-
-    VOID = frozenset({"meta"})
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-
-def read(html: str) -> Reader:
-    reader = Reader()
-    reader.feed(html)
-    reader.close()
-    assert reader.open == []
-    return reader
 
 
 def piece(start: int, end: int, status: OffsetStatus = OffsetStatus.COMMITTED, message: str = "") -> dict[str, Any]:
@@ -81,14 +51,14 @@ def document(*streams: dict[str, Any], **changes: Any) -> dict[str, Any]:
 def test_a_page_needs_nothing_else() -> None:
     """No script, no link, no address; the browser itself is told to load nothing."""
     html = audit_page(document(stream()))
-    reader = read(html)
-    assert not {tag for tag, _ in reader.tags} & {"script", "link", "img", "iframe", "a", "object", "image", "use"}
-    assert not {name for _, given in reader.tags for name in given if name in {"src", "href"} or name.startswith("on")}
+    page = read(html)
+    assert not {item.tag for item in page} & {"script", "link", "img", "iframe", "a", "object", "image", "use"}
+    assert not {name for item in page for name in item.attributes if name in {"src", "href"}} | handlers(page)
     assert "://" not in html
-    assert "url(" not in html
-    policies = [given["content"] for _, given in reader.tags if given.get("http-equiv") == "Content-Security-Policy"]
-    assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
-    assert "prefers-color-scheme: dark" in html
+    assert set(re.findall(r"url\(([^)]*)\)", html)) <= {"#hatched", "#crossed", "#barred", "#dotted", "#moving"}
+    policy = page.one("meta", http_equiv="Content-Security-Policy")
+    assert policy.attributes["content"] == "default-src 'none'; style-src 'unsafe-inline'"
+    assert "color-scheme: light dark" in page.one("style").text
 
 
 def test_what_strangers_wrote_stays_text() -> None:
@@ -98,10 +68,10 @@ def test_what_strangers_wrote_stays_text() -> None:
     evil |= {"problems": [EVIL], "bounds_state": EVIL}
     part = {"sentence": EVIL, "lines": [EVIL]}
     html = audit_page(document(evil, pipeline=EVIL, findings=[finding], ok=False, deep=part, cutover=part))
-    reader = read(html)
-    assert "script" not in {tag for tag, _ in reader.tags}
-    assert not {name for _, given in reader.tags for name in given if name.startswith("on")}
-    assert sum("<script>alert('x')</script>" in word for word in reader.words) >= 10
+    page = read(html)
+    assert "script" not in {item.tag for item in page}
+    assert handlers(page) == set()
+    assert page.text.count("<script>alert('x')</script>") >= 10
     assert "\x1b" not in html
     assert "\u202e" not in html
 
@@ -116,14 +86,17 @@ def test_the_verdict_and_every_problem_are_said_in_words() -> None:
         "table": None,
         "message": "3 rows are gone",
     }
-    words = read(audit_page(document(stream(3), findings=[finding], ok=False))).words
-    assert {"✗ the audit failed", "1 finding", "lost", "orders/3", "3 rows are gone"} <= set(words)
-    assert "✓ nothing is missing, twice or unexplained" in read(audit_page(document(stream()))).words
+    page = read(audit_page(document(stream(3), findings=[finding], ok=False)))
+    assert page.one("span", class_="verdict").text == "✗ the audit failed"
+    assert "1 finding" in {item.text for item in page.all("h2")}
+    assert [item.text for item in page.all("td")] == ["lost", "orders/3", "3 rows are gone"]
+    good = read(audit_page(document(stream())))
+    assert good.one("span", class_="verdict").text == "✓ nothing is missing, twice or unexplained"
 
 
 def rects(html: str) -> list[tuple[str, float, float]]:
-    """Return `(class, x, width)` of every box."""
-    found = re.findall(r'<rect class="(\w+)" x="([\d.]+)" y="0" width="([\d.]+)"', html)
+    """Return `(class, x, width)` of every box, in per cent."""
+    found = re.findall(r'<rect class="(\w+)" x="([\d.]+)%" width="([\d.]+)%"', html)
     return [(status, float(x), float(width)) for status, x, width in found]
 
 
@@ -132,9 +105,9 @@ def test_a_timeline_shows_every_piece_and_says_it_when_pointed_at() -> None:
     html = timeline_of(
         stream(0, piece(0, 50), piece(50, 75, OffsetStatus.HELD, "no file"), piece(75, 100, OffsetStatus.UNREAD))
     )
-    assert sorted(rects(html)) == [("committed", 0, 500), ("held", 500, 250), ("unread", 750, 250)]
+    assert sorted(rects(html)) == [("committed", 0, 50), ("held", 50, 25), ("unread", 75, 25)]
     assert "<title>held [50, 75): no file</title>" in html
-    assert 'aria-label="offsets 0 to 100 of partition 0: 50 committed, 25 unread, 25 held"' in html
+    assert 'aria-label="partition 0, offsets 0 to 100: 50 committed, 25 unread, 25 held"' in html
 
 
 def test_a_hold_of_one_offset_among_millions_is_seen() -> None:
@@ -142,7 +115,7 @@ def test_a_hold_of_one_offset_among_millions_is_seen() -> None:
     last = 10_000_000
     html = timeline_of(stream(0, piece(0, last - 1), piece(last - 1, last, OffsetStatus.HELD)))
     (status, left, width) = rects(html)[-1]
-    assert (status, left + width) == ("held", WIDTH)
+    assert (status, left + width) == ("held", 100)
     assert width >= 1
 
 
@@ -157,17 +130,25 @@ def test_a_timeline_of_many_pieces_shows_the_most_urgent(urgent: OffsetStatus) -
     boxes = rects(timeline_of(stream(0, *pieces)))
     assert len(boxes) <= COLUMNS
     ((_, left, width),) = [box for box in boxes if box[0] == urgent.value]
-    assert left <= 77770 / 200_000 * WIDTH <= left + width
+    assert left <= 77770 / 200_000 * 100 <= left + width
 
 
-def test_seals_are_marked() -> None:
+def test_seals_and_the_watermark_are_marked() -> None:
     """A line at the offset, with its words; also at the very end."""
-    html = timeline_of(stream(0, piece(0, 100), seals=[40, 100, 4000]))
-    assert [(round(x), status) for status, x, _ in rects(html) if status == "sealed"] == [
-        (400, "sealed"),
-        (997, "sealed"),
+    html = timeline_of(stream(0, piece(0, 100), seals=[40, 100, 4000], watermark=70))
+    marks = re.findall(r'<rect class="(\w+)" x="([\d.]+)%"><title>([^<]*)</title>', html)
+    assert marks == [
+        ("sealed", "40", "sealed at 40"),
+        ("sealed", "99.6", "sealed at 100"),
+        ("watermark", "70", "watermark 70"),
     ]
-    assert "<title>sealed at 40</title>" in html
+
+
+@pytest.mark.parametrize("status", list(OffsetStatus))
+def test_every_status_is_told_apart_and_explained(status: OffsetStatus) -> None:
+    """The style sheet draws it, and the legend says what it means."""
+    assert re.search(rf"\.{status}(, \.\w+)? \{{ fill: ", static_text("page.css"))
+    assert MEANINGS[status]
 
 
 def test_a_stream_without_offsets_has_no_drawing() -> None:
@@ -180,13 +161,14 @@ def test_a_thousand_partitions_are_one_small_page() -> None:
     streams = [stream(n, topic=f"topic-{n // 100}") for n in range(1000)]
     html = audit_page(document(*streams))
     assert len(html) < 1_000_000
-    assert sum(tag == "h2" for tag, _ in read(html).tags) == 10
-    assert sum(tag == "svg" for tag, _ in read(html).tags) == 1000
+    page = read(html)
+    assert len(page.all("h2")) == 10
+    assert len(page.all("svg", class_="timeline")) == 1000
 
 
 def test_many_findings_are_counted() -> None:
     """The page stays readable; the rest is in the JSON document."""
     finding = {"kind": "lost", "topic": None, "partition": None, "wave": None, "table": "raw.t", "message": "gone"}
-    words = read(audit_page(document(stream(), findings=[finding] * 1234, ok=False))).words
-    assert "1,234 findings" in words
-    assert "… and 734 more: all of them are in the JSON document" in words
+    text = read(audit_page(document(stream(), findings=[finding] * 1234, ok=False))).text
+    assert "1,234 findings" in text
+    assert "… and 734 more: all of them are in the JSON document" in text

@@ -1,0 +1,365 @@
+// What a page does beside showing itself: Airflow's theme, the reader's time zone, finding rows, asking before it acts,
+// and staying current. Everything is text when it comes from a document: nothing here writes HTML from strings.
+"use strict";
+
+(() => {
+  // ---- the theme of the page that frames this one; before anything is drawn
+  const root = document.documentElement;
+
+  function theme() {
+    let outer = null;
+    try {
+      if (window.parent !== window) outer = window.parent.document.documentElement;
+    } catch { outer = null; }
+    if (!outer) return;
+    const take = () => {
+      const named = ["dark", "light"].find((name) => outer.classList.contains(name));
+      if (named) root.dataset.theme = named; else delete root.dataset.theme;
+    };
+    take();
+    new MutationObserver(take).observe(outer, { attributes: true, attributeFilter: ["class"] });
+  }
+
+  theme();
+
+  // ---- times in the reader's zone, UTC in the title
+  const short = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+  const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+  function localise(within) {
+    for (const item of within.querySelectorAll("time[datetime]")) {
+      const at = new Date(item.dateTime);
+      if (!Number.isNaN(at.getTime())) item.textContent = (item.dataset.exact === undefined ? short : exact).format(at);
+    }
+  }
+
+  // ---- finding rows: by text, and by state
+  const filter = { text: "", kinds: new Set() };
+
+  function fits(row) {
+    if (filter.kinds.size && !filter.kinds.has(row.dataset.kind)) return false;
+    if (!filter.text) return true;
+    const key = (row.dataset.key || "").toLowerCase();
+    return /^\d+$/.test(filter.text) ? key.endsWith("/" + filter.text) || key === filter.text : key.includes(filter.text);
+  }
+
+  function sift(within) {
+    const asked = Boolean(filter.text || filter.kinds.size);
+    let found = 0;
+    for (const row of within.querySelectorAll("[data-kind]")) {
+      row.hidden = asked && !fits(row);
+      if (!row.hidden) found += 1;
+    }
+    for (const fold of within.querySelectorAll("[data-fold]")) {
+      const some = !asked || fold.querySelector("[data-kind]:not([hidden])");
+      fold.hidden = !some;
+      const details = fold.querySelector("details");
+      if (asked && some && !details.open) { details.open = true; details.dataset.byFilter = ""; }
+      if (!asked && details.dataset.byFilter !== undefined) { details.open = false; delete details.dataset.byFilter; }
+    }
+    for (const list of within.querySelectorAll("[data-sifted]")) {
+      list.hidden = asked && !list.querySelector("[data-kind]:not([hidden])");
+    }
+    const count = within.querySelector("#found");
+    if (count) count.textContent = asked ? `${found.toLocaleString()} found` : "";
+    for (const chip of within.querySelectorAll("[data-only]")) {
+      chip.setAttribute("aria-pressed", String(filter.kinds.has(chip.dataset.only)));
+    }
+  }
+
+  // ---- the newer page into this one: what is equal stays as it is, with its focus and its scroll
+  function merge(old, fresh) {
+    if (old.dataset.keep !== undefined) return;
+    for (const { name } of [...old.attributes]) {
+      if (!fresh.hasAttribute(name) && name !== "open") old.removeAttribute(name);
+    }
+    for (const { name, value } of fresh.attributes) {
+      if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    }
+    mergeChildren(old, fresh);
+  }
+
+  const keyOf = (node) => (node.nodeType === Node.ELEMENT_NODE ? node.dataset.key || node.id || "" : "");
+
+  function mergeChildren(old, fresh) {
+    const keyed = new Map();
+    for (const child of old.children) if (keyOf(child)) keyed.set(keyOf(child), child);
+    let place = old.firstChild;
+    for (const next of [...fresh.childNodes]) {
+      let mine = keyOf(next) ? keyed.get(keyOf(next)) : place;
+      if (!keyOf(next) && mine && (keyOf(mine) || mine.nodeName !== next.nodeName)) mine = null;
+      if (mine && mine.nodeName !== next.nodeName) mine = null;
+      if (!mine) {
+        old.insertBefore(next, place);
+        if (next.nodeType === Node.ELEMENT_NODE && next.dataset.kind) next.classList.add("fresh");
+        continue;
+      }
+      if (mine === place) place = place.nextSibling; else old.insertBefore(mine, place);
+      if (mine.nodeType !== Node.ELEMENT_NODE) {
+        if (mine.nodeValue !== next.nodeValue) mine.nodeValue = next.nodeValue;
+      } else if (!mine.isEqualNode(next)) merge(mine, next);
+    }
+    while (place) {
+      const after = place.nextSibling;
+      place.remove();
+      place = after;
+    }
+  }
+
+  // ---- staying current
+  let tag = null;
+  let timer = null;
+  let waiting = 0;
+  let seen = null;
+
+  function said(state, text) {
+    const live = document.getElementById("live");
+    if (!live) return;
+    if (live.dataset.state !== state) live.dataset.state = state;
+    if (live.textContent !== text) live.textContent = text;
+  }
+
+  function again() {
+    clearTimeout(timer);
+    const seconds = Number(document.body.dataset.poll) || 0;
+    if (seconds) timer = setTimeout(refresh, 1000 * Math.max(seconds, waiting));
+  }
+
+  async function refresh() {
+    clearTimeout(timer);
+    if (document.hidden) return;
+    try {
+      const headers = { Accept: "text/html" };
+      if (tag) headers["If-None-Match"] = tag;
+      const answer = await fetch(location.href.split("#")[0], { headers, credentials: "same-origin", cache: "no-store" });
+      if (answer.status === 401 || (answer.redirected && new URL(answer.url).pathname !== location.pathname)) {
+        said("lost", "You are logged out: reload the page to go on");
+        return;
+      }
+      if (answer.status !== 304) {
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        const fresh = page.getElementById("main");
+        if (!answer.ok || !fresh) throw new Error(page.querySelector("h1")?.textContent || `answer ${answer.status}`);
+        tag = answer.headers.get("ETag");
+        localise(fresh);
+        sift(fresh);
+        merge(document.getElementById("main"), fresh);
+        document.body.dataset.poll = page.body.dataset.poll;
+        document.body.dataset.csrf = page.body.dataset.csrf;
+        document.title = page.title;
+      }
+      seen = new Date();
+      waiting = 0;
+      said("live", "live");
+      document.getElementById("live").title = `as of ${exact.format(seen)}`;
+    } catch (problem) {
+      waiting = Math.min(60, Math.max(2, 2 * waiting));
+      const since = seen ? ` What you see is of ${exact.format(seen)}.` : "";
+      const reason = problem instanceof TypeError ? "the server does not answer" : problem.message;
+      said("lost", `Connection lost: ${reason}.${since} Trying again.`);
+    }
+    again();
+  }
+
+  // ---- asking before it acts
+  let act = null;
+  const ask = (id) => document.getElementById(`ask-${id}`);
+
+  function item(text) {
+    const line = document.createElement("li");
+    line.textContent = text;
+    return line;
+  }
+
+  function input(field) {
+    const label = document.createElement("label");
+    const box = document.createElement("input");
+    box.id = `ask-field-${field.name}`;
+    box.name = field.name;
+    box.dataset.as = field.kind;
+    box.addEventListener("change", tryFirst);
+    if (field.kind === "flag") {
+      box.type = "checkbox";
+      label.className = "flag";
+      label.append(box, ` ${field.label}`);
+      return [label];
+    }
+    label.textContent = field.label;
+    label.htmlFor = box.id;
+    box.value = field.value;
+    box.placeholder = field.hint;
+    box.required = field.required;
+    return [label, box];
+  }
+
+  // "0, 3, 7-9" as numbers; what is none of that is an error in words.
+  function partitions(text) {
+    const found = new Set();
+    for (const part of text.split(/[\s,]+/).filter(Boolean)) {
+      const match = /^(\d{1,9})(?:-(\d{1,9}))?$/.exec(part);
+      if (!match) throw new Error(`"${part}" is no partition: write numbers, as in 0, 3, 7-9`);
+      const last = Number(match[2] ?? match[1]);
+      if (last - Number(match[1]) > 100000) throw new Error(`"${part}" are too many partitions`);
+      for (let number = Number(match[1]); number <= last; number += 1) found.add(number);
+    }
+    return [...found];
+  }
+
+  function body(more) {
+    const given = { ...act.body, ...more };
+    for (const box of ask("fields").querySelectorAll("input")) {
+      const text = box.value.trim();
+      if (box.dataset.as === "flag") { if (box.checked) given[box.name] = true; }
+      else if (text && !(box.dataset.as === "partitions" && text === "all")) {
+        given[box.name] = box.dataset.as === "partitions" ? partitions(text) : text;
+      }
+    }
+    return given;
+  }
+
+  async function send(given) {
+    const answer = await fetch(act.url, {
+      method: "POST",
+      credentials: "same-origin",
+      headers: { "Content-Type": "application/json", "X-Kafka-Lake-Token": document.body.dataset.csrf },
+      body: JSON.stringify(given),
+    });
+    let found = null;
+    try { found = await answer.json(); } catch { found = null; }
+    if (answer.ok && found) return found;
+    throw new Error(found?.error?.message
+      || `The server answered ${answer.status}, and not what came of it. Look at the page again before you repeat it.`);
+  }
+
+  const count = (number, noun) => `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
+  const places = (done) => done.streams.map((one) => `${one.topic}/${one.partition}`).slice(0, 5).join(", ")
+    + (done.streams.length > 5 ? ` and ${count(done.streams.length - 5, "more partition")}` : "");
+
+  // What a command did, or in a dry run would do, from its document.
+  const told = {
+    cancel: (done) => [`${count(done.cancelled.length, "range")} on hold now.`],
+    release: (done) => [`${count(done.released.length, "range")} planned again in wave ${done.wave}: the next run reads them.`],
+    retry: (done) => [({
+      released: `It is planned again as wave ${done.wave}: the next run reads it.`,
+      adopted: "Its commit is in the table: it is recorded as landed, and nothing is left to do.",
+      returned: "Nothing of it is in the table: the next run takes it up.",
+      waiting: "Nobody has it: the next run takes it up.",
+    })[done.ready] || `It is ${done.ready}.`],
+    skip: (done) => [
+      `${count(done.skipped, "offset")} of ${places(done)} ${done.dry_run ? "would be skipped" : "skipped"}.`,
+      ...(done.waves.length ? [`${count(done.waves.length, "wave")} ${done.dry_run ? "would go" : "goes"} on with the rest.`] : []),
+    ],
+    reopen: (done) => [
+      `${count(done.reopened, "offset")} of ${places(done)}${done.rows === undefined ? "" : `, with ${count(done.rows, "row")} in the table,`} ${done.dry_run ? "would be read again" : "will be read again by the next run"}.`,
+      ...(done.started || []).length ? ["Later segments are in the table already: their order after what is read again is not kept."] : [],
+    ],
+    withdraw: (done) => [
+      `${count(done.offsets, "offset")} in ${count(done.ranges, "range")} ${done.dry_run ? "would be taken" : "taken"} off the plan.`,
+      ...(done.kept.length ? [`${count(done.kept.length, "range")} ${done.dry_run ? "would stay" : "stay"} planned: ${done.kept[0].reason}`] : []),
+    ],
+  };
+
+  function sentences(done) {
+    try { return told[act.command](done); } catch { return ["Done, and recorded."]; }
+  }
+
+  function answered(kind, text) {
+    ask("answer").className = kind;
+    ask("answer").textContent = text;
+  }
+
+  const why = (problem) => (problem instanceof TypeError
+    ? "The server does not answer. Look at the page again before you repeat it." : problem.message);
+
+  // A second click with the same id is answered as the first, and decides nothing.
+  const unique = () => `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
+
+  async function tryFirst() {
+    const complete = [...ask("fields").querySelectorAll("input")].every((box) => box.checkValidity());
+    if (!act.first || !complete) return;
+    const mine = act;
+    try {
+      const lines = sentences(await send(body({ dry_run: true, reason: "dry run on the page" })));
+      if (act !== mine) return;
+      ask("lines").replaceChildren(...[...lines, ...act.lines.slice(1)].map(item));
+      answered("", "");
+    } catch (problem) {
+      if (act === mine) answered("failed", why(problem));
+    }
+  }
+
+  function open(button) {
+    act = JSON.parse(button.dataset.act);
+    act.request = unique();
+    ask("title").textContent = act.title;
+    ask("lines").replaceChildren(...act.lines.map(item));
+    ask("fields").replaceChildren(...act.fields.flatMap(input));
+    ask("reason").value = "";
+    ask("reason").disabled = false;
+    ask("do").textContent = act.label.replace(" …", "");
+    ask("do").className = act.grave ? "grave" : "main";
+    ask("do").disabled = false;
+    ask("do").hidden = false;
+    ask("close").textContent = "Do nothing";
+    answered("", "");
+    document.getElementById("ask").showModal();
+    (ask("fields").querySelector("input") || ask("reason")).focus();
+    tryFirst();
+  }
+
+  async function decide(event) {
+    event.preventDefault();
+    const reason = ask("reason").value.trim();
+    if (!reason) { answered("failed", "Give a reason: it is recorded with your name."); ask("reason").focus(); return; }
+    ask("do").disabled = true;
+    answered("", "…");
+    try {
+      const done = sentences(await send(body({ reason, request: act.request })));
+      answered("ok", `${done.join("\n")}\nRecorded with your name and reason.`);
+      ask("do").hidden = true;
+      ask("reason").disabled = true;
+      ask("close").textContent = "Close";
+      ask("close").focus();
+      refresh();
+    } catch (problem) {
+      answered("failed", why(problem));
+      ask("do").disabled = false;
+    }
+  }
+
+  // ---- all together
+  function clicked(event) {
+    const button = event.target.closest("button");
+    if (!button) return;
+    if (button.dataset.act) open(button);
+    if (button.dataset.only) {
+      if (!filter.kinds.delete(button.dataset.only)) filter.kinds.add(button.dataset.only);
+      sift(document);
+    }
+  }
+
+  function jump() {
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const folded = target && target.closest("details");
+    if (folded) { folded.open = true; target.scrollIntoView({ block: "center" }); }
+  }
+
+  document.addEventListener("DOMContentLoaded", () => {
+    localise(document);
+    document.addEventListener("click", clicked);
+    document.getElementById("find")?.addEventListener("input", (event) => {
+      filter.text = event.target.value.trim().toLowerCase();
+      sift(document);
+    });
+    const dialog = document.getElementById("ask");
+    if (dialog) {
+      dialog.querySelector("form").addEventListener("submit", decide);
+      ask("close").addEventListener("click", () => dialog.close());
+    }
+    document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : refresh()));
+    window.addEventListener("hashchange", jump);
+    jump();
+    seen = new Date();
+    again();
+  });
+})();

@@ -1,0 +1,379 @@
+"""The pages of the web interface: what each says of the documents of the real services, to whom."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.features.pages.grouping import SHOWN, WORST_FIRST, kind_of
+from airflow_kafka_lake.features.pages.history import history_page
+from airflow_kafka_lake.features.pages.overview import overview_page
+from airflow_kafka_lake.features.pages.pipeline import pipeline_page
+from airflow_kafka_lake.features.pages.refusals import refusal_page
+from airflow_kafka_lake.features.pages.rendering import duration, number, static_text, utc, visible
+from airflow_kafka_lake.features.pages.segments import segments_page, segments_svg
+from airflow_kafka_lake.features.pages.waves import wave_page, waves_page
+from airflow_kafka_lake.features.pages.web.visitor import Visitor
+from airflow_kafka_lake.services import claims, decisions, reporting
+from tests.reading_html import Element, handlers, ids, read
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+EVIL = "<script>alert('x')</script>\"onload=\"\x1b[31m\u202e"
+LOOKS = Visitor(base="/airflow/kafka-lake", name="ann", csrf="t0ken", ledger="kafka_lake_ledger")
+DECIDES = replace(LOOKS, acts=True)
+
+
+def status(world: World) -> dict[str, Any]:
+    """Return what the page of a pipeline is drawn from."""
+    return reporting.status(world.worker(), world.spec)
+
+
+def overview(world: World) -> dict[str, Any]:
+    """Return what the page of all pipelines is drawn from."""
+    return reporting.overview(world.ledger, world.clock, lambda _: world.kafka)
+
+
+def acts(page: Element) -> list[dict[str, Any]]:
+    """Return what the buttons of a page would send, in their order."""
+    found = (item.attributes.get("data-act") for item in page.all("button"))
+    return [json.loads(text) for text in found if text]
+
+
+def rows(page: Element) -> list[str]:
+    """Return the partitions of a map in the order in which they are seen."""
+    return [
+        str(item.attributes["data-key"]) for item in page.all("li", class_="stream") if "data-kind" in item.attributes
+    ]
+
+
+def timelines(page: Element) -> list[list[str]]:
+    """Return of each drawing which status its boxes have."""
+    marks = {"watermark", "sealed"}
+    return [
+        [kind for box in item.all("rect") if (kind := str(box.attributes["class"])) not in marks]
+        for item in page.all("svg", class_="timeline")
+    ]
+
+
+def many(document: dict[str, Any], states: list[str]) -> dict[str, Any]:
+    """Return a status with one partition for each of these states."""
+    (one,) = document["streams"]
+    streams = [one | {"partition": number, "state": state} for number, state in enumerate(states)]
+    return document | {"streams": streams}
+
+
+@pytest.fixture
+def world() -> World:
+    """A simulation with a topic of one partition."""
+    return World()
+
+
+@pytest.fixture
+def landed(world: World) -> World:
+    """Five committed offsets, one of them a marker."""
+    world.produce(2)
+    world.produce(2, transaction="t")
+    world.end("t")
+    world.run()
+    return world
+
+
+def test_page_of_a_pipeline_says_how_far_it_is(landed: World) -> None:
+    """Landed, lag, age, what needs a person, deadline, and what runs; then where every offset is."""
+    landed.produce(3)
+    page = read(pipeline_page(LOOKS, status(landed)))
+    facts = {
+        item.one("dt").text: item.one("dd").text
+        for item in page.one("dl", class_="facts").parts
+        if isinstance(item, Element)
+    }
+    assert list(facts) == ["landed", "lag", "behind by", "needs a person", "retention deadline", "running"]
+    assert facts["landed"].startswith("4 rows last at ")
+    assert facts["lag"] == "3 offsets to read"
+    assert facts["needs a person"] == "0 nothing is blocked"
+    assert rows(page) == ["orders/0"]
+    assert timelines(page) == [["committed", "unread"]]
+    assert page.one("li", data_key="orders/0").one("svg").attributes["aria-label"] == (
+        "partition 0, offsets 0 to 8: 5 committed, 3 unread"
+    )
+
+
+def test_pages_load_from_themselves_alone(landed: World) -> None:
+    """One style sheet and one script, below the base path, named by what is in them; nothing runs or styles inline."""
+    for html in (pipeline_page(DECIDES, status(landed)), overview_page(LOOKS, overview(landed))):
+        page = read(html)
+        loaded = [
+            item.attributes.get("href") or item.attributes.get("src") for item in page.all("link") + page.all("script")
+        ]
+        assert all(
+            str(address).startswith("/airflow/kafka-lake/static/page.") for address in loaded if address != "data:,"
+        )
+        assert all(script.parts == [] for script in page.all("script"))
+        assert handlers(page) == set()
+        assert page.all("style") == []
+        assert len(ids(page)) == len(set(ids(page)))
+
+
+def test_addresses_keep_the_ledger_that_is_not_the_usual_one(landed: World) -> None:
+    """Whoever follows a link stays where he was."""
+    page = read(overview_page(replace(LOOKS, ledger="other"), overview(landed)))
+    assert (
+        page.one("li", data_key="orders").one("a").attributes["href"]
+        == "/airflow/kafka-lake/pipelines/orders?ledger=other"
+    )
+
+
+def test_hold_is_said_in_words_with_its_remedies_as_buttons(landed: World) -> None:
+    """The sentence with its commands; to who may decide, what each does in numbers before it is done."""
+    landed.produce(4)
+    wave = landed.planned_wave()
+    decisions.cancel(landed.worker(), wave, EVIL)
+    page = read(pipeline_page(DECIDES, status(landed)))
+    need = page.one("div", class_="need")
+    assert "orders/0 5-9 is cancelled" in need.text
+    assert [item.text for item in need.all("code")] == [f"kafka-lake release {landed.ledger.ranges(wave=wave)[0].id}"]
+    (button,) = acts(need)
+    assert button["url"] == "/airflow/kafka-lake/api/pipelines/orders/release"
+    assert button["body"] == {"subject": landed.ledger.ranges(wave=wave)[0].id}
+    assert timelines(page) == [["committed", "held"]]
+    assert page.one("li", data_key="orders/0").has(class_="bad")
+
+
+def test_skip_says_how_many_offsets_before_it_is_confirmed(world: World) -> None:
+    """What retention took: the command's own arguments, in the form that the server takes."""
+    world.produce(6)
+    world.plan()
+    world.retain_from(4)
+    world.run()
+    page = read(pipeline_page(DECIDES, status(world)))
+    (skip,) = [item for item in acts(page) if item["command"] == "skip" and item["body"]]
+    assert skip["label"] == "Skip 4 offsets"
+    assert skip["lines"][0] == "4 offsets of orders/0, 0 to 4, will not be in the table."
+    assert skip["body"] == {"topic": "orders", "from": "0", "to": "4", "partitions": [0]}
+    assert (skip["grave"], skip["first"]) == (True, True)
+
+
+def test_who_may_not_decide_sees_no_button(landed: World) -> None:
+    """The words and the commands stay."""
+    landed.produce(4)
+    decisions.cancel(landed.worker(), landed.planned_wave(), "why")
+    document = status(landed)
+    looks = read(pipeline_page(LOOKS, document))
+    assert acts(looks) == []
+    assert acts(read(pipeline_page(DECIDES, document))) != []
+    assert "kafka-lake release" in looks.one("div", class_="need").text
+
+
+def test_wave_that_runs_is_shown_with_its_progress(world: World) -> None:
+    """First of all waves, with a bar, and a button that stops it."""
+    world.produce(3)
+    wave = world.planned_wave()
+    claims.claim_wave(world.worker(), wave)
+    document = status(world)
+    document["running"][0]["progress"] = {
+        "step": "read",
+        "rows_done": 1_500,
+        "rows_expected": 6_000,
+        "bytes_done": 10**6,
+        "bytes_expected": 4 * 10**6,
+        "rows_per_second": 300,
+        "bytes_per_second": 2 * 10**5,
+        "seconds_left": 15,
+        "step_at": None,
+        "progress_at": None,
+    }
+    page = read(pipeline_page(DECIDES, document))
+    line = page.one("tr", data_key=f"wave {wave}")
+    assert line.one("div", class_="progress").text == (
+        "reading Kafka, 1,500 of 6,000 offsets, about 1.0 MB of 4.0 MB, 300 rows/s, about 15 s left"
+    )
+    assert line.one("rect").attributes["width"] == "25.0%"
+    assert [item["command"] for item in acts(line)] == ["cancel"]
+    assert page.one("body").attributes["data-poll"] == "2"
+    assert timelines(page) == [["running"]]
+
+
+def test_wave_whose_worker_is_gone_can_be_retried(world: World) -> None:
+    """It is said to be interrupted, and nobody is told that it runs."""
+    world.produce(3)
+    wave = world.planned_wave()
+    claims.claim_wave(world.worker(), wave)
+    world.lease_ends()
+    page = read(pipeline_page(DECIDES, status(world)))
+    assert "interrupted its worker gives no sign" in page.text
+    assert [item["command"] for item in acts(page.one("div", class_="need"))] == ["retry"]
+
+
+def test_partitions_are_seen_worst_first_and_the_quiet_ones_in_one_row(landed: World) -> None:
+    """Of two thousand a person sees those that need one."""
+    states = ["up to date"] * 1900 + ["behind"] * (SHOWN + 7) + ["blocked", "lost", "unknown", "waiting", "gone"]
+    page = read(pipeline_page(LOOKS, many(status(landed), states)))
+    folds = {str(item.attributes["data-fold"]): item for item in page.all("li") if "data-fold" in item.attributes}
+    assert {kind: item.one("summary").text for kind, item in folds.items()} == {
+        "behind": "7 more partitions: behind",
+        "up-to-date": "1,900 partitions: up to date",
+    }
+    seen = [
+        str(item.attributes["data-kind"]) for item in page.all("li", class_="stream") if "data-kind" in item.attributes
+    ]
+    order = {kind_of(state): rank for rank, state in enumerate(WORST_FIRST)}
+    assert [order[kind] for kind in seen] == sorted(order[kind] for kind in seen)
+    assert len(seen) == len(states)
+    assert len(html := pipeline_page(LOOKS, many(status(landed), states))) < 1_500_000, len(html)
+    (jump,) = [item for item in page.all("a") if item.text == "Go to the worst"]
+    assert jump.attributes["href"] == f"#{page.all('li', data_kind='blocked')[0].attributes['id']}"
+
+
+def test_without_kafka_it_is_said_what_is_still_true(landed: World) -> None:
+    """Not a zero: what is not known is said not to be known, and why."""
+    landed.kafka.down = True
+    document = status(landed)
+    page = read(pipeline_page(LOOKS, document))
+    banner = page.one("div", class_="banner").text
+    assert "Kafka did not answer" in banner
+    assert "still true" in banner
+    assert "not known" in page.one("dl", class_="facts").text
+    assert timelines(page) == [["committed"]]
+
+
+def test_pipeline_without_a_partition_says_how_to_begin(world: World) -> None:
+    """The page of a pipeline that was never planned."""
+    document = status(world)
+    assert "kafka-lake plan orders" in read(pipeline_page(DECIDES, document)).text
+
+
+def test_overview_has_a_row_for_each_pipeline(landed: World) -> None:
+    """Its state in a word, its offsets as a drawing, and its numbers."""
+    landed.produce(2)
+    page = read(overview_page(LOOKS, overview(landed)))
+    row = page.one("li", data_key="orders")
+    assert row.has(data_kind="behind")
+    assert row.one("a").attributes["href"] == "/airflow/kafka-lake/pipelines/orders"
+    assert timelines(row) == [["committed", "unread"]]
+    assert row.one("svg").attributes["aria-label"] == "offsets of orders: 5 committed, 2 unread"
+    assert acts(page) == []
+
+
+def test_empty_overview_says_how_to_begin() -> None:
+    """And that others' pipelines are not shown."""
+    text = read(overview_page(LOOKS, {"observed_at": None, "pipelines": []})).text
+    assert "kafka-lake plan FILE.toml" in text
+    assert "may not see" in text
+
+
+def test_page_of_a_wave_accounts_for_every_offset(landed: World) -> None:
+    """Rows, markers and all the rest in numbers, and each attempt."""
+    wave = landed.ledger.waves("orders")[0].id
+    page = read(wave_page(LOOKS, reporting.wave(landed.ledger, wave)))
+    assert page.one("svg", class_="timeline").attributes["aria-label"] == "offsets of this wave: 4 visible, 1 control"
+    assert "4 rows in the table" in page.text
+    assert "0 unexplained" in page.text
+    (attempt,) = [item for item in page.all("tr") if str(item.attributes.get("data-key")).startswith("attempt ")]
+    assert "committed" in attempt.text
+
+
+def test_list_of_waves_leads_to_the_older_ones(landed: World) -> None:
+    """A page at a time."""
+    lines = status(landed)["waves"]
+    document = {"pipeline": "orders", "skip": 100, "limit": 100, "count": 301, "waves": lines}
+    page = read(waves_page(LOOKS, document))
+    assert {item.text: item.attributes["href"] for item in page.all("a", class_="button")} == {
+        "Newer": "/airflow/kafka-lake/pipelines/orders/waves?skip=0&limit=100",
+        "Older": "/airflow/kafka-lake/pipelines/orders/waves?skip=200&limit=100",
+    }
+
+
+def test_history_names_who_decided_what() -> None:
+    """Actors and reasons come from strangers, and stay text."""
+    line = {"sequence": 7, "at": "2026-03-01T12:00:00.000Z", "actor": EVIL, "kind": "CANCELLED", "subject": EVIL}
+    html = history_page(LOOKS, {"pipeline": "orders", "events": [line | {"detail": {EVIL: EVIL}}]})
+    page = read(html)
+    assert page.text.count("<script>alert('x')</script>") == 4
+    assert len(page.all("script")) == 1
+    assert "\x1b" not in html
+
+
+def test_segments_show_what_waits_for_what(world: World) -> None:
+    """One layout waits for nothing; with more, the graph and the sentences."""
+    world.produce(2)
+    world.run()
+    document = reporting.segments(world.ledger, world.spec)
+    assert "nothing waits for anything" in read(segments_page(LOOKS, document)).text
+    (stream,) = document["streams"]
+    (root,) = stream["segments"]
+    child = root | {"start": 9, "launchable": False, "parents": [{**stream, **root}]}
+    grown = {**document, "streams": [{**stream, "segments": [root, child], "blocked_by": [EVIL]}]}
+    page = read(segments_page(LOOKS, grown))
+    assert len(page.one("svg", class_="graph").all("g")) == 2
+    assert "<script>" in page.one("div", class_="need").text
+    alone = read(segments_svg({**grown, "pipeline": EVIL}))
+    assert len(alone.all("g")) == 2
+    assert len(alone.all("style")) == 1
+    assert alone.all("script") == []
+
+
+def test_what_strangers_wrote_stays_text_on_every_page(landed: World) -> None:
+    """Topics, tables, reasons, errors: none becomes an element, an attribute or a script."""
+    landed.produce(2)
+    decisions.cancel(landed.worker(), landed.planned_wave(), "why")
+    plain = status(landed)
+    evil = json.loads(json.dumps(plain).replace("orders", "NAME").replace("why", "NAME"))
+    evil = _written(evil)
+    for html in (pipeline_page(DECIDES, evil), overview_page(DECIDES, _written(overview(landed)))):
+        page = read(html)
+        assert [item.attributes.get("src") for item in page.all("script")] != []
+        assert len(page.all("script")) == 1
+        assert handlers(page) == set()
+        assert "<script>alert('x')</script>" in page.text
+        assert "\x1b" not in html
+        assert "\u202e" not in html
+
+
+def _written(value: Any) -> Any:
+    """Return a document in which strangers have written every name and reason."""
+    if isinstance(value, dict):
+        return {key: _written(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_written(item) for item in value]
+    return EVIL if isinstance(value, str) and ("NAME" in value or "orders" in value) else value
+
+
+def test_refusal_says_what_happened_and_what_it_means() -> None:
+    """Words of a database or of a person stay text."""
+    page = read(refusal_page("/airflow/kafka-lake", 503, f"no answer {EVIL}"))
+    assert page.one("h1").text == "Something does not answer"
+    assert "nothing that has landed is in doubt" in page.text
+    assert len(page.all("script")) == 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (59.6, "1 min 0 s"), (75, "1 min 15 s"), (700, "11 min"), (8_040, "2 h 14 min"), (200_000, "2 d 7 h")],
+)
+def test_durations_have_two_units(seconds: float, text: str) -> None:
+    """As people say them."""
+    assert duration(seconds) == text
+
+
+def test_values_are_written_for_people() -> None:
+    """Numbers in groups, times to the second, nothing for what is not there, and what cannot be seen by its code."""
+    assert (number(1234567), number(None), number(None, "–")) == ("1,234,567", "not known", "–")
+    assert utc("2026-03-01T12:00:01.123Z") == "2026-03-01 12:00:01 UTC"
+    assert visible(None) == ""
+    assert visible("a\x00b\nc") == "a\\x00b\nc"
+
+
+def test_style_and_script_load_nothing_from_elsewhere() -> None:
+    """No address in them, and no way to make markup from text in the script."""
+    for name in ("page.css", "page.js"):
+        assert "://" not in static_text(name)
+        assert "@import" not in static_text(name)
+    script = static_text("page.js")
+    assert not [
+        word for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(") if word in script
+    ]
