@@ -6,6 +6,8 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk.configuration import conf
+
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     GateClosedError,
@@ -21,6 +23,7 @@ from airflow_kafka_lake.operators.boundary import SparkTask, airflow_errors, mes
 from airflow_kafka_lake.services.recovery import clean_up
 from airflow_kafka_lake.services.reporting import describe_landed, known_spec
 from airflow_kafka_lake.services.staging import ingest
+from airflow_kafka_lake.signals.lineage import WithLineage
 from airflow_kafka_lake.signals.page import show_page
 from airflow_kafka_lake.signals.wave import WaveSignals
 from airflow_kafka_lake.triggers.ledger import WaitEvent
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 GATE_TIMEOUT = timedelta(days=1)
 
 
-class IngestWaveOperator(SparkTask):
+class IngestWaveOperator(WithLineage, SparkTask):
     """Claims, stages, audits, publishes and records one wave; safe to repeat at any moment, does not advance.
 
     While another task works on the wave or has taken it over, and while records that come first are not in the lake,
@@ -45,6 +48,8 @@ class IngestWaveOperator(SparkTask):
     :param pipeline: the wave's pipeline, as a check; may be left out (templated)
     :param ledger_conn_id: Airflow connection of the ledger (templated)
     :param gate_timeout: longest deferred wait for what comes first; the task fails then, and nothing is lost
+    :param openlineage_inject_parent_job_info: name this task as the parent of its Spark application, for OpenLineage's
+        Spark agent; `[openlineage] spark_inject_parent_job_info` where left out
     :param deferrable: False where there is no triggerer: instead of waiting the task fails, and Airflow's retries wait
     """
 
@@ -60,6 +65,9 @@ class IngestWaveOperator(SparkTask):
         pipeline: str | None = None,
         ledger_conn_id: str = DEFAULT_LEDGER,
         gate_timeout: timedelta = GATE_TIMEOUT,
+        openlineage_inject_parent_job_info: bool = conf.getboolean(
+            "openlineage", "spark_inject_parent_job_info", fallback=False
+        ),
         deferrable: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -68,6 +76,7 @@ class IngestWaveOperator(SparkTask):
         self.pipeline = pipeline
         self.ledger_conn_id = ledger_conn_id
         self.gate_timeout = gate_timeout
+        self.openlineage_inject_parent_job_info = openlineage_inject_parent_job_info
         self.deferrable = deferrable
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -102,7 +111,7 @@ class IngestWaveOperator(SparkTask):
 
     def _ingest(self, context: Context, wave: str, spec: PipelineSpec) -> WaveRecord:
         signals = WaveSignals(self, context)
-        needs = {"need_spark": True, "need_kafka": True, "application": signals.application}
+        needs = {"need_spark": True, "need_kafka": True, **signals.needs()}
         with ports_of(self, spec, context, **needs) as opened, signals.following(opened, spec.name, wave) as ports:
             with self.working():
                 record = ingest(ports, wave)

@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.metrics.samples import of_failure, of_wave
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.links.task_links import SNAPSHOT, SPARK, never_failing, show
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.signals import metrics
+from airflow_kafka_lake.signals import lineage, metrics
 from airflow_kafka_lake.signals.page import show_page
 from airflow_kafka_lake.signals.steps import SteppingLedger
 from airflow_kafka_lake.wiring.lake import LakeConnection
@@ -50,6 +50,16 @@ class WaveSignals:
         finally:
             self._ended()
 
+    def needs(self) -> dict[str, Any]:
+        """Return what `open_ports` is given besides: who hears of an application, and who is named as its parent."""
+        return {"application": self.application, "spark_conf": self._parent()}
+
+    def _parent(self) -> dict[str, str]:
+        with never_failing("the parent of the Spark application"):
+            if self._task.openlineage_inject_parent_job_info:
+                return lineage.parent_properties(self._context)
+        return {}
+
     def application(self, found: Application) -> None:
         """Link to the page of a Spark application that has begun: while it runs its own, else the history server's."""
         self._application = found
@@ -69,8 +79,14 @@ class WaveSignals:
             _logger.info("%s", wave.describe())
             if self._ledger is not None and self._ledger.has_committed:
                 metrics.send(partial(of_wave, spec.name, wave, self._ledger.seconds()))
+            self._keep_lineage(spec, wave)
         with never_failing("the link to the snapshot"):
             self._link_snapshot(spec, record)
+
+    def _keep_lineage(self, spec: PipelineSpec, wave: LandedWave) -> None:
+        with never_failing("lineage"):
+            if lineage.is_sent():
+                self._task.kafka_lake_lineage = lineage.lineage_of(spec, wave)
 
     def _ended(self) -> None:
         if self._application is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -50,12 +50,14 @@ def open_ports(
     need_kafka: bool = False,
     application: Callable[[Application], None] = lambda _: None,
     kafka_seconds: float = ANSWER_SECONDS,
+    spark_conf: Mapping[str, str] | None = None,
 ) -> Iterator[Ports]:
     """Open ledger, Kafka, lake and Spark of a pipeline; `kafka_seconds` is how long an admin call waits for Kafka.
 
     Adapters are built on first use. With `need_…` the settings, and Spark on this machine, are checked before the block
     begins, so that no wave is claimed for a job that could not start: raises ConnectionSettingsError, or the error of a
-    missing Java, PySpark or jar. `application` is given the Spark application of each job once it runs.
+    missing Java, PySpark or jar. `application` is given the Spark application of each job once it runs;
+    `spark_conf` are further settings of it, which those of the connection replace.
     """
     kafka, lake = KafkaConnection(spec.kafka_connection), LakeConnection(spec.lake_connection)
 
@@ -66,7 +68,9 @@ def open_ports(
 
     def jobs() -> SparkJobs:
         hook = SparkConnection(spec.spark_connection)
-        return hook.runner(catalog=lake.settings.spark(), kafka=kafka.settings.java(), application=show)
+        return hook.runner(
+            catalog=lake.settings.spark(), kafka=kafka.settings.java(), application=show, further=spark_conf
+        )
 
     opened = [
         OnFirstUse(LedgerConnection(ledger_conn_id).ledger),

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
+from airflow_kafka_lake.core.lineage import TableDescription
 from airflow_kafka_lake.wiring.connections import get_connection
 
 if TYPE_CHECKING:
@@ -32,6 +33,16 @@ class LakeConnection:
         from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 
         return IcebergLake(self.settings)
+
+    def describe(self, identifier: str) -> TableDescription:
+        """Return where a table is, and its columns; opens the catalog for that and closes it again."""
+        from airflow_kafka_lake.adapters.iceberg.description import describe
+
+        lake = self.lake()
+        try:
+            return describe(lake.catalog, identifier, self.settings.address)
+        finally:
+            lake.close()
 
     def check(self) -> str:
         """Return in one sentence that the catalog answers; raises what keeps it from answering."""

@@ -27,6 +27,7 @@ _IGNORED = frozenset({"rest-scheme", "rest-port", "yarn_resourcemanager_webapp_a
 """Settings with which the Spark provider tracks a job; we watch the driver process instead."""
 _QUIET = "quiet-minutes"
 _HISTORY = "history-server"
+_PARENT = "spark.openlineage.parent"
 _QUIET_MINUTES = re.compile(r"[1-9][0-9]{0,4}")
 
 
@@ -65,15 +66,17 @@ class SparkConnection:
         catalog: Mapping[str, str],
         kafka: Mapping[str, str],
         application: Callable[[Application], None] = lambda _: None,
+        further: Mapping[str, str] | None = None,
     ) -> SparkJobs:
         """Return the runner (`ports.JobRunner`) for a lake's Spark settings and a cluster's Java client settings.
 
-        `application` is given the Spark application of each job, soon after it has begun.
+        `application` is given the Spark application of each job, soon after it has begun. `further` are settings for a
+        connection that has none of their kind: it may name another parent of its applications.
         """
         master, conf = self.master_and_conf
         return SparkJobs(
             master=master,
-            conf=conf,
+            conf=without_rivals(further or {}, conf) | dict(conf),
             catalog=catalog,
             kafka=kafka,
             quiet_seconds=self.quiet_seconds,
@@ -150,6 +153,12 @@ def prepare_start(jars: Sequence[Path], progress: Callable[[str], None]) -> None
         make_archive(jars)
     except KafkaLakeError as error:
         progress(f"Spark will start without it: {error}")
+
+
+def without_rivals(further: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
+    """Return further settings, unless `conf` already says who the parent of an application is: half of two parents
+    would be none."""
+    return {} if any(key.startswith(_PARENT) for key in conf) else dict(further)
 
 
 def master_of(connection: ConnectionSettings) -> str:

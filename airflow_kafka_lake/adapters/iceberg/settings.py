@@ -120,6 +120,11 @@ class LakeSettings:
         """The catalog's name in both engines; the SQL catalog stores it in every row."""
         return CATALOG_NAME
 
+    @property
+    def address(self) -> str | None:
+        """The address by which people know the catalog: a REST catalog's own, else its warehouse."""
+        return self.uri if self.kind is CatalogKind.REST else self.warehouse
+
     def pyiceberg(self) -> dict[str, str]:
         """Return the properties for `pyiceberg.catalog.load_catalog(settings.catalog_name, **properties)`."""
         properties = {"type": self.kind.value, "uri": self.uri, **timeouts.S3, **self.further}
