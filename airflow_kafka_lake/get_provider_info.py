@@ -40,7 +40,15 @@ def get_provider_info() -> dict[str, Any]:
                         "type": "string",
                         "example": "/opt/airflow/pipelines",
                         "default": None,
-                    }
+                    },
+                    "page_ledgers": {
+                        "description": "Connections of the ledgers that the page in Airflow shows, with commas "
+                        "between them. The first one is shown where an address names none (`?ledger=…`).",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "kafka_lake_ledger,other_ledger",
+                        "default": "kafka_lake_ledger",
+                    },
                 },
             }
         },

@@ -170,8 +170,12 @@ def test_every_decision_is_recorded_with_reason_and_name(server: PageServer) -> 
     world.run()
     assert server.decide("reopen", topic="orders", partitions=[1], **{"from": "0", "to": "3"}).json()["reopened"] == 3
 
+    assert server.decide("pause").json()["paused"]["reason"] == "because"
+    assert server.decide("resume").json()["changed"] is True
+
     done = [event for event in world.ledger.events("orders") if event.actor == "airflow user user"]
-    assert [event.kind for event in done] == ["revoke", "release", "withdraw", "skip", "reopen"]
+    kinds = ["revoke", "release", "withdraw", "skip", "reopen", "pause", "resume"]
+    assert [event.kind for event in done] == kinds
     lines = server.get("/api/pipelines/orders/events").json()["events"]
     assert [line["kind"] for line in lines if line["actor"] == "airflow user user"][::-1] == [e.kind for e in done]
     assert world.run().exit_code == 0
@@ -217,10 +221,11 @@ def test_wave_of_another_pipeline_is_none_of_this_one(server: PageServer) -> Non
     server.planned_by("alpha")
     before = ledger.events("clicks")
     for subject in subjects:
-        for what in ("cancel", "release", "retry", "withdraw"):
-            answer = server.decide(what, "user:alpha", subject=subject)
+        for what in ("cancel", "release", "retry", "withdraw", "pause", "resume"):
+            named = "plan" if what in {"pause", "resume"} else "subject"
+            answer = server.decide(what, "user:alpha", **{named: subject})
             assert answer.status_code == 404, (what, subject)
-            assert answer.text == server.decide(what, "user:alpha", subject="none").text
+            assert answer.text == server.decide(what, "user:alpha", **{named: "none"}).text
     assert server.get(f"/api/pipelines/orders/waves/{wave.id}", "user:alpha").status_code == 404
     assert ledger.events("clicks") == before
 
@@ -318,6 +323,8 @@ ROUTES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/pipelines/{pipeline}/cancel"): DECIDING | {"subject": "{wave}"},
     ("POST", "/api/pipelines/{pipeline}/release"): DECIDING | {"subject": "{wave}"},
     ("POST", "/api/pipelines/{pipeline}/retry"): DECIDING | {"subject": "{wave}"},
+    ("POST", "/api/pipelines/{pipeline}/pause"): DECIDING,
+    ("POST", "/api/pipelines/{pipeline}/resume"): DECIDING,
     ("POST", "/api/pipelines/{pipeline}/skip"): DECIDING | PERIOD,
     ("POST", "/api/pipelines/{pipeline}/reopen"): DECIDING | PERIOD,
     ("POST", "/api/pipelines/{pipeline}/withdraw"): DECIDING | {"dry_run": True},

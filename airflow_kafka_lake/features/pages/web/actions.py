@@ -19,7 +19,7 @@ from airflow_kafka_lake.features.pages.web.asking import Asked, AskedDep, unknow
 from airflow_kafka_lake.features.pages.web.routes import Name
 from airflow_kafka_lake.pipeline.units import parse_bound
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import deciding, decisions, retrying
+from airflow_kafka_lake.services import deciding, decisions, pausing, retrying
 from airflow_kafka_lake.services.reporting import known_spec
 
 Json = dict[str, Any]
@@ -101,6 +101,18 @@ class Withdraw(Selecting):
     """Take off the plan what nobody has begun: of a plan, a wave or a range, or without a `subject` of all."""
 
     subject: Subject | None = None
+
+
+class Resume(Decision):
+    """End the pause of a pipeline, or of one plan of it."""
+
+    plan: Subject | None = None
+
+
+class Pause(Resume):
+    """Begin nothing new of a pipeline, or of one plan; with `now`, end what is at work too."""
+
+    now: bool = False
 
 
 def genuine(asked: AskedDep) -> Asked:
@@ -199,6 +211,28 @@ async def withdraw(asked: GenuineDep, pipeline: Name, body: Withdraw) -> Json:
         return deciding.withdraw(ports, body.subject or spec.name, selection, reason=body.reason, dry_run=body.dry_run)
 
     return await _decide(asked, pipeline, body, work, subject=body.subject)
+
+
+@actions.post("/pause")
+async def pause(asked: GenuineDep, pipeline: Name, body: Pause) -> Json:
+    """Let nothing new of a pipeline or a plan be begun."""
+
+    def work(ports: Ports, _: PipelineSpec) -> Json:
+        subject = pausing.PauseSubject(pipeline=pipeline, plan=body.plan)
+        return pausing.pause(ports, subject, body.reason, now=body.now).to_json()
+
+    return await _decide(asked, pipeline, body, work, subject=body.plan)
+
+
+@actions.post("/resume")
+async def resume(asked: GenuineDep, pipeline: Name, body: Resume) -> Json:
+    """End a pause."""
+
+    def work(ports: Ports, _: PipelineSpec) -> Json:
+        subject = pausing.PauseSubject(pipeline=pipeline, plan=body.plan)
+        return pausing.resume(ports, subject, body.reason).to_json()
+
+    return await _decide(asked, pipeline, body, work, subject=body.plan)
 
 
 async def _decide(

@@ -26,6 +26,7 @@ class Workers:
     waiting: int = WAITING
     now: Callable[[], float] = time.monotonic
     _limiter: CapacityLimiter | None = None
+    _here: int = 0
     _made: dict[Hashable, tuple[float, Any]] = field(default_factory=dict)
     _making: dict[Hashable, asyncio.Future[Any]] = field(default_factory=dict)
     _forgotten: int = 0
@@ -34,9 +35,13 @@ class Workers:
         """Run `work` in a thread; UnavailableError when too many wait already."""
         if self._limiter is None:
             self._limiter = CapacityLimiter(self.threads)
-        if self._limiter.statistics().tasks_waiting >= self.waiting:
+        if self._here >= self.threads + self.waiting:
             raise UnavailableError("too many requests wait for this page. Nothing was done; repeat in a few seconds")
-        return await to_thread.run_sync(work, limiter=self._limiter)
+        self._here += 1
+        try:
+            return await to_thread.run_sync(work, limiter=self._limiter)
+        finally:
+            self._here -= 1
 
     async def shared(self, key: Hashable, seconds: float, work: Callable[[], T]) -> T:
         """Return a value that is at most `seconds` old; however many ask for it, one thread makes it."""
