@@ -25,11 +25,11 @@ def pipeline_asset(pipeline: str) -> Asset:
     return Asset(f"kafka-lake://{pipeline}")
 
 
-def event_extras(pipeline: str, plan: str | None, moves: Sequence[Advance]) -> list[dict[str, Any]]:
-    """Return the extras of the events for some watermark moves, in order (docs/reference/json.md).
+def event_extras(pipeline: str, plan: str | None, moves: Sequence[Advance], *, after: int) -> list[dict[str, Any]]:
+    """Return the extras of the events for the watermark moves after move `after`, in order (docs/reference/json.md).
 
-    Each has one slice per stream, of at most `MAX_STREAMS`; its `sequence` is that of its last move, so it grows from
-    event to event and shows which event came twice.
+    Each has one slice per stream, of at most `MAX_STREAMS`; its `sequence` is that of its last move, and its `after`
+    the `sequence` of the event before: so they show which event came twice, and that none is missing.
     """
     groups: list[list[Advance]] = []
     streams: set[Stream] = set()
@@ -39,10 +39,11 @@ def event_extras(pipeline: str, plan: str | None, moves: Sequence[Advance]) -> l
             streams = set()
         streams.add(move.stream)
         groups[-1].append(move)
-    return [_extra(pipeline, plan, group) for group in groups]
+    befores = [after, *(group[-1].sequence for group in groups)]
+    return [_extra(pipeline, plan, group, before) for group, before in zip(groups, befores, strict=False)]
 
 
-def _extra(pipeline: str, plan: str | None, moves: Sequence[Advance]) -> dict[str, Any]:
+def _extra(pipeline: str, plan: str | None, moves: Sequence[Advance], after: int) -> dict[str, Any]:
     slices: dict[Stream, tuple[int, int]] = {}
     for move in moves:
         start, end = slices.get(move.stream, (move.start, move.end))
@@ -50,6 +51,7 @@ def _extra(pipeline: str, plan: str | None, moves: Sequence[Advance]) -> dict[st
     return {
         "pipeline": pipeline,
         "plan": plan,
+        "after": after,
         "sequence": max(move.sequence for move in moves),
         "streams": [
             {"topic": topic, "partition": partition, "from": start, "to": end}

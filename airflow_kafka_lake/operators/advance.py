@@ -6,16 +6,22 @@ from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import AssetAlias, BaseOperator
+from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airflow_kafka_lake.assets import ALIAS, event_extras, pipeline_asset
-from airflow_kafka_lake.core.errors import HangingTransactionError, HeldError, UnfinishedError
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    HangingTransactionError,
+    HeldError,
+    UnfinishedError,
+)
 from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.links.task_links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import airflow_errors, ports_of, refusal, spec_of
+from airflow_kafka_lake.operators.notifying import EVENTS, confirm_events, notify
 from airflow_kafka_lake.operators.plan import PLAN_KEY
 from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.advance import advance
 from airflow_kafka_lake.services.running import finish_plan, refuse_holds
 from airflow_kafka_lake.signals.metrics import send_status
@@ -26,8 +32,8 @@ from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-EVENTS = AssetAlias(name=ALIAS, group=ALIAS)
-"""The outlet of all pipelines' events: which of them moved is known only when the task runs."""
+NOTIFY_TIMEOUT = 45
+"""Seconds that a task waits while another notifies; then Airflow's retries wait, together longer than its lease."""
 
 PlanResult = Mapping[str, Any]
 """What PlanIngestOperator pushed as XCom `plan`."""
@@ -36,9 +42,9 @@ PlanResult = Mapping[str, Any]
 class AdvanceWatermarkOperator(BaseOperator):
     """Moves every watermark of a pipeline to the end of its unbroken committed run, also when waves failed.
 
-    When a watermark moved, an event of the pipeline's asset names the offsets (`assets.pipeline_asset`). A move is
-    recorded as notified by an `on_success_callback`, after Airflow has accepted the task's success together with the
-    event: an event may come twice (its `sequence` shows it), and none is lost.
+    Each wave has moved them before; this task moves what is left. Events of the pipeline's asset name the offsets
+    (`assets.pipeline_asset`), here for all moves that no task of a wave has notified of: those of waves that another
+    task's delivery kept waiting, and those of the command line.
 
     :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param plan_task_id: the PlanIngestOperator of this Dag: a dry run advances nothing, a plan that failed fails this
@@ -63,10 +69,13 @@ class AdvanceWatermarkOperator(BaseOperator):
         self.plan_task_id = plan_task_id
         self.ledger_conn_id = ledger_conn_id
         self.outlets = [*self.outlets, EVENTS]
-        self.on_success_callback = [*self.on_success_callback, confirm_events]
+        self.on_success_callback = [confirm_events, *self.on_success_callback]
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Advance; returns `{"pipeline", "moved", "sequence", "rows"}` (`sequence` is None when nothing moved)."""
+        """Advance; returns `{"pipeline", "moved", "sequence", "rows"}` of the moves that this task notifies of.
+
+        `sequence` is None when there were none: those of a wave are notified by the task that ingested it.
+        """
         result = plan_result(self.plan_task_id, context) if self.plan_task_id else {}
         if result.get("dry_run"):
             self.log.info("a dry run moves no watermark")
@@ -79,8 +88,7 @@ class AdvanceWatermarkOperator(BaseOperator):
                     advance(ports, spec.name)
                     ports.features.after_advance(ports, spec)
                     send_status(ports, spec)
-                moves = ports.ledger.unnotified(spec.name)
-            self._emit(context, spec.name, result.get("plan"), moves)
+                moves = self._notify(context, ports, spec.name, result.get("plan"))
         return {
             "pipeline": spec.name,
             "moved": len(moves),
@@ -88,11 +96,19 @@ class AdvanceWatermarkOperator(BaseOperator):
             "rows": sum(move.rows for move in moves),
         }
 
-    def _emit(self, context: Context, pipeline: str, plan: str | None, moves: Sequence[Advance]) -> None:
-        for extra in event_extras(pipeline, plan, moves):
-            for stream in extra["streams"]:
-                self.log.info("%(topic)s/%(partition)s: watermark moved from %(from)s to %(to)s", stream)
-            context["outlet_events"][EVENTS].add(pipeline_asset(pipeline), extra=extra)
+    def _notify(self, context: Context, ports: Ports, pipeline: str, plan: str | None) -> Sequence[Advance]:
+        """Notify of what is left; wait for another task that does so now, which is a matter of seconds."""
+        waited = 0
+        while True:
+            try:
+                return notify(context, ports.ledger, pipeline, plan)
+            except ConcurrentError as busy:
+                if waited >= NOTIFY_TIMEOUT:
+                    raise
+                if not waited:
+                    self.log.info("%s Waiting for it.", busy.message)
+                waited += 1
+                ports.clock.sleep(1)
 
 
 class FinishPlanOperator(BaseOperator):
@@ -178,13 +194,3 @@ def plan_result(plan_task_id: str, context: Mapping[str, Any]) -> PlanResult:
     if "upstream_failed" in states.get(ti.run_id, {}).values():
         raise refusal(f"Task {plan_task_id} was not run, for what comes before it failed: its log says why.")
     raise refusal(f"Task {plan_task_id} left no plan: its log says why. Clear it to plan again.")
-
-
-def confirm_events(context: Mapping[str, Any]) -> None:
-    """Record the moves of the task's events as notified: Airflow has accepted them with the task's success."""
-    events = context["outlet_events"][EVENTS].asset_alias_events
-    if not events:
-        return
-    last = events[-1].extra
-    with assemble.open_ledger(context["task"].ledger_conn_id) as ledger:
-        ledger.mark_notified(last["pipeline"], last["sequence"])

@@ -14,12 +14,16 @@ from airflow_kafka_lake.core.errors import (
     StaleFenceError,
     TransientError,
     UsageError,
+    expected,
 )
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.links.task_links import PAGE, SNAPSHOT, SPARK, TaskLink
 from airflow_kafka_lake.operators.boundary import SparkTask, airflow_errors, message_of, ports_of, text_of
+from airflow_kafka_lake.operators.notifying import EVENTS, confirm_events, notify
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.advance import Advances
 from airflow_kafka_lake.services.recovery import clean_up
 from airflow_kafka_lake.services.reporting import describe_landed, known_spec
 from airflow_kafka_lake.services.staging import ingest
@@ -38,7 +42,10 @@ GATE_TIMEOUT = timedelta(days=1)
 
 
 class IngestWaveOperator(WithLineage, SparkTask):
-    """Claims, stages, audits, publishes and records one wave; safe to repeat at any moment, does not advance.
+    """Claims, stages, audits, publishes and records one wave, and advances; safe to repeat at any moment.
+
+    When the wave is in the lake, watermarks move as far as they can, and events of the pipeline's asset tell so, unless
+    another task does just then; what is left of it is done by AdvanceWatermarkOperator, at the end of the Dag.
 
     While another task works on the wave or has taken it over, and while records that come first are not in the lake,
     the task defers itself: it waits without a worker slot. Killing the task ends the Spark driver; staged rows stay
@@ -78,6 +85,8 @@ class IngestWaveOperator(WithLineage, SparkTask):
         self.gate_timeout = gate_timeout
         self.openlineage_inject_parent_job_info = openlineage_inject_parent_job_info
         self.deferrable = deferrable
+        self.outlets = [*self.outlets, EVENTS]
+        self.on_success_callback = [confirm_events, *self.on_success_callback]
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Ingest; returns `{"wave", "state", "ranges", "rows"}`."""
@@ -86,8 +95,9 @@ class IngestWaveOperator(WithLineage, SparkTask):
             record, spec = self._look_up(wave)
             show_page(self, spec.name, wave=wave)
             if record.state is WaveState.COMMITTED:
-                with assemble.open_ledger(self.ledger_conn_id) as ledger:
-                    self.log.info("%s", describe_landed(ledger, record))
+                with ports_of(self, spec, context) as ports:
+                    self.log.info("%s", describe_landed(ports.ledger, record))
+                    self._advance(context, ports, record, spec)
             else:
                 try:
                     record = self._ingest(context, wave, spec)
@@ -117,7 +127,18 @@ class IngestWaveOperator(WithLineage, SparkTask):
                 record = ingest(ports, wave)
             clean_up(ports, record)
             signals.landed(ports, spec, record)
+            self._advance(context, ports, record, spec)
             return record
+
+    def _advance(self, context: Context, ports: Ports, record: WaveRecord, spec: PipelineSpec) -> None:
+        """Advance and notify; the wave is in the lake, whatever becomes of this: another task does what is left."""
+        Advances(ports, spec).after_wave()
+        try:
+            notify(context, ports.ledger, spec.name, record.plan)
+        except ConcurrentError as busy:
+            self.log.info("%s", busy.message)
+        except Exception as error:  # noqa: BLE001
+            self.log.warning("asset events are emitted by a later task: %s", expected(error, "notifying after a wave"))
 
     def _wait_for(
         self, reason: TransientError, record: WaveRecord, kind: type[WaveFreeTrigger], *, timeout: timedelta | None

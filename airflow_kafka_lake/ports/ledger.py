@@ -131,7 +131,7 @@ class Ledger(LedgerReader, Protocol):
         """Move every watermark to the end of the unbroken committed run, set-based; returns the moves of this call."""
 
     def mark_notified(self, pipeline: str, sequence: int) -> None:
-        """Record that all moves up to `sequence` were notified; never moves back."""
+        """Record that all moves up to `sequence` were notified; never moves back. A delivery of no more is over."""
 
     def sent(self, items: Sequence[int]) -> None:
         """Remove outbox items that are now in the lake."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -90,6 +91,7 @@ class Task:
     run_id: str = "run"
     id: UUID = field(default_factory=uuid4)
     map_index: int = -1
+    try_number: int = 1
     xcoms: dict[tuple[str, str], Any] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
 
@@ -99,8 +101,11 @@ class Task:
     def xcom_pull(self, task_ids: str, key: str) -> Any:
         return self.xcoms.get((task_ids, key))
 
-    def get_task_states(self, dag_id: str, run_ids: list[str], task_ids: list[str]) -> dict[str, Any]:
-        return {run: {task: self.states[task] for task in task_ids if task in self.states} for run in run_ids}
+    def get_task_states(
+        self, dag_id: str, run_ids: list[str], task_ids: list[str], map_index: int | None = None
+    ) -> dict[str, Any]:
+        asked = task_ids if map_index in {None, -1} else [f"{task}_{map_index}" for task in task_ids]
+        return {run: {task: self.states[task] for task in asked if task in self.states} for run in run_ids}
 
 
 @pytest.fixture
@@ -130,6 +135,54 @@ def context() -> dict[str, Any]:
 
     ti = Task()
     return {"ti": ti, "task_instance": ti, "outlet_events": OutletEventAccessors()}
+
+
+class Events:
+    """Airflow's record of tasks and of the asset events that it has accepted with their success."""
+
+    def __init__(self) -> None:
+        self.accepted: list[SimpleNamespace] = []
+        self.states: dict[str, str] = {}
+
+    def task(self, name: str, index: int = -1, number: int = 1) -> dict[str, Any]:
+        """Start a task; returns its context."""
+        from airflow.sdk.execution_time.context import OutletEventAccessors
+
+        ti = Task(task_id=name, map_index=index, try_number=number, states=self.states)
+        self.states[name if index < 0 else f"{name}_{index}"] = "running"
+        return {"ti": ti, "task_instance": ti, "outlet_events": OutletEventAccessors()}
+
+    def end(self, context: Mapping[str, Any], state: str = "success") -> None:
+        """End a task; with a success come its events."""
+        ti, emitted = context["ti"], context["outlet_events"]
+        self.states[ti.task_id if ti.map_index < 0 else f"{ti.task_id}_{ti.map_index}"] = state
+        for event in [event for key in emitted for event in emitted[key].asset_alias_events if state == "success"]:
+            self.accepted.append(
+                SimpleNamespace(
+                    source_dag_id=ti.dag_id,
+                    source_run_id=ti.run_id,
+                    source_task_id=ti.task_id,
+                    source_map_index=ti.map_index,
+                    extra=event.extra,
+                    uri=event.dest_asset_key.uri,
+                )
+            )
+
+    def send(self, msg: Any) -> Any:
+        """Answer which events an asset has."""
+        assert type(msg).__name__ == "GetAssetEventByAsset"
+        found = [event for event in self.accepted if event.uri == msg.uri][:: 1 if msg.ascending else -1]
+        return SimpleNamespace(iter_asset_event_results=lambda: iter(found[: msg.limit]))
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Events:
+    """What Airflow was told."""
+    from airflow.sdk.execution_time import task_runner
+
+    made = Events()
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", made, raising=False)
+    return made
 
 
 class Supervisor:

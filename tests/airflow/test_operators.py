@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import (
     TaskDeferred,
 )
 
-from airflow_kafka_lake.assets import MAX_STREAMS, event_extras, pipeline_asset
+from airflow_kafka_lake.assets import MAX_STREAMS, event_extras
 from airflow_kafka_lake.core.errors import (
     JobFailedError,
     UnavailableError,
@@ -33,12 +33,12 @@ from airflow_kafka_lake.operators.advance import (
     AdvanceWatermarkOperator,
     FinishPlanOperator,
     RefuseOperator,
-    confirm_events,
 )
 from airflow_kafka_lake.operators.boundary import airflow_errors
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.services import staging
 from airflow_kafka_lake.services.decisions import cancel, release
 
 from .conftest import ORDERS, OTHER, World, write_pipeline
@@ -121,7 +121,7 @@ def test_dry_run_leaves_watermarks_that_could_move(world: World, context: Contex
     """What an earlier run committed is moved and told by a real run, not by a dry one."""
     world.produce(5)
     for wave in plan(world, context):
-        ingest(context, wave)
+        staging.ingest(world.ports(), wave)
     plan(world, context, dry_run=True)
     advance(context, plan_task_id="plan")
     assert world.watermarks()[0] == 0
@@ -436,47 +436,6 @@ def test_kill_unwinds_the_running_job(world: World, context: Context, monkeypatc
     operator.on_kill()  # after a timeout the stack is unwound already: nothing to do
 
 
-def test_advance_tells_moves_once_and_only_when_something_moved(world: World, context: Context) -> None:
-    """The event carries what moved; it counts as told only after the task's success."""
-    world.produce(5)
-    for wave in plan(world, context):
-        ingest(context, wave)
-    operator, result = advance(context, plan_task_id="plan")
-    (event,) = events(context)
-    assert (event.source_alias_name, event.dest_asset_key.uri) == ("kafka-lake", pipeline_asset("orders").uri)
-    assert event.extra == {
-        "pipeline": "orders", "plan": planned(context)["plan"], "sequence": result["sequence"], "rows": 5,
-        "streams": [{"topic": "orders", "partition": 0, "from": 0, "to": 5}],
-    }  # fmt: skip
-    assert world.ledger.unnotified("orders")
-    assert confirm_events in operator.on_success_callback
-    confirm_events(context)
-    assert not world.ledger.unnotified("orders")
-    context["outlet_events"] = type(context["outlet_events"])()
-    assert advance(context)[1]["moved"] == 0
-    assert events(context) == []
-
-
-def test_moves_without_an_event_get_theirs_next_time(world: World, context: Context) -> None:
-    """A task that died between moving and telling leaves its moves to the next."""
-    world.produce(5)
-    for wave in plan(world, context):
-        ingest(context, wave)
-    world.ledger.advance("orders")
-    advance(context)
-    assert len(events(context)) == 1
-
-
-def test_users_own_callbacks_and_outlets_stay(world: World) -> None:
-    """What a Dag author adds is kept."""
-
-    def mine(context: Any) -> None:
-        """Do nothing."""
-
-    operator = AdvanceWatermarkOperator(task_id="a", pipeline=ORDERS, on_success_callback=mine, outlets=[])
-    assert list(operator.on_success_callback) == [mine, confirm_events]
-
-
 def test_finish_fails_while_ranges_of_the_plan_are_unresolved(
     world: World, context: Context, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -614,9 +573,9 @@ def test_events_name_every_stream_a_hundred_at_a_time() -> None:
     moves = [Advance(stream=Stream("t", "i", n), sequence=n, start=0, end=n + 1, rows=1) for n in range(250)] + [
         Advance(stream=Stream("t", "i", 0), sequence=300, start=1, end=9, rows=8)
     ]
-    extras = event_extras("wide", None, moves)
+    extras = event_extras("wide", None, moves, after=-1)
     assert [len(extra["streams"]) for extra in extras] == [MAX_STREAMS, MAX_STREAMS, 51]
-    assert [extra["sequence"] for extra in extras] == [99, 199, 300]
+    assert [(extra["after"], extra["sequence"]) for extra in extras] == [(-1, 99), (99, 199), (199, 300)]
     assert sum(extra["rows"] for extra in extras) == 258
     named = [(stream["partition"], stream["from"], stream["to"]) for extra in extras for stream in extra["streams"]]
     assert sorted(named) == sorted([*((n, 0, n + 1) for n in range(250)), (0, 1, 9)])

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from airflow_kafka_lake.core.ledger.attempts import RecordCommit
+from airflow_kafka_lake.core.ledger.deliveries import BeginDelivery
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.revoking import Release
+from airflow_kafka_lake.core.ledger.rows import NotifiedRow
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.planning.estimates import TopicCost
 from airflow_kafka_lake.ports import Ledger
@@ -150,6 +153,72 @@ def test_moves_are_told_in_order(ledger: Ledger) -> None:
     assert ledger.unnotified(SPEC.name) == unnotified[2:]
     ledger.mark_notified(SPEC.name, unnotified[2].sequence)
     assert ledger.unnotified(SPEC.name) == ()
+
+
+def moved(ledger: Ledger, times: int = 1) -> list[int]:
+    """Move a watermark so often, and return the numbers of all moves that were not notified."""
+    for _ in range(times):
+        (stream,) = ledger.streams(SPEC.name) or (None,)
+        start = stream.watermark if stream else 0
+        (wave,) = planned(ledger, [(0, start, start + 10)])
+        committed(ledger, wave)
+        ledger.advance(SPEC.name)
+    return [move.sequence for move in ledger.unnotified(SPEC.name)]
+
+
+def begun(ledger: Ledger, holder: str, through: int, **given: Any) -> NotifiedRow:
+    """Take on a delivery, or try to."""
+    return ledger.commit(BeginDelivery(pipeline=SPEC.name, holder=holder, through=through, **given))
+
+
+ENDED = timedelta(seconds=-1)
+"""The lease of somebody whose lease has ended."""
+
+
+def test_one_delivers_at_a_time(ledger: Ledger) -> None:
+    """Who comes second sees who delivers, and what; of what was notified nobody begins again."""
+    first, second = moved(ledger, 2)
+    mine = begun(ledger, "a", first)
+    assert (mine.sequence, mine.through, mine.holder) == (0, first, "a")
+    assert begun(ledger, "b", second) == mine
+    assert replace(begun(ledger, "a", first), until=None) == replace(mine, until=None), "whose answer was lost"
+    ledger.mark_notified(SPEC.name, first)
+    theirs = begun(ledger, "b", second)
+    assert (theirs.sequence, theirs.through, theirs.holder) == (first, second, "b")
+    ledger.mark_notified(SPEC.name, second)
+    over = begun(ledger, "c", second)
+    assert (over.sequence, over.through, over.holder, over.until) == (second, None, None, None)
+
+
+def test_delivery_is_taken_over_only_from_who_has_ended(ledger: Ledger) -> None:
+    """By name: from whoever is known to have ended, and from any holder once the lease has."""
+    first, second = moved(ledger, 2)
+    begun(ledger, "a", first)
+    assert begun(ledger, "b", second, over="a").holder == "a", "the lease is live"
+    assert begun(ledger, "b", second, over="z", ended=True).holder == "a", "that was another one"
+    assert begun(ledger, "b", second, over="a", ended=True, lease=ENDED).holder == "b"
+    assert begun(ledger, "c", second).holder == "b", "it looks first whether the event was accepted"
+    assert begun(ledger, "c", second, over="b").holder == "c"
+
+
+def test_late_acknowledgement_does_not_end_a_longer_delivery(ledger: Ledger) -> None:
+    """What was accepted is notified, whoever delivers now; his delivery goes on."""
+    first, second, third = moved(ledger, 3)
+    begun(ledger, "a", first)
+    begun(ledger, "b", third, over="a", ended=True)
+    ledger.mark_notified(SPEC.name, first)
+    assert moved(ledger, 0) == [second, third]
+    assert begun(ledger, "c", third).holder == "b"
+    ledger.mark_notified(SPEC.name, third)
+    assert begun(ledger, "c", third).holder is None
+
+
+def test_each_pipeline_has_its_own_delivery(ledger: Ledger) -> None:
+    """Nobody waits for another pipeline."""
+    (sequence,) = moved(ledger)
+    begun(ledger, "a", sequence)
+    other = ledger.commit(BeginDelivery(pipeline="copies", holder="b", through=sequence))
+    assert (other.pipeline, other.holder) == ("copies", "b")
 
 
 def test_outbox_empties_as_it_is_sent(ledger: Ledger) -> None:

@@ -61,6 +61,7 @@ ADDED = {
         "progress_at",
     ),
     "kafka_lake_plan": ("dag",),
+    "kafka_lake_notified": ("through", "lease_holder", "lease_until"),
 }
 """Columns that older revisions have not: they are empty after the upgrade."""
 
@@ -89,7 +90,8 @@ def in_new_words(rows: Rows) -> Rows:
             row |= {"spec": json.dumps(spec, sort_keys=True), "digest": PipelineSpec.from_json(spec).digest}
         return row
 
-    return {TABLES.get(name, name): [said(name, row) for row in rows[name]] for name in rows}
+    names = {name: TABLES.get(name, name) for name in rows}
+    return {new: [said(new, row) for row in rows[name]] for name, new in names.items()}
 
 
 def in_any_order(rows: Rows) -> Rows:

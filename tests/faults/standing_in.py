@@ -31,8 +31,10 @@ from airflow_kafka_lake.adapters.spark_submit import end_orphan
 from airflow_kafka_lake.cli import main as kafka_lake
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.ledger.rows import NotifiedRow
 from airflow_kafka_lake.features.decoding.job.redecoding import RedecodeJob
 from airflow_kafka_lake.ports import Features, ReportingJob
+from airflow_kafka_lake.services.notifying import begin_delivery
 from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.lake import LakeConnection
 from tests.faults import standing_decoding
@@ -102,13 +104,23 @@ def _table(identifier: str) -> Table:
     return IcebergLake(LakeConnection("lake_default").settings).catalog.load(identifier)
 
 
+class Forgetful:
+    """`services.notifying.Receiver`: whoever began before has ended, and nothing of it has arrived."""
+
+    def has_ended(self, holder: str) -> bool:
+        return True
+
+    def has_accepted(self, delivery: NotifiedRow) -> bool:
+        return False
+
+
 def tell(pipeline: str) -> int:
-    """Do what the task that advances does after its success was accepted, and what waiting tasks read."""
+    """Do what a task does that notifies of moves, and whose success was accepted; and what waiting tasks read."""
     try:
         with assemble.open_ledger("kafka_lake_ledger") as ledger:
-            moves = ledger.unnotified(pipeline)
+            delivery = begin_delivery(ledger, pipeline, str(os.getpid()), Forgetful())
             ledger.events(pipeline)
-            ledger.mark_notified(pipeline, max((move.sequence for move in moves), default=0))
+            ledger.mark_notified(pipeline, delivery.moves[-1].sequence if delivery else 0)
     except KafkaLakeError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code

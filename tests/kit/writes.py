@@ -17,6 +17,7 @@ from airflow_kafka_lake.core.ledger.attempts import (
 )
 from airflow_kafka_lake.core.ledger.changes import Write
 from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes
+from airflow_kafka_lake.core.ledger.deliveries import BeginDelivery
 from airflow_kafka_lake.core.ledger.pausing import Pause, Resume
 from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.reopening import Reopen
@@ -45,6 +46,7 @@ WRITES: Mapping[str, type[Write[Any]]] = {
         Reopen,
         Withdraw,
         AcceptDeletes,
+        BeginDelivery,
         Restore,
         Pause,
         Resume,

@@ -8,6 +8,7 @@ from tests.mutants.edges import EDGES
 from tests.mutants.machine import MACHINE
 from tests.mutants.mutant import Mutant
 from tests.mutants.neighbours import NEIGHBOURS
+from tests.mutants.notifying import NOTIFYING
 from tests.mutants.only_copies import ONLY_COPIES
 from tests.mutants.order import GATE, SEALS
 from tests.mutants.pauses import PAUSES
@@ -34,4 +35,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *EDGES,
     *PAUSES,
     *NEIGHBOURS,
+    *NOTIFYING,
 )

@@ -213,16 +213,6 @@ AIRFLOW = (
         red=("tests/airflow/test_operators.py::test_dry_run_leaves_watermarks_that_could_move",),
     ),
     Mutant(
-        name="told-before-the-tasks-success",
-        law="fine print: ledger first",
-        guard="A move counts as told only after Airflow has accepted the event.",
-        module=f"{_OPERATORS}.advance",
-        function="AdvanceWatermarkOperator.execute",
-        old="self._emit(...)",
-        new=("self._emit(context, spec.name, result.get('plan'), moves)\nconfirm_events({**context, 'task': self})"),
-        red=("tests/airflow/test_operators.py::test_advance_tells_moves_once_and_only_when_something_moved",),
-    ),
-    Mutant(
         name="holds-of-earlier-runs-are-forgotten",
         law="L3",
         guard="A hold that an earlier run met fails every run.",

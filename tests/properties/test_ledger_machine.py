@@ -26,6 +26,7 @@ from airflow_kafka_lake.core.ledger.attempts import (
     RecordJob,
     Renew,
 )
+from airflow_kafka_lake.core.ledger.deliveries import BeginDelivery
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.ledger.reopening import Reopen
@@ -323,6 +324,24 @@ class LedgerMachine(RuleBasedStateMachine):
             self.both(lambda ledger: ledger.mark_notified(SPEC.name, moves[0].sequence))
         items = [item.id for item in self.memory.outbox(SPEC.name)][:sent]
         self.both(lambda ledger: ledger.sent(items))
+
+    @rule(holder=st.sampled_from("ab"), ended=st.booleans(), live=st.booleans(), told=st.booleans())
+    def deliver(self, holder: str, ended: bool, live: bool, told: bool) -> None:
+        """Take on the delivery of some moves, or take it over; and sometimes have it accepted."""
+        moves = self.memory.unnotified(SPEC.name)
+        if not moves:
+            return
+        write = BeginDelivery(
+            pipeline=SPEC.name,
+            holder=holder,
+            through=moves[len(moves) // 2].sequence,
+            over="b" if holder == "a" else "a",
+            ended=ended,
+            lease=timedelta(hours=1 if live else -1),
+        )
+        row = self.both(lambda ledger: replace(ledger.commit(write), until=None))
+        if told and row.holder == holder:
+            self.both(lambda ledger: ledger.mark_notified(SPEC.name, row.through))
 
     @invariant()
     def both_agree(self) -> None:

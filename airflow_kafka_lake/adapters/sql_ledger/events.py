@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, literal, select
+from sqlalchemy import ColumnElement, Connection, case, delete, exists, func, insert, literal, null, select
 
 from airflow_kafka_lake.adapters.sql_ledger import reading
 from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
@@ -177,10 +177,15 @@ def record_event(connection: Connection, entry: Entry) -> None:
 def mark_notified(connection: Connection, name: str, sequence: int) -> None:
     """See `ports.Ledger.mark_notified`."""
     statement = upsert(connection, notified).values(pipeline=name, sequence=sequence)
-    newer = notified.c.sequence < statement.excluded.sequence
+    given = statement.excluded.sequence
+    goes_on = notified.c.through > given
+    delivery = {
+        column: case((goes_on, notified.c[column]), else_=null())
+        for column in ("through", "lease_holder", "lease_until")
+    }
     connection.execute(
         statement.on_conflict_do_update(
-            index_elements=["pipeline"], set_={"sequence": statement.excluded.sequence}, where=newer
+            index_elements=["pipeline"], set_={"sequence": given, **delivery}, where=notified.c.sequence < given
         )
     )
 

@@ -12,13 +12,22 @@ from sqlalchemy import Column, ColumnElement, Connection, func, or_, select
 
 from airflow_kafka_lake.adapters.sql_ledger import reading, streams
 from airflow_kafka_lake.adapters.sql_ledger.events import lock_sequences
-from airflow_kafka_lake.adapters.sql_ledger.tables import attempt, binding, pipeline, range_, skip, stream, wave
+from airflow_kafka_lake.adapters.sql_ledger.tables import (
+    attempt,
+    binding,
+    notified,
+    pipeline,
+    range_,
+    skip,
+    stream,
+    wave,
+)
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import now
 from airflow_kafka_lake.adapters.sql_ledger.values import rows
 from airflow_kafka_lake.core.ledger.changes import Records, Scope, Turn
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRow
-from airflow_kafka_lake.core.ledger.rows import ConfigurationRow, LayoutRow, PlanRecord, SegmentRow
+from airflow_kafka_lake.core.ledger.rows import ConfigurationRow, LayoutRow, NotifiedRow, PlanRecord, SegmentRow
 from airflow_kafka_lake.core.ledger.streams import StreamRow
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState
 from airflow_kafka_lake.core.slices import Stream
@@ -48,6 +57,7 @@ class Loading:
         if scope.planned:
             chosen = [self._among(range_.c.wave, waves), range_.c.state == RangeState.PLANNED]
         ranges = self._ranges(*chosen) if chosen else ()
+        told = self._notified() if scope.notified else None
         return Records(
             now=self.now or self.connection.execute(select(now())).scalar_one(),
             ledger_id=reading.ledger_id(self.connection) if scope.ledger_id else "",
@@ -62,6 +72,7 @@ class Loading:
             skips=self._skips() if scope.skips else (),
             configurations=self._configurations() if scope.configurations else (),
             pauses=reading.pauses(self.connection, mine) if mine else (),
+            notified=told,
             **(self._layouts(scope.pipeline) if scope.layouts and scope.pipeline else {}),
         )
 
@@ -165,6 +176,18 @@ class Loading:
             )
             for row in self.connection.execute(query.where(self._among(plan_.c.id, names)))
         }
+
+    def _notified(self) -> NotifiedRow | None:
+        query = select(notified).where(notified.c.pipeline == self.scope.pipeline).with_for_update()
+        for row in self._locked(query):
+            return NotifiedRow(
+                pipeline=row.pipeline,
+                sequence=row.sequence,
+                through=row.through,
+                holder=row.lease_holder,
+                until=row.lease_until,
+            )
+        return None
 
     def _skips(self) -> Collection[str]:
         query = select(skip.c.id).where(self._among(skip.c.id, self.scope.skips))

@@ -20,6 +20,7 @@ from airflow_kafka_lake.core.ledger.rows import (
     BindingRow,
     ConfigurationRow,
     LayoutRow,
+    NotifiedRow,
     PlanRow,
     SegmentRow,
     SkipRow,
@@ -237,6 +238,12 @@ STORED: Mapping[type, Stored] = {
         key=("plan", "stream"),
         computed={"number": _plan_number},
         then=_forget_old_snapshots,
+    ),
+    NotifiedRow: Stored(
+        table=tables.notified,
+        columns=_plain("pipeline", "sequence", "through", lease_holder="holder", lease_until="until"),
+        key=("pipeline",),
+        required=("sequence", "lease_holder"),
     ),
 }
 """In the order in which rows refer to each other."""

@@ -206,7 +206,14 @@ move = _table(
     _offset("end_offset"),
     Column("row_count", BigInteger, nullable=False),
 )
-notified = _table("notified", _id("pipeline", key=True), Column("sequence", BigInteger, nullable=False))
+notified = _table(
+    "notified",
+    _id("pipeline", key=True),
+    Column("sequence", BigInteger, nullable=False),
+    Column("through", BigInteger),
+    Column("lease_holder", LongText),
+    Column("lease_until", Timestamp),
+)
 event = _table(
     "event",
     Column("sequence", Number, primary_key=True),

@@ -19,6 +19,7 @@ from airflow_kafka_lake.core.ledger.rows import (
     BindingRow,
     ConfigurationRow,
     LayoutRow,
+    NotifiedRow,
     PlanRecord,
     PlanRow,
     SegmentRow,
@@ -48,6 +49,7 @@ Row = (
     | LayoutRow
     | SegmentRow
     | PauseRow
+    | NotifiedRow
 )
 
 
@@ -72,9 +74,9 @@ class Scope:
     others by id; `plans` for those of the waves and the ranges, `plan_ids` and `skips` name others that may be on
     record; `tables` asks for the UUIDs of the pipeline's tables, `configurations` for its newest configuration and the
     one with the `digest`, `layouts` for the layouts and segments of its topics; `gate` for what the one wave must wait
-    for. `every` asks for all streams, waves and ranges of the
-    pipeline; `alone` waits until no other write goes on. With a `turn` the pipeline, which may be named by one of its
-    waves, is locked first of all, and its pauses are read then.
+    for; `notified` for how far the pipeline's moves were notified, under lock. `every` asks for all streams, waves and
+    ranges of the pipeline; `alone` waits until no other write goes on. With a `turn` the pipeline, which may be named
+    by one of its waves, is locked first of all, and its pauses are read then.
     """
 
     pipeline: str | None = None
@@ -97,6 +99,7 @@ class Scope:
     digest: str | None = None
     layouts: bool = False
     ledger_id: bool = False
+    notified: bool = False
     every: bool = False
     alone: bool = False
 
@@ -120,6 +123,7 @@ class Records:
     layouts: tuple[LayoutRow, ...] = ()
     segments: tuple[SegmentRow, ...] = ()
     pauses: tuple[PauseRow, ...] = ()
+    notified: NotifiedRow | None = None
 
     @property
     def newest(self) -> ConfigurationRow | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -99,6 +99,24 @@ class SegmentRow:
 
     pipeline: str
     segment: Segment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifiedRow:
+    """How far a pipeline's moves were notified, and the delivery that is under way: of the moves after `sequence` up to
+    `through`, by `holder`, until `until` at least. All three are None while none is."""
+
+    pipeline: str
+    sequence: int = 0
+    through: int | None = None
+    holder: str | None = None
+    until: datetime | None = None
+
+    def notified(self, sequence: int) -> NotifiedRow:
+        """Return the row when all moves up to `sequence` were notified; a delivery that went no further is over."""
+        row = replace(self, sequence=max(self.sequence, sequence))
+        is_over = row.through is not None and row.through <= row.sequence
+        return replace(row, through=None, holder=None, until=None) if is_over else row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from airflow_kafka_lake.core.ledger.rows import (
     BindingRow,
     ConfigurationRow,
     LayoutRow,
+    NotifiedRow,
     PlanRecord,
     PlanRow,
     SegmentRow,
@@ -40,6 +41,7 @@ ROWS: Mapping[type, str] = {
     LayoutRow: "layouts",
     SegmentRow: "segments",
     PauseRow: "pauses",
+    NotifiedRow: "notified",
 }
 """The dictionary that holds each kind of row."""
 KEYS: Mapping[type, Callable[[Any], Any]] = {
@@ -47,6 +49,7 @@ KEYS: Mapping[type, Callable[[Any], Any]] = {
     BindingRow: attrgetter("pipeline", "table"),
     LayoutRow: attrgetter("pipeline", "layout.topic_id", "layout.partitions"),
     SegmentRow: attrgetter("pipeline", "segment.key"),
+    NotifiedRow: attrgetter("pipeline"),
     AttemptRecord: attrgetter("wave", "fence"),
     WaveRow: attrgetter("id"),
     RangeRecord: attrgetter("id"),
@@ -96,6 +99,7 @@ class MemoryWriter(MemoryReader):
             segments=self._of(scope.pipeline, state.segments) if scope.layouts else (),
             ledger_id=self._ledger_id,
             pauses=self._pauses({scope.pipeline, *(wave.pipeline for wave in waves.values())}) if scope.turn else (),
+            notified=state.notified.get(scope.pipeline or "") if scope.notified else None,
         )
 
     def _streams(self, scope: Scope) -> dict[Stream, StreamRow]:

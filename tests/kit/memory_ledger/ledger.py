@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from airflow_kafka_lake.core.ledger.records import Advance, advanced
+from airflow_kafka_lake.core.ledger.rows import NotifiedRow
 from airflow_kafka_lake.core.ledger.streams import watermark
 from airflow_kafka_lake.core.ledger.waves import (
     RESOLVED,
@@ -50,7 +51,8 @@ class MemoryLedger(MemoryWriter):
 
     def mark_notified(self, pipeline: str, sequence: int) -> None:
         with self._writing() as draft:
-            draft.notified[pipeline] = max(sequence, draft.notified.get(pipeline, 0))
+            row = draft.notified.get(pipeline, NotifiedRow(pipeline=pipeline))
+            draft.notified[pipeline] = row.notified(sequence)
 
     def sent(self, items: Sequence[int]) -> None:
         with self._writing() as draft:

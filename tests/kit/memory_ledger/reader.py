@@ -241,7 +241,8 @@ class MemoryReader:
 
     def unnotified(self, pipeline: str) -> tuple[Advance, ...]:
         state = self._state
-        seen = state.notified.get(pipeline, 0)
+        row = state.notified.get(pipeline)
+        seen = row.sequence if row else 0
         return tuple(move for name, move in state.moves if name == pipeline and move.sequence > seen)
 
     def outbox(self, pipeline: str, *, kind: str | None = None) -> tuple[OutboxItem, ...]:

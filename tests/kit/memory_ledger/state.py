@@ -13,7 +13,14 @@ from airflow_kafka_lake.core.ledger.records import (
     RangeRecord,
     WaveRow,
 )
-from airflow_kafka_lake.core.ledger.rows import BindingRow, ConfigurationRow, LayoutRow, SegmentRow, SkipRow
+from airflow_kafka_lake.core.ledger.rows import (
+    BindingRow,
+    ConfigurationRow,
+    LayoutRow,
+    NotifiedRow,
+    SegmentRow,
+    SkipRow,
+)
 from airflow_kafka_lake.core.ledger.streams import StreamRow
 from airflow_kafka_lake.core.ledger.waves import (
     AttemptOutcome,
@@ -43,7 +50,7 @@ class State:
     segments: dict[tuple[str, SegmentKey], SegmentRow] = field(default_factory=dict)
     events: list[tuple[str, Event]] = field(default_factory=list)
     moves: list[tuple[str, Advance]] = field(default_factory=list)
-    notified: dict[str, int] = field(default_factory=dict)
+    notified: dict[str, NotifiedRow] = field(default_factory=dict)
     outbox: dict[int, tuple[str, OutboxItem]] = field(default_factory=dict)
     last_item: list[int] = field(default_factory=lambda: [0])
 

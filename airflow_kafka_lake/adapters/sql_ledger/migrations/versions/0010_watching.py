@@ -1,4 +1,4 @@
-"""What people watch and steer: how far each attempt is, what is paused, and the Dag that made a plan.
+"""What people watch and steer: how far attempts are, what is paused, a plan's Dag, and who tells of moved watermarks.
 
 Revision ID: 0010
 Revises: 0009
@@ -24,6 +24,7 @@ def upgrade() -> None:
     _progress()
     _pauses()
     _planners()
+    _deliveries()
 
 
 def _progress() -> None:
@@ -61,3 +62,13 @@ def _planners() -> None:
         dag = sa.func.split_part(named, "/", 1)
     op.execute(sa.update(plan).where(plan.c.actor.like("airflow:_%/_%")).values(dag=dag))
     op.create_index("kafka_lake_plan_by_dag", "kafka_lake_plan", ["pipeline", "dag"])
+
+
+def _deliveries() -> None:
+    delivery: tuple[sa.Column[Any], ...] = (
+        parts.big("through", null=True),
+        parts.text("lease_holder", None, null=True),
+        parts.time("lease_until", null=True),
+    )
+    for column in delivery:
+        op.add_column("kafka_lake_notified", column)
