@@ -12,6 +12,7 @@ from typing import Any
 
 from airflow.sdk import Param
 
+from airflow_kafka_lake.core.documents.shown_decision import Decision
 from airflow_kafka_lake.pipeline import Pipeline
 
 WHAT, TIMES, OFFSETS, HOW, WHY = "What", "Period by time", "Period by offset", "How", "Why"
@@ -70,14 +71,52 @@ def review_words() -> dict[str, Any]:
     """Return the templates that hand an ingest form to ReviewPlanOperator."""
     return {
         **ingest_words(),
-        "from_": _first_of("from"),
-        "to": _first_of("to"),
-        "from_offset": _first_of("from_offset"),
-        "to_offset": _first_of("to_offset"),
+        **{name: _first_of(field) for name, field in _ENDS.items()},
         "is_dry_run": "{{ params['dry_run'] | tojson }}",
         **_flags("ask"),
     }
 
+
+def decision_form(decision: Decision, pipelines: Mapping[str, Pipeline]) -> dict[str, Param]:
+    """Return the fields of a decision about offsets: which, how, and why."""
+    withdraw = decision is Decision.WITHDRAW
+    topic = "Only this topic; empty for all topics of the pipeline." if withdraw else "The topic it is about. Needed."
+    begin, end = ("Empty for no begin.", "Empty for no end.") if withdraw else ("Needed.", "Needed.")
+    return {
+        "pipeline": _choice(pipelines),
+        **({"subject": _text(WHAT, *_SUBJECT)} if withdraw else {}),
+        "topic": _topic(pipelines, topic, needed=not withdraw),
+        "partitions": _partitions(),
+        "topic_id": _text(WHAT, *_GENERATION),
+        **_period(begin, end),
+        **{name: _switch(HOW, *_SWITCHES[name]) for name in SWITCHES[decision]},
+        "reason": _text(WHY, "Reason", "Why, for those who look at this decision later. Needed.", needed=True),
+    }
+
+
+def decision_words(decision: Decision) -> dict[str, Any]:
+    """Return the templates that hand a form to the operator of its decision."""
+    return {
+        **_words("pipeline", "topic", "topic_id", "reason", *(("subject",) if decision is Decision.WITHDRAW else ())),
+        "partitions": LISTED,
+        **{name: _first_of(field) for name, field in _ENDS.items()},
+        **_flags(*SWITCHES[decision]),
+    }
+
+
+SWITCHES: Mapping[Decision, tuple[str, ...]] = {
+    Decision.REOPEN: ("accept_fewer", "drop_staged"),
+    Decision.SKIP: ("acknowledge_order", "drop_staged"),
+    Decision.WITHDRAW: (),
+}
+_SWITCHES = {
+    "accept_fewer": ("Accept fewer rows", "Also if the second reading has fewer rows than the table has now."),
+    "drop_staged": ("Drop staged rows", "Also if what is staged and would go is the only copy of records."),
+    "acknowledge_order": ("Acknowledge order", "Records that come after the gap in the order may be read."),
+}
+_SUBJECT = ("Only of", "Only this plan, wave or range: an id from kafka-lake status. Empty for all that is planned.")
+_GENERATION = ("Topic id", "Only where the topic was deleted and created again: the id of the one that is meant.")
+_ENDS = {"from_": "from", "to": "to", "from_offset": "from_offset", "to_offset": "to_offset"}
 
 LISTED = (
     "{{ '' if params['partitions'] is none else params['partitions'] if params['partitions'] is string "
@@ -109,9 +148,9 @@ def _choice(pipelines: Mapping[str, Pipeline]) -> Param:
     return Param(type="string", enum=list(pipelines), **look)
 
 
-def _topic(pipelines: Mapping[str, Pipeline], description: str) -> Param:
+def _topic(pipelines: Mapping[str, Pipeline], description: str, *, needed: bool = False) -> Param:
     known = sorted({topic for pipeline in pipelines.values() for topic in pipeline.spec.topics})
-    return _text(WHAT, "Topic", description, look={"examples": known} if known else {})
+    return _text(WHAT, "Topic", description, look={"examples": known} if known else {}, needed=needed)
 
 
 def _partitions() -> Param:
@@ -132,7 +171,10 @@ def _switch(section: str, title: str, description: str) -> Param:
     return Param(False, type="boolean", title=title, description=description, section=section)
 
 
-def _text(section: str, title: str, description: str, *, look: Mapping[str, Any] | None = None) -> Param:
-    """Return a text that may stay empty; the first task checks it."""
-    shown = {"type": ["null", "string"], "title": title, "section": section, **(look or {})}
+def _text(
+    section: str, title: str, description: str, *, look: Mapping[str, Any] | None = None, needed: bool = False
+) -> Param:
+    """Return a text that the first task checks; the page starts no run while a needed one is empty."""
+    kind: Any = "string" if needed else ["null", "string"]
+    shown = {"type": kind, "title": title, "section": section, **(look or {})}
     return Param(None, description=description, **_SHOWN_ONLY, **shown)

@@ -21,7 +21,12 @@ def get_provider_info() -> dict[str, Any]:
         "versions": [__version__],
         "integrations": [{"integration-name": _INTEGRATION, "tags": ["service"]}],
         "operators": _modules(
-            "operators.plan", "operators.ingest", "operators.advance", "operators.audit", "operators.review"
+            "operators.plan",
+            "operators.ingest",
+            "operators.advance",
+            "operators.audit",
+            "operators.review",
+            "operators.decisions",
         ),
         "sensors": _modules("sensors.drained", "sensors.watermark"),
         "triggers": _modules("triggers.waits"),

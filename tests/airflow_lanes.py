@@ -18,6 +18,7 @@ from tests.sandbox import Sandbox
 
 MANUAL = "kafka_lake_manual"
 SCHEDULED = "kafka_lake_scheduled"
+REOPEN = "kafka_lake_reopen"
 RUN_SECONDS = 280
 
 

@@ -21,6 +21,11 @@ def user(name: str) -> str:
     return f"airflow user {shown[:MOST_NAME].encode(errors='replace').decode()}"
 
 
+def approver(name: str, by: str) -> str:
+    """Name a user who has approved what a task, named by `by`, carries out."""
+    return f"{user(name)}, {by}"
+
+
 def dag_of(actor: str) -> str | None:
     """Return the Dag of a task that is named so; None for anyone else. An id of a Dag has no slash."""
     found = _TASK.match(actor)

@@ -79,12 +79,17 @@ def actor_of(context: Mapping[str, Any]) -> str:
     return actors.task(ti.dag_id, ti.run_id, ti.task_id)
 
 
-def ports_of(task: Any, spec: PipelineSpec, context: Mapping[str, Any], **needs: Any) -> AbstractContextManager[Ports]:
-    """Open a pipeline's ports for a task, whose log shows the progress; `needs` are those of `open_ports`."""
+def ports_of(
+    task: Any, spec: PipelineSpec, context: Mapping[str, Any], *, actor: str | None = None, **needs: Any
+) -> AbstractContextManager[Ports]:
+    """Open a pipeline's ports for a task, whose log shows the progress; `needs` are those of `open_ports`.
+
+    The history names `actor`, or else the task.
+    """
     return assemble.open_ports(
         spec,
         ledger_conn_id=task.ledger_conn_id,
-        actor=actor_of(context),
+        actor=actor or actor_of(context),
         progress=task.log.info,
         **needs,
     )
@@ -137,6 +142,38 @@ def bounds_of(topic: Any, partitions: Any, from_: Any, to: Any, *, acknowledge_o
     )
     check_bounds(bounds)
     return bounds
+
+
+def form_bounds(fields: Any) -> Bounds:
+    """Read the period of a form, whose ends are two times (`from_`, `to`) or two offsets (`from_offset`, `to_offset`).
+
+    `fields` is a task with these attributes, and `topic` and `partitions`. UsageError where an end is given twice, or
+    one is a time and the other an offset.
+    """
+    start = _one_of("begin", {"from": fields.from_, "from_offset": fields.from_offset})
+    end = _one_of("end", {"to": fields.to, "to_offset": fields.to_offset})
+    acknowledge_order = getattr(fields, "acknowledge_order", False)
+    bounds = bounds_of(fields.topic, fields.partitions, start, end, acknowledge_order=acknowledge_order)
+    kinds = {isinstance(bound, datetime) for bound in (bounds.start, bounds.end) if bound is not None}
+    if len(kinds) > 1:
+        raise UsageError(
+            f"the period begins at {shown(str(start))} and ends at {shown(str(end))}: one is an offset and the other a "
+            "time. Give both as times, or both as offsets"
+        )
+    return bounds
+
+
+def _one_of(what: str, given: Mapping[str, Any]) -> Any:
+    """Return the one of two fields that is filled in; UsageError for an offset that is none, or for both."""
+    filled = {field: value for field, value in given.items() if not absent(value)}
+    if len(filled) > 1:
+        both = " and ".join(f"{field} {shown(str(value))}" for field, value in filled.items())
+        raise UsageError(f"the {what} of the period is given twice, by {both}: empty one of the two fields")
+    for field, value in filled.items():
+        if field.endswith("_offset") and not str(value).strip().isdecimal():
+            raise UsageError(f"{field}: {shown(value)} is not an offset: use digits only, such as 1200")
+        return value.strip() if isinstance(value, str) else value
+    return None
 
 
 def refuse_unknown_keys(context: Mapping[str, Any], known: Collection[str] | None) -> None:

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Collection, Sequence
+from datetime import timedelta
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
 from airflow.sdk.bases.skipmixin import SkipMixin
 
 from airflow_kafka_lake.core.documents.shown_plan import plan_headline, plan_markdown
-from airflow_kafka_lake.core.errors import UsageError
-from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.operators.boundary import (
-    absent,
     airflow_errors,
-    bounds_of,
     flag_of,
+    form_bounds,
     ports_of,
     reason_of,
     refuse_unknown_keys,
     spec_of,
 )
+from airflow_kafka_lake.operators.deciding import APPROVE, shown_by
 from airflow_kafka_lake.operators.plan import PLAN_KEY, explain, plan_and_choose, result_of
 from airflow_kafka_lake.pipeline import Pipeline
-from airflow_kafka_lake.pipeline.units import shown
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-APPROVE, REJECT, SEEN = "Approve", "Reject", "Seen"
-"""What a person answers. Airflow's page knows the first two and calls the question an approval."""
+REJECT, SEEN = "Reject", "Seen"
+"""What a person answers, beside `APPROVE`. Airflow's page knows that one and the first, and calls it an approval."""
 
 ANSWER_WITHIN = timedelta(days=1)
 """How long a plan waits for its answer; then nothing is started."""
@@ -132,7 +129,7 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
         """Check; where a person is to see the plan, make it, push the XCom `plan`, and wait for the answer."""
         with airflow_errors():
             refuse_unknown_keys(context, self.conf_keys)
-            bounds, reason = self._bounds(), reason_of(self.reason)
+            bounds, reason = form_bounds(self), reason_of(self.reason)
             dry_run, ask = flag_of(self.is_dry_run), flag_of(self.ask, "ask")
             everything = flag_of(self.all_waves, "all_waves")
             spec = spec_of(self.pipeline, self.ledger_conn_id)
@@ -168,33 +165,6 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
         if dry_run:
             self.response_timeout = SEEN_WITHIN
 
-    def _bounds(self) -> Bounds:
-        start = _one_of("begin", {"from": self.from_, "from_offset": self.from_offset})
-        end = _one_of("end", {"to": self.to, "to_offset": self.to_offset})
-        bounds = bounds_of(self.topic, self.partitions, start, end, acknowledge_order=self.acknowledge_order)
-        if isinstance(bounds.start, datetime) is not isinstance(bounds.end, datetime) and None not in (
-            bounds.start,
-            bounds.end,
-        ):
-            raise UsageError(
-                f"the period begins at {shown(str(start))} and ends at {shown(str(end))}: one is an offset and the "
-                "other a time. Give both as times, or both as offsets"
-            )
-        return bounds
-
-
-def _one_of(what: str, given: Mapping[str, Any]) -> Any:
-    """Return the one of two fields that is filled in; UsageError for an offset that is none, or for both."""
-    filled = {field: value for field, value in given.items() if not absent(value)}
-    if len(filled) > 1:
-        both = " and ".join(f"{field} {shown(str(value))}" for field, value in filled.items())
-        raise UsageError(f"the {what} of the period is given twice, by {both}: empty one of the two fields")
-    for field, value in filled.items():
-        if field.endswith("_offset") and not str(value).strip().isdecimal():
-            raise UsageError(f"{field}: {shown(value)} is not an offset: use digits only, such as 1200")
-        return value.strip() if isinstance(value, str) else value
-    return None
-
 
 def _what_next(*, dry_run: bool) -> str:
     if dry_run:
@@ -209,3 +179,36 @@ def _why(chosen: str, person: str | None) -> str:
     if chosen == SEEN:
         return "this was a dry run"
     return f"{person} has rejected the plan" if person else "nobody has answered in time"
+
+
+class ApproveDecisionOperator(ApprovalOperator):
+    """Shows what a dry decision would do, and waits, without a worker slot, until a person approves or rejects it.
+
+    Rejected, or not answered in time: the decision is skipped, and nothing is changed. Further arguments are those of
+    Airflow's ApprovalOperator, such as `notifiers` and `assigned_users`.
+
+    :param explain_task_id: the dry task of this Dag that has shown it
+    :param response_timeout: how long to wait for the answer; without one in time it counts as rejected
+    """
+
+    template_fields: Collection[str] = ()
+    ui_color = "#f2dfd0"
+
+    def __init__(self, *, explain_task_id: str, response_timeout: timedelta = ANSWER_WITHIN, **kwargs: Any) -> None:
+        super().__init__(subject="A decision", defaults=[REJECT], response_timeout=response_timeout, **kwargs)
+        self.explain_task_id = explain_task_id
+
+    def execute(self, context: Context) -> Any:
+        """Show it, and wait."""
+        found = shown_by(self.explain_task_id, context)
+        self.subject, self.body = found["subject"], found["body"]
+        return super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """Go on with the decision when it was approved; skip it otherwise."""
+        person = (event.get("responded_by_user") or {}).get("name")
+        if event.get("chosen_options") == [APPROVE]:
+            self.log.info("%s has approved it", person)
+        else:
+            self.log.info("%s: nothing was changed", f"{person} has rejected it" if person else "nobody has answered")
+        return super().execute_complete(context, event)

@@ -5,12 +5,14 @@ The command line, Dags and the pages in Airflow ask the same here, and meet the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from airflow_kafka_lake.core.documents.decisions import of_streams, where, withdrawn_document
-from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.documents.decisions import digest, nothing_withdrawn, of_streams, where, withdrawn_document
+from airflow_kafka_lake.core.errors import ConcurrentError, StateError, TerminalError, UsageError
+from airflow_kafka_lake.core.ledger.withdrawing import Withdraw
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Chosen, Selection
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -20,6 +22,52 @@ from airflow_kafka_lake.services.planning import check_bounds
 from airflow_kafka_lake.services.stream_choice import all_or_nothing, choose, one_by_one
 
 Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approved:
+    """What a person has approved: the digest of the offsets that were shown, None where none were; and the slices of
+    them that are on record already, from an earlier call that did not come to its end."""
+
+    shown: str | None = None
+    recorded: frozenset[str] = frozenset()
+
+    def require(self, streams: Iterable[Mapping[str, Any]]) -> None:
+        """Raise StateError where a decision would be about other offsets than were shown."""
+        if self.shown not in (None, digest(streams)):
+            raise StateError(
+                "these are not the offsets that were shown and approved: what is meant has changed since. Nothing was "
+                "decided; show it again, and approve it then"
+            )
+
+    def left(self, chosen: Sequence[Chosen]) -> list[Chosen]:
+        """Return what is not on record yet."""
+        return [item for item in chosen if str(item) not in self.recorded]
+
+
+DIRECTLY = Approved()
+"""The decision of who calls: nothing was shown before."""
+
+
+def recorded(ports: Ports, pipeline: str, kind: str, after: int) -> frozenset[str]:
+    """Return the slices about which this actor has recorded decisions of a kind since an event of the history."""
+    found: set[str] = set()
+    while events := ports.ledger.events(pipeline, after=after, limit=_EVENTS_AT_ONCE):
+        own = (item for item in events if item.kind == kind and item.actor == ports.actor)
+        found |= {item.detail.partition(", ")[0] for item in own}
+        after = events[-1].sequence
+    return frozenset(found)
+
+
+def newest_event(ports: Ports, pipeline: str) -> int:
+    """Return the sequence of a pipeline's newest event, 0 without any."""
+    newest = 0
+    while events := ports.ledger.events(pipeline, after=newest, limit=_EVENTS_AT_ONCE):
+        newest = events[-1].sequence
+    return newest
+
+
+_EVENTS_AT_ONCE = 1000
 
 
 def selected(bounds: Bounds, topic_id: str | None = None) -> Selection:
@@ -54,9 +102,10 @@ def skip(
     acknowledge_order: bool = False,
     drop_staged: bool = False,
     dry_run: bool = False,
+    approved: Approved = DIRECTLY,
 ) -> Json:
     """Pass a period unread, or show what that would change; raises what `decisions.skip` raises."""
-    chosen = choose(ports, spec.name, selection)
+    chosen = _approved(choose(ports, spec.name, selection), approved)
     shown = all_or_nothing(
         chosen, lambda item: decisions.preview_skip(ports, spec.name, item.stream, item.interval, reason=reason)
     )
@@ -105,13 +154,20 @@ def reopen(
     accept_fewer: bool = False,
     drop_staged: bool = False,
     dry_run: bool = False,
+    approved: Approved = DIRECTLY,
 ) -> Json:
     """Have a period read again, or show what that would change; raises what `reopening.prepare` raises."""
-    chosen = choose(ports, spec.name, selection)
-    how = {"accept_fewer": accept_fewer, "drop_staged": drop_staged}
-    prepared = all_or_nothing(
-        chosen, lambda item: reopening.prepare(ports, spec, item.stream, item.interval, reason=reason, **how)
-    )
+
+    def prepare(item: Chosen) -> reopening.Prepared:
+        how = {"accept_fewer": accept_fewer, "drop_staged": drop_staged}
+        return reopening.prepare(ports, spec, item.stream, item.interval, reason=reason, **how)
+
+    meant = choose(ports, spec.name, selection)
+    chosen = _approved(meant, approved)
+    for done_before in meant:
+        if done_before not in chosen:
+            _finish(ports, spec, prepare, done_before)
+    prepared = all_or_nothing(chosen, prepare)
     streams: list[Json] = [
         where(item)
         | {
@@ -138,9 +194,38 @@ def reopen(
     return of_streams(spec.name, streams, total, dry_run=dry_run)
 
 
-def withdraw(ports: Ports, subject: str, selection: Selection, *, reason: str, dry_run: bool = False) -> Json:
+def _approved(chosen: Sequence[Chosen], approved: Approved) -> list[Chosen]:
+    approved.require(map(where, chosen))
+    return approved.left(chosen)
+
+
+def _finish(ports: Ports, spec: PipelineSpec, prepare: Callable[[Chosen], reopening.Prepared], item: Chosen) -> None:
+    """Finish a reopen that is on record, unless an attempt has worked on it since: what it had begun is over then."""
+    try:
+        begun = prepare(item)
+    except (TerminalError, ConcurrentError):
+        return
+    if begun.begun is not None:
+        reopening.carry_out(ports, spec, begun)
+
+
+def withdraw(
+    ports: Ports,
+    subject: str,
+    selection: Selection,
+    *,
+    reason: str,
+    dry_run: bool = False,
+    approved: Approved = DIRECTLY,
+) -> Json:
     """Take off the plan what of a pipeline, plan, wave or range was never claimed; raises what `decisions.withdraw`
     raises."""
     found = decisions.find_subject(ports.ledger, subject)
-    done = decisions.withdraw(ports, found, selection, reason=reason, dry_run=dry_run)
-    return withdrawn_document(found.pipeline, done.what, done.kept, dry_run=dry_run)
+    if approved.recorded:
+        return nothing_withdrawn(found.pipeline)
+    done = decisions.withdraw(ports, found, selection, reason=reason, dry_run=True)
+    document = withdrawn_document(found.pipeline, done.what, done.kept, dry_run=dry_run)
+    approved.require(document["streams"])
+    if not dry_run:
+        ports.ledger.commit(Withdraw(what=done.what, actor=ports.actor))
+    return document

@@ -194,6 +194,11 @@ class Supervisor:
     def send(self, msg: Any) -> None:
         self.sent.append(msg)
 
+    @property
+    def asked(self) -> list[Any]:
+        """What was shown to people, of what was sent."""
+        return [msg for msg in self.sent if msg.type == "CreateHITLDetailPayload"]
+
 
 @pytest.fixture
 def supervisor(monkeypatch: pytest.MonkeyPatch) -> Supervisor:

@@ -17,7 +17,7 @@ from .conftest import write_pipeline
 HEAVY = ("pyspark", "pyiceberg", "pyarrow", "confluent_kafka", "kafka", "alembic", "pandas")
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "airflow_kafka_lake" / "example_dags"
-PAGES = ("README.md", "docs/tutorial/first-pipeline.md", "docs/how-to/airflow.md")
+PAGES = ("README.md", "docs/tutorial/first-pipeline.md", "docs/how-to/airflow.md", "docs/how-to/approve.md")
 
 
 def dag(name: str) -> DAG:
@@ -44,7 +44,10 @@ def chosen(**conf: Any) -> Any:
     return params.validate()
 
 
-@pytest.mark.parametrize("name", ["kafka_lake_scheduled", "kafka_lake_manual"])
+DECISIONS = ("kafka_lake_reopen", "kafka_lake_skip", "kafka_lake_withdraw")
+
+
+@pytest.mark.parametrize("name", ["kafka_lake_scheduled", "kafka_lake_manual", *DECISIONS])
 def test_dag_file_imports_nothing_heavy(name: str, folder: Path) -> None:
     """The Dag processor reads the file again and again: engines and clients wait for the task."""
     write_pipeline(folder, "orders")
@@ -183,10 +186,23 @@ def test_dags_survive_serialisation(folder: Path) -> None:
     from airflow.serialization.serialized_objects import DagSerialization
 
     write_pipeline(folder, "orders")
-    for name in ("kafka_lake_scheduled", "kafka_lake_manual"):
+    for name in ("kafka_lake_scheduled", "kafka_lake_manual", *DECISIONS):
         found = dag(name)
         stored = json.loads(json.dumps(DagSerialization.to_dict(found)))
         assert set(DagSerialization.from_dict(stored).task_ids) == set(found.task_ids)
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+def test_decision_is_shown_then_approved_then_carried_out(name: str, folder: Path) -> None:
+    """Three tasks in a line; what the form knows is what its tasks take."""
+    write_pipeline(folder, "orders")
+    found = dag(name)
+    last = name.removeprefix("kafka_lake_")
+    assert [task.task_id for task in found.topological_sort()] == ["explain", "approve", last]
+    for task in ("explain", last):
+        assert set(found.get_task(task).conf_keys) == set(found.params)
+    found.params.update({"pipeline": "orders", "reason": None})
+    assert found.params.validate()["pipeline"] == "orders"
 
 
 def written(page: str) -> list[str]:

@@ -135,7 +135,7 @@ def test_dry_run_shows_its_plan_in_the_run_and_starts_nothing(
     with pytest.raises(TaskAwaitingInput) as waiting:
         operator.execute(context)
     assert waiting.value.timeout == SEEN_WITHIN
-    (shown,) = supervisor.sent
+    (shown,) = supervisor.asked
     assert shown.subject == "Dry run: orders: 4 offsets, about 4 records, 64 bytes in Kafka, in 1 wave into raw.orders"
     assert (shown.options, shown.defaults) == (["Seen"], ["Seen"])
     assert "| orders/0 | 0-4 | 4 |" in shown.body
@@ -154,7 +154,7 @@ def test_plan_that_asks_waits_for_a_person(world: World, context: Context, super
     with pytest.raises(TaskAwaitingInput) as waiting:
         reviewed(context, ask=True).execute(context)
     assert waiting.value.timeout is not None
-    (shown,) = supervisor.sent
+    (shown,) = supervisor.asked
     assert (shown.options, shown.defaults) == (["Approve", "Reject"], ["Reject"])
     assert shown.subject.startswith("Start this: orders: 5 offsets")
     assert answered(reviewed(context, ask=True), context, "Approve") == {
@@ -172,7 +172,7 @@ def test_shown_plan_names_what_earlier_runs_left(world: World, context: Context,
     (wave,) = PlanIngestOperator(task_id="plan", pipeline=ORDERS).execute(context)
     with pytest.raises(TaskAwaitingInput):
         reviewed(context, ask=True).execute(context)
-    (shown,) = supervisor.sent
+    (shown,) = supervisor.asked
     assert "orders: everything up to the end policy is planned or in the lake" in shown.subject
     assert f"| {wave} |" in shown.body
 
@@ -182,5 +182,5 @@ def test_answer_survives_airflows_wire(context: Context, world: World, superviso
     world.produce(1)
     with pytest.raises(TaskAwaitingInput):
         reviewed(context, ask=True).execute(context)
-    (shown,) = supervisor.sent
+    (shown,) = supervisor.asked
     assert TypeAdapter(type(shown)).validate_json(shown.model_dump_json()) == shown

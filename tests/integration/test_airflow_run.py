@@ -15,10 +15,10 @@ import pytest
 
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.local.airflow_api import AirflowApiError
-from tests.airflow_lanes import MANUAL, RUN_SECONDS, SCHEDULED, Lane, World, until, world_of
+from tests.airflow_lanes import MANUAL, REOPEN, RUN_SECONDS, SCHEDULED, Lane, World, until, world_of
 from tests.keyed_records import KeyedRecords
 
-PIPELINES = ("landed", "shown", "asked", "killed", "held", "awaited", "ordered")
+PIPELINES = ("landed", "shown", "asked", "decided", "killed", "held", "awaited", "ordered")
 WAITS = """
 from datetime import timedelta
 
@@ -348,3 +348,38 @@ def test_components_listen_on_this_machine_only(world: World) -> None:
         with suppress(psutil.NoSuchProcess, FileNotFoundError):  # some live for a moment only
             listening |= {c.laddr.ip for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN}
     assert listening == {"127.0.0.1"}
+
+
+@pytest.mark.nightly
+def test_decision_is_made_when_a_person_approves_it(world: World) -> None:
+    """Rejected, the offsets stay as they are; approved, they are read again, in the name of who has approved."""
+    lane = world.lanes["decided"]
+    lane.produce(40)
+    assert world.run(MANUAL, {"pipeline": "decided"}).state == "success"
+    conf = {"pipeline": "decided", "topic": "decided", "from_offset": "5", "to_offset": 10, "reason": "wrong decoder"}
+    world.airflow.unpause(REOPEN)
+    for chosen, last in (("Reject", "skipped"), ("Approve", "success")):
+        run_id = world.airflow.trigger(REOPEN, conf)
+        until(lambda run_id=run_id: world.airflow.task_states(REOPEN, run_id).get("approve") == "awaiting_input")
+        shown = world.asked(REOPEN, run_id, "approve")
+        assert shown["subject"] == "Reopen 10 offsets with 10 rows of 2 partitions of decided?"
+        assert "| decided/1 | 5-10 | 5 | 5 | 1 | 5 |" in shown["body"]
+        world.answer(REOPEN, run_id, "approve", chosen)
+        ended = world.end(REOPEN, run_id)
+        assert (ended.state, ended.tasks["reopen"]) == ("success", last), ended.tasks
+    ledger = lane.open_ledger()
+    reopened = [event for event in ledger.events("decided") if event.kind == "reopen"]
+    ledger.close()
+    assert {event.actor for event in reopened} == {f"airflow user admin, airflow:{REOPEN}/{run_id}/reopen"}
+    assert len(reopened) == 2
+    assert lane.watermarks() == {0: 5, 1: 5}
+    path = f"/dags/{REOPEN}/clearTaskInstances"
+    cleared = {"dry_run": False, "dag_run_id": run_id, "task_ids": ["reopen"], "only_failed": False}
+    assert world.run(MANUAL, {"pipeline": "decided"}).state == "success"
+    world.airflow.api("POST", path, cleared)
+    assert world.end(REOPEN, run_id).state == "success"
+    assert "this task has decided before: decided/0 5-10, decided/1 5-10" in world.airflow.task_log(
+        REOPEN, run_id, "reopen", attempt=2
+    )
+    assert lane.watermarks() == {0: 20, 1: 20}
+    lane.assert_exact()

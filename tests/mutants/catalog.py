@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.mutants.approving import APPROVING
 from tests.mutants.audit import AUDIT
 from tests.mutants.bisecting import BISECTING
 from tests.mutants.edges import EDGES
@@ -34,6 +35,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *ONLY_COPIES,
     *EDGES,
     *PAUSES,
+    *APPROVING,
     *NEIGHBOURS,
     *NOTIFYING,
 )

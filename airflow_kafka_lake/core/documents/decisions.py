@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +16,15 @@ Json = dict[str, Any]
 def where(item: Chosen) -> Json:
     """Return the slice that a decision is about."""
     return {**item.stream.key._asdict(), "from": item.interval.start, "to": item.interval.end}
+
+
+def digest(streams: Iterable[Mapping[str, Any]]) -> str:
+    """Return 16 hex digits for which offsets of which streams a document is about; its numbers have no part in it."""
+    named = [
+        [item["topic"], item["topic_id"], item["partition"], item.get("withdrawn") or [item["from"], item["to"]]]
+        for item in streams
+    ]
+    return hashlib.sha256(json.dumps(named).encode()).hexdigest()[:16]
 
 
 def of_streams(pipeline: str, streams: Sequence[Json], total: Mapping[str, Any], *, dry_run: bool) -> Json:
@@ -53,4 +64,17 @@ def withdrawn_document(pipeline: str, what: Withdrawal, kept: Iterable[Kept], *,
             }
             for item in kept
         ],
+    }
+
+
+def nothing_withdrawn(pipeline: str) -> Json:
+    """Return the document of a withdrawal that was on record before."""
+    return {
+        "pipeline": pipeline,
+        "dry_run": False,
+        "offsets": 0,
+        "ranges": 0,
+        "waves": [],
+        "streams": [],
+        "kept": [],
     }

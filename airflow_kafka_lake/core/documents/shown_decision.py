@@ -1,0 +1,159 @@
+"""A decision for the person who approves it in Airflow's page: one line, then numbers and consequences in Markdown.
+
+Made of the documents of `reopen`, `skip` and `withdraw`, dry or carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Any, assert_never
+
+from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.documents.markdown import bullets, plain, table
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+
+Json = dict[str, Any]
+
+MOST = 50
+"""Partitions, and ranges that stay, that are shown."""
+
+
+class Decision(StrEnum):
+    """What a person decides about offsets; the values are the kinds of its events in the history."""
+
+    REOPEN = "reopen"
+    SKIP = "skip"
+    WITHDRAW = "withdraw"
+
+
+def headline(decision: Decision, document: Json) -> str:
+    """Return in one line what is decided about how much."""
+    offsets, streams = offsets_of(decision, document), len(document["streams"])
+    rows = f" with {_rows(document):,} rows" if decision is Decision.REOPEN else ""
+    return (
+        f"{decision.capitalize()} {offsets:,} offset{'s' * (offsets != 1)}{rows} of {streams:,} "
+        f"partition{'s' * (streams != 1)} of {document['pipeline']}"
+    )
+
+
+def offsets_of(decision: Decision, document: Json) -> int:
+    """Return how many offsets a decision changes."""
+    return int(document[{"reopen": "reopened", "skip": "skipped", "withdraw": "offsets"}[decision]])
+
+
+def markdown(decision: Decision, document: Json, *, reason: str, flags: Sequence[str]) -> str:
+    """Return what a decision would do; `flags` are the switches of it that are on."""
+    match decision:
+        case Decision.REOPEN:
+            columns, rows, numbers = _reopened(document)
+        case Decision.SKIP:
+            columns, rows, numbers = _skipped(document)
+        case Decision.WITHDRAW:
+            columns, rows, numbers = _withdrawn(document)
+        case _ as never:
+            assert_never(never)
+    parts = [
+        f"**{plain(headline(decision, document))}**",
+        f"Reason: {plain(reason)}",
+        table(columns, rows, most=MOST, numbers=numbers),
+        bullets(list(_consequences(decision, document, flags))),
+    ]
+    if kept := document.get("kept"):
+        lines = [
+            f"{item['topic']}/{item['partition']} {item['start']}-{item['end']}: {item['reason']}" for item in kept
+        ]
+        more = [f"and {len(kept) - MOST:,} more"] if kept[MOST:] else []
+        parts += ["What stays planned:", bullets([*lines[:MOST], *more])]
+    return "\n\n".join(parts)
+
+
+def next_step(decision: Decision, document: Json) -> str:
+    """Return what to do once it is decided."""
+    pipeline = document["pipeline"]
+    if decision is Decision.REOPEN:
+        return f"What is in the lake stays until it is read again: {remedies.run(pipeline)}, or the pipeline's next run"
+    if decision is Decision.WITHDRAW:
+        return f"A later plan takes these offsets again: {remedies.run(pipeline)}, or the pipeline's next run"
+    if waves := ", ".join(document["waves"]):
+        return f"What was held for them goes on in wave {waves}: {remedies.run(pipeline)}, or the pipeline's next run"
+    return f"The watermark moves over them: {remedies.advance(pipeline)}, or the pipeline's next run"
+
+
+def _rows(document: Json) -> int:
+    return sum(item["rows"] for item in document["streams"])
+
+
+def _stream(item: Json) -> str:
+    return f"{item['topic']}/{item['partition']}"
+
+
+def _pairs(pairs: Sequence[Sequence[int]]) -> RangeSet:
+    return RangeSet(OffsetRange(start, end) for start, end in pairs)
+
+
+Table = tuple[Sequence[str], list[Sequence[object]], Sequence[int]]
+
+
+def _reopened(document: Json) -> Table:
+    rows: list[Sequence[object]] = [
+        (
+            _stream(item),
+            f"{item['from']}-{item['to']}",
+            f"{item['reopened']:,}",
+            f"{item['rows']:,}",
+            len(item["waves"]),
+            f"{item['watermark']:,}",
+        )
+        for item in document["streams"]
+    ]
+    return ("partition", "offsets", "how many", "rows", "waves", "watermark then"), rows, (2, 3, 4, 5)
+
+
+def _skipped(document: Json) -> Table:
+    rows: list[Sequence[object]] = [
+        (
+            _stream(item),
+            f"{item['from']}-{item['to']}",
+            f"{item['skipped']:,}",
+            ", ".join(item["waves"]) or "none",
+            ", ".join(item["fenced"]) or "none",
+            _pairs(item["goes_on"]).describe() if item["goes_on"] else "none",
+        )
+        for item in document["streams"]
+    ]
+    columns = ("partition", "offsets", "left unread", "taken from waves", "fenced first", "held for them, goes on")
+    return columns, rows, (2,)
+
+
+def _withdrawn(document: Json) -> Table:
+    rows: list[Sequence[object]] = []
+    for item in document["streams"]:
+        offsets = _pairs(item["withdrawn"])
+        rows.append((_stream(item), offsets.describe(), f"{offsets.span:,}"))
+    return ("partition", "offsets", "not planned any more"), rows, (2,)
+
+
+_WARNINGS = {
+    "accept_fewer": "If the second reading has fewer rows, the rows that Kafka has no longer are removed.",
+    "drop_staged": "Staged records that exist nowhere else may be dropped: they are lost then.",
+    "acknowledge_order": "Records that come later in the order may be read although these are missing.",
+}
+
+
+def _consequences(decision: Decision, document: Json, flags: Sequence[str]) -> Iterator[str]:
+    match decision:
+        case Decision.REOPEN:
+            yield "The rows stay visible until they are read again; one commit takes them away and shows the new ones."
+            yield "The watermark falls as the table says, and consumers are told of these offsets once more."
+        case Decision.SKIP:
+            yield "Records at these offsets stay out of the table. Who wants them after all reopens them."
+            if "acknowledge_order" not in flags:
+                yield "Later segments of the topic do not start over this gap; acknowledging the order lets them."
+        case Decision.WITHDRAW:
+            waves = len(document["waves"])
+            yield f"{document['ranges']:,} ranges of {waves:,} wave{'s' * (waves != 1)} leave the plan."
+            yield "Nothing of them was read, so nothing is lost: a later plan takes the same offsets again."
+        case _ as never:
+            assert_never(never)
+    yield from (_WARNINGS[flag] for flag in flags)
