@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from airflow_kafka_lake.cli.command import Command
+from airflow_kafka_lake.cli.command import Argument, Command
 from airflow_kafka_lake.cli.commands import COMMANDS
 from airflow_kafka_lake.cli.entry_point import LEDGER, run_parsed
 
@@ -31,12 +31,21 @@ def get_cli_commands() -> list[Any]:
                     name=command.name,
                     help=command.help,
                     func=_Run(command),
-                    args=(*(Arg(argument.names, **argument.settings) for argument in command.arguments), *common),
+                    args=(*map(_arg, command.arguments), *common),
                 )
                 for command in COMMANDS
             ],
         )
     ]
+
+
+def _arg(argument: Argument) -> Any:
+    """Return an argument for Airflow's parser; its `Arg` names only some of the settings that argparse has."""
+    from airflow.cli.cli_config import Arg
+
+    made = Arg(argument.names)
+    made.kwargs |= argument.settings
+    return made
 
 
 class _Run:

@@ -102,9 +102,15 @@ class OpenPorts(Protocol):
     """Opens a pipeline's ports for the length of a `with` block; each is asked nothing before it is used."""
 
     def __call__(
-        self, spec: PipelineSpec, *, ledger_conn_id: str, actor: str, progress: Callable[[str], None]
+        self,
+        spec: PipelineSpec,
+        *,
+        ledger_conn_id: str,
+        actor: str,
+        progress: Callable[[str], None],
+        kafka_seconds: float,
     ) -> AbstractContextManager[Ports]:
-        """Return the ports of a pipeline."""
+        """Return the ports of a pipeline; `kafka_seconds` is how long an admin call waits for Kafka."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

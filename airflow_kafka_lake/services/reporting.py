@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -67,14 +67,19 @@ def status(
 
 
 def overview(
-    ledger: LedgerReader, clock: Clock, source_of: Callable[[PipelineSpec], OffsetSource | str]
+    ledger: LedgerReader,
+    clock: Clock,
+    source_of: Callable[[PipelineSpec], OffsetSource | str],
+    *,
+    names: Collection[str] | None = None,
 ) -> dict[str, Any]:
-    """Return `status --json` without a pipeline: all that the ledger knows, worst first.
+    """Return `status --json` without a pipeline: all that the ledger knows, or those of `names`, worst first.
 
     `source_of` gives the Kafka of a pipeline, or why there is none; pipelines of one connection are observed together,
     and connections side by side, so that one that does not answer keeps no other waiting.
     """
-    known = [recorded(ledger, record.spec) for name in ledger.pipelines() if (record := ledger.pipeline(name))]
+    asked = ledger.pipelines() if names is None else names
+    known = [recorded(ledger, record.spec) for name in asked if (record := ledger.pipeline(name))]
     by_connection: dict[str, list[Recorded]] = defaultdict(list)
     for own in known:
         by_connection[own.spec.kafka_connection].append(own)

@@ -63,7 +63,13 @@ class PageServer:
 
     @contextmanager
     def open_ports(
-        self, spec: PipelineSpec, *, ledger_conn_id: str, actor: str, progress: Callable[[str], None]
+        self,
+        spec: PipelineSpec,
+        *,
+        ledger_conn_id: str,
+        actor: str,
+        progress: Callable[[str], None],
+        kafka_seconds: float,
     ) -> Iterator[Ports]:
         """Open the world's ports, as the API server opens real ones."""
         self.opened.append(spec.name)

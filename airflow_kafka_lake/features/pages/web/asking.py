@@ -38,6 +38,9 @@ FRESH = 3.0
 REMEMBERED = 600.0
 """For how many seconds a decision that comes again with the same id is answered as the first time."""
 
+KAFKA_SECONDS = 5.0
+"""How long one call waits for a broker: an answer that says what is unknown is worth more than one that waits."""
+
 DECIDERS = 4
 """How many decisions are carried out at once."""
 
@@ -122,7 +125,13 @@ class Asked:
 
     def ports(self, spec: PipelineSpec) -> AbstractContextManager[Ports]:
         """Open a pipeline's ports in the user's name."""
-        return self.server.open_ports(spec, ledger_conn_id=self.ledger, actor=self.actor, progress=_logger.info)
+        return self.server.open_ports(
+            spec,
+            ledger_conn_id=self.ledger,
+            actor=self.actor,
+            progress=_logger.info,
+            kafka_seconds=KAFKA_SECONDS,
+        )
 
     async def _told(self, working: Awaitable[T]) -> T:
         """Wait for work; only one who may read the ledger's connection is told where the ledger is."""
