@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from airflow.sdk import AssetAlias
@@ -12,8 +13,10 @@ from airflow.sdk import AssetAlias
 from airflow_kafka_lake.assets import ALIAS, event_extras, pipeline_asset
 from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.ledger.rows import NotifiedRow
+from airflow_kafka_lake.core.metrics.samples import of_moves
 from airflow_kafka_lake.ports import Ledger
 from airflow_kafka_lake.services.notifying import begin_delivery, end_delivery
+from airflow_kafka_lake.signals import metrics
 from airflow_kafka_lake.wiring import assemble
 
 EVENTS = AssetAlias(name=ALIAS, group=ALIAS)
@@ -53,7 +56,9 @@ def confirm_events(context: _Context) -> None:
     last, holder = events[-1].extra, holder_of(context["ti"])
     delivery = NotifiedRow(pipeline=last["pipeline"], through=last["sequence"], holder=holder)
     with assemble.open_ledger(context["task"].ledger_conn_id) as ledger:
-        if not end_delivery(ledger, delivery, AirflowEvents(context["ti"])):
+        if end_delivery(ledger, delivery, AirflowEvents(context["ti"])):
+            metrics.send(partial(of_moves, [event.extra for event in events]))
+        else:
             _logger.warning("Airflow has not accepted the asset events of this task: a later task emits them again")
 
 

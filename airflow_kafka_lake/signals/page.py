@@ -9,10 +9,13 @@ from airflow.sdk.configuration import conf
 
 from airflow_kafka_lake.core.addresses import pipeline_page
 from airflow_kafka_lake.links.task_links import PAGE, never_failing, show
+from airflow_kafka_lake.registration import FEATURES
 
 
 def show_page(task: Any, pipeline: str, *, wave: str | None = None, at_once: Mapping[str, Any] | None = None) -> None:
-    """Link to the page of a pipeline, or of a wave on it; with a context `at_once`, before the task has ended."""
+    """Link to the page of a pipeline, or of a wave on it, if there are pages; with a context `at_once`, before the task
+    has ended."""
     with never_failing("the link to the page"):
         base = conf.get("api", "base_url", fallback="")
-        show(task, PAGE, pipeline_page(base, pipeline, wave), at_once=at_once)
+        if FEATURES.sites:
+            show(task, PAGE, pipeline_page(base, pipeline, wave), at_once=at_once)

@@ -34,6 +34,7 @@ class WaveSignals:
         self._application: Application | None = None
         self._ledger: SteppingLedger | None = None
         self._began = 0.0
+        self._has_landed = False
 
     @contextmanager
     def following(self, ports: Ports, pipeline: str, wave: str) -> Iterator[Ports]:
@@ -45,7 +46,8 @@ class WaveSignals:
         try:
             yield replace(ports, ledger=self._ledger)
         except BaseException as error:
-            metrics.send(partial(of_failure, pipeline, error))
+            if not self._has_landed:
+                metrics.send(partial(of_failure, pipeline, error))
             raise
         finally:
             self._ended()
@@ -68,6 +70,7 @@ class WaveSignals:
 
     def landed(self, ports: Ports, spec: PipelineSpec, record: WaveRecord) -> None:
         """Log the wave by all of its names, and link to what is left to see of it."""
+        self._has_landed = True
         with never_failing("the landed wave"):
             wave = LandedWave.of(
                 record,

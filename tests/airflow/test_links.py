@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG, BaseOperatorLink
 from airflow.serialization.serialized_objects import DagSerialization
+from starlette.routing import Match
 
+from airflow_kafka_lake.core.addresses import SITE, pipeline_page
 from airflow_kafka_lake.core.errors import JobFailedError
 from airflow_kafka_lake.core.lake.application import Application
 from airflow_kafka_lake.get_provider_info import get_provider_info
@@ -18,7 +20,9 @@ from airflow_kafka_lake.links.task_links import PAGE, SNAPSHOT, SPARK
 from airflow_kafka_lake.operators.advance import AdvanceWatermarkOperator, FinishPlanOperator
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
+from airflow_kafka_lake.ports.feature import Features
 from airflow_kafka_lake.sensors.watermark import WatermarkSensor
+from airflow_kafka_lake.signals import page
 from airflow_kafka_lake.task_groups import kafka_lake_ingest
 
 from .conftest import ORDERS, World
@@ -79,10 +83,10 @@ def test_wave_links_to_its_page_to_spark_and_to_its_snapshot(
     task = IngestWaveOperator(task_id="ingest", wave=wave)
     with caplog.at_level("INFO"):
         task.execute(context)
-    page = f"https://airflow.example.org/team/kafka-lake/pipelines/orders/waves/{wave}"
+    shown = f"https://airflow.example.org/team/kafka-lake/pipelines/orders/waves/{wave}"
     snapshot = world.ledger.wave(wave).snapshot
-    assert seen == {PAGE.xcom_key: page, SPARK.xcom_key: APPLICATION.page}
-    assert (link(task, PAGE), link(task, SPARK)) == (page, APPLICATION.history)
+    assert seen == {PAGE.xcom_key: shown, SPARK.xcom_key: APPLICATION.page}
+    assert (link(task, PAGE), link(task, SPARK)) == (shown, APPLICATION.history)
     assert link(task, SNAPSHOT) == f"https://catalog/ui/raw.orders/{snapshot}"
     (attempt,) = world.ledger.attempts(wave)
     (line,) = [record.getMessage() for record in caplog.records if " landed in " in record.getMessage()]
@@ -163,10 +167,31 @@ def test_other_tasks_link_to_the_page_of_their_pipeline(world: World, context: C
     for task in (advance, finish):
         task.execute(context)
     sensor.poke(context)  # type: ignore[arg-type]
-    page = "https://airflow.example.org/team/kafka-lake/pipelines/orders"
+    shown = "https://airflow.example.org/team/kafka-lake/pipelines/orders"
     assert {task.task_id: link(task, PAGE) for task in (plan, advance, finish, sensor)} == dict.fromkeys(
-        ("plan", "advance", "finish", "sensor"), page
+        ("plan", "advance", "finish", "sensor"), shown
     )
+
+
+@pytest.mark.parametrize("wave", [None, "8a2bc2f1-w0"])
+def test_page_that_is_linked_to_is_one_of_the_site(wave: str | None) -> None:
+    """The addresses that tasks give are those that the API server answers."""
+    from airflow_kafka_lake.features.pages.web.routes import pages
+
+    path = pipeline_page("", "orders", wave).removeprefix(SITE)
+    scope = {"type": "http", "method": "GET", "path": path, "root_path": ""}
+    (route,) = [route for route in pages.routes if route.matches(scope)[0] is Match.FULL]
+    assert str(getattr(route, "path", "")) == "/pipelines/{pipeline}" + ("" if wave is None else "/waves/{wave}")
+
+
+def test_installation_without_pages_links_to_none(
+    world: World, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pages are a feature that may be taken out."""
+    monkeypatch.setattr(page, "FEATURES", Features())
+    task = IngestWaveOperator(task_id="ingest", wave=planned(world, context))
+    task.execute(context)
+    assert link(task, PAGE) == ""
 
 
 def test_links_travel_with_a_serialized_dag() -> None:
@@ -178,12 +203,12 @@ def test_links_travel_with_a_serialized_dag() -> None:
         task.task_id.rpartition(".")[2]: {one.name: one.xcom_key for one in task.operator_extra_links}
         for task in again.tasks
     }
-    page = {PAGE.name: PAGE.xcom_key}
+    own = {PAGE.name: PAGE.xcom_key}
     assert found == {
-        "plan": page,
-        "ingest": page | {SPARK.name: SPARK.xcom_key, SNAPSHOT.name: SNAPSHOT.xcom_key},
-        "advance": page,
-        "finish": page,
+        "plan": own,
+        "ingest": own | {SPARK.name: SPARK.xcom_key, SNAPSHOT.name: SNAPSHOT.xcom_key},
+        "advance": own,
+        "finish": own,
     }
 
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from airflow.sdk.observability import stats
 
-from airflow_kafka_lake.core.errors import HeldError, JobFailedError
+from airflow_kafka_lake.core.errors import HeldError, JobFailedError, UnavailableError
+from airflow_kafka_lake.core.ledger.attempts import ClaimWave
 from airflow_kafka_lake.core.metrics.table import METRICS
 from airflow_kafka_lake.operators.advance import AdvanceWatermarkOperator
 from airflow_kafka_lake.operators.audit import AuditOperator
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
+from airflow_kafka_lake.operators.notifying import confirm_events
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.services.decisions import cancel, release
+from airflow_kafka_lake.services.staging import ingest
 
-from .conftest import ORDERS, World
+from .conftest import ORDERS, Events, World
 
 Context = dict[str, Any]
 
@@ -98,13 +102,21 @@ def test_tasks_send_what_they_have_done(world: World, context: Context, collecto
     }
 
 
-def test_wave_is_counted_by_the_task_that_landed_it_and_no_other(
+def test_wave_that_another_has_landed_is_not_counted_again(
     world: World, context: Context, collector: Collector
 ) -> None:
-    """A task that is cleared afterwards finds it in the lake, and sends nothing."""
+    """Neither by a task that is cleared afterwards, nor by one that meets it while it begins."""
     wave = planned(world, context)
-    IngestWaveOperator(task_id="ingest", wave=wave).execute(context)
-    collector.values.clear()
+    alive = world.ledger.commit
+
+    def late(write: Any) -> Any:
+        if isinstance(write, ClaimWave):
+            world.ledger.commit = alive  # type: ignore[method-assign]
+            ingest(world.ports(), wave)
+        return alive(write)
+
+    world.ledger.commit = late  # type: ignore[method-assign]
+    assert IngestWaveOperator(task_id="ingest", wave=wave).execute(context)["state"] == "COMMITTED"
     IngestWaveOperator(task_id="ingest", wave=wave).execute(context)
     assert [name for name in collector.values if name[0] in {"waves", "rows", "bytes"}] == []
 
@@ -121,6 +133,35 @@ def test_failure_is_counted_by_its_outcome(world: World, context: Context, colle
         IngestWaveOperator(task_id="ingest", wave=wave).execute(context)
     assert collector.values["waves", "orders", "held"] == 1
     assert ("waves", "orders", "committed") not in collector.values
+
+
+def test_moves_of_watermarks_are_counted_once(world: World, told: Events, collector: Collector) -> None:
+    """When Airflow has accepted the event that tells of them; the next task has nothing to tell."""
+    world.produce(5)
+    (wave,) = PlanIngestOperator(task_id="plan", pipeline=ORDERS).execute(told.task("plan"))
+    context = told.task("ingest", 0)
+    context["task"] = IngestWaveOperator(task_id="ingest", wave=wave)
+    context["task"].execute(context)
+    assert [name for name in collector.values if name[0].startswith("watermark.")] == []
+    told.end(context)
+    confirm_events(context)
+    moved = {name: value for name, value in collector.values.items() if name[0].startswith("watermark.")}
+    assert moved == {("watermark.moves", "orders", "orders"): 1, ("watermark.offsets", "orders", "orders"): 5}
+
+
+def test_what_fails_after_a_wave_has_landed_makes_it_no_failure(
+    world: World, context: Context, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wave counts as committed, and only so."""
+    wave = planned(world, context)
+
+    def refuse(*_: Any) -> None:
+        raise UnavailableError("the ledger is gone")
+
+    monkeypatch.setattr(world.ledger, "advance", refuse)
+    with contextlib.suppress(UnavailableError):
+        IngestWaveOperator(task_id="ingest", wave=wave).execute(context)
+    assert {name[2] for name in collector.values if name[0] == "waves"} == {"committed"}
 
 
 def test_run_ends_with_the_gauges_of_its_status(world: World, context: Context, collector: Collector) -> None:

@@ -18,6 +18,7 @@ from tests.mutants.records import RECORDS
 from tests.mutants.reopening import REOPENING
 from tests.mutants.resuming import RESUMING
 from tests.mutants.services import SERVICES
+from tests.mutants.signals import SIGNALS
 from tests.mutants.table import TABLE
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -36,6 +37,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *EDGES,
     *PAUSES,
     *APPROVING,
+    *SIGNALS,
     *NEIGHBOURS,
     *NOTIFYING,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -15,19 +15,19 @@ from airflow_kafka_lake.core.errors import (
     HeldError,
     JobFailedError,
     KafkaLakeError,
+    PausedError,
     StaleFenceError,
     TransientError,
     UnknownOutcomeError,
 )
-from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.metrics import table
 from airflow_kafka_lake.core.metrics.table import Metric, Outcome, Sample
 from airflow_kafka_lake.core.progress import Step
 
 Json = Mapping[str, Any]
 
-_WAITS = (ConcurrentError, GateClosedError, StaleFenceError)
-"""What a task waits for: another works on the wave, or it is not the wave's turn."""
+_WAITS = (ConcurrentError, GateClosedError, PausedError, StaleFenceError)
+"""What a task waits for: another that works on the wave, the wave's turn, the end of a pause."""
 
 _OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
     (UnknownOutcomeError, Outcome.UNKNOWN),
@@ -77,16 +77,18 @@ def of_plan(result: Json) -> tuple[Sample, ...]:
     return _gauges(result["pipeline"], found)
 
 
-def of_moves(pipeline: str, moves: Sequence[Advance]) -> tuple[Sample, ...]:
-    """Return what moved watermarks give."""
-    number: Counter[str] = Counter(move.stream.topic for move in moves)
-    offsets: Counter[str] = Counter()
-    for move in moves:
-        offsets[move.stream.topic] += max(0, move.end - move.start)
+def of_moves(events: Iterable[Json]) -> tuple[Sample, ...]:
+    """Return what moved watermarks give, from the extras of the asset events that tell of them."""
+    number: Counter[tuple[str, str]] = Counter()
+    offsets: Counter[tuple[str, str]] = Counter()
+    for event in events:
+        for stream in event["streams"]:
+            number[event["pipeline"], stream["topic"]] += 1
+            offsets[event["pipeline"], stream["topic"]] += max(0, stream["to"] - stream["from"])
     return tuple(
         _sample(metric, value, pipeline=pipeline, topic=topic)
         for metric, found in ((table.MOVES, number), (table.MOVED, offsets))
-        for topic, value in sorted(found.items())
+        for (pipeline, topic), value in sorted(found.items())
         if value
     )
 

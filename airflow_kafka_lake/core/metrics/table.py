@@ -106,11 +106,12 @@ PLANNED_BYTES = _planned("planned.bytes", "bytes", "estimate of their size in Ka
 BLOCKED = _planned("blocked", "slices", "what the plan left out, for reasons that its log names")
 HANGING = _planned("hanging", "transactions", "open transactions that no producer will end, with unread records behind")
 
+_MOVING = "ingest, advance"
 MOVES = _metric(
-    "watermark.moves", Kind.COUNTER, "moves", _TOPIC, sent_by="advance", means="how often a watermark was moved"
+    "watermark.moves", Kind.COUNTER, "moves", _TOPIC, sent_by=_MOVING, means="how often a watermark was moved"
 )
 MOVED = _metric(
-    "watermark.offsets", Kind.COUNTER, "offsets", _TOPIC, sent_by="advance", means="by how much they were moved"
+    "watermark.offsets", Kind.COUNTER, "offsets", _TOPIC, sent_by=_MOVING, means="by how much they were moved"
 )
 
 OBSERVED = _seen("observed.seconds", "s since 1970", _PIPELINE, "when the gauges of this task were last true")

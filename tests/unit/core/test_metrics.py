@@ -19,11 +19,12 @@ from airflow_kafka_lake.core.errors import (
     HeldError,
     JobFailedError,
     OwnershipError,
+    PausedError,
     StaleFenceError,
     UnavailableError,
     UnknownOutcomeError,
 )
-from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, AttemptRecord, RangeState, WaveState
 from airflow_kafka_lake.core.metrics.samples import of_audit, of_failure, of_moves, of_plan, of_status, of_wave
 from airflow_kafka_lake.core.metrics.table import METRICS, Kind, Outcome, Sample
@@ -113,7 +114,7 @@ def test_wave_that_did_not_land_is_counted_by_its_outcome(error: BaseException, 
     assert seen(of_failure("p", error)) == {("waves", "p", outcome): 1}
 
 
-@pytest.mark.parametrize("error", [ConcurrentError("x"), StaleFenceError("x"), GateClosedError("x")])
+@pytest.mark.parametrize("error", [ConcurrentError("x"), StaleFenceError("x"), GateClosedError("x"), PausedError("x")])
 def test_wave_that_waits_for_its_turn_is_not_counted(error: BaseException) -> None:
     """It is tried again, and counts then."""
     assert of_failure("p", error) == ()
@@ -130,11 +131,12 @@ def test_plan_gives_what_is_known_of_it() -> None:
 
 def test_moves_are_added_up_by_topic() -> None:
     """Two partitions of a topic are one number; a move back, by a reopen, is a move of no offset."""
-    moves = [
-        Advance(sequence=number, stream=Stream(topic, "T", number), start=start, end=end, rows=0)
+    streams = [
+        {"topic": topic, "partition": number, "from": start, "to": end}
         for number, (topic, start, end) in enumerate([("a", 0, 10), ("a", 5, 7), ("b", 9, 3)])
     ]
-    assert seen(of_moves("p", moves)) == {
+    events = [{"pipeline": "p", "streams": streams[:2]}, {"pipeline": "p", "streams": streams[2:]}]
+    assert seen(of_moves(events)) == {
         ("watermark.moves", "p", "a"): 2,
         ("watermark.moves", "p", "b"): 1,
         ("watermark.offsets", "p", "a"): 12,
