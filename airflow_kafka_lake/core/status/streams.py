@@ -42,8 +42,8 @@ WORST_FIRST = tuple(reversed(StreamState))
 class StreamStatus:
     """One stream at one moment; `bounds` and what follows from them are None where Kafka did not say.
 
-    `held`, `running` and `planned` are disjoint parts of what is planned and not landed. `unread` is what can be read
-    and is not landed, whether planned or not; what of it Kafka no longer has is in `lost`.
+    `held`, `running` and `planned` are the disjoint parts of what is planned and not landed: on hold, in a wave that an
+    attempt works on, and all else.
     """
 
     record: StreamRecord
@@ -53,6 +53,7 @@ class StreamStatus:
     isolation: Isolation
     held: RangeSet
     running: RangeSet
+    planned: RangeSet
     skipped: RangeSet
     age: Age | None = None
     deadline: datetime | None = None
@@ -83,13 +84,6 @@ class StreamStatus:
         """The end of what was ever planned."""
         planned = self.record.planned
         return max(self.record.origin, planned.last + 1) if planned else self.record.origin
-
-    @property
-    def planned(self) -> RangeSet:
-        """What is planned, and nobody works on or has put on hold."""
-        if not self.ranges:
-            return NOTHING
-        return self.record.planned - self.record.covered - self.held - self.running
 
     @property
     def lost(self) -> RangeSet:
@@ -148,9 +142,17 @@ class StreamStatus:
         if self.bounds is None:
             return
         end = self.bounds.readable_end(self.isolation)
-        yield OffsetStatus.UNREAD, RangeSet.between(record.origin, end) - record.planned - lost
-        waiting = RangeSet.between(max(record.origin, end), self.bounds.high_watermark)
-        yield OffsetStatus.WAITING, waiting - record.planned - lost
+        yield OffsetStatus.UNREAD, self._unplanned(record.origin, end) - lost
+        yield OffsetStatus.WAITING, self._unplanned(max(record.origin, end), self.bounds.high_watermark) - lost
+
+    def _unplanned(self, start: int, end: int) -> RangeSet:
+        """Return what of a slice was never planned."""
+        planned = self.record.planned
+        first = planned.unbroken_end(start)
+        if first >= end:
+            return NOTHING
+        beyond = RangeSet.between(first, end)
+        return beyond - planned if planned and planned.last >= first else beyond
 
 
 def stream_statuses(facts: Facts) -> list[StreamStatus]:
@@ -174,7 +176,8 @@ def stream_statuses(facts: Facts) -> list[StreamStatus]:
             bounds_state=states[stream.key],
             isolation=own.spec.isolation,
             held=_set(item for item in ranges[stream.key] if item.state in ON_HOLD),
-            running=_set(i for i in ranges[stream.key] if i.wave in open_ and i.state not in ON_HOLD),
+            running=_set(i for i in ranges[stream.key] if i.state not in ON_HOLD and i.wave in open_),
+            planned=_set(i for i in ranges[stream.key] if i.state not in ON_HOLD and i.wave not in open_),
             skipped=_set(skipped[stream.key]),
             age=(age := _age(stream, bounds.get(stream.key), seen.ages)),
             deadline=_deadline(facts.at, age, retention.get(stream.key.topic)),

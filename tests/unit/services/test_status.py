@@ -222,6 +222,20 @@ def test_partition_that_no_plan_has_seen_is_counted(landed: World) -> None:
     assert status(landed)["summary"]["new_partitions"] == 2
 
 
+def test_calls_of_a_status_do_not_grow_with_the_partitions() -> None:
+    """Ledger and Kafka are asked as often for fifty partitions as for two, all of them behind at different times."""
+    calls: dict[int, list[str]] = {2: [], 50: []}
+    for partitions, seen in calls.items():
+        world = World(partitions=partitions)
+        for partition in range(partitions):
+            world.produce(2, partition)
+            world.clock.advance(timedelta(hours=partition))
+        world.plan()
+        reporting.status(world.worker(seen.append), world.spec)
+    assert calls[2] == calls[50]
+    assert calls[2].count("source.offsets_at") == 6
+
+
 def test_listed_streams_are_narrowed_and_the_summary_is_not() -> None:
     """What is filtered out still counts."""
     world = World(partitions=3)
