@@ -135,6 +135,7 @@ def test_trigger_is_rebuilt_from_what_it_serializes(trigger: type[Any]) -> None:
     path, arguments = trigger(**given).serialize()
     assert path == f"{trigger.__module__}.{trigger.__qualname__}"
     assert set(arguments) == set(given)
+    assert trigger(**given).trigger_id is None, "Airflow's own constructor has run: its triggerer sets this"
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -161,6 +161,43 @@ def test_newest_event_is_found_over_pages(world: World, monkeypatch: pytest.Monk
     assert newest_event(world.ledger, "orders", events[-1].sequence) == events[-1].sequence
 
 
+def test_only_events_that_are_new_are_read_again(world: World) -> None:
+    """What a look at the ledger costs does not grow with the pipeline's history."""
+    land(world, 3)
+    events = world.ledger.events("orders", limit=1000)
+    asked: list[int | None] = []
+
+    class Noting(Clocked):
+        async def query(self, question: Callable[[LedgerReader], Any]) -> Any:
+            return question(self._ledger)
+
+    class Reader:
+        def events(self, pipeline: str, *, after: int, limit: int) -> Any:
+            asked.append(after)
+            return world.ledger.events(pipeline, after=after, limit=limit)
+
+    trigger = Noting(Reader(), no_until(0))
+    newest = asyncio.run(trigger._newest(None))
+    assert newest == events[-1].sequence
+    assert asyncio.run(trigger._newest(newest)) == newest
+    assert asked == [0, newest]
+
+
+def test_sleep_of_a_trigger_leaves_the_triggerer_to_others() -> None:
+    """Another coroutine runs while it sleeps, and it ends only when it is cancelled or its time is over."""
+
+    async def other() -> list[str]:
+        said: list[str] = []
+        asleep = asyncio.ensure_future(TRIGGERS[0].sleep(3600))
+        await asyncio.sleep(0)
+        said.append("sleeps" if not asleep.done() else "is awake")
+        asleep.cancel()
+        await asyncio.gather(asleep, return_exceptions=True)
+        return said
+
+    assert asyncio.run(other()) == ["sleeps"]
+
+
 def land(world: World, records: int, *, run: bool = True) -> str:
     """Produce, plan and (unless told not to) land; return the plan's id."""
     world.produce(records)
