@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from os import PathLike
 from typing import Any
@@ -11,12 +11,13 @@ from airflow.sdk import TaskGroup, TriggerRule
 
 from airflow_kafka_lake.operators.advance import AdvanceWatermarkOperator, FinishPlanOperator
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
+from airflow_kafka_lake.operators.notifying import EVENTS
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 RETRIES: dict[str, Any] = {"retries": 3, "retry_delay": timedelta(seconds=20), "retry_exponential_backoff": 2.0}
-"""For errors that may pass; other errors fail at once."""
+"""For errors that may pass, where neither Dag nor group says otherwise; other errors fail at once."""
 
 WAVES_AT_ONCE = 2
 
@@ -36,14 +37,42 @@ def kafka_lake_ingest(
     conf_keys: Collection[str] | None = None,
     ledger_conn_id: str = DEFAULT_LEDGER,
     waves_at_once: int = WAVES_AT_ONCE,
+    default_args: Mapping[str, Any] | None = None,
+    plan_args: Mapping[str, Any] | None = None,
+    ingest_args: Mapping[str, Any] | None = None,
+    advance_args: Mapping[str, Any] | None = None,
+    finish_args: Mapping[str, Any] | None = None,
+    prefix_group_id: bool = True,
+    parent_group: TaskGroup | None = None,
+    tooltip: str = "",
+    **task_args: Any,
 ) -> TaskGroup:
     """Plan, ingest every wave, advance, and end in the state in which the plan ended.
 
     Arguments are those of PlanIngestOperator (`dry_run` is its `is_dry_run`) and may be templates. `waves_at_once`
     bounds the Spark jobs of one Dag run. The group fails when ranges of the plan are unresolved, or any of the pipeline
     is on hold, after the watermarks that could move have moved.
+
+    `task_args` are arguments of every task, such as `pool`, `queue`, `retries`, `priority_weight`, `execution_timeout`
+    or callbacks; `plan_args`, `ingest_args`, `advance_args` and `finish_args` are those of one task, and win over them.
+    Both win over `default_args` of the group, these over the `default_args` of groups around it and of the Dag, and all
+    of them over `RETRIES`. `prefix_group_id`, `parent_group` and `tooltip` are those of TaskGroup.
     """
-    with TaskGroup(group_id=group_id) as group:
+    about: dict[str, Any] = {"default_args": dict(default_args or {})}
+    about |= {} if parent_group is None else {"parent_group": parent_group}
+    group = TaskGroup(
+        group_id=group_id,
+        prefix_group_id=prefix_group_id,
+        tooltip=tooltip,
+        **about,
+    )
+    inherited = {**(group.dag.default_args or {}), **group.default_args}
+    group.default_args |= {name: value for name, value in RETRIES.items() if name not in inherited}
+
+    def given(own: Mapping[str, Any] | None, **ours: Any) -> dict[str, Any]:
+        return {"ledger_conn_id": ledger_conn_id, **ours, **task_args, **(own or {})}
+
+    with group:
         plan = PlanIngestOperator(
             task_id="plan",
             pipeline=pipeline,
@@ -56,26 +85,18 @@ def kafka_lake_ingest(
             reason=reason,
             is_dry_run=dry_run,
             conf_keys=conf_keys,
-            ledger_conn_id=ledger_conn_id,
-            **RETRIES,
+            **given(plan_args),
         )
-        ingest = IngestWaveOperator.partial(
-            task_id="ingest",
-            ledger_conn_id=ledger_conn_id,
-            max_active_tis_per_dagrun=waves_at_once,
-            map_index_template="{{ task.wave }}",
-            **RETRIES,
-        ).expand(wave=plan.output)
+        at_once = {"max_active_tis_per_dagrun": waves_at_once, "map_index_template": "{{ task.wave }}"}
+        ingest = IngestWaveOperator.partial(task_id="ingest", **given(ingest_args, outlets=[EVENTS], **at_once)).expand(
+            wave=plan.output
+        )
         advance = AdvanceWatermarkOperator(
             task_id="advance",
             pipeline=pipeline,
             plan_task_id=plan.task_id,
-            ledger_conn_id=ledger_conn_id,
-            trigger_rule=TriggerRule.ALL_DONE,
-            **RETRIES,
+            **given(advance_args, trigger_rule=TriggerRule.ALL_DONE),
         )
-        finish = FinishPlanOperator(
-            task_id="finish", plan_task_id=plan.task_id, ledger_conn_id=ledger_conn_id, **RETRIES
-        )
+        finish = FinishPlanOperator(task_id="finish", plan_task_id=plan.task_id, **given(finish_args))
         plan >> ingest >> advance >> finish
     return group

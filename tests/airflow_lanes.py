@@ -17,7 +17,6 @@ from airflow_kafka_lake.local.processes import wait_until
 from tests.sandbox import Sandbox
 
 MANUAL = "kafka_lake_manual"
-SCHEDULED = "kafka_lake_scheduled"
 REOPEN = "kafka_lake_reopen"
 RUN_SECONDS = 280
 

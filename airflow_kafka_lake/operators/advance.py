@@ -15,6 +15,7 @@ from airflow_kafka_lake.core.errors import (
     HeldError,
     UnfinishedError,
 )
+from airflow_kafka_lake.core.ledger.deliveries import LEASE
 from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.links.task_links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import airflow_errors, ports_of, refusal, spec_of
@@ -32,8 +33,10 @@ from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-NOTIFY_TIMEOUT = 45
-"""Seconds that a task waits while another notifies; then Airflow's retries wait, together longer than its lease."""
+NOTIFY_TIMEOUT = LEASE.total_seconds() + 10
+"""Seconds that a task waits at most while another notifies: by then its lease has ended."""
+
+NOTIFY_PAUSE = 2
 
 PlanResult = Mapping[str, Any]
 """What PlanIngestOperator pushed as XCom `plan`."""
@@ -107,8 +110,8 @@ class AdvanceWatermarkOperator(BaseOperator):
                     raise
                 if not waited:
                     self.log.info("%s Waiting for it.", busy.message)
-                waited += 1
-                ports.clock.sleep(1)
+                waited += NOTIFY_PAUSE
+                ports.clock.sleep(NOTIFY_PAUSE)
 
 
 class FinishPlanOperator(BaseOperator):

@@ -42,12 +42,15 @@ def find_pipeline(subject: str, ledger_conn_id: str) -> PipelineSpec:
         return known_spec(ledger, subject)
 
 
-def configured_pipelines() -> tuple[dict[str, Pipeline], dict[str, str]]:
-    """Return the pipelines of the configured folder by name, and the errors of the other files, by file or folder.
+def configured_pipelines(
+    elsewhere: str | os.PathLike[str] | None = None,
+) -> tuple[dict[str, Pipeline], dict[str, str]]:
+    """Return the pipelines of the configured folder, or of one `elsewhere`, by name, and the errors of the other files,
+    by file or folder.
 
     For Dag files: one bad file hides no other, and nothing raises.
     """
-    folder = pipelines_folder()
+    folder = pipelines_folder() if elsewhere is None else Path(elsewhere).expanduser()
     if folder is None:
         return {}, {}
     try:

@@ -21,15 +21,31 @@ PAGES = ("README.md", "docs/tutorial/first-pipeline.md", "docs/how-to/airflow.md
 
 
 def dag(name: str) -> DAG:
-    """Read a Dag file anew, as the Dag processor does."""
+    """Read a Dag file that has one Dag."""
+    (found,) = dags(name).values()
+    return found
+
+
+def dags(name: str) -> dict[str, DAG]:
+    """Read a Dag file anew, as the Dag processor does; returns its Dags by their ids."""
     import importlib.util
+
+    from airflow.sdk.definitions._internal.contextmanager import DagContext
 
     found = importlib.util.spec_from_file_location(f"read_{name}", FOLDER / f"{name}.py")
     assert found is not None
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module.dag
+    DagContext.autoregistered_dags.clear()
+    DagContext.current_autoregister_module_name = module.__name__
+    sys.modules[module.__name__] = module
+    try:
+        found.loader.exec_module(module)
+        return {item.dag_id: item for item, _ in DagContext.autoregistered_dags}
+    finally:
+        del sys.modules[module.__name__]
+        DagContext.autoregistered_dags.clear()
+        DagContext.current_autoregister_module_name = None
 
 
 def form(**conf: Any) -> Any:
@@ -60,50 +76,34 @@ def test_dag_file_imports_nothing_heavy(name: str, folder: Path) -> None:
     assert done.stdout.strip().splitlines()[-1] == "[]"
 
 
-def test_scheduled_dag_has_a_group_per_pipeline(folder: Path) -> None:
-    """Each file is a task group of four; names that Airflow does not allow are mapped one to one."""
+def test_each_pipeline_has_an_hourly_dag_of_its_own(folder: Path) -> None:
+    """A long one stops no other's hour; each is one task group."""
     write_pipeline(folder, "orders")
     write_pipeline(folder, "a.b-c")
-    found = dag("kafka_lake_scheduled")
-    assert set(found.task_ids) == {
-        f"{group}.{task}" for group in ("orders", "a_d_b_h_c") for task in ("plan", "ingest", "advance", "finish")
-    }
-    assert found.max_active_runs == 1
-    assert not found.catchup
+    found = dags("kafka_lake_scheduled")
+    assert set(found) == {"kafka_lake.orders", "kafka_lake.a.b-c"}
+    for item in found.values():
+        assert set(item.task_ids) == {f"kafka_lake.{task}" for task in ("plan", "ingest", "advance", "finish")}
+        assert (item.max_active_runs, item.catchup, item.schedule) == (1, False, "@hourly")
 
 
-def test_group_runs_to_an_honest_end(folder: Path) -> None:
-    """Watermarks advance whatever became of the waves, and the last task says whether the plan was finished."""
-    write_pipeline(folder, "orders")
-    found = dag("kafka_lake_scheduled")
-    assert found.get_task("orders.advance").trigger_rule == "all_done"
-    assert found.get_task("orders.finish").trigger_rule == "all_success"
-    assert [task.task_id for task in found.leaves] == ["orders.finish"]
-    assert found.get_task("orders.ingest").is_mapped
-
-
-@pytest.mark.parametrize("name", ["kafka_lake_scheduled", "kafka_lake_manual"])
 @pytest.mark.parametrize("setting", ["", "empty", "absent"])
-def test_dag_without_pipelines_says_so(
-    name: str, setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No folder, an empty one or a missing one is no import error."""
+def test_no_pipelines_are_no_import_error(setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No folder, an empty one or a missing one: the form says so, and a folder that is not there fails a Dag."""
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER", str(tmp_path / setting) if setting else "")
-    found = dag(name)
-    assert setting == "absent" or "No pipelines" in found.doc_md
-    if name == "kafka_lake_scheduled" and setting != "absent":
-        assert not found.tasks
-        assert found.schedule is None
+    assert setting == "absent" or "No pipelines" in dag("kafka_lake_manual").doc_md
+    assert list(dags("kafka_lake_scheduled")) == (["kafka_lake.absent"] if setting == "absent" else [])
 
 
-def test_bad_file_fails_its_own_task_and_hides_no_other(folder: Path) -> None:
+def test_bad_file_fails_its_own_dag_and_hides_no_other(folder: Path) -> None:
     """A file that does not validate is visible as a failing task beside the good ones."""
     write_pipeline(folder, "orders")
     (folder / "broken.toml").write_text("[pipeline]\nname = 5\n")
-    tasks = dag("kafka_lake_scheduled").task_ids
-    assert "orders.plan" in tasks
-    assert "invalid_file_0" in tasks
+    found = dags("kafka_lake_scheduled")
+    assert found["kafka_lake.orders"].has_task("kafka_lake.plan")
+    assert found["kafka_lake.broken"].task_ids == ["invalid_file"]
+    assert "broken.toml" in found["kafka_lake.broken"].get_task("invalid_file").problem
     assert "broken.toml" in dag("kafka_lake_manual").doc_md
     assert form()["pipeline"] == "orders"
 
