@@ -30,10 +30,24 @@ class TaskLink(BaseOperatorLink):
 
 
 class PipelinePageLink(TaskLink):
-    """The page of the task's pipeline, at its wave if it has one."""
+    """The page of the task's pipeline, at its wave if it has one.
+
+    A task that was deferred may end without having found it again: it then keeps the address from before.
+    """
 
     name = "Kafka Lake"
     xcom_key = "kafka_lake_page"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        """Return the address that the task has found in this process, else the one that is stored."""
+        found = super().get_link(operator, ti_key=ti_key)
+        if found or self.xcom_key in getattr(operator, _SHOWN, {}):
+            return found
+        with never_failing("the link to the page"):
+            from airflow.sdk.execution_time.xcom import XCom
+
+            return str(XCom.get_value(ti_key=ti_key, key=self.xcom_key) or "")
+        return ""
 
 
 class SparkLink(TaskLink):

@@ -15,6 +15,7 @@ from airflow_kafka_lake.core.documents.shown_decision import Decision, headline,
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.links.task_links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import (
     absent,
     actor_of,
@@ -32,6 +33,7 @@ from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.deciding import DIRECTLY, Approved, Json, newest_event, recorded
 from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.signals.page import show_page
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ class DecisionTask(BaseOperator):
         "ledger_conn_id",
     )
     ui_color = "#f2dfd0"
+    operator_extra_links: Collection[TaskLink] = (PAGE,)
 
     def __init__(
         self,
@@ -123,6 +126,7 @@ class DecisionTask(BaseOperator):
             person = None if dry_run else self._approver(context)
             spec = spec_of(self.pipeline, self.ledger_conn_id)
             by = actor_of(context)
+            show_page(self, spec.name)
             actor = by if person is None else actors.approver(person, by)
             with ports_of(self, spec, context, actor=actor) as ports:
                 known_spec(ports.ledger, spec.name)

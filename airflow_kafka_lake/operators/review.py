@@ -11,6 +11,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOper
 from airflow.sdk.bases.skipmixin import SkipMixin
 
 from airflow_kafka_lake.core.documents.shown_plan import plan_headline, plan_markdown
+from airflow_kafka_lake.links.task_links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import (
     airflow_errors,
     flag_of,
@@ -23,6 +24,7 @@ from airflow_kafka_lake.operators.boundary import (
 from airflow_kafka_lake.operators.deciding import APPROVE, shown_by
 from airflow_kafka_lake.operators.plan import PLAN_KEY, explain, plan_and_choose, result_of
 from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.signals.page import show_page
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
@@ -83,6 +85,7 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
         "ledger_conn_id",
     )
     ui_color = "#dcebf7"
+    operator_extra_links: Collection[TaskLink] = (PAGE,)
 
     def __init__(
         self,
@@ -133,6 +136,7 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
             dry_run, ask = flag_of(self.is_dry_run), flag_of(self.ask, "ask")
             everything = flag_of(self.all_waves, "all_waves")
             spec = spec_of(self.pipeline, self.ledger_conn_id)
+            show_page(self, spec.name)
             if not dry_run and not ask:
                 return {"pipeline": spec.name, "asked": False}
             with ports_of(self, spec, context, need_kafka=True) as ports:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk import DAG, BaseOperatorLink
+from airflow.sdk.execution_time.xcom import XCom
 from airflow.serialization.serialized_objects import DagSerialization
 from starlette.routing import Match
 
@@ -192,6 +193,19 @@ def test_installation_without_pages_links_to_none(
     task = IngestWaveOperator(task_id="ingest", wave=planned(world, context))
     task.execute(context)
     assert link(task, PAGE) == ""
+
+
+def test_deferred_task_keeps_the_link_that_it_had(
+    world: World, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes on in another process, and ends there with the trigger's answer alone; a link that is gone is none."""
+    stored: dict[str, Any] = {PAGE.xcom_key: "https://airflow.example.org/kafka-lake/pipelines/orders"}
+    monkeypatch.setattr(XCom, "get_value", lambda ti_key, key: stored.get(key))
+    sensor = WatermarkSensor(task_id="sensor", pipeline=ORDERS, topic="orders", offset=9)
+    sensor.execute_complete(context, {"status": "success", "message": "it is there"})  # type: ignore[arg-type]
+    assert link(sensor, PAGE) == stored[PAGE.xcom_key]
+    stored.clear()
+    assert link(sensor, PAGE) == ""
 
 
 def test_links_travel_with_a_serialized_dag() -> None:
