@@ -1,4 +1,4 @@
-"""Which errors mean a missing permission: repeating the call cannot help, a person has to grant it."""
+"""Which errors a person has to mend: a missing permission, for which repeating cannot help, and a full disk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-_INSUFFICIENT_PRIVILEGE = "42501"
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_INSUFFICIENT_PRIVILEGE, _DISK_FULL = "42501", "53100"
 _SQLITE_DENIED = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH})
 _STORE = re.compile(r"ACCESS_DENIED|AccessDenied|AuthorizationPermissionMismatch|storage\.objects\.\w+ (access|denied)")
 """In the errors of S3, Azure and Google's store."""
@@ -36,3 +37,13 @@ def _is_closed(file: Path | None) -> bool:
     if file is None or not file.parent.exists():
         return False
     return not os.access(file.parent, os.W_OK | os.X_OK) or (file.exists() and not os.access(file, os.R_OK | os.W_OK))
+
+
+def full(error: BaseException) -> bool:
+    """Return whether an error of a database, a store or a file system is a disk without room."""
+    if isinstance(error, DBAPIError):
+        return (
+            getattr(error.orig, "pgcode", None) == _DISK_FULL
+            or getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+        )
+    return isinstance(error, OSError) and (error.errno in _FULL or "No space left on device" in str(error))

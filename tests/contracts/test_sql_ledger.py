@@ -119,6 +119,18 @@ def test_missing_folder_is_named(tmp_path: Path, opened: Open) -> None:
         opened(f"sqlite:///{tmp_path}/nowhere/ledger.db").ledger_id()
 
 
+def test_ledger_without_room_says_so_and_records_nothing(new_url: NewUrl, opened: Open) -> None:
+    """A full disk is no matter of the connection: the words say what to make, and reading goes on."""
+    ledger = opened(new_url("sqlite"))
+    ledger.ledger_id()
+    limit = "PRAGMA max_page_count = 1"  # SQLite takes what the file has now for the least that it can be
+    ledger.engine.dispose()
+    event.listen(ledger.engine, "connect", lambda connection, _: connection.execute(limit).close())
+    with pytest.raises(UnavailableError, match=r"has no room to write: .*full.* Nothing was recorded\. Make room"):
+        planned(ledger, [(partition, start, start + 1) for partition in range(20) for start in range(40)])
+    assert ledger.ranges(pipeline=SPEC.name) == ()
+
+
 def test_foreign_sqlite_database_is_not_filled(new_url: NewUrl, opened: Open) -> None:
     """A database with other tables gets ours only by `db upgrade`."""
     ledger = opened(new_url("sqlite"))

@@ -57,6 +57,8 @@ with DAG("echo", schedule=None):
     say()
 """
 
+STORY_SECONDS = 900
+
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -352,21 +354,23 @@ def test_components_listen_on_this_machine_only(world: World) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(3600)
 def test_decision_is_made_when_a_person_approves_it(world: World) -> None:
     """Rejected, the offsets stay as they are; approved, they are read again, in the name of who has approved."""
     lane = world.lanes["decided"]
     lane.produce(40)
-    assert world.run(MANUAL, {"pipeline": "decided"}).state == "success"
+    assert world.run(MANUAL, {"pipeline": "decided"}, STORY_SECONDS).state == "success"
     conf = {"pipeline": "decided", "topic": "decided", "from_offset": "5", "to_offset": 10, "reason": "wrong decoder"}
     world.airflow.unpause(REOPEN)
     for chosen, last in (("Reject", "skipped"), ("Approve", "success")):
         run_id = world.airflow.trigger(REOPEN, conf)
-        until(lambda run_id=run_id: world.airflow.task_states(REOPEN, run_id).get("approve") == "awaiting_input")
+        asks = lambda run_id=run_id: world.airflow.task_states(REOPEN, run_id).get("approve") == "awaiting_input"  # noqa: E731
+        until(asks, STORY_SECONDS)
         shown = world.asked(REOPEN, run_id, "approve")
         assert shown["subject"] == "Reopen 10 offsets with 10 rows of 2 partitions of decided?"
         assert "| decided/1 | 5-10 | 5 | 5 | 1 | 5 |" in shown["body"]
         world.answer(REOPEN, run_id, "approve", chosen)
-        ended = world.end(REOPEN, run_id)
+        ended = world.end(REOPEN, run_id, STORY_SECONDS)
         assert (ended.state, ended.tasks["reopen"]) == ("success", last), ended.tasks
     ledger = lane.open_ledger()
     reopened = [event for event in ledger.events("decided") if event.kind == "reopen"]
@@ -376,9 +380,9 @@ def test_decision_is_made_when_a_person_approves_it(world: World) -> None:
     assert lane.watermarks() == {0: 5, 1: 5}
     path = f"/dags/{REOPEN}/clearTaskInstances"
     cleared = {"dry_run": False, "dag_run_id": run_id, "task_ids": ["reopen"], "only_failed": False}
-    assert world.run(MANUAL, {"pipeline": "decided"}).state == "success"
+    assert world.run(MANUAL, {"pipeline": "decided"}, STORY_SECONDS).state == "success"
     world.airflow.api("POST", path, cleared)
-    assert world.end(REOPEN, run_id).state == "success"
+    assert world.end(REOPEN, run_id, STORY_SECONDS).state == "success"
     assert "this task has decided before: decided/0 5-10, decided/1 5-10" in world.airflow.task_log(
         REOPEN, run_id, "reopen", attempt=2
     )

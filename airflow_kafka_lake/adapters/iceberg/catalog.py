@@ -33,7 +33,7 @@ from sqlalchemy import Engine, event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from airflow_kafka_lake.adapters.denied import denied
+from airflow_kafka_lake.adapters.denied import denied, full
 from airflow_kafka_lake.adapters.redaction import Secrets
 from airflow_kafka_lake.adapters.timeouts import REST, REST_ANSWER, REST_CONNECT
 from airflow_kafka_lake.core import remedies
@@ -41,6 +41,7 @@ from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableE
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,128}(\.[A-Za-z0-9_]{1,128})+")
 _LONGEST = 300
+_TRY_AGAIN = "try again when catalog and storage answer"
 _REMOVE_OLD = TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED
 
 
@@ -151,9 +152,10 @@ class OpenCatalog:
                     f"what it needs may not be read or written: {self.reason(error)}. Give this user the permission"
                 )
                 raise self._settings_error(doing, problem) from None
+            remedy = "make room on its disk, then try again" if full(error) else _TRY_AGAIN
             raise UnavailableError(
                 f"Could not {doing} (connection {self._settings.connection_id!r}): {self.reason(error)}. "
-                "Nothing was changed; try again when catalog and storage answer.",
+                f"Nothing was changed; {remedy}.",
                 connection=self._settings.connection_id,
             ) from None
 

@@ -56,6 +56,13 @@ REASONS = (
         "correct the lake connection. Repeating it does not help.",
     ),
     Reason(
+        name="no-space",
+        pattern=re.compile(r"No space left on device|Disk quota exceeded|database or disk is full|File too large"),
+        advice="A disk is full: that of the warehouse or the catalog, or the one where Spark keeps its scratch files "
+        "(spark.local.dir, and the temporary folder of its machines). Make room there; nothing was published, the wave "
+        "is unharmed and can be run again.",
+    ),
+    Reason(
         name="branch-exists",
         pattern=re.compile(r"Ref kafka_lake_\w+ already exists|[Bb]ranch kafka_lake_\w+ already exists"),
         advice="The attempt's staging branch exists already: this attempt was begun before, so nothing was written. "

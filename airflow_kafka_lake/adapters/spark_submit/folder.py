@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from airflow_kafka_lake.adapters.machine import HostProcesses
+from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 
 PREFIX = "kafka-lake-stage-"
@@ -22,12 +23,27 @@ OWNER_FILE = "owner"
 def private_folder(parent: Path | None) -> Iterator[Path]:
     """Yield a new folder of mode 0700 below `parent` (None: the machine's temporary files); remove it at the end."""
     sweep_folders(parent)
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     try:
-        (folder / OWNER_FILE).write_text(str(HostProcesses().this()), encoding="utf-8")
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+    except OSError as error:
+        raise _unusable(parent, error) from None
+    try:
+        try:
+            (folder / OWNER_FILE).write_text(str(HostProcesses().this()), encoding="utf-8")
+        except OSError as error:
+            raise _unusable(parent, error) from None
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unusable(parent: Path | None, error: OSError) -> UnavailableError:
+    """Return the error of temporary files that cannot be written: without room, or without a folder."""
+    where = f"in {parent}" if parent else "in the machine's folder for temporary files (TMPDIR)"
+    return UnavailableError(
+        f"A Spark job needs a few kilobytes {where}, and they cannot be written: {error.strerror or error}. Make room "
+        "there, or name another folder; then repeat."
+    )
 
 
 def sweep_folders(parent: Path | None) -> tuple[Path, ...]:

@@ -15,7 +15,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
 from sqlalchemy.pool import StaticPool
 
-from airflow_kafka_lake.adapters.denied import denied
+from airflow_kafka_lake.adapters.denied import denied, full
 from airflow_kafka_lake.adapters.timeouts import POSTGRES
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
@@ -132,6 +132,11 @@ class Database:
             return ConnectionSettingsError(
                 f"The ledger {self.name()} may not be written: {reason}. Give this user the permission, or correct the "
                 "ledger connection."
+            )
+        if full(error):
+            return UnavailableError(
+                f"The ledger {self.name()} has no room to write: {reason}. Nothing was recorded. Make room on its "
+                "disk, then repeat."
             )
         return UnavailableError(
             f"The ledger {self.name()} cannot be used: {reason}. Check its connection, then repeat."

@@ -14,6 +14,7 @@ import pytest
 
 from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit.folder import OWNER_FILE, PREFIX, private_folder, sweep_folders
+from airflow_kafka_lake.core.errors import UnavailableError
 
 pytestmark = pytest.mark.unit
 
@@ -57,6 +58,13 @@ def test_folder_of_a_living_process_is_never_swept(tmp_path: Path) -> None:
         os.kill(process.pid, 19)
         assert sweep_folders(tmp_path) == ()
         assert (folder / "job.json").exists()
+
+
+def test_folder_that_cannot_be_made_says_what_helps(tmp_path: Path) -> None:
+    """A full disk, or a folder that is gone, is a sentence and may be repeated."""
+    missing = tmp_path / "gone"
+    with pytest.raises(UnavailableError, match=r"kilobytes in .*gone, .*No such file.* Make room there"):
+        private_folder(missing).__enter__()
 
 
 def test_own_folder_is_never_swept(tmp_path: Path) -> None:

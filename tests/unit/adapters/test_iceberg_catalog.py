@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,11 +13,11 @@ import pytest
 from pyiceberg.exceptions import ForbiddenError, OAuthError, UnauthorizedError
 from sqlalchemy.exc import OperationalError
 
-from airflow_kafka_lake.adapters.denied import denied
+from airflow_kafka_lake.adapters.denied import denied, full
 from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog, _roll_back
 from airflow_kafka_lake.adapters.iceberg.commit import _landed
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
-from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
 
 pytestmark = pytest.mark.unit
 
@@ -56,6 +58,32 @@ def test_file_that_sqlite_cannot_open_is_denied_only_where_it_is_closed_to_us(tm
     assert not denied(failed(sqlite3.SQLITE_CANTOPEN), file)
     assert not denied(failed(sqlite3.SQLITE_BUSY), file)
     assert denied(failed(sqlite3.SQLITE_READONLY), file)
+
+
+def test_disk_without_room_is_told_from_other_trouble(tmp_path: Path) -> None:
+    """A person makes room; everything else may pass by itself, or is a matter of permissions."""
+    with closing(sqlite3.connect(tmp_path / "small.db")) as database:
+        database.execute("PRAGMA max_page_count = 1")
+        with pytest.raises(sqlite3.OperationalError) as refused:
+            database.execute("CREATE TABLE t (a)")
+    assert full(OperationalError("CREATE TABLE t (a)", None, refused.value))
+    assert full(OSError(errno.ENOSPC, "No space left on device"))
+    assert full(OSError("[Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device"))
+    assert not full(OSError(errno.EACCES, "Permission denied"))
+    assert not full(OperationalError("SELECT 1", None, sqlite3.OperationalError("database is locked")))
+    catalog = OpenCatalog(
+        LakeSettings.parse(
+            "lake_default",
+            {
+                "format": "iceberg",
+                "catalog": "sql",
+                "uri": f"sqlite:///{tmp_path}/c.db",
+                "warehouse": f"file://{tmp_path}",
+            },
+        )
+    )
+    with pytest.raises(UnavailableError, match=r"make room on its disk, then try again"), catalog.reaching("write it"):
+        raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_commit_to_a_table_that_is_gone_has_not_landed() -> None:

@@ -578,6 +578,8 @@ def test_a_foreign_reference_is_no_orphan(ref: str) -> None:
         ),
         ("Partitions specified for Kafka start offsets don't match what are assigned.", "unknown-topic"),
         ("java.lang.OutOfMemoryError: Java heap space", "out-of-memory"),
+        ("java.io.IOException: No space left on device", "no-space"),
+        ("[SQLITE_FULL] Insertion failed because database is full (database or disk is full)", "no-space"),
         ("java.lang.ArithmeticException: long overflow", "unreadable-record"),
         ("KafkaException: Received exception when fetching the next record from orders-2.", "unreadable-record"),
         ("CorruptRecordException: Record is corrupt (stored crc = 1, computed crc = 2)", "unreadable-record"),
