@@ -32,9 +32,9 @@ class Item:
     more_places: int
 
 
-def attention_of(document: Json, visitor: Visitor) -> tuple[Item, ...]:
-    """Return what needs a person in `status --json`, in its order: the most urgent first."""
-    return tuple(_item(item, document["pipeline"], visitor) for item in document["needs_person"])
+def attention_of(document: Json, visitor: Visitor, most: int) -> tuple[Item, ...]:
+    """Return the first that need a person in `status --json`, in its order: the most urgent first."""
+    return tuple(_item(item, document["pipeline"], visitor) for item in document["needs_person"][:most])
 
 
 def _item(item: Json, pipeline: str, visitor: Visitor) -> Item:

@@ -84,6 +84,8 @@ def button_of(remedy: Remedy, pipeline: str, visitor: Visitor) -> Button | None:
             return release(pipeline, str(given["subject"]), visitor)
         case "cancel" if "subject" in given:
             return cancel(pipeline, str(given["subject"]), visitor, drop_staged="drop_staged" in given)
+        case "resume" if "subject" in given:
+            return resume(pipeline, str(given["subject"]), visitor)
         case _:
             return None
 
@@ -177,6 +179,33 @@ def cancel(pipeline: str, wave: str, visitor: Visitor, *, drop_staged: bool = Fa
         body={"subject": wave} | ({"drop_staged": True} if drop_staged else {}),
         consequences=tuple(lines),
         grave=drop_staged,
+    )
+
+
+def pause(pipeline: str, visitor: Visitor) -> Button:
+    """Return the button that lets nothing new of a pipeline be begun."""
+    return Button(
+        command="pause",
+        url=_url(visitor, pipeline, "pause"),
+        label="Pause",
+        title=f"Pause {pipeline}",
+        consequences=(
+            "No new plan is made, and no further wave is begun, by whoever asks, until somebody resumes it.",
+            "Waves that are being read go on to their end and land. Meanwhile Kafka's retention goes on.",
+        ),
+        fields=(_flag("now", "stop what is being read too; it is read again after the resume"),),
+    )
+
+
+def resume(pipeline: str, subject: str, visitor: Visitor) -> Button:
+    """Return the button that ends the pause of a pipeline, or of a plan of it."""
+    return Button(
+        command="resume",
+        url=_url(visitor, pipeline, "resume"),
+        label="Resume",
+        title=f"Resume {subject}",
+        body={} if subject == pipeline else {"plan": subject},
+        consequences=("The next run goes on where the pause began. Nothing is begun by this alone.",),
     )
 
 

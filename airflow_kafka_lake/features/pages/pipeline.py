@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.features.pages.attention import attention_of
-from airflow_kafka_lake.features.pages.buttons import Button, cancel, decisions, release, retry
+from airflow_kafka_lake.features.pages.buttons import Button, cancel, decisions, pause, release, retry
 from airflow_kafka_lake.features.pages.grouping import QUIET, Topic, counts_of, kind_of, topics_of
 from airflow_kafka_lake.features.pages.progress import Bar, bar_of
 from airflow_kafka_lake.features.pages.rendering import Json
@@ -16,8 +16,11 @@ from airflow_kafka_lake.features.pages.summary import Banner, facts_of
 from airflow_kafka_lake.features.pages.timeline import MEANINGS, timeline_of
 from airflow_kafka_lake.features.pages.web.visitor import Visitor
 
-WAITING_WAVES, LANDED_WAVES = 20, 5
-"""How many waves are listed that wait, and that have landed last."""
+RUNNING_WAVES, WAITING_WAVES, LANDED_WAVES = 50, 20, 5
+"""How many waves are listed that run, that wait, and that have landed last."""
+
+NEEDS = 50
+"""How many things are listed that need a person; of more, how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +39,7 @@ class WaveLine:
 def pipeline_page(visitor: Visitor, document: Json) -> str:
     """Draw `status --json` of one pipeline."""
     name, topics = document["pipeline"], topics_of(document["streams"])
-    running = {item["wave"]: item for item in document["running"]}
+    running = document["running"]
     waiting = [wave for wave in document["waves"] if wave["state"] in {"PLANNED", "CANCELLED"}]
     landed = [wave for wave in document["waves"] if wave["state"] == "COMMITTED"][-LANDED_WAVES:]
     return draw(
@@ -48,17 +51,22 @@ def pipeline_page(visitor: Visitor, document: Json) -> str:
         counts=[(state, kind_of(state), count) for state, count in counts_of(document["streams"]).items()],
         facts=facts_of(document["summary"]),
         banners=tuple(banners_of(document)),
-        needs=attention_of(document, visitor),
+        needs=attention_of(document, visitor, NEEDS),
+        more_needs=len(document["needs_person"][NEEDS:]),
         waves=[
-            wave_line(wave, name, visitor) for wave in (*running.values(), *waiting[:WAITING_WAVES], *reversed(landed))
+            wave_line(wave, name, visitor)
+            for wave in (*running[:RUNNING_WAVES], *waiting[:WAITING_WAVES], *reversed(landed))
         ],
-        more_waves=len(waiting[WAITING_WAVES:]),
+        more_waves=len(running[RUNNING_WAVES:]) + len(waiting[WAITING_WAVES:]),
         topics=topics,
         worst=_worst(topics),
         timeline=timeline_of,
         meanings=MEANINGS.items(),
         ordered=any(segment["parents"] for stream in document["streams"] for segment in stream["segments"]),
         decisions=tuple(decisions(name, tuple(dict.fromkeys(topic.topic for topic in topics)), visitor)),
+        paused=document["summary"]["paused"],
+        pause=pause(name, visitor) if visitor.acts and not document["summary"]["paused"] else None,
+        status_command=str(remedies.status(name)),
         plan_command=str(remedies.plan(name)),
     )
 

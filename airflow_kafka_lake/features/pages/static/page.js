@@ -40,7 +40,8 @@
     if (filter.kinds.size && !filter.kinds.has(row.dataset.kind)) return false;
     if (!filter.text) return true;
     const key = (row.dataset.key || "").toLowerCase();
-    return /^\d+$/.test(filter.text) ? key.endsWith("/" + filter.text) || key === filter.text : key.includes(filter.text);
+    const byNumber = /^\d+$/.test(filter.text) && key.includes("/");
+    return byNumber ? key.endsWith("/" + filter.text) : key.includes(filter.text);
   }
 
   function sift(within) {
@@ -245,6 +246,14 @@
       returned: "Nothing of it is in the table: the next run takes it up.",
       waiting: "Nobody has it: the next run takes it up.",
     })[done.ready] || `It is ${done.ready}.`],
+    pause: (done) => [
+      done.changed ? "Nothing new is begun from now on." : "It was paused already.",
+      ...(done.at_work.length ? [`${count(done.at_work.length, "wave")} being read: allowed to end.`] : []),
+      ...(done.stopped.length ? [`${count(done.stopped.length, "wave")} stopped, and planned still.`] : []),
+      ...(done.landed.length ? [`${count(done.landed.length, "wave")} turned out to be in the table.`] : []),
+    ],
+    resume: (done) => [done.changed
+      ? `${count(done.waiting, "wave")} may be begun by the next run.` : "It was not paused."],
     skip: (done) => [
       `${count(done.skipped, "offset")} of ${places(done)} ${done.dry_run ? "would be skipped" : "skipped"}.`,
       ...(done.waves.length ? [`${count(done.waves.length, "wave")} ${done.dry_run ? "would go" : "goes"} on with the rest.`] : []),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,13 +12,13 @@ import pytest
 from airflow_kafka_lake.features.pages.grouping import SHOWN, WORST_FIRST, kind_of
 from airflow_kafka_lake.features.pages.history import history_page
 from airflow_kafka_lake.features.pages.overview import overview_page
-from airflow_kafka_lake.features.pages.pipeline import pipeline_page
+from airflow_kafka_lake.features.pages.pipeline import NEEDS, WAITING_WAVES, pipeline_page
 from airflow_kafka_lake.features.pages.refusals import refusal_page
 from airflow_kafka_lake.features.pages.rendering import duration, number, static_text, utc, visible
 from airflow_kafka_lake.features.pages.segments import segments_page, segments_svg
 from airflow_kafka_lake.features.pages.waves import wave_page, waves_page
 from airflow_kafka_lake.features.pages.web.visitor import Visitor
-from airflow_kafka_lake.services import claims, decisions, reporting
+from airflow_kafka_lake.services import claims, decisions, pausing, reporting
 from tests.reading_html import Element, handlers, ids, read
 from tests.world import World
 
@@ -209,6 +210,32 @@ def test_wave_whose_worker_is_gone_can_be_retried(world: World) -> None:
     assert [item["command"] for item in acts(page.one("div", class_="need"))] == ["retry"]
 
 
+def test_what_is_listed_has_an_end(landed: World) -> None:
+    """A thousand holds are counted, and a thousand waves; the first of them are shown."""
+    landed.produce(4)
+    decisions.cancel(landed.worker(), landed.planned_wave(), "why")
+    document = status(landed)
+    document["needs_person"] = [item | {"subject": str(n)} for item in document["needs_person"] for n in range(1000)]
+    document["waves"] = [{**document["waves"][-1], "wave": f"w{n}", "state": "PLANNED"} for n in range(1000)]
+    page = read(pipeline_page(DECIDES, document))
+    assert len(page.all("div", class_="need")) == NEEDS
+    assert "… and 950 more: kafka-lake status orders has all of them" in page.text
+    assert len([item for item in page.all("tr") if "data-key" in item.attributes]) == WAITING_WAVES
+    assert "… and 980 more that run or wait." in page.text
+
+
+def test_pause_is_said_and_ended_by_a_button(landed: World) -> None:
+    """Who paused it, and why; then the page offers to resume, and no second pause."""
+    commands = [item["command"] for item in acts(read(pipeline_page(DECIDES, status(landed))))]
+    assert commands == ["pause", "skip", "reopen", "withdraw"]
+    pausing.pause(landed.worker(), pausing.PauseSubject(pipeline="orders"), EVIL)
+    page = read(pipeline_page(DECIDES, status(landed)))
+    assert [item["command"] for item in acts(page)] == ["resume", "skip", "reopen", "withdraw"]
+    assert acts(page)[0]["body"] == {}
+    assert "is paused since" in page.one("div", class_="need").text
+    assert [item.text for item in page.all("span", class_="paused")] == ["paused"]
+
+
 def test_partitions_are_seen_worst_first_and_the_quiet_ones_in_one_row(landed: World) -> None:
     """Of two thousand a person sees those that need one."""
     states = ["up to date"] * 1900 + ["behind"] * (SHOWN + 7) + ["blocked", "lost", "unknown", "waiting", "gone"]
@@ -291,9 +318,9 @@ def test_list_of_waves_leads_to_the_older_ones(landed: World) -> None:
 def test_history_names_who_decided_what() -> None:
     """Actors and reasons come from strangers, and stay text."""
     line = {"sequence": 7, "at": "2026-03-01T12:00:00.000Z", "actor": EVIL, "kind": "CANCELLED", "subject": EVIL}
-    html = history_page(LOOKS, {"pipeline": "orders", "events": [line | {"detail": {EVIL: EVIL}}]})
+    html = history_page(LOOKS, {"pipeline": "orders", "events": [line | {"detail": EVIL}]})
     page = read(html)
-    assert page.text.count("<script>alert('x')</script>") == 4
+    assert page.text.count("<script>alert('x')</script>") == 3
     assert len(page.all("script")) == 1
     assert "\x1b" not in html
 
@@ -377,3 +404,26 @@ def test_style_and_script_load_nothing_from_elsewhere() -> None:
     assert not [
         word for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(") if word in script
     ]
+
+
+TEXT = [("ink", "page"), ("ink", "card"), ("ink", "raised"), ("faint", "page"), ("faint", "card"), ("faint", "raised")]
+COLOURED = [("accent", "card"), ("accent", "accent-back"), ("bad", "card"), ("bad", "page")]
+PILLS = [(name, f"{name}-back") for name in ("good", "warn", "bad")]
+
+
+@pytest.mark.parametrize(("text", "back"), [*TEXT, *COLOURED, *PILLS], ids="-on-".join)
+def test_words_stand_out_from_what_is_behind_them(text: str, back: str) -> None:
+    """A contrast of 4.5 to 1, light and dark (WCAG 2, level AA)."""
+    colours = {
+        name: pair.split(", ")
+        for name, pair in re.findall(r"--([\w-]+): light-dark\(([^)]+)\)", static_text("page.css"))
+    }
+    for one, other in zip(colours[text], colours[back], strict=True):
+        darker, lighter = sorted((_luminance(one), _luminance(other)))
+        assert (lighter + 0.05) / (darker + 0.05) >= 4.5
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
