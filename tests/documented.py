@@ -43,6 +43,12 @@ def _paths_of(value: Any, path: str = "") -> Iterator[str]:
             yield from _paths_of(item, f"{path}[]")
 
 
+def strange(title: str, document: Any) -> list[str]:
+    """Return the keys of a document that the section of a title does not name."""
+    known = frozenset(_paths(title))
+    return sorted({path for path in _leaves(document) if not _is_known(path, known)})
+
+
 @cache
 def commands() -> frozenset[str]:
     """Return the commands that have a section."""

@@ -12,6 +12,7 @@ from tests.mutants.neighbours import NEIGHBOURS
 from tests.mutants.notifying import NOTIFYING
 from tests.mutants.only_copies import ONLY_COPIES
 from tests.mutants.order import GATE, SEALS
+from tests.mutants.page import PAGE
 from tests.mutants.pauses import PAUSES
 from tests.mutants.rebuilding import REBUILDING
 from tests.mutants.records import RECORDS
@@ -36,6 +37,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *ONLY_COPIES,
     *EDGES,
     *PAUSES,
+    *PAGE,
     *APPROVING,
     *SIGNALS,
     *NEIGHBOURS,

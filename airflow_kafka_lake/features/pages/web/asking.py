@@ -17,6 +17,7 @@ from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
     LedgerSchemaError,
     UnavailableError,
+    UnexpectedError,
     UnknownSubjectError,
     expected,
 )
@@ -139,6 +140,8 @@ class Asked:
             return await working
         except Exception as error:  # noqa: BLE001  # the text of any other exception may hold a secret
             known = expected(error, "answering this request")
+        if isinstance(known, UnexpectedError):
+            _logger.error("%s", known.message)
         if not isinstance(known, _OF_THE_LEDGER) or await self.server.workers.run(lambda: self.access.reads_ledger):
             raise known from None
         _logger.warning("%s", known.named)

@@ -98,3 +98,22 @@ def test_too_many_are_refused_at_once() -> None:
         assert await asyncio.gather(*several) == [True, True]
 
     asyncio.run(ask())
+
+
+def test_what_takes_long_to_make_is_made_less_often() -> None:
+    """It is kept for a multiple of the time that it took."""
+    clock = Clock()
+
+    def slow() -> float:
+        clock.now += 2.0
+        return clock.now
+
+    async def ask() -> None:
+        workers = Workers(now=clock)
+        first = await workers.shared(("a",), 1.0, slow)
+        clock.now = 11.9
+        assert await workers.shared(("a",), 1.0, slow) == first
+        clock.now = 12.0
+        assert await workers.shared(("a",), 1.0, slow) > first
+
+    asyncio.run(ask())
