@@ -11,7 +11,7 @@ from airflow_kafka_lake.core import remedies
 _PIPELINE_COLUMNS = (
     Column(title="pipeline"),
     Column(title="state"),
-    Column(title="needs you", right=True),
+    Column(title="to do", right=True),
     Column(title="lag", right=True),
     Column(title="behind by", rank=1),
     Column(title="running", rank=2),

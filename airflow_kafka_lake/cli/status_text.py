@@ -133,9 +133,8 @@ def _retention(summary: Json, now: str) -> str:
     if at is None:
         return "" if state in _NO_DEADLINE or state.startswith("unknown") else str(state)
     where = "{}/{}".format(*summary["retention_stream"])
-    return f"deletes what is unread from {moment(at)} on, {until(at, now)} ({where})" + (
-        "" if state == "observed" else f"; {state}"
-    )
+    doubt = "" if state == "observed" else f"; {state}"
+    return f"may delete unread records {until(at, now)}, from {moment(at)} on ({where}){doubt}"
 
 
 def _planned(summary: Json) -> str:
@@ -164,8 +163,6 @@ def _running(waves: Sequence[Json], now: str, width: int) -> Iterator[Line]:
     for item in alive[:NEEDS]:
         yield Line(f"  {item['wave']}", CYAN)
         yield from wrapped(f"{working(item)}, begun {ago(item['started_at'], now)}", width, indent="    ")
-        if item["job"]:
-            yield Line(f"    {item['job']}", DIM)
     if len(alive) > NEEDS:
         yield Line(f"  and {count(len(alive) - NEEDS, 'more wave')}")
 

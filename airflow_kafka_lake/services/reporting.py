@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.documents.status import pipeline_line, status_document, wave_document
 from airflow_kafka_lake.core.documents.summary import overview_document
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError, UnknownTopicError
-from airflow_kafka_lake.core.kafka.ages import Age, AgeSearch, Key
+from airflow_kafka_lake.core.kafka.ages import Age, Unread, searches
 from airflow_kafka_lake.core.kafka.snapshots import Snapshot, TopicDescription, waiting_for_stable
 from airflow_kafka_lake.core.ledger.records import WaveRecord
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, UNRESOLVED, AttemptOutcome, RangeState
 from airflow_kafka_lake.core.naming import nearest, require_streams
 from airflow_kafka_lake.core.offsets import RangeSet
@@ -29,9 +29,6 @@ from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import Clock, LedgerReader, OffsetSource, Ports
 from airflow_kafka_lake.services.planning import open_transactions
 from airflow_kafka_lake.services.topics import existing_topics
-
-MOST_AGES = 1_000
-"""Of how many partitions the age of what they have not read is asked at most."""
 
 
 def known_spec(ledger: LedgerReader, name: str) -> PipelineSpec:
@@ -139,31 +136,28 @@ def look(source: OffsetSource | str, clock: Clock, pipelines: Sequence[Recorded]
     if isinstance(snapshot, str):
         return Seen(snapshot=snapshot, topics=tuple(topics.values()), ages_state=f"unknown: {snapshot}")
     bounds = {item.stream: item for item in snapshot.partitions}
-    unread = [
-        (item, first)
+    unread = {
+        ((item.key.topic, item.key.partition), first): seen.readable_end(own.spec.isolation) - first
         for own in pipelines
         for item in own.streams
-        if (first := first_unread(item, bounds.get(item.key), own.spec.isolation)) is not None
-    ]
-    ages, state = _ages(source, clock, unread)
+        if (seen := bounds.get(item.key)) and (first := first_unread(item, seen, own.spec.isolation)) is not None
+    }
+    ages, state = _ages(source, unread, clock.now())
     return Seen(snapshot=snapshot, topics=tuple(topics.values()), ages=ages, ages_state=state)
 
 
-def _ages(source: OffsetSource, clock: Clock, unread: Sequence[tuple[StreamRecord, int]]) -> tuple[dict[Key, Age], str]:
-    """Ask how old the first unread records are, of the streams that are behind by most if there are too many."""
-    lowest: dict[Key, int] = {}
-    for item, first in sorted(unread, key=lambda one: one[1] - one[0].end_seen):
-        key = (item.key.topic, item.key.partition)
-        if key in lowest or len(lowest) < MOST_AGES:
-            lowest[key] = min(first, lowest.get(key, first))
-    search = AgeSearch.of(lowest, clock.now())
+def _ages(source: OffsetSource, unread: Mapping[Unread, int], now: datetime) -> tuple[dict[Unread, Age], str]:
+    """Ask how old the first unread records are, and say of how many that is known."""
+    found: dict[Unread, Age] = {}
     try:
-        while questions := search.questions():
-            search = search.after(source.offsets_at(sorted(questions), questions))
+        for search in searches(unread, now):
+            while questions := search.questions():
+                search = search.after(source.offsets_at(sorted(questions), questions))  # noqa: PLW2901
+            found |= search.ages()
     except KafkaLakeError as error:
         return {}, f"unknown: {error.message}"
-    everything = len(lowest) == len({(item.key.topic, item.key.partition) for item, _ in unread})
-    return search.ages(), "observed" if everything else f"observed on {len(lowest)} partitions of {len(unread)}"
+    some = f"observed on the {len(found)} of {len(unread)} partitions that lag most"
+    return found, some if len(found) < len(unread) else "observed"
 
 
 def observe(

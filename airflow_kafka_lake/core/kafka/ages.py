@@ -27,6 +27,13 @@ AGES = (
 two years. From three minutes on none is more than a third above the one before."""
 
 Key = tuple[str, int]
+"""`(topic, partition)`."""
+
+Unread = tuple[Key, int]
+"""A partition and the first offset in it that was not read."""
+
+MOST, MOST_READERS = 1_000, 8
+"""Of how many partitions, and of how many readers of one partition that are not equally far, ages are asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,15 +86,30 @@ class AgeSearch:
             (young if passed else old)[key] = self._middle(key)
         return replace(self, young=young, old=old)
 
-    def ages(self) -> dict[Key, Age]:
+    def ages(self) -> dict[Unread, Age]:
         """Return the ages, as far as they are known."""
         return {
-            key: Age(
+            (key, head): Age(
                 seconds=0 if self.young[key] < 0 else AGES[self.young[key]],
                 below=None if self.old[key] == len(AGES) else AGES[self.old[key]],
             )
-            for key in self.heads
+            for key, head in self.heads.items()
         }
 
     def _middle(self, key: Key) -> int:
         return (self.young[key] + self.old[key]) // 2
+
+
+def searches(unread: Mapping[Unread, int], now: datetime) -> tuple[AgeSearch, ...]:
+    """Return what to search for some first unread offsets, each with how much is unread; of too many, those with most.
+
+    Two in one partition need two searches, as Kafka is asked about one time of a partition at once.
+    """
+    found: list[dict[Key, int]] = []
+    for key, first in sorted(unread, key=lambda one: (-unread[one], one)):
+        place = next((heads for heads in found if key not in heads), None)
+        if place is None and len(found) < MOST_READERS:
+            found.append(place := {})
+        if place is not None and len(place) < MOST:
+            place[key] = first
+    return tuple(AgeSearch.of(heads, now) for heads in found)

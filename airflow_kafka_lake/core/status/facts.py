@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from airflow_kafka_lake.core.kafka.ages import Age, Key
+from airflow_kafka_lake.core.kafka.ages import Age, Unread
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, TopicDescription
 from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
 from airflow_kafka_lake.core.ledger.pauses import PauseRow
@@ -44,7 +44,7 @@ class Seen:
     snapshot: Snapshot | str
     topics: Sequence[TopicDescription] = ()
     transactions: Sequence[OpenTransaction] = ()
-    ages: Mapping[Key, Age] = field(default_factory=dict)
+    ages: Mapping[Unread, Age] = field(default_factory=dict)
     ages_state: str = "observed"
 
     @property

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from airflow_kafka_lake.core.audit.timeline import OffsetStatus, TimelineSlice
-from airflow_kafka_lake.core.kafka.ages import Age, Key
+from airflow_kafka_lake.core.kafka.ages import Age, Unread
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, TopicDescription
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord, hold, lag
@@ -179,7 +179,7 @@ def stream_statuses(facts: Facts) -> list[StreamStatus]:
             running=_set(i for i in ranges[stream.key] if i.state not in ON_HOLD and i.wave in open_),
             planned=_set(i for i in ranges[stream.key] if i.state not in ON_HOLD and i.wave not in open_),
             skipped=_set(skipped[stream.key]),
-            age=(age := _age(stream, bounds.get(stream.key), seen.ages)),
+            age=(age := _age(stream, bounds.get(stream.key), own.spec.isolation, seen.ages)),
             deadline=_deadline(facts.at, age, retention.get(stream.key.topic)),
         )
         for stream in streams
@@ -219,8 +219,11 @@ def _set(ranges: Iterable[RangeRecord]) -> RangeSet:
     return RangeSet(found) if found else NOTHING
 
 
-def _age(stream: StreamRecord, bounds: PartitionSnapshot | None, ages: Mapping[Key, Age]) -> Age | None:
-    return None if bounds is None else ages.get((stream.key.topic, stream.key.partition))
+def _age(
+    stream: StreamRecord, bounds: PartitionSnapshot | None, isolation: Isolation, ages: Mapping[Unread, Age]
+) -> Age | None:
+    first = first_unread(stream, bounds, isolation)
+    return None if first is None else ages.get(((stream.key.topic, stream.key.partition), first))
 
 
 def _deadline(now: datetime, age: Age | None, topic: TopicDescription | None) -> datetime | None:

@@ -187,7 +187,7 @@ def test_all_pipelines_have_a_line_each_at_every_width(busy: World, width: int) 
 def test_overview_drops_the_least_urgent_columns_first(busy: World) -> None:
     """State, lag and age stay; rows and times of landing need a wider terminal."""
     narrow, wide = (text(overview_lines(overview(busy, "orders"), width)).splitlines()[1] for width in (60, 200))
-    assert narrow.split() == ["pipeline", "state", "needs", "you", "lag", "behind", "by"]
+    assert narrow.split() == ["pipeline", "state", "to", "do", "lag", "behind", "by"]
     assert wide.split()[-4:] == ["running", "rows", "last", "landed"]
 
 

@@ -25,7 +25,7 @@ def searched(ages: dict[int, list[float]], first: dict[int, int]) -> tuple[dict[
             records = [int((NOW - timedelta(seconds=age)).timestamp() * 1000) for age in ages[key[1]]]
             answers[key] = next((offset for offset, time in enumerate(records) if time >= at), None)
         search = search.after(answers)
-    return {partition: age for (_, partition), age in search.ages().items()}, calls
+    return {partition: age for ((_, partition), _), age in search.ages().items()}, calls
 
 
 @pytest.mark.parametrize("age", [181, 3_599, 7 * DAY, 300 * DAY])

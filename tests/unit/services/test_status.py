@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.core.kafka import ages
 from airflow_kafka_lake.core.ledger.pausing import Pause
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -220,6 +221,31 @@ def test_partition_that_no_plan_has_seen_is_counted(landed: World) -> None:
     """It has no stream yet, so it would be missing without a word."""
     landed.kafka.add_partitions("orders", 3)
     assert status(landed)["summary"]["new_partitions"] == 2
+
+
+def test_of_very_many_partitions_those_that_lag_most_are_asked_for_their_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others have none, and the summary says of how many it speaks."""
+    monkeypatch.setattr(ages, "MOST", 1)
+    world = World(partitions=2)
+    world.produce(1, 0)
+    world.produce(2, 1)
+    world.plan()
+    document = status(world)
+    assert [item["behind_seconds"] for item in document["streams"]] == [None, 0]
+    assert document["summary"]["behind_state"] == "observed on the 1 of 2 partitions that lag most"
+
+
+def test_pipelines_that_read_one_topic_have_each_its_own_age(landed: World) -> None:
+    """One has all but the last record, the other has read nothing."""
+    other = World.__new__(World)
+    other.__dict__.update(landed.__dict__)
+    other.with_spec(name="copy", table="raw.copy")
+    landed.clock.advance(timedelta(hours=5))
+    landed.produce(1)
+    other.plan()
+    behind = {item["pipeline"]: item["behind_seconds"] for item in overview(landed)["pipelines"]}
+    assert behind["copy"] >= 5 * HOUR * 3 / 4
+    assert behind["orders"] == 0
 
 
 def test_calls_of_a_status_do_not_grow_with_the_partitions() -> None:
