@@ -189,6 +189,7 @@ def ports_of(
         ledger_conn_id=arguments.ledger,
         actor=actor(),
         progress=output.progress,
+        live=output.live,
         need_kafka=True,
         need_spark=need_spark,
         kafka_seconds=kafka_seconds,

@@ -8,12 +8,15 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from rich.console import Console, Group
-from rich.live import Live
+from rich.live import Live as Screen
 from rich.table import Table
 from rich.text import Text
 
+from airflow_kafka_lake.cli.display import Display
 from airflow_kafka_lake.cli.text import Line
 from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.live import Live
+from airflow_kafka_lake.services.watching import Lines
 
 WIDE = 160
 """Width when stdout is no terminal: a table in a log file must not be cut at 80 columns."""
@@ -28,30 +31,44 @@ class Output:
         self.as_json = as_json
         self._out = Console(soft_wrap=False, highlight=False, width=None if Console().is_terminal else WIDE)
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
-        self._status = self._err.status("") if self._err.is_terminal else None
+        self._display = Display(self._err) if self._err.is_terminal else None
+        self._lines = Lines(self.note)
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Show progress while the block runs (a spinner on a terminal, lines elsewhere)."""
-        if self._status is None:
+        """Show progress while the block runs (a bar on a terminal, lines elsewhere)."""
+        if self._display is None:
             yield
             return
-        with self._status:
+        with self._display:
             yield
 
     def progress(self, text: str) -> None:
         """Show what is being done."""
-        if self._status is None:
+        if self._display is None:
             self.note(text)
         else:
-            self._status.update(_visible(text))
+            self._display.say(_visible(text))
+
+    def live(self, live: Live) -> None:
+        """Show how far something is: as a bar, or as lines from time to time."""
+        if self._display is None:
+            self._lines(live)
+        else:
+            self._display.show(live)
 
     def note(self, text: str) -> None:
         """Print a line beside the result, on stderr."""
         self._err.print(_visible(text))
 
+    def _result(self) -> None:
+        """Make room for the result: one display at a time can hold the terminal."""
+        if self._display is not None:
+            self._display.pause()
+
     def document(self, data: Any) -> None:
         """Print the JSON document."""
+        self._result()
         print(json.dumps(data, indent=2))
 
     def compact(self, data: Any) -> None:
@@ -60,6 +77,7 @@ class Output:
 
     def line(self, text: str) -> None:
         """Print a line of the result; it is never broken, so that what it names can be copied."""
+        self._result()
         self._out.print(_visible(text), soft_wrap=True)
 
     @property
@@ -74,16 +92,16 @@ class Output:
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Print lines of the result, each in its style where there is a terminal; none is broken."""
+        self._result()
         for line in lines:
             self._out.print(styled(line), soft_wrap=True)
 
     @contextmanager
     def screen(self) -> Iterator[Callable[[Iterable[Line]], None]]:
         """Give a function that shows lines in the place of those before, as many as the screen has."""
-        if self._status is not None:
-            self._status.stop()  # one display at a time can hold the terminal
-        with Live(console=self._out, auto_refresh=False, vertical_overflow="ellipsis") as live:
-            yield lambda lines: live.update(Group(*map(styled, lines)), refresh=True)
+        self._result()
+        with Screen(console=self._out, auto_refresh=False, vertical_overflow="ellipsis") as screen:
+            yield lambda lines: screen.update(Group(*map(styled, lines)), refresh=True)
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print a table; columns that begin with `#` hold numbers and are aligned right."""
@@ -94,6 +112,7 @@ class Output:
             table.add_column(column.lstrip("#"), justify=justify, overflow="fold")
         for row in rows:
             table.add_row(*(_visible("-" if cell is None else str(cell)) for cell in row))
+        self._result()
         self._out.print(table)
 
     def long_table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -5,8 +5,9 @@ What is not known is None and is not guessed. Nothing decides by any of this: it
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -116,6 +117,31 @@ class Progress:
 
 def _share(whole: int, rows: int, expected: int | None) -> int:
     return min(whole, whole * rows // expected) if expected else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """What a Spark job has counted so far: rows of Kafka and of tables that it has read, tasks, bytes of files that
+    ended tasks have written."""
+
+    rows: int = 0
+    table_rows: int = 0
+    tasks_done: int = 0
+    tasks: int = 0
+    bytes_written: int = 0
+
+    def to_json(self, **beside: str) -> str:
+        """Return one line of JSON."""
+        return json.dumps(asdict(self) | beside)
+
+    @classmethod
+    def from_json(cls, text: str) -> Counters | None:
+        """Read what `to_json` has written; None for what it has not, such as a line that is half written."""
+        try:
+            found = json.loads(text)
+            return cls(**{item.name: int(found[item.name]) for item in fields(cls)})
+        except (ValueError, TypeError, KeyError):
+            return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

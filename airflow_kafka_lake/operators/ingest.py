@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import WaveState
+from airflow_kafka_lake.core.live import Place
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.links.task_links import PAGE, SNAPSHOT, SPARK, TaskLink
 from airflow_kafka_lake.operators.boundary import SparkTask, airflow_errors, message_of, ports_of, text_of
@@ -27,6 +29,7 @@ from airflow_kafka_lake.services.advance import Advances
 from airflow_kafka_lake.services.recovery import clean_up
 from airflow_kafka_lake.services.reporting import describe_landed, known_spec
 from airflow_kafka_lake.services.staging import ingest
+from airflow_kafka_lake.services.watching import placed
 from airflow_kafka_lake.signals.lineage import WithLineage
 from airflow_kafka_lake.signals.page import show_page
 from airflow_kafka_lake.signals.wave import WaveSignals
@@ -122,7 +125,10 @@ class IngestWaveOperator(WithLineage, SparkTask):
     def _ingest(self, context: Context, wave: str, spec: PipelineSpec) -> WaveRecord:
         signals = WaveSignals(self, context)
         needs = {"need_spark": True, "need_kafka": True, **signals.needs()}
-        with ports_of(self, spec, context, **needs) as opened, signals.following(opened, spec.name, wave) as ports:
+        with (
+            ports_of(self, spec, context, **needs) as opened,
+            signals.following(in_place(opened, context), spec.name, wave) as ports,
+        ):
             with self.working():
                 record = ingest(ports, wave)
             clean_up(ports, record)
@@ -148,3 +154,15 @@ class IngestWaveOperator(WithLineage, SparkTask):
         self.log.info("%s Waiting without a worker slot.", reason.message)
         trigger = kind(wave=record.id, pipeline=record.pipeline, ledger_conn_id=self.ledger_conn_id)
         self.defer(trigger=trigger, method_name="execute_complete", timeout=timeout)
+
+
+def in_place(ports: Ports, context: Context) -> Ports:
+    """Return ports that show which of how many mapped waves it is, unless Airflow does not say."""
+    ti = context["ti"]
+    index = getattr(ti, "map_index", None)
+    if index is None or index < 0:
+        return ports
+    with suppress(Exception):  # what is only shown fails no wave
+        waves = ti.get_ti_count(dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id])
+        return placed(ports, Place(number=index + 1, of=max(waves, index + 1)))
+    return ports

@@ -8,7 +8,7 @@ from airflow_kafka_lake.ports.feature import Features
 from airflow_kafka_lake.ports.kafka import BatchReader, OffsetSource
 from airflow_kafka_lake.ports.lake import Lake, LakeTable
 from airflow_kafka_lake.ports.ledger import Ledger, LedgerReader
-from airflow_kafka_lake.ports.machine import Clock, JobRunner, Processes, ReportingJob
+from airflow_kafka_lake.ports.machine import Clock, JobRunner, Processes, ReportingJob, uncounted
 from airflow_kafka_lake.ports.ports import Ports
 
 __all__ = [
@@ -25,4 +25,5 @@ __all__ = [
     "Ports",
     "Processes",
     "ReportingJob",
+    "uncounted",
 ]

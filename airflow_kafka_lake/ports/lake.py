@@ -76,10 +76,10 @@ class MainBranch(Protocol):
 class StagingBranches(Protocol):
     """What attempts have staged."""
 
-    def staged(self, attempt: str, heartbeat: Callable[[], None] = lambda: None) -> Staged | None:
+    def staged(self, attempt: str, heartbeat: Callable[[int], None] = lambda _: None) -> Staged | None:
         """Open every file that the attempt's branch added and read partition and offset columns; None: no branch, or
-        nothing committed on it yet. `heartbeat` is called after each file, and an exception it raises ends the reading.
-        Raises SchemaMismatchError for a row of another attempt or topic id."""
+        nothing committed on it yet. `heartbeat` gets the number of rows of each file after it, and an exception it
+        raises ends the reading. Raises SchemaMismatchError for a row of another attempt or topic id."""
 
     def branches(self) -> tuple[str, ...]:
         """Return the attempts that have a staging branch, sorted; none when the table does not exist."""

@@ -10,6 +10,11 @@ from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.waves import (
     LeaseHolder,
 )
+from airflow_kafka_lake.core.progress import Counters
+
+
+def uncounted(_: Counters) -> None:
+    """Take no notice of what a job counts."""
 
 
 class ReportingJob(Protocol):
@@ -53,16 +58,31 @@ class JobRunner(Protocol):
     def where(self) -> str:
         """Describe where jobs run, for plans and messages (e.g. "a local Spark master on this machine")."""
 
-    def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
+    def stage(
+        self,
+        job: StageJob,
+        *,
+        started: Callable[[str], None],
+        heartbeat: Callable[[], None],
+        counted: Callable[[Counters], None] = uncounted,
+    ) -> None:
         """Run the job to its end. `started` gets the job reference once; `heartbeat` is called every few seconds while
         the job makes progress, and an exception it raises ends the job. A job without progress for too long is ended.
+        `counted` gets what the job has counted before each beat, and at its end, as far as that is known.
         Raises JobFailedError with the last lines of the job's log, secrets masked."""
 
-    def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
+    def report(
+        self,
+        job: ReportingJob,
+        *,
+        progress: Callable[[str], None],
+        counted: Callable[[Counters], None] = uncounted,
+    ) -> Mapping[str, Any]:
         """Run a job to its end and return its document; a job that fails has changed nothing.
 
-        `progress` gets a sentence from time to time. Raises JobFailedError as `stage` does, also for a slice that Kafka
-        no longer has and for an expired snapshot, SchemaMismatchError for a schema that does not fit the table.
+        `progress` gets a sentence from time to time, `counted` what the job has counted. Raises JobFailedError as
+        `stage` does, also for a slice that Kafka no longer has and for an expired snapshot, SchemaMismatchError for a
+        schema that does not fit the table.
         """
 
     def end_orphan(self, job: str | None, name: str) -> bool:

@@ -6,11 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_kafka_lake.core.live import Live
 from airflow_kafka_lake.ports.feature import Features
 from airflow_kafka_lake.ports.kafka import BatchReader, OffsetSource
 from airflow_kafka_lake.ports.lake import Lake
 from airflow_kafka_lake.ports.ledger import Ledger
 from airflow_kafka_lake.ports.machine import Clock, JobRunner, Processes
+
+
+def unseen(_: Live) -> None:
+    """Show nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +32,8 @@ class Ports:
     actor: str
     progress: Callable[[str], None]
     """Shows a person what is being done, one short sentence at a time."""
+    live: Callable[[Live], None] = unseen
+    """Shows a person how far it is, moment by moment; it fails nothing."""
     features: Features = field(default_factory=Features)
     """What the installed features add to the main path."""
     added: Mapping[str, Any] = field(default_factory=dict)

@@ -28,8 +28,8 @@ from airflow_kafka_lake.core.ledger.waves import (
     LeaseHolder,
     TableHead,
 )
-from airflow_kafka_lake.core.progress import Progress
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.watching import Watch
 
 LEASE = timedelta(minutes=2)
 RENEW_AFTER = timedelta(seconds=10)
@@ -130,33 +130,27 @@ def ending_on_error(ports: Ports, claims: Sequence[Claim], in_doubt: InDoubt | N
 class Heartbeat:
     """Renews a lease at most every `RENEW_AFTER`; raises StaleFenceError once another attempt has the wave.
 
-    Each renewal carries how far the attempt is: `begin` names its step, `counted` what is done of it.
+    Each renewal carries how far the attempt is, which `watch` shows.
     """
 
-    def __init__(self, ports: Ports, key: AttemptKey) -> None:
+    def __init__(self, ports: Ports, key: AttemptKey, watch: Watch | None = None) -> None:
         self._ports = ports
         self._key = key
         self._renewed = ports.clock.monotonic()
-        self.progress: Progress | None = None
+        self.watch = watch or Watch(ports, f"wave {key.wave}")
 
-    def __call__(self) -> None:
+    def __call__(self, rows: int = 0) -> None:
+        """Note that so many more rows are done, and renew the lease when it is time."""
+        if rows:
+            self.watch.counted(self.watch.rows + rows)
+        self.watch.beat()
         if self._ports.clock.monotonic() - self._renewed >= RENEW_AFTER.total_seconds():
             self.renew()
 
     def renew(self) -> None:
         """Renew at once."""
-        self._ports.ledger.commit(Renew(key=self._key, lease=LEASE, progress=self.progress))
+        self._ports.ledger.commit(Renew(key=self._key, lease=LEASE, progress=self.watch.progress))
         self._renewed = self._ports.clock.monotonic()
-
-    def begin(self, progress: Progress) -> Progress:
-        """Begin a step; the next write of the attempt records it."""
-        self.progress = progress
-        return progress
-
-    def counted(self, rows: int) -> None:
-        """Note how many rows of the step are done."""
-        if self.progress is not None:
-            self.progress = self.progress.counted(rows)
 
 
 _UNDECIDED = frozenset({AttemptOutcome.UNKNOWN, AttemptOutcome.ABANDONED})

@@ -37,6 +37,7 @@ from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.claims import Heartbeat, InDoubt
 from airflow_kafka_lake.services.identity import check_committed, check_head
 from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
+from airflow_kafka_lake.services.watching import Watch
 
 PUBLISH_TRIES = 30
 
@@ -164,7 +165,7 @@ def receipt_rows(ports: Ports, claim: Claim, proven: Proven) -> list[ReceiptRow]
     ]
 
 
-def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt) -> None:
+def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt, *, watch: Watch | None = None) -> None:
     """Make an audited attempt visible and record it; when the lake has it already, adopt it.
 
     The commit is in the name of the attempt that staged the rows, and under the fence of the claim. An earlier
@@ -183,7 +184,7 @@ def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt) -> No
             if found.attempt != claim.key.attempt:
                 return adopt(ports, claim, found)
             return _record(ports, claim, found.snapshot, proven)
-        outcome = _commit(ports, claim, table, head=found.head, proven=proven, in_doubt=in_doubt)
+        outcome = _commit(ports, claim, table, head=found.head, proven=proven, in_doubt=in_doubt, watch=watch)
         match outcome:
             case Committed(snapshot=snapshot):
                 return _record(ports, claim, snapshot, proven)
@@ -213,7 +214,14 @@ def _refuse_to_lose(ports: Ports, claim: Claim, table: LakeTable, *, proven: Pro
 
 
 def _commit(
-    ports: Ports, claim: Claim, table: LakeTable, *, head: TableHead, proven: Proven, in_doubt: InDoubt
+    ports: Ports,
+    claim: Claim,
+    table: LakeTable,
+    *,
+    head: TableHead,
+    proven: Proven,
+    in_doubt: InDoubt,
+    watch: Watch | None,
 ) -> Committed | Rejected | Unknown:
     line = check_head(ports, claim.pipeline, claim.table, head=head, topic_ids=topic_ids_of(claim))
     check_committed(ports, claim.pipeline, claim.table, head)
@@ -230,7 +238,7 @@ def _commit(
     )
     outcome: PublishOutcome
     try:
-        outcome = table.publish(publication, Heartbeat(ports, claim.key))
+        outcome = table.publish(publication, Heartbeat(ports, claim.key, watch))
     except UnavailableError as error:
         outcome = Unknown(reason=error.message)
     except Exception:

@@ -73,20 +73,20 @@ def _stage(
     job = stage_job(claim, how, overflowing)
     if History.of(claim.attempts).in_doubt:
         job = careful(ports, job, heartbeat)
-    ports.progress(f"staging wave {claim.key.wave} with Spark: {len(claim.ranges)} ranges, {job.tasks} tasks")
-    read = heartbeat.begin(
-        Progress(
-            step=Step.READ,
-            rows_expected=sum(item.range.span for item in claim.ranges),
-            bytes_expected=sum(item.estimated_bytes for item in claim.ranges),
-        )
+    progress = Progress(
+        step=Step.READ,
+        rows_expected=sum(item.range.span for item in claim.ranges),
+        bytes_expected=sum(item.estimated_bytes for item in claim.ranges),
     )
+    heartbeat.watch.begin(progress, f"{len(claim.ranges)} ranges, {job.tasks} tasks")
     ports.runner.stage(
         job,
-        started=lambda reference: ports.ledger.commit(RecordJob(key=claim.key, job=reference, progress=read)),
+        started=lambda reference: ports.ledger.commit(RecordJob(key=claim.key, job=reference, progress=progress)),
         heartbeat=heartbeat,
+        counted=lambda counters: heartbeat.watch.counted(counters.rows),
     )
-    heartbeat.begin(Progress(step=Step.AUDIT))
+    heartbeat.watch.end()
+    heartbeat.watch.begin(Progress(step=Step.AUDIT, rows_expected=heartbeat.watch.rows or None))
     staged = ports.lake.table(claim.table).staged(claim.key.attempt, heartbeat)
     if staged is None:
         raise JobFailedError(

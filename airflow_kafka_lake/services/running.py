@@ -32,6 +32,7 @@ from airflow_kafka_lake.services.decisions import new_id
 from airflow_kafka_lake.services.planning import plan
 from airflow_kafka_lake.services.recovery import clean_up, recover
 from airflow_kafka_lake.services.staging import ingest
+from airflow_kafka_lake.services.watching import Places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,15 +110,16 @@ def _ingest_all(ports: Ports, scope: Plan | None, advances: Advances) -> tuple[l
     waiting: dict[str, GateClosedError] = {}
     paused: dict[object, PausedError] = {}
     ended: set[str] = set()
+    places = Places(ports)
     before = -1
     while before < len(ended):
         before = len(ended)
-        for work in chosen(ports, advances.spec.name, scope).taken:
+        for work in places.of(chosen(ports, advances.spec.name, scope).taken):
             wave = work.wave
             if wave in ended:
                 continue
             try:
-                finished.append(ingest(ports, wave))
+                finished.append(ingest(places.at(wave, ended), wave))
                 advances.after_wave()
                 clean_up(ports, finished[-1])
             except GateClosedError as error:

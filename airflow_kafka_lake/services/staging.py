@@ -149,11 +149,13 @@ def _work(ports: Ports, claim: Claim, in_doubt: InDoubt) -> Shortfall | None:
     heartbeat()
     send_first(ports, claim)
     # Staged before its receipts are written: an attempt that resumes this one looks for its record.
-    step = heartbeat.begin(Progress(step=Step.PUBLISH, rows_expected=sum(item.rows for item in proven.receipts)))
+    rows = sum(item.rows for item in proven.receipts)
+    heartbeat.watch.end(rows, "every offset is accounted for")
+    step = heartbeat.watch.begin(Progress(step=Step.PUBLISH, rows_expected=rows))
     ports.ledger.commit(MarkStaged(key=claim.key, audited=proven.snapshot, staged_bytes=proven.bytes, progress=step))
     ports.lake.table(claim.table).add_receipts(receipt_rows(ports, claim, proven))
-    ports.progress(f"publishing wave {claim.key.wave}")
-    publish(ports, claim, proven, in_doubt)
+    publish(ports, claim, proven, in_doubt, watch=heartbeat.watch)
+    heartbeat.watch.landed(rows=rows, lake_bytes=proven.bytes)
     return None
 
 
@@ -207,7 +209,7 @@ def _prove_again(
     asked: Decoding | None,
     heartbeat: Heartbeat,
 ) -> Proven | Shortfall | None:
-    heartbeat.begin(Progress(step=Step.AUDIT))
+    heartbeat.watch.begin(Progress(step=Step.AUDIT))
     heartbeat.renew()
     staged = table.staged(source.attempt, heartbeat)
     if staged is None or staged.snapshot != source.audited:

@@ -10,9 +10,11 @@ from typing import Any
 from airflow_kafka_lake.adapters.machine import HostProcesses, SystemClock
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.lake.application import Application
+from airflow_kafka_lake.core.live import Live
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Clock, Ledger, OffsetSource, Ports
 from airflow_kafka_lake.registration import FEATURES
+from airflow_kafka_lake.services.watching import Lines
 from airflow_kafka_lake.wiring.kafka import ANSWER_SECONDS, KafkaConnection
 from airflow_kafka_lake.wiring.lake import LakeConnection
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, LedgerConnection
@@ -46,6 +48,7 @@ def open_ports(
     ledger_conn_id: str = DEFAULT_LEDGER,
     actor: str,
     progress: Callable[[str], None],
+    live: Callable[[Live], None] | None = None,
     need_spark: bool = False,
     need_kafka: bool = False,
     application: Callable[[Application], None] = lambda _: None,
@@ -54,9 +57,10 @@ def open_ports(
 ) -> Iterator[Ports]:
     """Open ledger, Kafka, lake and Spark of a pipeline; `kafka_seconds` is how long an admin call waits for Kafka.
 
-    Adapters are built on first use. With `need_…` the settings, and Spark on this machine, are checked before the block
-    begins, so that no wave is claimed for a job that could not start: raises ConnectionSettingsError, or the error of a
-    missing Java, PySpark or jar. `application` is given the Spark application of each job once it runs;
+    `live` shows how far the work is; left out, `progress` gets it as lines. Adapters are built on first use. With
+    `need_…` the settings, and Spark on this machine, are checked before the block begins, so that no wave is claimed
+    for a job that could not start: raises ConnectionSettingsError, or the error of a missing Java, PySpark or jar.
+    `application` is given the Spark application of each job once it runs;
     `spark_conf` are further settings of it, which those of the connection replace.
     """
     kafka, lake = KafkaConnection(spec.kafka_connection), LakeConnection(spec.lake_connection)
@@ -96,6 +100,7 @@ def open_ports(
             processes=HostProcesses(),
             actor=actor,
             progress=progress,
+            live=Lines(progress) if live is None else live,
             features=FEATURES,
             added=added,
         )

@@ -13,7 +13,8 @@ from airflow_kafka_lake.core.addresses import web_address
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError
 from airflow_kafka_lake.core.lake.application import Application, history_server_of
 from airflow_kafka_lake.core.lake.staging import StageJob
-from airflow_kafka_lake.ports import ReportingJob
+from airflow_kafka_lake.core.progress import Counters
+from airflow_kafka_lake.ports import ReportingJob, uncounted
 from airflow_kafka_lake.wiring.connections import ConnectionSettings, get_connection
 
 TYPES = ("spark", "spark_connect", "kafka_lake_spark")
@@ -135,13 +136,26 @@ class SparkJobs:
         """End an attempt's job (`ports.JobRunner.end_orphan`)."""
         return self._runner_with({}).end_orphan(job, name)
 
-    def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
+    def report(
+        self,
+        job: ReportingJob,
+        *,
+        progress: Callable[[str], None],
+        counted: Callable[[Counters], None] = uncounted,
+    ) -> Mapping[str, Any]:
         """Run a job and return its document (`ports.JobRunner.report`)."""
-        return self._runner_with(self.check()).report(job, progress=progress)
+        return self._runner_with(self.check()).report(job, progress=progress, counted=counted)
 
-    def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
+    def stage(
+        self,
+        job: StageJob,
+        *,
+        started: Callable[[str], None],
+        heartbeat: Callable[[], None],
+        counted: Callable[[Counters], None] = uncounted,
+    ) -> None:
         """Run the job to its end (`ports.JobRunner.stage`)."""
-        self._runner_with(self.check()).stage(job, started=started, heartbeat=heartbeat)
+        self._runner_with(self.check()).stage(job, started=started, heartbeat=heartbeat, counted=counted)
 
 
 def prepare_start(jars: Sequence[Path], progress: Callable[[str], None]) -> None:

@@ -22,6 +22,7 @@ atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 os.environ["AIRFLOW_HOME"] = HOME
 
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder  # noqa: E402
+from airflow_kafka_lake.core.live import Live  # noqa: E402
 from airflow_kafka_lake.core.spec import PipelineSpec  # noqa: E402
 from airflow_kafka_lake.pipeline import Pipeline  # noqa: E402
 from airflow_kafka_lake.ports import Ledger, Ports  # noqa: E402
@@ -45,6 +46,7 @@ class World:
 
     clock: FakeClock = field(default_factory=FakeClock)
     logged: list[str] = field(default_factory=list)
+    seen: list[Live] = field(default_factory=list)
     opened: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -77,6 +79,7 @@ class World:
             processes=FakeProcesses(1, set()),
             actor=actor,
             progress=self.logged.append,
+            live=self.seen.append,
             features=FEATURES,
             added={"group_sync": self.kafka, "schemas": self.schemas},
         )
@@ -94,6 +97,12 @@ class Task:
     try_number: int = 1
     xcoms: dict[tuple[str, str], Any] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
+    mapped: int | None = None
+
+    def get_ti_count(self, dag_id: str, *, task_ids: list[str], run_ids: list[str]) -> int:
+        if self.mapped is None or (dag_id, task_ids, run_ids) != (self.dag_id, [self.task_id], [self.run_id]):
+            raise ConnectionError("the API server does not answer")
+        return self.mapped
 
     def xcom_push(self, key: str, value: Any) -> None:
         self.xcoms[self.task_id, key] = value

@@ -27,6 +27,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt, RecordCommit
 from airflow_kafka_lake.core.ledger.changes import Write
 from airflow_kafka_lake.core.ledger.records import Advance
+from airflow_kafka_lake.core.live import Moment
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.operators.advance import (
@@ -334,6 +335,23 @@ def test_ingest_checks_its_machine_before_it_claims(world: World, context: Conte
     ingest(context, wave)
     assert world.opened[-1]["need_spark"]
     assert world.opened[-1]["need_kafka"]
+
+
+@pytest.mark.parametrize(
+    ("index", "mapped", "place"),
+    [(-1, 1, ""), (None, 1, ""), (0, 3, " (1 of 3)"), (2, 3, " (3 of 3)"), (1, None, "")],
+    ids=["not mapped", "as a test calls it", "first", "last", "Airflow does not say"],
+)
+def test_log_of_a_mapped_wave_says_which_of_how_many(
+    world: World, context: Context, index: int, mapped: int | None, place: str
+) -> None:
+    """By the map index; it is only shown, so that a wave lands without it too."""
+    world.produce(2)
+    (wave,) = plan(world, context)
+    context["ti"].map_index, context["ti"].mapped = index, mapped
+    ingest(context, wave)
+    (landed,) = [live.sentence() for live in world.seen if live.moment is Moment.LANDED]
+    assert landed.startswith(f"wave {wave}{place} landed: 2 rows, ")
 
 
 def test_ingest_of_a_committed_wave_says_so_and_does_nothing(

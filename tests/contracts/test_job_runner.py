@@ -16,6 +16,7 @@ from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import Committed
 from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.progress import Counters
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
@@ -215,7 +216,9 @@ def test_start_is_told_once_and_first(world: RunnerWorld) -> None:
         assert world.staged(job) is None
         told.append(reference)
 
-    world.runner.stage(job, started=started, heartbeat=lambda: told.append("beat"))
+    counted: list[Counters] = []
+    world.runner.stage(job, started=started, heartbeat=lambda: told.append("beat"), counted=counted.append)
+    assert (counted[-1].rows, counted[-1].tasks_done) == (5, counted[-1].tasks), "what was read is counted to the end"
     assert len(told) > 1
     assert told[0] not in ("", "beat")
     assert set(told[1:]) == {"beat"}

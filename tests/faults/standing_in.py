@@ -89,15 +89,15 @@ class JobsStandIn(MemoryRunner):
     def end_orphan(self, job: str | None, name: str) -> bool:
         return job is not None and end_orphan(job)
 
-    def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
+    def report(self, job: ReportingJob, **told: Any) -> Mapping[str, Any]:
         if isinstance(job, RedecodeJob):
             self._lake = TableJobs(_table, columns=standing_decoding.COLUMNS, decoded=standing_decoding.decoded)
-        return super().report(job, progress=progress)
+        return super().report(job, **told)
 
-    def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
+    def stage(self, job: StageJob, *, started: Callable[[str], None], **told: Any) -> None:
         if job.decoders:
             self._lake = TableJobs(_table, columns=standing_decoding.COLUMNS, decoded=standing_decoding.decoded)
-        super().stage(job, started=lambda _: started(str(HostProcesses().this())), heartbeat=heartbeat)
+        super().stage(job, started=lambda _: started(str(HostProcesses().this())), **told)
 
 
 def _table(identifier: str) -> Table:

@@ -32,11 +32,12 @@ from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.progress import Counters
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.features.decoding.job.decode import decoded
 from airflow_kafka_lake.jobs.formats import EXTENSIONS, STAGED_BY
-from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, report_progress
+from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, Counts, newest_query, report_progress
 from airflow_kafka_lake.jobs.stage import stage
 from airflow_kafka_lake.local.processes import free_ports
 from airflow_kafka_lake.wiring.spark import SparkJobs
@@ -355,7 +356,8 @@ def test_rows_of_a_task_that_runs_are_signs_of_progress(spark: SparkSession, kaf
             return super().wait(0.2)
 
     ended = Ended()
-    teller = threading.Thread(target=report_progress, args=(spark, file, ended))
+    counts = Counts(spark, before=newest_query(spark))
+    teller = threading.Thread(target=report_progress, args=(counts, file, ended))
     teller.start()
     options = {"kafka.bootstrap.servers": topic.bootstrap, "subscribe": topic.name, "startingOffsets": "earliest"}
     records = spark.read.format("kafka").options(**options).load()
@@ -363,8 +365,9 @@ def test_rows_of_a_task_that_runs_are_signs_of_progress(spark: SparkSession, kaf
     slow.write.format("noop").mode("overwrite").save()
     ended.set()
     teller.join()
-    during = {sign for sign in signs if ", 0)]" in sign}
-    assert len(during) > 2, signs
+    read = [found for sign in signs if (found := Counters.from_json(sign))]
+    assert len({found.rows for found in read if (found.tasks_done, found.tasks) == (0, 1)}) > 2, signs
+    assert Counters.from_json(file.read_text()) == Counters(rows=400, tasks_done=1, tasks=1)
 
 
 def runner(lake: Lake, topic: Topic, spark_jars: list[Path], tmp_path: Path, **changes: Any) -> SparkSubmitRunner:

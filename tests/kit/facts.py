@@ -87,7 +87,7 @@ with suppress(ModuleNotFoundError):  # the feature may have been taken out
 
     TOLD[CompareJob] = ("pipeline", "table", "snapshot", "slices")
 
-UNTOLD = frozenset({"reason", "error", "started", "heartbeat"})
+UNTOLD = frozenset({"reason", "error", "started", "heartbeat", "counted"})
 """Arguments that are free text or no values."""
 
 

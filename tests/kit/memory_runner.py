@@ -22,9 +22,10 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.records import Undecoded
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.progress import Counters
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.ports import ReportingJob
+from airflow_kafka_lake.ports import ReportingJob, uncounted
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.features.decoding.job.redecoding import RedecodeJob
@@ -102,7 +103,13 @@ class MemoryRunner:
         """Return False: a job in memory ends with its caller."""
         return False
 
-    def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
+    def report(
+        self,
+        job: ReportingJob,
+        *,
+        progress: Callable[[str], None],
+        counted: Callable[[Counters], None] = uncounted,
+    ) -> Mapping[str, Any]:
         """Compare keys, values, headers and times; or decode again, of which a row in memory keeps only the error."""
         if self.failures:
             raise JobFailedError(self.failures.popleft(), table=job.table)
@@ -126,6 +133,7 @@ class MemoryRunner:
             for topic, topic_id, partition, offset, *record in self._lake.records(job.table, job.snapshot):
                 lake[Stream(topic, topic_id, partition)][offset] = tuple(record)
         progress("compared")
+        counted(Counters(rows=sum(map(len, kafka.values())), table_rows=sum(map(len, lake.values()))))
         return Comparison(
             records=sum(map(len, kafka.values())), bytes=0, differences=differences(job.slices, kafka, lake)
         ).to_json()
@@ -139,7 +147,14 @@ class MemoryRunner:
                 job, lambda topic, value: None if value is None else _problem(by_topic[topic], value)
             )
 
-    def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
+    def stage(
+        self,
+        job: StageJob,
+        *,
+        started: Callable[[str], None],
+        heartbeat: Callable[[], None],
+        counted: Callable[[Counters], None] = uncounted,
+    ) -> None:
         """Read every slice of the job and stage all rows in one commit, also when there are none."""
         self.jobs.append(job)
         facts = {"wave": job.wave, "attempt": job.attempt}
@@ -147,6 +162,7 @@ class MemoryRunner:
         if self.failures:
             raise JobFailedError(self.failures.popleft(), reason=None, **facts)
         rows: list[Position] = []
+        done = 0
         for part in job.parts:
             with _as_a_driver("kafka-unreachable", **facts):
                 records = self._kafka.read(
@@ -157,7 +173,10 @@ class MemoryRunner:
                     any_time=part in job.overflowing,
                 )
             rows += [(part.stream.topic, part.stream.topic_id, part.stream.partition, *record) for record in records]
+            done += 1
+            counted(Counters(rows=len(rows), tasks_done=done, tasks=len(job.parts)))
             heartbeat()
+        counted(Counters(rows=len(rows), tasks_done=done, tasks=done))
         if self.poison & {(row[0], row[2], row[3]) for row in rows} or len(rows) > (self.most or len(rows)):
             raise JobFailedError(
                 "the job ended.\nCaused by: IllegalStateException: what is this?", reason=None, **facts

@@ -166,7 +166,7 @@ REOPENING: tuple[Mutant, ...] = (
         guard="Who reads and writes files anew for a replacement keeps its lease, or stops.",
         module=_PUBLISHING,
         function="_commit",
-        old="table.publish(publication, Heartbeat(ports, claim.key))",
+        old="table.publish(publication, Heartbeat(ports, claim.key, watch))",
         new="table.publish(publication)",
         red=(f"{_UNIT}test_replacing_with_progress_keeps_its_lease[publish]",),
     ),

@@ -452,6 +452,36 @@ TAKING = (
 
 CLAIMING = (
     Mutant(
+        name="stop-over-a-display",
+        law="fine print: progress",
+        guard="What cannot be shown stops no wave.",
+        module="airflow_kafka_lake.services.watching",
+        function="Watch._show",
+        old="with suppress(Exception):\n    self._ports.live(live)",
+        new="self._ports.live(live)",
+        red=("tests/unit/services/test_watching.py::test_what_cannot_be_shown_stops_no_wave",),
+    ),
+    Mutant(
+        name="take-room-for-every-sign",
+        law="fine print: progress",
+        guard="A disk that is full later has room for every further sign of life.",
+        module="airflow_kafka_lake.jobs.progress",
+        function="_write",
+        old="text.ljust(_ROOM)",
+        new="text",
+        red=("tests/unit/jobs/test_progress.py::test_full_disk_ends_no_job",),
+    ),
+    Mutant(
+        name="lose-a-sign-over-a-count",
+        law="zombies",
+        guard="A driver whose counts cannot be read still gives signs of life.",
+        module="airflow_kafka_lake.jobs.progress",
+        function="Counts.read",
+        old="with suppress(Exception):\n    self._count_stages(active)\n    self._count_rows(found)",
+        new="self._count_stages(active)\nself._count_rows(found)",
+        red=("tests/unit/jobs/test_progress.py::test_sign_of_life_survives_counts_that_fail",),
+    ),
+    Mutant(
         name="rob-the-living",
         law="L10",
         guard="A wave is taken from its holder by force only when the holder is dead, or a person decides.",

@@ -11,7 +11,8 @@ from dataclasses import replace
 from greenlet import getcurrent, greenlet
 
 from airflow_kafka_lake.core.lake.staging import StageJob
-from airflow_kafka_lake.ports import JobRunner, Ports
+from airflow_kafka_lake.core.progress import Counters
+from airflow_kafka_lake.ports import JobRunner, Ports, uncounted
 from tests.gates import KilledError
 from tests.world import World
 
@@ -40,7 +41,14 @@ class OrphaningRunner:
         """Return where jobs run."""
         return self._runner.where()
 
-    def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
+    def stage(
+        self,
+        job: StageJob,
+        *,
+        started: Callable[[str], None],
+        heartbeat: Callable[[], None],
+        counted: Callable[[Counters], None] = uncounted,
+    ) -> None:
         """Run the job; one whose worker is killed meanwhile is an orphan."""
 
         def noted(reference: str) -> None:
@@ -49,7 +57,7 @@ class OrphaningRunner:
             started(reference)
 
         try:
-            self._runner.stage(job, started=noted, heartbeat=heartbeat)
+            self._runner.stage(job, started=noted, heartbeat=heartbeat, counted=counted)
         except KilledError:
             self._jobs.orphans[self._reference] = job
             raise

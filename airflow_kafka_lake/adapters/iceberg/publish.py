@@ -39,7 +39,9 @@ def make_ready(
     if len({file.spec_id for file in staged.files}) > 1:
         return Rejected(requirement=Requirement.SPEC, detail="the staged files have several partition specs")
     content = (
-        known if known and known.snapshot == staged.snapshot.snapshot_id else read_staged(table, staged, heartbeat)
+        known
+        if known and known.snapshot == staged.snapshot.snapshot_id
+        else read_staged(table, staged, lambda _: heartbeat())
     )
     # As Java's cherry-pick does: expiry then knows that the files of the staged snapshot live on.
     source = {"source-snapshot-id": str(staged.snapshot.snapshot_id)}

@@ -129,14 +129,15 @@ def staged_files(table: Table, snapshot: Snapshot, attempt: str) -> StagedFiles:
     return StagedFiles(attempt=attempt, snapshot=snapshot, files=tuple(files))
 
 
-def read_staged(table: Table, staged: StagedFiles, heartbeat: Callable[[], None] = lambda: None) -> Staged:
-    """Open every file, a few at a time, and collect which offsets it holds; `heartbeat` is called after each."""
+def read_staged(table: Table, staged: StagedFiles, heartbeat: Callable[[int], None] = lambda _: None) -> Staged:
+    """Open every file, a few at a time, and collect which offsets it holds; `heartbeat` gets the rows of each."""
     everything, failures = Runs(), Failures()
     with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="staged") as readers:
-        for runs, failed in readers.map(lambda file: _read_file(table.io, file, staged.attempt), staged.files):
+        found = readers.map(lambda file: _read_file(table.io, file, staged.attempt), staged.files)
+        for file, (runs, failed) in zip(staged.files, found, strict=True):
             everything.merge(runs)
             failures.merge(failed)
-            heartbeat()
+            heartbeat(file.record_count)
     return Staged(
         snapshot=staged.snapshot.snapshot_id,
         bytes=sum(file.file_size_in_bytes for file in staged.files),

@@ -113,7 +113,7 @@ class IcebergTable:
         with self._catalog.reaching(f"look for attempts in {self.identifier}"):
             return find_commit(table, attempts, self._receipts.published)
 
-    def staged(self, attempt: str, heartbeat: Callable[[], None] = lambda: None) -> Staged | None:
+    def staged(self, attempt: str, heartbeat: Callable[[int], None] = lambda _: None) -> Staged | None:
         """Open every file that the attempt's branch added; None: no branch, or nothing committed on it yet.
 
         A job without rows has committed an empty snapshot: that is a `Staged` without streams. Raises JobFailedError

@@ -7,26 +7,34 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
+from airflow_kafka_lake.core.progress import Counters
+
 _KEPT_LINES = 2_000
 
 
-class Progress:
-    """Whether a driver's progress file (`jobs.progress`) has changed within some seconds."""
+class Signs:
+    """A driver's progress file (`jobs.progress`): whether it has changed within some seconds.
 
-    def __init__(self, file: Path, seconds: float) -> None:
+    `counted` gets what the file counts, with every look; what cannot be read is left out.
+    """
+
+    def __init__(self, file: Path, seconds: float, counted: Callable[[Counters], None] = lambda _: None) -> None:
         self._file = file
         self._seconds = seconds
+        self._counted = counted
         self._seen: str | None = None
         self._changed_at = time.monotonic()
 
     def is_recent(self) -> bool:
         """Read the file once more; the start counts as a change."""
         try:
-            found = self._file.read_text(encoding="utf-8")
+            found = self._file.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             found = None
         if found != self._seen:
             self._seen, self._changed_at = found, time.monotonic()
+        if (counters := Counters.from_json(found or "")) is not None:
+            self._counted(counters)
         return time.monotonic() - self._changed_at < self._seconds
 
 

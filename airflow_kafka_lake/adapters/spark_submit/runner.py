@@ -15,7 +15,7 @@ from airflow_kafka_lake.adapters.spark_submit.archive import archive_path
 from airflow_kafka_lake.adapters.spark_submit.driver import Driver, end_orphan
 from airflow_kafka_lake.adapters.spark_submit.failures import Job, job_failed, job_stalled
 from airflow_kafka_lake.adapters.spark_submit.folder import private_folder, sweep_folders
-from airflow_kafka_lake.adapters.spark_submit.log import FollowedLog, Progress
+from airflow_kafka_lake.adapters.spark_submit.log import FollowedLog, Signs
 from airflow_kafka_lake.adapters.spark_submit.standalone import SCHEME, UI_PORT, end_application
 from airflow_kafka_lake.adapters.spark_submit.submission import (
     PACKAGE,
@@ -31,11 +31,12 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     write_files,
 )
 from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.progress import Counters
 from airflow_kafka_lake.jobs import stage
 from airflow_kafka_lake.jobs.application import APPLICATION_FILE
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
 from airflow_kafka_lake.jobs.reporting import MESSAGES_FILE, RESULT_FILE
-from airflow_kafka_lake.ports import ReportingJob
+from airflow_kafka_lake.ports import ReportingJob, uncounted
 
 _LIGHT_TASKS = 4
 QUIET_SECONDS = 1800.0
@@ -102,7 +103,14 @@ class SparkSubmitRunner:
             return f"a local Spark master on this machine ({self._master})"
         return f"the Spark master {self._master} (client mode: the driver runs on this machine)"
 
-    def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
+    def stage(
+        self,
+        job: StageJob,
+        *,
+        started: Callable[[str], None],
+        heartbeat: Callable[[], None],
+        counted: Callable[[Counters], None] = uncounted,
+    ) -> None:
         """Run the job to its end (`ports.JobRunner.stage`).
 
         `started` gets `host/pid/starttime`; `heartbeat` is called every few seconds while the driver lives and has made
@@ -110,13 +118,19 @@ class SparkSubmitRunner:
         whole process group and passes on.
         """
         with self._folder() as folder:
-            self._run(folder, job, started=started, heartbeat=heartbeat)
+            self._run(folder, job, started=started, heartbeat=heartbeat, counted=counted)
 
-    def report(self, job: ReportingJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
+    def report(
+        self,
+        job: ReportingJob,
+        *,
+        progress: Callable[[str], None],
+        counted: Callable[[Counters], None] = uncounted,
+    ) -> Mapping[str, Any]:
         """Run a job and return its document (`ports.JobRunner.report`)."""
         with self._folder() as folder:
             messages = FollowedLog(folder / MESSAGES_FILE, progress)
-            self._run(folder, job, heartbeat=messages.follow)
+            self._run(folder, job, heartbeat=messages.follow, counted=counted)
             messages.finish()
             found: dict[str, Any] = json.loads((folder / RESULT_FILE).read_text(encoding="utf-8"))
             return found
@@ -131,12 +145,13 @@ class SparkSubmitRunner:
         *,
         started: Callable[[str], None] = lambda _: None,
         heartbeat: Callable[[], None],
+        counted: Callable[[Counters], None],
     ) -> None:
         """Run a driver in a folder of its own; JobFailedError when it fails or makes no progress."""
         log = FollowedLog(folder / "driver.log", lambda line: _logger.debug("%s", self._secrets.masked(line)))
         prepared = self._prepared(folder, job)
         driver = Driver(prepared, log=log.path, env=self._environment(), cwd=folder)
-        progress = Progress(folder / PROGRESS_FILE, self._quiet_seconds)
+        signs = Signs(folder / PROGRESS_FILE, self._quiet_seconds, counted)
         application = ApplicationFile(folder / APPLICATION_FILE, self._history_server, self._application)
 
         def tick() -> None:
@@ -144,7 +159,7 @@ class SparkSubmitRunner:
             application.follow()
 
         def renew() -> None:
-            if not progress.is_recent():
+            if not signs.is_recent():
                 raise job_stalled(job, self._quiet_seconds)
             heartbeat()
 
@@ -155,6 +170,7 @@ class SparkSubmitRunner:
             driver.end()
         log.finish()
         application.follow()
+        signs.is_recent()  # what was counted last
         if code:
             raise job_failed(job, code, log.lines, self._secrets)
 

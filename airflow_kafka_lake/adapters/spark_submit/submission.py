@@ -50,6 +50,8 @@ _ON_THIS_MACHINE = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # How often rows of tasks that run are counted; on a cluster Spark's ten seconds stay.
+    "spark.executor.heartbeatInterval": "2s",
 }
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"

@@ -6,6 +6,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from typing import assert_never
 
 from airflow_kafka_lake.core import remedies
@@ -28,12 +29,14 @@ from airflow_kafka_lake.core.ledger.waves import (
     Unknown,
 )
 from airflow_kafka_lake.core.naming import unknown_topic
+from airflow_kafka_lake.core.progress import Progress, Step
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.features.decoding.schemas import decoders
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.identity import check_committed, check_head, check_table
 from airflow_kafka_lake.services.publishing import PUBLISH_TRIES
+from airflow_kafka_lake.services.watching import watched
 
 
 def redecode(
@@ -75,7 +78,10 @@ def _redecode(ports: Ports, job: RedecodeJob, topic_ids: Sequence[str]) -> Redec
     check_table(ports, job.pipeline, job.table, topic_ids)
     _clean_up(ports, job.table)
     try:
-        done = Redecoded(**ports.runner.report(job, progress=ports.progress))
+        with watched(
+            ports, f"decoding of {job.table}", Progress(step=Step.READ), rows=attrgetter("table_rows")
+        ) as counted:
+            done = Redecoded(**ports.runner.report(job, progress=ports.progress, counted=counted))
         if done.staged is not None:
             _publish(ports, job, done, topic_ids)
     except (UnavailableError, UnknownOutcomeError):

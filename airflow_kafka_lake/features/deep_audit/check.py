@@ -12,6 +12,7 @@ from airflow_kafka_lake.core.audit.report import Observed, Scope
 from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
 from airflow_kafka_lake.core.lake.halving import OUT_OF_MEMORY
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.progress import Progress, Step
 from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.features.deep_audit.contents import Compared, Deep
@@ -19,6 +20,7 @@ from airflow_kafka_lake.features.deep_audit.job.comparing import NOTHING, Compar
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import polling
 from airflow_kafka_lake.services.topics import changed_topics
+from airflow_kafka_lake.services.watching import watched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +87,20 @@ def _run(ports: Ports, job: CompareJob) -> Comparison:
     A record may be there that was skipped because no job can hold it.
     """
     try:
-        return Comparison.from_json(ports.runner.report(job, progress=ports.progress))
+        return _compare(ports, job)
     except JobFailedError as error:
         if error.facts.get("reason") != OUT_OF_MEMORY or (again := _carefully(ports, job)) == job:
             raise
     ports.progress(
         "Spark ran out of memory: comparing once more, and polling nothing that lies behind what is compared"
     )
-    return Comparison.from_json(ports.runner.report(again, progress=ports.progress))
+    return _compare(ports, again)
+
+
+def _compare(ports: Ports, job: CompareJob) -> Comparison:
+    offsets = Progress(step=Step.AUDIT, rows_expected=sum(item.range.span for item in job.slices))
+    with watched(ports, f"comparison of {job.table}", offsets) as counted:
+        return Comparison.from_json(ports.runner.report(job, progress=ports.progress, counted=counted))
 
 
 def _carefully(ports: Ports, job: CompareJob) -> CompareJob:

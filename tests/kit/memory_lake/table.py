@@ -146,7 +146,7 @@ class MemoryTable:
                 return Found(attempt=receipt.attempt, snapshot=None, head=head)
         return Unclear(head=head, reason="main's history ends before the attempt began, and no row or receipt is there")
 
-    def staged(self, attempt: str, heartbeat: Callable[[], None] = lambda: None) -> Staged | None:
+    def staged(self, attempt: str, heartbeat: Callable[[int], None] = lambda _: None) -> Staged | None:
         """Return what the attempt's branch added; None when nothing is committed on it."""
         store = self._load()
         ref = store.refs.get(branch_of(attempt))
@@ -155,7 +155,7 @@ class MemoryTable:
         if ref in self._damaged:
             raise JobFailedError(f"Staged file of snapshot {ref} of attempt {attempt} cannot be read. Stage again.")
         added = store.commits[ref].added
-        heartbeat()
+        heartbeat(len(added))
         if foreign := {row.attempt for row in added} - {attempt}:
             raise SchemaMismatchError(f"Attempt {attempt} has staged rows of attempt {min(foreign)}.")
         return Staged(

@@ -13,7 +13,6 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -30,7 +29,6 @@ from airflow_kafka_lake.core.errors import (
     SchemaMismatchError,
     StaleFenceError,
 )
-from airflow_kafka_lake.core.lake.application import Application
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -38,7 +36,6 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.features.decoding.job.redecoding import RedecodeJob
 from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob, Comparison
-from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, report_progress
 
 pytestmark = pytest.mark.unit
 
@@ -407,84 +404,6 @@ def test_a_driver_with_progress_is_vouched_for(spark: FakeSpark) -> None:
     beats: list[int] = []
     run(spark.runner(quiet_seconds=1.0), lambda: beats.append(1))
     assert len(beats) > 10
-
-
-def java(**values: object) -> SimpleNamespace:
-    """Return an object whose methods return these values."""
-    return SimpleNamespace(**{name: lambda *_, value=value: value for name, value in values.items()})
-
-
-def listed(*items: object) -> SimpleNamespace:
-    """Return a sequence as Scala has it."""
-    return SimpleNamespace(size=lambda: len(items), apply=lambda number: items[number])
-
-
-def looked_at(turns: Callable[[], tuple[tuple[int, int] | None, str | None]]) -> SimpleNamespace:
-    """Return a session that has, turn by turn, one stage or none, and what its running query counts."""
-    now: list[tuple[tuple[int, int] | None, str | None]] = []
-
-    def stages() -> SimpleNamespace:
-        now.append(turns())
-        stage = now[-1][0]
-        return listed(*[java(stageId=stage[0], numCompleteTasks=stage[1])] if stage else [])
-
-    def queries() -> SimpleNamespace:
-        over = java(executionId=0, completionTime=java(isEmpty=False))
-        return listed(over, *[java(executionId=1, completionTime=java(isEmpty=True))] if now[-1][1] else [])
-
-    def counted(query: int) -> SimpleNamespace:
-        assert query == 1, "a query that is over counts nothing"
-        return java(toString=now[-1][1])
-
-    status = java(statusStore=SimpleNamespace(activeStages=stages))
-    counts = SimpleNamespace(executionsList=queries, executionMetrics=counted)
-    return SimpleNamespace(
-        sparkContext=SimpleNamespace(_jsc=java(sc=status)), _jsparkSession=java(sharedState=java(statusStore=counts))
-    )
-
-
-class Turns:
-    """An event that is set after some turns."""
-
-    def __init__(self, turns: int, look: Callable[[], object] = lambda: None) -> None:
-        self._left, self._look = turns, look
-
-    def wait(self, _: float) -> bool:
-        self._look()
-        self._left -= 1
-        return self._left == 0
-
-
-def test_signs_of_progress_are_those_of_spark(tmp_path: Path) -> None:
-    """What is told changes with tasks that are done and rows that are counted, and stays as it is otherwise."""
-    turns = iter([(None, None), ((1, 0), "4 -> 0"), ((1, 0), "4 -> 0"), ((1, 0), "4 -> 500"), ((1, 1), "4 -> 500")])
-    told: list[str] = []
-    file = tmp_path / PROGRESS_FILE
-    report_progress(looked_at(lambda: next(turns)), file, Turns(5, lambda: told.append(file.read_text())))
-    assert told == ["[] []", *["[(1, 0)] ['4 -> 0']"] * 2, "[(1, 0)] ['4 -> 500']", "[(1, 1)] ['4 -> 500']"]
-
-
-def test_sign_of_progress_that_cannot_be_told_is_told_later(tmp_path: Path) -> None:
-    """A driver that fell silent over one failed look, or one full disk, would be ended in the middle of its work."""
-    folder, turns = tmp_path / "not there yet", iter([1, RuntimeError("gateway"), 1, 1])
-
-    def turn() -> tuple[None, None]:
-        found = next(turns)
-        if isinstance(found, Exception):
-            folder.mkdir()
-            raise found
-        return None, None
-
-    report_progress(looked_at(turn), folder / PROGRESS_FILE, Turns(4))
-    assert (folder / PROGRESS_FILE).read_text() == "[] []"
-
-
-def test_application_of_the_driver_is_shown(spark: FakeSpark) -> None:
-    """Also one that ends before its worker looks again."""
-    spark.does(writes={"application.json": '{"id": "app-1", "page": "http://driver:4040", "logged": true}'})
-    shown: list[Application] = []
-    run(spark.runner(application=shown.append, history_server="http://history:18080"))
-    assert shown == [Application(id="app-1", page="http://driver:4040", history="http://history:18080/history/app-1/")]
 
 
 def test_a_missing_spark_submit_is_named(spark: FakeSpark, tmp_path: Path) -> None:

@@ -240,13 +240,13 @@ def test_job_with_progress_keeps_its_lease(world: World, wave: str, monkeypatch:
     """However long it takes, as long as it is vouched for."""
     real, codes = world.runner.stage, []
 
-    def slow(job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
+    def slow(job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None], **told: Any) -> None:
         monkeypatch.setattr(world.runner, "stage", real)
         for _ in range(10):
             world.clock.advance(timedelta(minutes=1))
             heartbeat()
             codes.append(world.run().exit_code)
-        real(job, started=started, heartbeat=heartbeat)
+        real(job, started=started, heartbeat=heartbeat, **told)
 
     monkeypatch.setattr(world.runner, "stage", slow)
     world.ingest(wave)

@@ -118,11 +118,11 @@ def test_comparison_that_runs_out_of_memory_is_tried_without_what_lies_behind(
     world.end("t", commit=False)
     world.run()
 
-    def report(job: CompareJob, *, progress: Callable[[str], None]) -> Mapping[str, Any]:
+    def report(job: CompareJob, **told: Any) -> Mapping[str, Any]:
         jobs.append(job)
         if not job.singly:
             raise JobFailedError("Spark ran out of memory", reason="out-of-memory")
-        return real(job, progress=progress)
+        return real(job, **told)
 
     monkeypatch.setattr(world.runner, "report", report)
     assert deep(world, scope=Scope(partitions=frozenset({0})))["deep"]["offsets"] == 9
