@@ -1,15 +1,18 @@
-"""The asset of a pipeline, and the extras of its events."""
+"""The asset of a pipeline, what its events say, and what a Dag that they trigger reads of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_kafka_lake.core.ledger.records import Advance
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
 
 if TYPE_CHECKING:
-    from airflow.sdk import Asset
+    from airflow.sdk import Asset, AssetAlias
 
 ALIAS = "kafka-lake"
 """Every event comes through this asset alias: which pipeline moved is known only when the task runs."""
@@ -23,6 +26,72 @@ def pipeline_asset(pipeline: str) -> Asset:
     from airflow.sdk import Asset
 
     return Asset(f"kafka-lake://{pipeline}")
+
+
+def all_pipelines() -> AssetAlias:
+    """Return the alias of all pipelines' assets, to schedule a Dag on the events of every one."""
+    from airflow.sdk import AssetAlias
+
+    return AssetAlias(name=ALIAS, group=ALIAS)
+
+
+class LandedSlice(NamedTuple):
+    """Offsets of a partition, from `start` up to, but not including, `end`."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """What watermarks of a pipeline have passed: `slices`, which do not overlap, with so many `rows`.
+
+    These are all moves after move `after` up to move `sequence`. Whoever keeps `sequence` and finds another `after`
+    the next time has missed something (Airflow queues no run for a Dag that is paused) or is told it again.
+    """
+
+    pipeline: str
+    after: int
+    sequence: int
+    rows: int
+    slices: tuple[LandedSlice, ...]
+
+
+def landed(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[str, Landed]:
+    """Return what has triggered a Dag run, for each pipeline: each slice once, also if an event came twice.
+
+    The argument is the variable of that name in a task's context; events of other assets are left out.
+    """
+    told: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for events in triggering_asset_events.values():
+        for event in events:
+            extra = event.extra or {}
+            if {"pipeline", "sequence", "streams"} <= extra.keys():
+                told[extra["pipeline"]].append(extra)
+    return {pipeline: _landed(pipeline, extras) for pipeline, extras in sorted(told.items())}
+
+
+def _landed(pipeline: str, extras: Iterable[Mapping[str, Any]]) -> Landed:
+    kept: list[Mapping[str, Any]] = []
+    for extra in sorted(extras, key=lambda extra: (extra.get("after", 0), -extra["sequence"])):
+        if not kept or extra["sequence"] > kept[-1]["sequence"]:
+            kept.append(extra)
+    found: dict[tuple[str, int], list[OffsetRange]] = defaultdict(list)
+    for item in (item for extra in kept for item in extra["streams"]):
+        found[item["topic"], item["partition"]].append(OffsetRange(item["from"], item["to"]))
+    return Landed(
+        pipeline=pipeline,
+        after=kept[0].get("after", 0),
+        sequence=kept[-1]["sequence"],
+        rows=sum(extra["rows"] for extra in kept),
+        slices=tuple(
+            LandedSlice(topic, partition, item.start, item.end)
+            for (topic, partition), ranges in sorted(found.items())
+            for item in RangeSet(ranges)
+        ),
+    )
 
 
 def event_extras(pipeline: str, plan: str | None, moves: Sequence[Advance], *, after: int) -> list[dict[str, Any]]:

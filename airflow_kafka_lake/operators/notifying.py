@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from airflow.sdk import AssetAlias
-
-from airflow_kafka_lake.assets import ALIAS, event_extras, pipeline_asset
+from airflow_kafka_lake.assets import all_pipelines, event_extras, pipeline_asset
 from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.ledger.rows import NotifiedRow
 from airflow_kafka_lake.core.metrics.samples import of_moves
@@ -19,7 +17,7 @@ from airflow_kafka_lake.services.notifying import begin_delivery, end_delivery
 from airflow_kafka_lake.signals import metrics
 from airflow_kafka_lake.wiring import assemble
 
-EVENTS = AssetAlias(name=ALIAS, group=ALIAS)
+EVENTS = all_pipelines()
 """The outlet of all pipelines' events: which of them moved is known only when the task runs."""
 
 NEWEST = 10
