@@ -131,7 +131,8 @@ def _ingest_all(ports: Ports, scope: Plan | None, advances: Advances) -> tuple[l
                     return finished, [*problems, *paused.values()]
             except Exception as error:  # noqa: BLE001  # whatever it is, it is a problem of this wave alone
                 problem = expected(error, f"wave {wave}", wave=wave)
-                ports.progress(f"wave {wave}: {problem}")
+                # The rest, such as a job's last words, is with the problems at the end.
+                ports.progress(f"wave {wave}: {str(problem).partition(chr(10))[0]}")
                 problems.append(problem)
             ended.add(wave)
     return finished, [*problems, *paused.values(), *(error for wave, error in waiting.items() if wave not in ended)]

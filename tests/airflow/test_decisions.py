@@ -270,6 +270,7 @@ def test_decision_about_other_offsets_than_were_shown_is_refused(
         (WithdrawOperator, {}, "nothing was withdrawn of orders"),
     ],
 )
+@pytest.mark.parametrize("world", ["memory"], indirect=True)
 def test_decision_is_refused_in_words_by_the_task_that_shows_it(
     world: World, context: Context, kind: type[DecisionTask], changed: dict[str, Any], words: str
 ) -> None:

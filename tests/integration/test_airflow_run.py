@@ -66,7 +66,12 @@ pytestmark = pytest.mark.timeout(600)
 def world(spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """One Airflow and one broker for this module, with one pipeline file per test; afterwards, nothing may be left."""
     dags = {"waits.py": WAITS, "echo.py": ECHO}
-    extra = {"EXTRA": "extra-from-outside", "AIRFLOW__CORE__TEST_CONNECTION": "Enabled"}
+    down = {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}
+    extra = {
+        "AIRFLOW_CONN_KAFKA_DOWN": json.dumps(down),
+        "EXTRA": "extra-from-outside",
+        "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
+    }
     with world_of(tmp_path_factory.mktemp("world"), dict.fromkeys(PIPELINES, 2), dags, extra) as made:
         airflow = psutil.Process(made.airflow.pid)
         family = [airflow, *airflow.children(recursive=True)]
@@ -351,6 +356,51 @@ def test_components_listen_on_this_machine_only(world: World) -> None:
         with suppress(psutil.NoSuchProcess, FileNotFoundError):  # some live for a moment only
             listening |= {c.laddr.ip for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN}
     assert listening == {"127.0.0.1"}
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_mistakes_of_a_newcomer_are_answered_in_words(world: World) -> None:
+    """A wrong year, a pipeline that is not there, a task that is cleared, a broker that is down."""
+    lane = world.lanes["landed"]
+    lane.produce(4, begin=10_000)
+    with pytest.raises(AirflowApiError, match=r"'nobody' is not one of \["):
+        world.airflow.trigger(MANUAL, {"pipeline": "nobody"})
+    with pytest.raises(AirflowApiError, match=r"One must be chosen"):
+        world.airflow.trigger(MANUAL, {"pipline": "landed"})
+
+    wrong = world.run(MANUAL, {"pipeline": "landed", "from": "2016-03-01T00:00:00Z", "to": "2016-03-08T00:00:00Z"})
+    assert (wrong.state, wrong.tasks["kafka_lake.plan"]) == ("failed", "failed"), wrong.tasks
+    words = world.log(wrong.id, "kafka_lake.plan")
+    assert "EmptyPeriodError: nothing lies in the period from 2016-03-01T00:00:00.000Z" in words
+    assert "Correct the period, or leave it out to read what is missing" in words
+
+    landed = world.run(MANUAL, {"pipeline": "landed"}, STORY_SECONDS)
+    assert landed.state == "success", landed.tasks
+    cleared = {"dry_run": False, "dag_run_id": landed.id, "task_ids": ["kafka_lake.ingest"], "only_failed": False}
+    world.airflow.api("POST", f"/dags/{MANUAL}/clearTaskInstances", cleared)
+    assert world.end(MANUAL, landed.id, STORY_SECONDS).state == "success"
+    assert "is in the lake since" in world.log(landed.id, "kafka_lake.ingest", 0)
+    lane.assert_exact()
+
+    text = lane.file.read_text().replace("[source]", '[source]\nconnection = "kafka_down"')
+    (lane.home / "down.toml").write_text(text.replace('name = "landed"', 'name = "down"'))
+    down: list[str] = []
+
+    def offered() -> bool:
+        with suppress(AirflowApiError):
+            down.append(world.airflow.trigger(MANUAL, {"pipeline": "down", "dry_run": True}))
+        return bool(down)
+
+    until(offered, STORY_SECONDS)
+    until(lambda: world.airflow.task_states(MANUAL, down[0]).get("review") == "up_for_retry", STORY_SECONDS)
+    path = f"/dags/{MANUAL}/dagRuns/{quote(down[0])}/taskInstances/review"
+    words = world.airflow.task_log(MANUAL, down[0], "review", attempt=1)
+    assert "UnavailableError: Kafka at 127.0.0.1:1 (connection 'kafka_down') did not answer" in words
+    assert "Check that it runs and is reachable, then repeat" in words
+    world.airflow.api("PATCH", path, {"new_state": "failed"})
+    assert world.end(MANUAL, down[0]).state == "failed"
+    (lane.home / "down.toml").unlink()
 
 
 @pytest.mark.nightly

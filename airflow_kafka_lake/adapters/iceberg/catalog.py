@@ -152,7 +152,7 @@ class OpenCatalog:
                     f"what it needs may not be read or written: {self.reason(error)}. Give this user the permission"
                 )
                 raise self._settings_error(doing, problem) from None
-            remedy = "make room on its disk, then try again" if full(error) else _TRY_AGAIN
+            remedy = "make room on its disk, then try again" if full(error, self._sqlite_file()) else _TRY_AGAIN
             raise UnavailableError(
                 f"Could not {doing} (connection {self._settings.connection_id!r}): {self.reason(error)}. "
                 f"Nothing was changed; {remedy}.",

@@ -128,12 +128,13 @@ class Database:
             reason = reason.replace(str(password), "***")
         if isinstance(error, (IntegrityError, DataError)):
             return StateError(f"The ledger {self.name()} refuses the change: {reason}. Nothing was recorded.")
-        if denied(error, _file(self.url) if self.is_sqlite else None):
+        file = _file(self.url) if self.is_sqlite else None
+        if denied(error, file):
             return ConnectionSettingsError(
                 f"The ledger {self.name()} may not be written: {reason}. Give this user the permission, or correct the "
                 "ledger connection."
             )
-        if full(error):
+        if full(error, file):
             return UnavailableError(
                 f"The ledger {self.name()} has no room to write: {reason}. Nothing was recorded. Make room on its "
                 "disk, then repeat."

@@ -71,6 +71,10 @@ def test_disk_without_room_is_told_from_other_trouble(tmp_path: Path) -> None:
     assert full(OSError("[Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device"))
     assert not full(OSError(errno.EACCES, "Permission denied"))
     assert not full(OperationalError("SELECT 1", None, sqlite3.OperationalError("database is locked")))
+    unusable = sqlite3.OperationalError("disk I/O error")
+    unusable.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+    assert not full(OperationalError("SELECT 1", None, unusable), tmp_path / "roomy.db")
+    assert full(OperationalError("SELECT 1", None, unusable), Path("/proc/ledger.db"))  # a file system of no size
     catalog = OpenCatalog(
         LakeSettings.parse(
             "lake_default",
