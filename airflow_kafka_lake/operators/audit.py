@@ -11,7 +11,7 @@ from airflow_kafka_lake.adapters.report_file import report_file, write_report
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.report import Scope, messages
 from airflow_kafka_lake.core.metrics.samples import of_audit
-from airflow_kafka_lake.links.task_links import PAGE, TaskLink
+from airflow_kafka_lake.links.task_links import PAGE, SPARK, TaskLink
 from airflow_kafka_lake.operators.boundary import (
     SparkTask,
     airflow_errors,
@@ -27,6 +27,7 @@ from airflow_kafka_lake.services.pipeline_audit import audit
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.signals import metrics
 from airflow_kafka_lake.signals.page import show_page
+from airflow_kafka_lake.signals.spark import SparkPage
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class AuditOperator(SparkTask):
     :param ledger_conn_id: Airflow connection of the ledger (templated)
     """
 
-    operator_extra_links: Collection[TaskLink] = (PAGE,)
+    operator_extra_links: Collection[TaskLink] = (PAGE, SPARK)
     template_fields: Sequence[str] = (
         "pipeline",
         "topic",
@@ -98,7 +99,12 @@ class AuditOperator(SparkTask):
             file = report_file(fspath(self.report)) if self.report else None
             spec = spec_of(self.pipeline, self.ledger_conn_id)
             show_page(self, spec.name)
-            with ports_of(self, spec, context, need_spark=any(check.needs_spark for check in checks)) as ports:
+            page = SparkPage(self, context)
+            needs: dict[str, Any] = {
+                "need_spark": any(check.needs_spark for check in checks),
+                "application": page.began,
+            }
+            with page.following(), ports_of(self, spec, context, **needs) as ports:
                 known_spec(ports.ledger, spec.name)
                 with self.working():
                     document = audit(ports, spec, scope=scope, ask_kafka=file is not None, checks=checks)

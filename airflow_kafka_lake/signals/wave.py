@@ -11,15 +11,15 @@ from typing import Any
 
 from airflow_kafka_lake.core.addresses import snapshot_page
 from airflow_kafka_lake.core.documents.landed import LandedWave
-from airflow_kafka_lake.core.lake.application import Application
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.metrics.samples import of_failure, of_wave
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.links.task_links import SNAPSHOT, SPARK, never_failing, show
+from airflow_kafka_lake.links.task_links import SNAPSHOT, never_failing, show
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.signals import lineage, metrics
 from airflow_kafka_lake.signals.page import show_page
-from airflow_kafka_lake.signals.steps import SteppingLedger
+from airflow_kafka_lake.signals.spark import SparkPage
+from airflow_kafka_lake.signals.steps import CommittingLedger, StepTimes
 from airflow_kafka_lake.wiring.lake import LakeConnection
 
 _logger = logging.getLogger(__name__)
@@ -31,8 +31,9 @@ class WaveSignals:
     def __init__(self, task: Any, context: Mapping[str, Any]) -> None:
         self._task = task
         self._context = context
-        self._application: Application | None = None
-        self._ledger: SteppingLedger | None = None
+        self._spark = SparkPage(task, context)
+        self._ledger: CommittingLedger | None = None
+        self._steps: StepTimes | None = None
         self._began = 0.0
         self._has_landed = False
 
@@ -41,32 +42,26 @@ class WaveSignals:
         """Link to the wave's page from the begin of a block on, and to nothing that has ended after it; count a wave
         that fails. Yields the ports by which the block works on the wave."""
         self._began = ports.clock.monotonic()
-        self._ledger = SteppingLedger(ports.ledger, ports.clock)
+        self._ledger = CommittingLedger(ports.ledger)
+        self._steps = StepTimes(ports.live, ports.clock)
         show_page(self._task, pipeline, wave=wave, at_once=self._context)
-        try:
-            yield replace(ports, ledger=self._ledger)
-        except BaseException as error:
-            if not self._has_landed:
-                metrics.send(partial(of_failure, pipeline, error))
-            raise
-        finally:
-            self._ended()
+        with self._spark.following():
+            try:
+                yield replace(ports, ledger=self._ledger, live=self._steps)
+            except BaseException as error:
+                if not self._has_landed:
+                    metrics.send(partial(of_failure, pipeline, error))
+                raise
 
     def needs(self) -> dict[str, Any]:
         """Return what `open_ports` is given besides: who hears of an application, and who is named as its parent."""
-        return {"application": self.application, "spark_conf": self._parent()}
+        return {"application": self._spark.began, "spark_conf": self._parent()}
 
     def _parent(self) -> dict[str, str]:
         with never_failing("the parent of the Spark application"):
             if self._task.openlineage_inject_parent_job_info:
                 return lineage.parent_properties(self._context)
         return {}
-
-    def application(self, found: Application) -> None:
-        """Link to the page of a Spark application that has begun: while it runs its own, else the history server's."""
-        self._application = found
-        with never_failing("the link to Spark"):
-            show(self._task, SPARK, found.page or found.history, at_once=self._context)
 
     def landed(self, ports: Ports, spec: PipelineSpec, record: WaveRecord) -> None:
         """Log the wave by all of its names, and link to what is left to see of it."""
@@ -77,11 +72,11 @@ class WaveSignals:
                 ports.ledger.ranges(wave=record.id),
                 ports.ledger.attempts(record.id),
                 seconds=ports.clock.monotonic() - self._began,
-                application=self._application,
+                application=self._spark.application,
             )
             _logger.info("%s", wave.describe())
-            if self._ledger is not None and self._ledger.has_committed:
-                metrics.send(partial(of_wave, spec.name, wave, self._ledger.seconds()))
+            if self._steps is not None and self._ledger is not None and self._ledger.has_committed:
+                metrics.send(partial(of_wave, spec.name, wave, self._steps.seconds()))
             self._keep_lineage(spec, wave)
         with never_failing("the link to the snapshot"):
             self._link_snapshot(spec, record)
@@ -90,11 +85,6 @@ class WaveSignals:
         with never_failing("lineage"):
             if lineage.is_sent():
                 self._task.kafka_lake_lineage = lineage.lineage_of(spec, wave)
-
-    def _ended(self) -> None:
-        if self._application is not None:
-            with never_failing("the link to Spark's history"):
-                show(self._task, SPARK, self._application.history)
 
     def _link_snapshot(self, spec: PipelineSpec, record: WaveRecord) -> None:
         if record.snapshot is None:

@@ -19,6 +19,7 @@ from airflow_kafka_lake.core.lake.application import Application
 from airflow_kafka_lake.get_provider_info import get_provider_info
 from airflow_kafka_lake.links.task_links import PAGE, SNAPSHOT, SPARK
 from airflow_kafka_lake.operators.advance import AdvanceWatermarkOperator, FinishPlanOperator
+from airflow_kafka_lake.operators.audit import AuditOperator
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.ports.feature import Features
@@ -90,7 +91,7 @@ def test_wave_links_to_its_page_to_spark_and_to_its_snapshot(
     assert (link(task, PAGE), link(task, SPARK)) == (shown, APPLICATION.history)
     assert link(task, SNAPSHOT) == f"https://catalog/ui/raw.orders/{snapshot}"
     (attempt,) = world.ledger.attempts(wave)
-    (line,) = [record.getMessage() for record in caplog.records if " landed in " in record.getMessage()]
+    (line,) = [record.getMessage() for record in caplog.records if " is in raw.orders, " in record.getMessage()]
     for name in (wave, attempt.attempt, f"snapshot {snapshot}", "Spark application app-1", "5 rows", "raw.orders"):
         assert name in line, line
     assert "canary" not in caplog.text + str(context["ti"].xcoms)
@@ -234,3 +235,20 @@ def test_every_link_is_described_to_airflow() -> None:
         made.append(getattr(importlib.import_module(module), name)())
     assert {item.xcom_key for item in made} == {PAGE.xcom_key, SPARK.xcom_key, SNAPSHOT.xcom_key}
     assert all(isinstance(item, BaseOperatorLink) for item in made)
+
+
+def test_deep_audit_links_to_spark(world: World, context: Context) -> None:
+    """It has a job, too."""
+    IngestWaveOperator(task_id="ingest", wave=planned(world, context)).execute(context)
+    report, seen = world.runner.report, dict[str, str]()
+
+    def reporting(job: Any, **given: Any) -> Any:
+        world.opened[-1]["application"](APPLICATION)
+        seen.update({key: url for (_, key), url in context["ti"].xcoms.items() if key == SPARK.xcom_key})
+        return report(job, **given)
+
+    world.runner.report = reporting  # type: ignore[method-assign]
+    task = AuditOperator(task_id="audit", pipeline=ORDERS, deep=True)
+    task.execute(context)
+    assert seen == {SPARK.xcom_key: APPLICATION.page}
+    assert link(task, SPARK) == APPLICATION.history

@@ -11,7 +11,9 @@ from airflow.sdk.observability import stats
 
 from airflow_kafka_lake.core.errors import HeldError, JobFailedError, UnavailableError
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave
+from airflow_kafka_lake.core.live import Live, Moment
 from airflow_kafka_lake.core.metrics.table import METRICS
+from airflow_kafka_lake.core.progress import Progress, Step
 from airflow_kafka_lake.operators.advance import AdvanceWatermarkOperator
 from airflow_kafka_lake.operators.audit import AuditOperator
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
@@ -19,6 +21,7 @@ from airflow_kafka_lake.operators.notifying import confirm_events
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.services.decisions import cancel, release
 from airflow_kafka_lake.services.staging import ingest
+from airflow_kafka_lake.signals.steps import StepTimes
 
 from .conftest import ORDERS, Events, World
 
@@ -100,6 +103,19 @@ def test_tasks_send_what_they_have_done(world: World, context: Context, collecto
         ("wave.duration", "orders"),
         *(("step.duration", "orders", s) for s in ("read", "audit", "publish")),
     }
+
+
+def test_steps_are_timed_from_their_begin_to_their_end(world: World) -> None:
+    """One that is repeated counts with both times, and what is shown is still shown."""
+    times = StepTimes(world.seen.append, world.clock)
+    moments = [
+        (Moment.BEGUN, Step.READ, 10), (Moment.GOING, Step.READ, 12), (Moment.ENDED, Step.READ, 15),
+        (Moment.BEGUN, Step.AUDIT, 16), (Moment.BEGUN, Step.READ, 20), (Moment.LANDED, Step.PUBLISH, 21),
+    ]  # fmt: skip
+    for moment, step, at in moments:
+        times(Live(subject="wave w", moment=moment, progress=Progress(step=step), at=at, seconds=0))
+    assert times.seconds() == {Step.READ: 6, Step.AUDIT: 4}
+    assert [(item.moment, item.at) for item in world.seen] == [(moment, at) for moment, _, at in moments]
 
 
 def test_wave_that_another_has_landed_is_not_counted_again(

@@ -162,7 +162,7 @@ def test_run_is_seen_in_links_metrics_and_lineage_without_a_secret(
     application = _assert_links(world, run, wave.id, f"https://catalog.example.org/{lane.table}/{wave.snapshot}")
     log = world.log(run, "kafka_lake.ingest", 0)
     for name in (wave.id, attempt.attempt, str(wave.snapshot), application, f"{ROWS} rows"):
-        assert name in next(line for line in log.splitlines() if " landed in " in line)
+        assert name in next(line for line in log.splitlines() if f" is in {lane.table}, " in line)
     spark = "".join(pa.input_stream(file, compression="zstd").read().decode() for file in folder.rglob("*.zstd"))
     _assert_metrics(collector, lane)
     lineage = _assert_lineage(folder, world, wave.id, wave.snapshot, spark)

@@ -61,9 +61,9 @@ class LandedWave:
             "snapshot": self.record.snapshot,
             "Spark application": self.application.id if self.application else None,
         }
-        named = ", ".join(f"{what} {which}" for what, which in found.items() if which is not None)
+        named = "".join(f", {what} {which}" for what, which in found.items() if which is not None)
         weight = f", {size(self.bytes)}" if self.bytes is not None else ""
         return (
-            f"wave {self.record.id} landed in {self.record.table}: {self.rows:,} rows of {len(self.ranges)} ranges"
-            f"{weight}, {self.seconds:.1f} s{f' ({named})' if named else ''}"
+            f"wave {self.record.id} is in {self.record.table}{named}: {self.rows:,} rows of {len(self.ranges)} ranges"
+            f"{weight}, {self.seconds:.1f} s"
         )
