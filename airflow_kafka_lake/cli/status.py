@@ -116,10 +116,22 @@ def show_wave(output: Output, document: Json) -> None:
     columns = ("range", "stream", "#from", "#to", "state", *(f"#{name}" for name in accounts), "reason")
     output.long_table(title, columns, rows)
     attempts = [
-        (item["fence"], item["attempt"], item["outcome"], item["started_at"], item["ended_at"], item["error"])
+        (
+            *(item["fence"], item["attempt"], item["outcome"], _how_far(item["progress"])),
+            *(item["started_at"], item["ended_at"], item["error"]),
+        )
         for item in document["attempts"]
     ]
-    output.long_table("attempts", ("#fence", "attempt", "outcome", "started", "ended", "error"), attempts)
+    columns = ("#fence", "attempt", "outcome", "step, rows done", "started", "ended", "error")
+    output.long_table("attempts", columns, attempts)
+
+
+def _how_far(progress: Json | None) -> str | None:
+    if progress is None:
+        return None
+    expected = progress["rows_expected"]
+    whole = "" if expected is None else f" of {expected:,}"
+    return f"{progress['step']} {progress['rows_done']:,}{whole}"
 
 
 COMMANDS = (

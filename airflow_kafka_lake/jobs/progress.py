@@ -46,10 +46,15 @@ def progress_lines(spark: SparkSession, folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(Exception):  # what was counted last is on its way to where it is looked up
-            spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(_LAST_MS)  # noqa: SLF001 - no public door in Python
+        await_counts(spark)
         ended.set()
         reporter.join()
+
+
+def await_counts(spark: Any) -> None:
+    """Wait a moment for what was counted last, which is on its way to where it is looked up."""
+    with suppress(Exception):  # what is shown may be old
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(_LAST_MS)  # noqa: SLF001 - no public door in Python
 
 
 def newest_query(spark: Any) -> int:

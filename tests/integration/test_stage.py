@@ -37,7 +37,7 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.features.decoding.job.decode import decoded
 from airflow_kafka_lake.jobs.formats import EXTENSIONS, STAGED_BY
-from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, Counts, newest_query, report_progress
+from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, Counts, await_counts, newest_query, report_progress
 from airflow_kafka_lake.jobs.stage import stage
 from airflow_kafka_lake.local.processes import free_ports
 from airflow_kafka_lake.wiring.spark import SparkJobs
@@ -363,6 +363,7 @@ def test_rows_of_a_task_that_runs_are_signs_of_progress(spark: SparkSession, kaf
     records = spark.read.format("kafka").options(**options).load()
     slow = records.selectExpr("reflect('java.lang.Thread', 'sleep', 20L) AS slept")
     slow.write.format("noop").mode("overwrite").save()
+    await_counts(spark)
     ended.set()
     teller.join()
     read = [found for sign in signs if (found := Counters.from_json(sign))]

@@ -40,7 +40,9 @@ class FakeSession:
         self.forgotten: set[int] = set()
         self.planned = 0
         status = SimpleNamespace(activeStages=self._active)
-        self.sparkContext = SimpleNamespace(_jsc=java(sc=java(statusStore=status)))
+        self.awaited: list[int] = []
+        bus = SimpleNamespace(waitUntilEmpty=self.awaited.append)
+        self.sparkContext = SimpleNamespace(_jsc=java(sc=java(statusStore=status, listenerBus=bus)))
         self._jsparkSession = java(sharedState=java(statusStore=self))
 
     def _active(self) -> SimpleNamespace:
@@ -159,6 +161,7 @@ def test_earlier_queries_of_a_session_are_not_counted(tmp_path: Path) -> None:
     spark.queries[7] = (READ, "4 -> 1,000", True)
     with progress_lines(spark, tmp_path):  # type: ignore[arg-type]
         spark.queries[8] = (READ, "4 -> 5", True)
+    assert spark.awaited == [5000], "what was counted last is on its way"
     assert Counters.from_json((tmp_path / PROGRESS_FILE).read_text()) == Counters(rows=5)
 
 
