@@ -28,6 +28,9 @@ _EXAMPLES: Mapping[str, str] = {
     "http": '{"conn_type": "http", "schema": "https", "host": "REGISTRY", "port": 8081}',
     "spark": '{"conn_type": "spark", "host": "local[2]"}',
 }
+_CONTEXT = "_AIRFLOW_PROCESS_CONTEXT"
+"""Airflow's own mark of its servers, by which its SDK chooses whom it asks for connections."""
+
 _FIELDS = frozenset({"conn_type", "host", "schema", "login", "password", "port", "extra", "description"})
 
 
@@ -64,6 +67,9 @@ def get_connection(conn_id: str, *legal: str) -> ConnectionSettings:
     except Exception as error:  # noqa: BLE001  # backends raise whatever their clients raise
         if not _is_missing(error):
             raise _unresolved(conn_id, legal, error) from None
+        if os.environ.get(_CONTEXT) == "server":
+            # The SDK has asked the metadata database here already, as it does in every server of Airflow.
+            raise _missing(conn_id, legal) from None
         # Outside of a task the SDK does not ask the metadata database, which `airflow kafka-lake` has.
         found = _from_command_line(conn_id)
     return _checked(_read(conn_id, found, legal), legal)

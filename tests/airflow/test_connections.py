@@ -171,6 +171,19 @@ def sqlite(path: str | None) -> ConnectionSettings:
     return ConnectionSettings(conn_id="l", conn_type="sqlite", host=path)
 
 
+def test_server_of_airflow_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its SDK has asked the metadata database: nothing is asked again in a way that is made for a command."""
+    import airflow.sdk
+
+    assert connections._airflow_is_loaded(), airflow.sdk
+    monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
+    monkeypatch.setattr(
+        connections, "_from_command_line", lambda conn_id: pytest.fail(f"{conn_id} was asked for again")
+    )
+    with pytest.raises(ConnectionSettingsError, match="Airflow has no connection 'nowhere'"):
+        get_connection("nowhere", "kafka")
+
+
 def test_ledger_addresses() -> None:
     """A file by its absolute path; a database with its options; a socket's folder as host."""
     assert ledger_url(sqlite("/data/ledger.db")).render_as_string() == "sqlite:////data/ledger.db"

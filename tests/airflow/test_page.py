@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -88,12 +90,23 @@ def test_plugin_is_found_by_its_entry_point() -> None:
     assert is_valid_plugin(getattr(import_module(module), name))
 
 
+def test_plugin_costs_other_processes_nothing() -> None:
+    """Every process of Airflow imports it; what the pages need is imported when the API server is first asked."""
+    script = (
+        "import sys, airflow.sdk.plugins_manager; before = set(sys.modules); import airflow_kafka_lake.plugins; "
+        "print([name for name in set(sys.modules) - before if not name.startswith('airflow_kafka_lake')], "
+        "[name for name in sys.modules if name.startswith('airflow_kafka_lake.features.pages.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[] ['airflow_kafka_lake.features.pages.feature']"
+
+
 def test_page_needs_a_user(server: PageServer) -> None:
     """A program is refused; a browser is sent to Airflow's login, and back from there."""
     assert server.get("/api/pipelines", None).status_code == 401
     answer = server.get("/", None)
     assert answer.status_code == 303
-    assert "/login?next=" in answer.headers["location"]
+    assert answer.headers["location"].endswith("/login?next=%2Fkafka-lake%2F")
 
 
 def test_pipeline_is_as_visible_as_the_dags_that_plan_it(server: PageServer) -> None:

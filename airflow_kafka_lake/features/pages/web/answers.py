@@ -85,7 +85,13 @@ def unchanged(version: str) -> Response:
 
 def is_api(request: Request) -> bool:
     """Return whether a program asks, and no person's browser for a page."""
-    return request.scope["path"].removeprefix(request.scope.get("root_path", "")).startswith("/api/")
+    return _path(request).startswith("/api/")
+
+
+def _path(request: Request) -> str:
+    """Return what is asked for below the address of these pages."""
+    path: str = request.scope["path"]
+    return path.removeprefix(request.scope.get("root_path", ""))
 
 
 def refused(request: Request, error: KafkaLakeError) -> Response:
@@ -123,4 +129,7 @@ def _login(request: Request) -> str:
     """Return the address of Airflow's login, which leads back here."""
     from airflow.api_fastapi.app import get_auth_manager
 
-    return get_auth_manager().get_url_login(next_url=str(request.url))
+    # Without a host: a proxy may have another one than this server knows itself by.
+    query = f"?{request.url.query}" if request.url.query else ""
+    back = request.scope.get("root_path", "") + _path(request) + query
+    return get_auth_manager().get_url_login(next_url=back)

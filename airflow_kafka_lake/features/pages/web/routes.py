@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import HTMLResponse
 
+from airflow_kafka_lake import __version__
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.spec import PIPELINE_NAME
 from airflow_kafka_lake.features.pages.web import documents, views
@@ -142,7 +143,7 @@ async def static(asked: AskedDep, name: str) -> Response:  # noqa: ARG001  # who
 async def _page(asked: Asked, made: Made, view: Callable[[Visitor, Any], str], *, acts: bool) -> Response:
     """Draw a page for one visitor, unless he has it: a page changes with its document and with his rights."""
     visitor = asked.visitor(acts=acts)
-    version = digest(made.version, asked.user_id, acts)
+    version = digest(made.version, asked.user_id, acts, __version__)
     if is_known(asked.request, version):
         return unchanged(version)
     return HTMLResponse(await asked.run(lambda: view(visitor, made.document)), headers=named(version))

@@ -14,8 +14,8 @@ from airflow_kafka_lake.core.errors import UnavailableError
 
 T = TypeVar("T")
 THREADS = 8
-SHARE = 5
-"""How many times longer a value is kept, at least, than it took to make."""
+SHARE, LONGEST = 5, 15.0
+"""How many times longer a value is kept, at least, than it took to make; but for that, no more seconds than these."""
 
 WAITING = 100
 """How many requests may wait for a thread; what comes then is refused at once, and Airflow's own pages go on."""
@@ -71,7 +71,7 @@ class Workers:
         value = await self.run(work)
         now = self.now()
         # What takes long to make is made less often: one page never takes more than a share of the server.
-        seconds = max(seconds, SHARE * (now - begun))
+        seconds = max(seconds, min(SHARE * (now - begun), LONGEST))
         if before == self._forgotten:
             self._made = {name: kept for name, kept in self._made.items() if now < kept[0]}
             self._made[key] = (now + seconds, value)
