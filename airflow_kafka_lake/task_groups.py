@@ -31,6 +31,8 @@ def kafka_lake_ingest(
     from_: str | int | None = None,
     to: str | int | None = None,
     all_waves: bool | str = False,
+    max_waves: int | str | None = None,
+    bytes_per_second: int | str | None = None,
     acknowledge_order: bool | str = False,
     reason: str | None = None,
     dry_run: bool | str = False,
@@ -50,8 +52,9 @@ def kafka_lake_ingest(
     """Plan, ingest every wave, advance, and end in the state in which the plan ended.
 
     Arguments are those of PlanIngestOperator (`dry_run` is its `is_dry_run`) and may be templates. `waves_at_once`
-    bounds the Spark jobs of one Dag run. The group fails when ranges of the plan are unresolved, or any of the pipeline
-    is on hold, after the watermarks that could move have moved.
+    bounds the Spark jobs of one Dag run, `max_waves` how many waves it takes at all, and `bytes_per_second` how fast
+    they read together (see IngestWaveOperator). The group fails when ranges of the plan are unresolved, or any of the
+    pipeline is on hold, after the watermarks that could move have moved.
 
     `task_args` are arguments of every task, such as `pool`, `queue`, `retries`, `priority_weight`, `execution_timeout`
     or callbacks; `plan_args`, `ingest_args`, `advance_args` and `finish_args` are those of one task, and win over them.
@@ -81,16 +84,16 @@ def kafka_lake_ingest(
             from_=from_,
             to=to,
             all_waves=all_waves,
+            max_waves=max_waves,
             acknowledge_order=acknowledge_order,
             reason=reason,
             is_dry_run=dry_run,
             conf_keys=conf_keys,
             **given(plan_args),
         )
-        at_once = {"max_active_tis_per_dagrun": waves_at_once, "map_index_template": "{{ task.wave }}"}
-        ingest = IngestWaveOperator.partial(task_id="ingest", **given(ingest_args, outlets=[EVENTS], **at_once)).expand(
-            wave=plan.output
-        )
+        at_once: dict[str, Any] = {"max_active_tis_per_dagrun": waves_at_once, "map_index_template": "{{ task.wave }}"}
+        how = {"bytes_per_second": bytes_per_second, "outlets": [EVENTS], **at_once}
+        ingest = IngestWaveOperator.partial(task_id="ingest", **given(ingest_args, **how)).expand(wave=plan.output)
         advance = AdvanceWatermarkOperator(
             task_id="advance",
             pipeline=pipeline,

@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import PIPELINE_NAME, TOPIC_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline
-from airflow_kafka_lake.pipeline.units import MAX_OFFSET, parse_bound, shown
+from airflow_kafka_lake.pipeline.units import MAX_OFFSET, parse_bound, parse_count, parse_rate, shown
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services import deciding
 from airflow_kafka_lake.services.reporting import known_spec
@@ -76,6 +76,22 @@ def _number(text: str, largest: int, what: str) -> int:
     return int(text)
 
 
+def wave_count(text: str) -> int:
+    """Read a number of waves."""
+    try:
+        return parse_count(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(error.message) from None
+
+
+def rate(text: str) -> int:
+    """Read bytes per second."""
+    try:
+        return parse_rate(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(error.message) from None
+
+
 PIPELINE = Argument("pipeline", metavar="PIPELINE", help="pipeline file (*.toml), or a name that the ledger knows")
 WAVE = Argument("wave", metavar="WAVE", type=subject_id, help="wave id")
 SUBJECT = Argument("subject", metavar="WAVE|RANGE", type=subject_id, help="wave or range id")
@@ -123,6 +139,9 @@ SELECTION = (
     PARTITION,
     FROM,
     TO,
+)
+BYTES_PER_SECOND = Argument(
+    "--bytes-per-second", metavar="SIZE", type=rate, help="read no faster than this, instead of the pipeline's rate"
 )
 DRY_RUN = Argument("--dry-run", action="store_true", help="show what would happen, change nothing")
 DROP_STAGED = Argument(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from airflow_kafka_lake.cli.arguments import (
+    BYTES_PER_SECOND,
     PERIOD,
     PIPELINE,
     WAVE,
@@ -12,6 +13,7 @@ from airflow_kafka_lake.cli.arguments import (
     ports_of,
     spec_of,
     spec_of_subject,
+    wave_count,
 )
 from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output, stream_text
@@ -26,6 +28,7 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.services import decisions, planning, recovery, reporting, running, staging
 from airflow_kafka_lake.services.advance import advance as move_watermarks
+from airflow_kafka_lake.services.ingesting import Most
 from airflow_kafka_lake.wiring.assemble import open_ledger
 
 
@@ -85,7 +88,8 @@ def run(arguments: argparse.Namespace, output: Output) -> Result:
     """Plan, bring every wave into the lake, advance."""
     spec, bounds = _asked(arguments)
     with ports_of(arguments, output, spec, need_spark=True) as ports:
-        done = running.run(ports, spec, bounds, everything=arguments.all)
+        most = Most(waves=arguments.max_waves, bytes_per_second=arguments.bytes_per_second)
+        done = running.run(ports, spec, bounds, everything=arguments.all, most=most)
     document = {
         "pipeline": spec.name,
         "plan": done.plan.id if done.plan and done.plan.waves else None,
@@ -116,7 +120,7 @@ def show_run(output: Output, document: Json) -> None:
     if document["left"]:
         bytes_left = size(sum(item["estimated_bytes"] for item in document["left"]))
         output.line(
-            f"left: {len(document['left'])} waves that were planned earlier and not asked for, about {bytes_left} in "
+            f"left: {len(document['left'])} waves that are planned and were not asked for, about {bytes_left} in "
             f"Kafka; take them too with --all, or with: {remedies.run(document['pipeline'])}"
         )
     show_waiting(output, document)
@@ -131,7 +135,7 @@ def ingest(arguments: argparse.Namespace, output: Output) -> Result:
     with open_ledger(arguments.ledger) as ledger:
         spec = spec_of_subject(ledger, arguments.wave)
     with ports_of(arguments, output, spec, need_spark=True) as ports:
-        record = staging.ingest(ports, arguments.wave)
+        record = staging.ingest(ports, arguments.wave, bytes_per_second=arguments.bytes_per_second)
         recovery.clean_up(ports, record)
         document = reporting.wave(ports.ledger, record.id)
     return Result(document=document, exit_code=0 if record.state is WaveState.COMMITTED else REFUSED)
@@ -175,6 +179,8 @@ COMMANDS = (
             PIPELINE,
             *PERIOD,
             Argument("--all", action="store_true", help="with bounds, too: finish everything that earlier runs left"),
+            Argument("--max-waves", metavar="N", type=wave_count, help="begin at most so many waves; the rest is left"),
+            BYTES_PER_SECOND,
         ),
         action=run,
         view=show_run,
@@ -182,7 +188,7 @@ COMMANDS = (
     Command(
         name="ingest",
         help="bring one wave into the lake; does not advance",
-        arguments=(WAVE,),
+        arguments=(WAVE, BYTES_PER_SECOND),
         action=ingest,
         view=show_wave,
     ),

@@ -37,6 +37,7 @@
     │   ├── UnstableError           the answer exists but is not stable yet
     │   │   └── PendingCommitError  a group's committed offset is part of a transaction that has not ended
     │   ├── ConcurrentError         another writer changed the same thing first, or is working on it
+    │   │   └── LimitReachedError   as many waves of the pipeline are at work as it allows at once
     │   ├── GateClosedError         what must come first in the order of the records is not finished
     │   ├── StaleFenceError         another attempt has claimed the wave since
     │   ├── JobFailedError          the Spark job ended without a staged result
@@ -242,6 +243,14 @@ class PendingCommitError(UnstableError):
 
 class ConcurrentError(TransientError):
     """Another writer changed the same thing first, or is working on it now."""
+
+
+class LimitReachedError(ConcurrentError):
+    """As many waves of the pipeline are at work as it allows at once: the next begins when one of them has ended."""
+
+    def __init__(self, message: str, *, limit: int, **facts: object) -> None:
+        super().__init__(message, limit=limit, **facts)
+        self.limit = limit
 
 
 class GateClosedError(TransientError):

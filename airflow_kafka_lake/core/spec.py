@@ -142,11 +142,22 @@ class PipelineSpec:
     audit_rate: int | None = None
     sync_group: str | None = None
     decoding: Decoding | None = None
+    waves_at_once: int | None = None
+    """How many waves may be at work at the same time, over all runs, Dags and hosts; None: as many as are begun."""
+    bytes_per_second: int | None = None
+    """What all jobs together read of Kafka's bytes in a second at most; None: as fast as Kafka answers."""
 
     @property
     def timeout(self) -> timedelta:
         """How long a plan waits for a group's pending commits."""
         return timedelta(seconds=self.stable_wait)
+
+    @property
+    def slowest_audit(self) -> int | None:
+        """How fast an audit may read: as it is asked for itself, and no faster than a wave may read."""
+        waves = self.waves_at_once or 1
+        rates = [self.audit_rate, self.bytes_per_second and max(1, self.bytes_per_second // waves)]
+        return min((rate for rate in rates if rate is not None), default=None)
 
     def reads(self, topic: str) -> bool:
         """Return whether a topic is one of the pipeline's, be it there or not."""
@@ -157,7 +168,7 @@ class PipelineSpec:
         return self.table.replace("{topic}", legal_table_part(topic))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the stored form, with stable keys; without decoding it is the form of before there was any."""
+        """Return the stored form, with stable keys; what nobody asks for is left out."""
         stored = {
             "name": self.name,
             "kafka_connection": self.kafka_connection,
@@ -180,7 +191,12 @@ class PipelineSpec:
             "audit_rate": self.audit_rate,
             "sync_group": self.sync_group,
         }
-        return stored if self.decoding is None else {**stored, "decoding": self.decoding.to_json()}
+        more = {
+            "decoding": self.decoding and self.decoding.to_json(),
+            "waves_at_once": self.waves_at_once,
+            "bytes_per_second": self.bytes_per_second,
+        }
+        return stored | {key: value for key, value in more.items() if value is not None}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PipelineSpec:

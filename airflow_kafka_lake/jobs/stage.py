@@ -31,6 +31,7 @@ from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import TOPIC_NAME
 from airflow_kafka_lake.jobs.application import write_application
 from airflow_kafka_lake.jobs.formats import append, create_branch, table_name
+from airflow_kafka_lake.jobs.pacing import cores_of, fetch_bytes, paced, readers
 from airflow_kafka_lake.jobs.progress import progress_lines
 
 if TYPE_CHECKING:
@@ -221,16 +222,36 @@ def source_options(job: StageJob, scan: Iterable[Slice], kafka: Mapping[str, str
 
 
 def _rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> DataFrame:
-    frames = [_gathered(spark, job, read, kafka).selectExpr(*columns(job)) for read in reads(job)]
+    if job.rate is not None:
+        return _paced_rows(spark, job, kafka, job.rate)
+    return _union(_frames(spark, job, kafka))
+
+
+def _paced_rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str], rate: int) -> DataFrame:
+    """Return the rows in as few tasks as run at the same time: then each has its share of the rate, from begin to end.
+
+    With more tasks nobody could say how many of them read at once.
+    """
+    count = readers(rate, cores_of(spark), job.tasks)
+    share = max(1, rate // count)
+    settings = {"max.partition.fetch.bytes": str(fetch_bytes(share)), **kafka}
+    return _union(_frames(spark, job, settings, share)).coalesce(count)
+
+
+def _frames(spark: SparkSession, job: StageJob, kafka: Mapping[str, str], pace: int | None = None) -> list[DataFrame]:
+    frames = [_gathered(spark, job, read, kafka, pace=pace).selectExpr(*columns(job)) for read in reads(job)]
     if job.overflowing or not frames:
         from airflow_kafka_lake.jobs.overflowing import overflowing_rows
 
         frames.append(overflowing_rows(spark, job, kafka).selectExpr(*columns(job, overflowing=True)))
-    return _union(frames)
+    return frames
 
 
-def _gathered(spark: SparkSession, job: StageJob, read: Read, kafka: Mapping[str, str]) -> DataFrame:
+def _gathered(
+    spark: SparkSession, job: StageJob, read: Read, kafka: Mapping[str, str], *, pace: int | None
+) -> DataFrame:
     found = _union(spark.read.format("kafka").options(**options).load() for options in _scan_options(job, read, kafka))
+    found = found if pace is None else paced(found, pace)
     return found.coalesce(read.tasks) if read.tasks else found
 
 

@@ -23,7 +23,9 @@ from airflow_kafka_lake.pipeline.units import (
     MAX_PARTITION,
     PARTITIONS_FORM,
     parse_bound,
+    parse_count,
     parse_partitions,
+    parse_rate,
     shown,
 )
 from airflow_kafka_lake.ports import Ports
@@ -198,6 +200,22 @@ def flag_of(value: Any, what: str = "dry_run") -> bool:
         return _FLAGS[value.strip().lower() if isinstance(value, str) else value]
     except (KeyError, TypeError):
         raise UsageError(f"{what} must be true or false") from None
+
+
+def count_of(value: Any, what: str) -> int | None:
+    """Read a number of waves as people or templates give it; None and empty text mean "not given"."""
+    try:
+        return None if absent(value) else parse_count(value)
+    except UsageError as error:
+        raise UsageError(f"{what}: {error.message}") from None
+
+
+def rate_of(value: Any) -> int | None:
+    """Read bytes per second as people or templates give them; None and empty text mean "not given"."""
+    try:
+        return None if absent(value) else parse_rate(value)
+    except UsageError as error:
+        raise UsageError(f"bytes_per_second: {error.message}") from None
 
 
 def text_of(value: Any, what: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.configuration import conf
@@ -12,6 +13,8 @@ from airflow.sdk.configuration import conf
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     GateClosedError,
+    LimitReachedError,
+    PausedError,
     StaleFenceError,
     TransientError,
     UsageError,
@@ -22,8 +25,16 @@ from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.live import Place
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.links.task_links import PAGE, SNAPSHOT, SPARK, TaskLink
-from airflow_kafka_lake.operators.boundary import SparkTask, airflow_errors, message_of, ports_of, text_of
+from airflow_kafka_lake.operators.boundary import (
+    SparkTask,
+    airflow_errors,
+    message_of,
+    ports_of,
+    rate_of,
+    text_of,
+)
 from airflow_kafka_lake.operators.notifying import EVENTS, confirm_events, notify
+from airflow_kafka_lake.operators.pausing import PAUSE_TIMEOUT, ended_unresumed, wait_for_resume
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.advance import Advances
 from airflow_kafka_lake.services.recovery import clean_up
@@ -34,7 +45,7 @@ from airflow_kafka_lake.signals.lineage import WithLineage
 from airflow_kafka_lake.signals.page import show_page
 from airflow_kafka_lake.signals.wave import WaveSignals
 from airflow_kafka_lake.triggers.ledger import WaitEvent
-from airflow_kafka_lake.triggers.waits import WaveFreeTrigger, WaveLaunchableTrigger
+from airflow_kafka_lake.triggers.waits import WaveAllowedTrigger, WaveFreeTrigger, WaveLaunchableTrigger
 from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
@@ -51,7 +62,8 @@ class IngestWaveOperator(WithLineage, SparkTask):
     another task does just then; what is left of it is done by AdvanceWatermarkOperator, at the end of the Dag.
 
     While another task works on the wave or has taken it over, and while records that come first are not in the lake,
-    the task defers itself: it waits without a worker slot. Killing the task ends the Spark driver; staged rows stay
+    the task defers itself: it waits without a worker slot, and so it does while the pipeline is paused, or has as many
+    waves at work as it allows at once. Killing the task ends the Spark driver; staged rows stay
     invisible.
 
     :param wave: wave id, usually mapped over the waves of a plan (templated)
@@ -60,10 +72,12 @@ class IngestWaveOperator(WithLineage, SparkTask):
     :param gate_timeout: longest deferred wait for what comes first; the task fails then, and nothing is lost
     :param openlineage_inject_parent_job_info: name this task as the parent of its Spark application, for OpenLineage's
         Spark agent; `[openlineage] spark_inject_parent_job_info` where left out
+    :param pause_timeout: longest deferred wait for a resume; the task fails then, and nothing is lost
+    :param bytes_per_second: what the waves of this run read together, instead of the pipeline's rate (templated)
     :param deferrable: False where there is no triggerer: instead of waiting the task fails, and Airflow's retries wait
     """
 
-    template_fields: Sequence[str] = ("wave", "pipeline", "ledger_conn_id")
+    template_fields: Sequence[str] = ("wave", "pipeline", "bytes_per_second", "ledger_conn_id")
     ui_color = "#d8f0d8"
     killed = "the task was killed: the Spark driver is ended, nothing was published by it"
     operator_extra_links: Collection[TaskLink] = (PAGE, SPARK, SNAPSHOT)
@@ -78,6 +92,8 @@ class IngestWaveOperator(WithLineage, SparkTask):
         openlineage_inject_parent_job_info: bool = conf.getboolean(
             "openlineage", "spark_inject_parent_job_info", fallback=False
         ),
+        pause_timeout: timedelta = PAUSE_TIMEOUT,
+        bytes_per_second: int | str | None = None,
         deferrable: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -87,12 +103,17 @@ class IngestWaveOperator(WithLineage, SparkTask):
         self.ledger_conn_id = ledger_conn_id
         self.gate_timeout = gate_timeout
         self.openlineage_inject_parent_job_info = openlineage_inject_parent_job_info
+        self.pause_timeout = pause_timeout
+        self.bytes_per_second = bytes_per_second
         self.deferrable = deferrable
         self.outlets = [*self.outlets, EVENTS]
         self.on_success_callback = [confirm_events, *self.on_success_callback]
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Ingest; returns `{"wave", "state", "ranges", "rows"}`."""
+        return self._execute(context, None)
+
+    def _execute(self, context: Context, until: float | None) -> dict[str, Any]:
         with airflow_errors():
             wave = text_of(self.wave, "wave")
             record, spec = self._look_up(wave)
@@ -104,6 +125,10 @@ class IngestWaveOperator(WithLineage, SparkTask):
             else:
                 try:
                     record = self._ingest(context, wave, spec)
+                except PausedError as paused:
+                    wait_for_resume(self, paused, until)
+                except LimitReachedError as full:
+                    self._wait_for(full, record, partial(WaveAllowedTrigger, limit=full.limit), timeout=None)
                 except (ConcurrentError, StaleFenceError) as busy:
                     self._wait_for(busy, record, WaveFreeTrigger, timeout=None)
                 except GateClosedError as closed:
@@ -114,6 +139,11 @@ class IngestWaveOperator(WithLineage, SparkTask):
         """Go on once the wave is free, or has its turn."""
         self.log.info("%s", message_of(event))
         return self.execute(context)
+
+    def execute_resumed(self, context: Context, event: WaitEvent, until: float) -> dict[str, Any]:
+        """Go on once nothing is paused; fail when the time of the wait, `until` (epoch seconds), is over before."""
+        self.log.info("%s", message_of(event))
+        return self._execute(context, ended_unresumed(until))
 
     def _look_up(self, wave: str) -> tuple[WaveRecord, PipelineSpec]:
         with assemble.open_ledger(self.ledger_conn_id) as ledger:
@@ -130,7 +160,7 @@ class IngestWaveOperator(WithLineage, SparkTask):
             signals.following(in_place(opened, context), spec.name, wave) as ports,
         ):
             with self.working():
-                record = ingest(ports, wave)
+                record = ingest(ports, wave, bytes_per_second=rate_of(self.bytes_per_second))
             clean_up(ports, record)
             signals.landed(ports, spec, record)
             self._advance(context, ports, record, spec)
@@ -147,7 +177,12 @@ class IngestWaveOperator(WithLineage, SparkTask):
             self.log.warning("asset events are emitted by a later task: %s", expected(error, "notifying after a wave"))
 
     def _wait_for(
-        self, reason: TransientError, record: WaveRecord, kind: type[WaveFreeTrigger], *, timeout: timedelta | None
+        self,
+        reason: TransientError,
+        record: WaveRecord,
+        kind: Callable[..., WaveFreeTrigger],
+        *,
+        timeout: timedelta | None,
     ) -> None:
         if not self.deferrable:
             raise reason

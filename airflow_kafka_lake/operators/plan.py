@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from datetime import timedelta
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Never
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Never
 from airflow.sdk import BaseOperator
 
 from airflow_kafka_lake.core.documents.explanation import heading, range_lines, remarks
-from airflow_kafka_lake.core.errors import PendingCommitError
+from airflow_kafka_lake.core.errors import PausedError, PendingCommitError
 from airflow_kafka_lake.core.metrics.samples import of_plan
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -20,6 +21,7 @@ from airflow_kafka_lake.links.task_links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import (
     airflow_errors,
     bounds_of,
+    count_of,
     flag_of,
     message_of,
     ports_of,
@@ -27,12 +29,13 @@ from airflow_kafka_lake.operators.boundary import (
     refuse_unknown_keys,
     spec_of,
 )
+from airflow_kafka_lake.operators.pausing import PAUSE_TIMEOUT, ended_unresumed, wait_for_resume
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.decisions import new_id
+from airflow_kafka_lake.services.ingesting import chosen
 from airflow_kafka_lake.services.planning import Planned, plan
 from airflow_kafka_lake.services.recovery import recover
-from airflow_kafka_lake.services.running import chosen
 from airflow_kafka_lake.signals import metrics
 from airflow_kafka_lake.signals.page import show_page
 from airflow_kafka_lake.triggers.ledger import WaitEvent
@@ -70,13 +73,15 @@ class PlanIngestOperator(BaseOperator):
     :param from_: begin of the period (templated)
     :param to: end of the period, exclusive (templated)
     :param all_waves: with bounds, too: take everything that earlier runs left unfinished (templated)
+    :param max_waves: take at most so many waves; the rest stays planned, and is left as not asked for (templated)
     :param acknowledge_order: read below an origin though later segments may be in the lake already (templated)
     :param reason: why it is read, kept with the plan in the ledger (templated)
     :param is_dry_run: only show (templated); `dry_run` is a method of every operator
     :param conf_keys: the keys that the Dag run's configuration may have: any other is refused; left out, all may be
     :param ledger_conn_id: Airflow connection of the ledger (templated)
     :param deferrable: False where there is no triggerer: the task then fails while a group has commits pending, and
-        Airflow's retries wait
+        Airflow's retries wait; while the pipeline is paused it fails at once
+    :param pause_timeout: longest deferred wait for a resume of the pipeline; the task fails then
     """
 
     template_fields: Sequence[str] = (
@@ -86,6 +91,7 @@ class PlanIngestOperator(BaseOperator):
         "from_",
         "to",
         "all_waves",
+        "max_waves",
         "acknowledge_order",
         "reason",
         "is_dry_run",
@@ -103,12 +109,14 @@ class PlanIngestOperator(BaseOperator):
         from_: str | int | None = None,
         to: str | int | None = None,
         all_waves: bool | str = False,
+        max_waves: int | str | None = None,
         acknowledge_order: bool | str = False,
         reason: str | None = None,
         is_dry_run: bool | str = False,
         conf_keys: Collection[str] | None = None,
         ledger_conn_id: str = DEFAULT_LEDGER,
         deferrable: bool = True,
+        pause_timeout: timedelta = PAUSE_TIMEOUT,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -118,15 +126,19 @@ class PlanIngestOperator(BaseOperator):
         self.from_ = from_
         self.to = to
         self.all_waves = all_waves
+        self.max_waves = max_waves
         self.acknowledge_order = acknowledge_order
         self.reason = reason
         self.is_dry_run = is_dry_run
         self.conf_keys = conf_keys
         self.ledger_conn_id = ledger_conn_id
         self.deferrable = deferrable
+        self.pause_timeout = pause_timeout
 
     def execute(self, context: Context) -> list[str]:
-        """Plan; returns wave ids and pushes the XCom `plan`. Waits while a group has commits pending."""
+        """Plan; returns wave ids and pushes the XCom `plan`.
+
+        Waits while a group has commits pending, and while the pipeline is paused."""
         return self._plan(context, None)
 
     def execute_complete(self, context: Context, event: WaitEvent, until: float) -> list[str]:
@@ -134,13 +146,19 @@ class PlanIngestOperator(BaseOperator):
         self.log.info("%s", message_of(event))
         return self._plan(context, until)
 
-    def _plan(self, context: Context, until: float | None) -> list[str]:
+    def execute_resumed(self, context: Context, event: WaitEvent, until: float) -> list[str]:
+        """Plan once the pipeline is not paused; fail when the time of the wait, `until` (epoch seconds), is over."""
+        self.log.info("%s", message_of(event))
+        return self._plan(context, None, paused_until=ended_unresumed(until))
+
+    def _plan(self, context: Context, until: float | None, *, paused_until: float | None = None) -> list[str]:
         with airflow_errors():
             refuse_unknown_keys(context, self.conf_keys)
             bounds = bounds_of(
                 self.topic, self.partitions, self.from_, self.to, acknowledge_order=self.acknowledge_order
             )
             reason = reason_of(self.reason)
+            most = count_of(self.max_waves, "max_waves")
             dry_run, everything = flag_of(self.is_dry_run), flag_of(self.all_waves, "all_waves")
             spec = spec_of(self.pipeline, self.ledger_conn_id)
             show_page(self, spec.name)
@@ -148,8 +166,10 @@ class PlanIngestOperator(BaseOperator):
                 where = ports.runner.where()
                 try:
                     planned, choice = plan_and_choose(
-                        ports, spec, bounds, everything=everything, dry_run=dry_run, reason=reason
+                        ports, spec, bounds, everything=everything, dry_run=dry_run, reason=reason, most=most
                     )
+                except PausedError as paused:
+                    wait_for_resume(self, paused, paused_until)
                 except PendingCommitError as pending:
                     now = ports.clock.now().timestamp()
                     until = now + spec.stable_wait if until is None else until
@@ -169,7 +189,7 @@ class PlanIngestOperator(BaseOperator):
         if choice.later:
             self.log.warning("%s", beyond(len(choice.taken), len(choice.later)))
         if choice.left:
-            self.log.info("A run without bounds takes what this one leaves, and so does this one with all_waves.")
+            self.log.info("A run without bounds, and without max_waves, takes what this one leaves.")
 
     def _wait_for(self, spec: PipelineSpec, pending: PendingCommitError, until: float) -> Never:
         trigger = StableTrigger(
@@ -192,13 +212,15 @@ def plan_and_choose(
     everything: bool,
     dry_run: bool,
     reason: str | None = None,
+    most: int | None = None,
 ) -> tuple[Planned, Choice]:
-    """Recover open waves, plan, and choose the waves that are to be worked on; a dry run writes nothing."""
+    """Recover open waves, plan, and choose the waves that are to be worked on, at most so many as are asked for; a dry
+    run writes nothing."""
     if not dry_run and ports.ledger.pipeline(spec.name) is not None:
         recover(ports, spec.name)
     planned = plan(ports, spec, bounds, plan_id=new_id(), dry_run=dry_run, reason=reason)
     bounded = bounds.is_bounded and not everything
-    return planned, chosen(ports, spec.name, planned.plan if bounded else None).at_most(most_waves())
+    return planned, chosen(ports, spec.name, planned.plan if bounded else None).only(most).at_most(most_waves())
 
 
 def most_waves() -> int:

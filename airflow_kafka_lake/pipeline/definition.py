@@ -70,6 +70,8 @@ class Pipeline:
         leader_wait: str | int | None = None,
         stable_wait: str | int | None = None,
         audit_rate: str | int | None = None,
+        waves_at_once: int | None = None,
+        bytes_per_second: str | int | None = None,
         decode_format: str | None = None,
         decode_schema: str | None = None,
         decode_registry: str | None = None,

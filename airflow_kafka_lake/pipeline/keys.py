@@ -31,7 +31,15 @@ from airflow_kafka_lake.core.spec import (
     PolicyKind,
 )
 from airflow_kafka_lake.pipeline.offsets_file import read_offsets_file
-from airflow_kafka_lake.pipeline.units import parse_limit, parse_size, parse_span, parse_time, shown
+from airflow_kafka_lake.pipeline.units import (
+    parse_count,
+    parse_limit,
+    parse_rate,
+    parse_size,
+    parse_span,
+    parse_time,
+    shown,
+)
 
 RECEIPTS_SUFFIX = "__receipts"
 MAX_PATTERN = 1000
@@ -315,6 +323,8 @@ KEYS: tuple[Key, ...] = (
     Key(section="sizes", name="target_range_bytes", keyword="target_range_bytes", read=_parsed_by(parse_size)),
     Key(section="sizes", name="max_wave_bytes", keyword="max_wave_bytes", read=_parsed_by(parse_size)),
     Key(section="sizes", name="audit_rate", keyword="audit_rate", read=_parsed_by(parse_size)),
+    Key(section="limits", name="waves_at_once", keyword="waves_at_once", read=_parsed_by(parse_count)),
+    Key(section="limits", name="bytes_per_second", keyword="bytes_per_second", read=_parsed_by(parse_rate)),
 )
 
 SECTIONS: Mapping[str, tuple[Key, ...]] = {

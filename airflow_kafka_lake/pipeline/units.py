@@ -149,6 +149,29 @@ def parse_size(value: str | int) -> int:
     return number
 
 
+MAX_COUNT = 10_000
+SLOWEST = 100_000
+"""Bytes per second below which a large record would keep a job silent for longer than its worker waits for it."""
+COUNT_FORM = f"a whole number from 1 to {MAX_COUNT}"
+RATE_FORM = f"bytes per second: {SIZE_FORM}, at least {SLOWEST}"
+
+
+def parse_count(value: object) -> int:
+    """Read a number of waves; UsageError names what is legal."""
+    number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 9 else value
+    if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MAX_COUNT:
+        raise UsageError(f"{shown(value)} is not a number of waves: use {COUNT_FORM}.")
+    return number
+
+
+def parse_rate(value: str | int) -> int:
+    """Read bytes per second, written as a size; UsageError for a rate at which nothing would come to an end."""
+    rate = parse_size(value)
+    if rate < SLOWEST:
+        raise UsageError(f"{shown(value)} is too slow: use {RATE_FORM}.")
+    return rate
+
+
 def _size_of_text(value: object) -> int | None:
     if not isinstance(value, str):
         return None

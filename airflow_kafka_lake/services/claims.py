@@ -36,14 +36,24 @@ RENEW_AFTER = timedelta(seconds=10)
 """Spark's executors report what they have counted every ten seconds: a shorter time would record nothing new."""
 
 
-def claim_wave(ports: Ports, wave: str, *, by_force: bool = False, to_decide: bool = False) -> Claim:
+def claim_wave(
+    ports: Ports,
+    wave: str,
+    *,
+    by_force: bool = False,
+    to_decide: bool = False,
+    bytes_per_second: int | None = None,
+) -> Claim:
     """Claim a wave: at once where its holder is known to be dead on this host, else after the holder's lease.
 
     `by_force` claims it from a living holder too, for a person's decision: the holder's next heartbeat ends its job.
     `to_decide` claims it while it is paused too: not to bring it into the lake, but to find out or to decide about it.
-    Raises PausedError while its pipeline or plan is paused, ConcurrentError while another process works on it,
-    StateError when there is nothing to claim, UnavailableError when this machine's clock is ahead of the ledger's: the
-    timestamps of its commits would keep all other writers from the table.
+    `bytes_per_second` is what its run asks for instead of the pipeline's rate.
+
+    Raises PausedError while its pipeline or plan is paused, LimitReachedError while as many waves of the pipeline are
+    at work as it allows, ConcurrentError while another process works on it, StateError when there is nothing to claim,
+    UnavailableError when this machine's clock is ahead of the ledger's: the timestamps of its commits would keep all
+    other writers from the table.
     """
     record = ports.ledger.wave(wave)
     dead = record.holder is not None and ports.processes.dead(record.holder)
@@ -52,7 +62,13 @@ def claim_wave(ports: Ports, wave: str, *, by_force: bool = False, to_decide: bo
     clock = host_clock(ports)
     claim = ports.ledger.commit(
         ClaimWave(
-            wave=wave, attempt=attempt, holder=ports.processes.this(), lease=LEASE, over=over, to_decide=to_decide
+            wave=wave,
+            attempt=attempt,
+            holder=ports.processes.this(),
+            lease=LEASE,
+            over=over,
+            to_decide=to_decide,
+            bytes_per_second=bytes_per_second,
         )
     )
     _refuse_fast_clock(ports, claim, clock)

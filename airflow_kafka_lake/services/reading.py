@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from airflow_kafka_lake.core.amounts import size
 from airflow_kafka_lake.core.decoding import Decoder
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError, StaleFenceError, TransientError
 from airflow_kafka_lake.core.kafka.loss_check import Losses
@@ -73,12 +74,13 @@ def _stage(
     job = stage_job(claim, how, overflowing)
     if History.of(claim.attempts).in_doubt:
         job = careful(ports, job, heartbeat)
+    pace = f", at most {size(job.rate)} per second" if job.rate else ""
     progress = Progress(
         step=Step.READ,
         rows_expected=sum(item.range.span for item in claim.ranges),
         bytes_expected=sum(item.estimated_bytes for item in claim.ranges),
     )
-    heartbeat.watch.begin(progress, f"{len(claim.ranges)} ranges, {job.tasks} tasks")
+    heartbeat.watch.begin(progress, f"{len(claim.ranges)} ranges, {job.tasks} tasks{pace}")
     ports.runner.stage(
         job,
         started=lambda reference: ports.ledger.commit(RecordJob(key=claim.key, job=reference, progress=progress)),
@@ -112,6 +114,7 @@ def stage_job(claim: Claim, how: tuple[Decoder, ...] = (), overflowing: Sequence
         max_records_per_partition=per_task,
         decoders=how,
         overflowing=tuple(asked & apart),
+        rate=claim.rate,
     )
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
-    GateClosedError,
     HeldError,
     KafkaLakeError,
     PausedError,
@@ -19,20 +18,20 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.kafka.transactions import hanging_error
 from airflow_kafka_lake.core.ledger.holds import HoldReason
 from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord, joined
-from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNFINISHED, UNRESOLVED, RangeState
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNRESOLVED, RangeState
 from airflow_kafka_lake.core.ordering.segments import gate_closed
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.core.planning.work import Choice, Work, choose
+from airflow_kafka_lake.core.planning.work import Work
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.advance import Advances
 from airflow_kafka_lake.services.decisions import new_id
+from airflow_kafka_lake.services.ingesting import Ingesting, Most
 from airflow_kafka_lake.services.planning import plan
-from airflow_kafka_lake.services.recovery import clean_up, recover
-from airflow_kafka_lake.services.staging import ingest
-from airflow_kafka_lake.services.watching import Places
+from airflow_kafka_lake.services.recovery import recover
+
+NO_LIMIT = Most()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +56,13 @@ class Run:
         return next((code for code in (4, 1, 3, 2) if code in codes), 0)
 
 
-def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = False) -> Run:
+def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = False, most: Most = NO_LIMIT) -> Run:
     """Bring everything that is missing into the lake; a wave that fails does not stop the others.
 
     Nothing is planned or begun while the pipeline is paused: that is a problem of the run, which lists what was done
     before. With bounds only the offsets asked for: of the unfinished waves of earlier plans those that have some of
-    them, or all with `everything`. Every wave that is taken or left is named first.
+    them, or all with `everything`. `most` bounds what this run does; what is beyond stays planned and is left. Every
+    wave that is taken or left is named first.
     """
     bounded = bounds.is_bounded and not everything
     if ports.ledger.pipeline(spec.name) is not None:
@@ -77,65 +77,25 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = 
         ports.progress(f"another planner was first: {error}")
     except PausedError as error:
         problems.append(error)
-    scope = decided if bounded else None
     advances = Advances(ports, spec)
-    finished: list[WaveRecord] = []
+    work = Ingesting(ports=ports, advances=advances, scope=decided if bounded else None, most=most)
     if not problems:
-        for line in chosen(ports, spec.name, scope).describe(decided.id if decided else None):
+        for line in work.choice().describe(decided.id if decided else None):
             ports.progress(line)
-        finished, failed = _ingest_all(ports, scope, advances)
-        problems += failed
+        work.run()
+        problems += work.problems
     if decided and decided.hanging:
         problems.append(hanging_error(decided.hanging, decided.observed_at))
     advances.at_end()
     return Run(
         plan=decided,
-        waves=tuple(finished),
+        waves=tuple(work.finished),
         moves=joined(advances.moves),
         held=describe_blocked(ports, spec.name, decided),
         problems=tuple(problems),
         followed=advances.followed,
-        left=chosen(ports, spec.name, scope).left if bounded else (),
+        left=work.choice().left,
     )
-
-
-def _ingest_all(ports: Ports, scope: Plan | None, advances: Advances) -> tuple[list[WaveRecord], list[KafkaLakeError]]:
-    """Ingest every unfinished wave of a scope once, also those that are split from others meanwhile.
-
-    Watermarks advance after each. Waves that wait for their turn are tried again as long as other waves come to an end.
-    Those of a paused plan are left, and all that are left when the pipeline is paused.
-    """
-    finished: list[WaveRecord] = []
-    problems: list[KafkaLakeError] = []
-    waiting: dict[str, GateClosedError] = {}
-    paused: dict[object, PausedError] = {}
-    ended: set[str] = set()
-    places = Places(ports)
-    before = -1
-    while before < len(ended):
-        before = len(ended)
-        for work in places.of(chosen(ports, advances.spec.name, scope).taken):
-            wave = work.wave
-            if wave in ended:
-                continue
-            try:
-                finished.append(ingest(places.at(wave, ended), wave))
-                advances.after_wave()
-                clean_up(ports, finished[-1])
-            except GateClosedError as error:
-                waiting[wave] = error
-                continue
-            except PausedError as error:
-                paused.setdefault(error.facts["plan"], error)
-                if error.facts["plan"] is None:
-                    return finished, [*problems, *paused.values()]
-            except Exception as error:  # noqa: BLE001  # whatever it is, it is a problem of this wave alone
-                problem = expected(error, f"wave {wave}", wave=wave)
-                # The rest, such as a job's last words, is with the problems at the end.
-                ports.progress(f"wave {wave}: {str(problem).partition(chr(10))[0]}")
-                problems.append(problem)
-            ended.add(wave)
-    return finished, [*problems, *paused.values(), *(error for wave, error in waiting.items() if wave not in ended)]
 
 
 def _recover(ports: Ports, pipeline: str) -> None:
@@ -200,15 +160,3 @@ def refuse_holds(ports: Ports, pipeline: str) -> None:
             f"first {stuck[0]}",
             pipeline=pipeline,
         )
-
-
-def chosen(ports: Ports, pipeline: str, plan: Plan | None) -> Choice:
-    """Choose the unfinished waves that have offsets a plan was asked for; without a plan, all of them."""
-    waves = ports.ledger.waves(pipeline, UNFINISHED)
-    if not waves:
-        return Choice()
-    asked = None
-    if plan is not None:
-        streams = [item for item in plan.streams if item.start < item.end]
-        asked = {item.snapshot.stream: OffsetRange(item.start, item.end) for item in streams}
-    return choose(waves, ports.ledger.ranges(pipeline=pipeline, states=(RangeState.PLANNED,)), asked)

@@ -64,14 +64,15 @@ UNUSABLE = (AttemptRejectedError, JobFailedError, SchemaMismatchError, Unexplain
 _POLL_SECONDS = 1.0
 
 
-def ingest(ports: Ports, wave: str) -> WaveRecord:
+def ingest(ports: Ports, wave: str, *, bytes_per_second: int | None = None) -> WaveRecord:
     """Bring one wave into the lake and record it; ranges that fail their audit are held, and the rest is published.
 
-    Ranges of partitions that stay unknown go on in a wave of their own. Returns the wave as it is then. Raises
-    ConcurrentError while another attempt works on it, JobFailedError when the Spark job ended without a result (the
-    wave can be tried again), UnavailableError when nothing of it can be read now, UnknownOutcomeError when a commit's
-    answer was lost for good, HeldError when every range of the wave ended on hold, GateClosedError while it must wait
-    for its turn.
+    Ranges of partitions that stay unknown go on in a wave of their own. `bytes_per_second` is what a run asks for
+    instead of the pipeline's rate. Returns the wave as it is then. Raises ConcurrentError while another attempt works
+    on it, LimitReachedError while as many other waves of the pipeline are at work as it allows, PausedError while it is
+    paused, JobFailedError when the Spark job ended without a result (the wave can be tried again), UnavailableError
+    when nothing of it can be read now, UnknownOutcomeError when a commit's answer was lost for good, HeldError when
+    every range of the wave ended on hold, GateClosedError while it must wait for its turn.
     """
     if (record := ports.ledger.wave(wave)).state is WaveState.COMMITTED:
         ports.progress(describe_landed(ports.ledger, record))
@@ -82,7 +83,7 @@ def ingest(ports: Ports, wave: str) -> WaveRecord:
         if record.state is WaveState.PLANNED:  # an open one may be in the lake already, and is searched for first
             _pass_gate(ports, wave, record.pipeline)
         try:
-            claim = claim_wave(ports, wave)
+            claim = claim_wave(ports, wave, bytes_per_second=bytes_per_second)
         except StateError:
             if ports.ledger.wave(wave).state is record.state:
                 raise

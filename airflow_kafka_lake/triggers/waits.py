@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import HeldError, UnknownTopicError, UsageError
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
+from airflow_kafka_lake.core.ledger.pauses import pause_of, paused
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ledger.waves import FINISHED, UNRESOLVED
+from airflow_kafka_lake.core.ledger.waves import FINISHED, OPEN, UNRESOLVED
 from airflow_kafka_lake.core.naming import nearest, unknown_topic
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.ordering.order import Order
@@ -100,6 +101,44 @@ class WaveLaunchableTrigger(WaveFreeTrigger):
         if any(order.needs_person(blocker) for blocker in closed):
             raise HeldError(f"{message}. See: {remedies.status(pipeline)}", wave=self.wave)
         return Answer(done=False, message=message)
+
+
+class WaveAllowedTrigger(WaveFreeTrigger):
+    """Waits until fewer other waves of the pipeline are at work than it allows at once."""
+
+    def __init__(self, *, pipeline: str, wave: str, limit: int, ledger_conn_id: str = DEFAULT_LEDGER) -> None:
+        super().__init__(pipeline=pipeline, wave=wave, ledger_conn_id=ledger_conn_id)
+        self.limit = limit
+
+    def ask(self, ledger: LedgerReader, _source: Source) -> Answer:
+        """See `LedgerTrigger`; who claims the wave may still find that another one was faster."""
+        others = [item for item in ledger.waves(self.pipeline, OPEN) if item.lease_live and item.id != self.wave]
+        if len(others) < self.limit:
+            return Answer(done=True, message=f"{len(others)} other waves are at work, and {self.limit} may be at once")
+        return Answer(done=False, message=f"{len(others)} other waves are at work, first {others[0].id}")
+
+
+class ResumedTrigger(LedgerTrigger):
+    """Waits until a pipeline, and a plan of it, is not paused, at most until a time (epoch seconds)."""
+
+    def __init__(
+        self, *, pipeline: str, until: float, plan: str | None = None, ledger_conn_id: str = DEFAULT_LEDGER
+    ) -> None:
+        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
+        self.until = until
+        self.plan = plan
+
+    def time_is_over(self) -> bool:
+        """Return whether the longest wait is over."""
+        return time.time() >= self.until
+
+    def ask(self, ledger: LedgerReader, _source: Source) -> Answer:
+        """See `LedgerTrigger`; the end of the time ends the wait too, because the task then asks again itself."""
+        record = ledger.pipeline(self.pipeline)
+        pause = pause_of(record.pauses, self.plan) if record else None
+        if pause is None:
+            return Answer(done=True, message=f"{self.plan or self.pipeline} is not paused")
+        return Answer(done=self.time_is_over(), message=paused(pause).message)
 
 
 class WatermarkTrigger(LedgerTrigger):

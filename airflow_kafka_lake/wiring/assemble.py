@@ -21,6 +21,9 @@ from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, LedgerConnection
 from airflow_kafka_lake.wiring.spark import SparkConnection, SparkJobs
 from airflow_kafka_lake.wiring.wrapping import wrapped, wrapped_ledger
 
+CLIENT_ID = "kafka-lake-{}"
+"""What the brokers know a pipeline's clients by, so that a quota of the cluster can be about just them."""
+
 
 class OnFirstUse:
     """An adapter that is built when its first attribute is used: `status` needs no Java, `db` no Kafka."""
@@ -63,7 +66,8 @@ def open_ports(
     `application` is given the Spark application of each job once it runs;
     `spark_conf` are further settings of it, which those of the connection replace.
     """
-    kafka, lake = KafkaConnection(spec.kafka_connection), LakeConnection(spec.lake_connection)
+    kafka = KafkaConnection(spec.kafka_connection, client_id=CLIENT_ID.format(spec.name))
+    lake = LakeConnection(spec.lake_connection)
 
     def show(found: Application) -> None:
         if found.has_page:
@@ -79,7 +83,7 @@ def open_ports(
     opened = [
         OnFirstUse(LedgerConnection(ledger_conn_id).ledger),
         OnFirstUse(lambda: kafka.source(kafka_seconds)),
-        OnFirstUse(lambda: kafka.batches(spec.audit_rate)),
+        OnFirstUse(lambda: kafka.batches(spec.slowest_audit)),
         OnFirstUse(lake.lake),
         OnFirstUse(jobs),
     ]

@@ -21,15 +21,23 @@ ANSWER_SECONDS = 15.0
 class KafkaConnection:
     """Opens a Kafka cluster; the type `kafka` is the Kafka provider's, and reused here."""
 
-    def __init__(self, kafka_conn_id: str = DEFAULT_KAFKA, *, connection: ConnectionSettings | None = None) -> None:
+    def __init__(
+        self,
+        kafka_conn_id: str = DEFAULT_KAFKA,
+        *,
+        connection: ConnectionSettings | None = None,
+        client_id: str | None = None,
+    ) -> None:
+        """`client_id` is what the brokers know the clients by, unless the connection names another one."""
         self.kafka_conn_id = kafka_conn_id
         self._connection = connection
+        self._own = {"client.id": client_id} if client_id else {}
 
     @cached_property
     def settings(self) -> KafkaSettings:
         """The validated settings; ConnectionSettingsError names what is wrong."""
         found = self._connection or get_connection(self.kafka_conn_id, *TYPES)
-        return KafkaSettings.parse(found.extra, connection=self.kafka_conn_id)
+        return KafkaSettings.parse({**self._own, **found.extra}, connection=self.kafka_conn_id)
 
     def source(self, timeout_seconds: float = ANSWER_SECONDS) -> KafkaOffsetSource:
         """Return the cluster's offsets (`ports.OffsetSource`), each call with so much time; connects on first use."""

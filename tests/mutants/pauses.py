@@ -1,9 +1,10 @@
-"""Guards of a pause."""
+"""Guards of a pause, and of what may be at work at once."""
 
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
+_LIMITS = "tests/contracts/test_ledger_limits.py::"
 _PAUSES = "tests/contracts/test_ledger_pauses.py::"
 
 PAUSES = (
@@ -29,5 +30,28 @@ PAUSES = (
         old="if self.plan.waves:\n    ...",
         new="",
         red=(f"{_PAUSES}test_nothing_is_begun_while_the_pipeline_is_paused[sqlite]",),
+    ),
+    Mutant(
+        name="more-waves-than-allowed",
+        law="fine print: limit",
+        guard="No more waves of a pipeline are claimed than may be at work at once.",
+        module="airflow_kafka_lake.core.ledger.attempts",
+        function="ClaimWave._free",
+        old="refuse_above(...)",
+        new="",
+        red=(
+            f"{_LIMITS}test_no_more_waves_are_claimed_than_may_be_at_work_at_once[memory]",
+            f"{_LIMITS}test_no_more_waves_are_claimed_than_may_be_at_work_at_once[sqlite]",
+        ),
+    ),
+    Mutant(
+        name="whole-rate-for-each-wave",
+        law="fine print: limit",
+        guard="The waves that may be at work at once have a pipeline's rate together.",
+        module="airflow_kafka_lake.core.ledger.limits",
+        function="Limits.of",
+        old="max(1, total // waves)",
+        new="total",
+        red=(f"{_LIMITS}test_rate_of_a_pipeline_is_shared_by_its_waves[memory]",),
     ),
 )

@@ -25,11 +25,12 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import (
 from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
 from airflow_kafka_lake.adapters.sql_ledger.types import now
 from airflow_kafka_lake.adapters.sql_ledger.values import rows
+from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import Records, Scope, Turn
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRow
 from airflow_kafka_lake.core.ledger.rows import ConfigurationRow, LayoutRow, NotifiedRow, PlanRecord, SegmentRow
 from airflow_kafka_lake.core.ledger.streams import StreamRow
-from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState
+from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptRecord, RangeState
 from airflow_kafka_lake.core.slices import Stream
 
 BOUND_ONE_BY_ONE = 1000
@@ -70,9 +71,10 @@ class Loading:
             tables=self._tables(waves) if scope.tables else {},
             gate=streams.gate(self.connection, *waves) if scope.gate and waves else (),
             skips=self._skips() if scope.skips else (),
-            configurations=self._configurations() if scope.configurations else (),
+            configurations=self._configurations(scope.pipeline or mine) if scope.configurations else (),
             pauses=reading.pauses(self.connection, mine) if mine else (),
             notified=told,
+            at_work=self._at_work(mine) if mine and scope.turn is Turn.CLAIM else (),
             **(self._layouts(scope.pipeline) if scope.layouts and scope.pipeline else {}),
         )
 
@@ -193,8 +195,14 @@ class Loading:
         query = select(skip.c.id).where(self._among(skip.c.id, self.scope.skips))
         return frozenset(self.connection.execute(query).scalars())
 
-    def _configurations(self) -> tuple[ConfigurationRow, ...]:
-        mine = pipeline.c.name == self.scope.pipeline
+    def _at_work(self, name: str) -> Collection[str]:
+        """Return the waves whose leases are live, by the clock of this moment: claims wait for each other's turn."""
+        live = (wave.c.lease_until > now()) & (wave.c.lease_until <= now(2 * guards.MAX_LEASE))
+        query = select(wave.c.id).where(wave.c.pipeline == name, wave.c.state.in_(OPEN), live)
+        return self.connection.execute(query).scalars().all()
+
+    def _configurations(self, name: str | None) -> tuple[ConfigurationRow, ...]:
+        mine = pipeline.c.name == name
         newest = select(func.max(pipeline.c.version)).where(mine).scalar_subquery()
         wanted = or_(pipeline.c.version == newest, pipeline.c.digest == self.scope.digest)
         return tuple(

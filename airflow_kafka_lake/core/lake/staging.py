@@ -67,7 +67,8 @@ class StageJob:
     `tasks` is the number of write tasks (small ranges are coalesced into that many); `max_records_per_partition`
     splits large slices, None does not. `decoders` say how values become columns; none leaves them as they are.
     `overflowing` are further slices: records whose time Spark's Kafka source cannot read, for the driver to read.
-    `singly` are slices too, read record by record, so that nothing behind one is touched (`ending`).
+    `singly` are slices too, read record by record, so that nothing behind one is touched (`ending`). `rate` is how many
+    of Kafka's bytes the job may read in a second; None: as fast as Kafka answers.
     """
 
     pipeline: str
@@ -81,6 +82,7 @@ class StageJob:
     decoders: tuple[Decoder, ...] = ()
     overflowing: tuple[Slice, ...] = ()
     singly: tuple[Slice, ...] = ()
+    rate: int | None = None
 
     @property
     def parts(self) -> tuple[Slice, ...]:
@@ -128,6 +130,7 @@ class StageJob:
             "decoders": [item.to_json() for item in self.decoders],
             "overflowing": [item.to_json() for item in self.overflowing],
             "singly": [item.to_json() for item in self.singly],
+            "rate": self.rate,
         }
 
     @classmethod

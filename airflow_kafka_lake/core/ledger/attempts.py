@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import ClassVar
@@ -20,8 +20,9 @@ from airflow_kafka_lake.core.ledger.changes import (
     Turn,
     Write,
 )
+from airflow_kafka_lake.core.ledger.limits import Limits, refuse_above
 from airflow_kafka_lake.core.ledger.pauses import refuse_paused
-from airflow_kafka_lake.core.ledger.receipts import range_receipt
+from airflow_kafka_lake.core.ledger.receipts import check_receipts, range_receipt
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, WaveRow
 from airflow_kafka_lake.core.ledger.wave_changes import ENDED_BY_CLAIM, ENDED_BY_COMMIT, abandoned
 from airflow_kafka_lake.core.ledger.waves import (
@@ -45,8 +46,11 @@ class ClaimWave(Write[Claim]):
     Refused with ConcurrentError while another lease is live, unless `over` names the current fence: the caller vouches
     that its holder is dead. A lease that ends further away than twice `MAX_LEASE` counts as expired. StateError for a
     wave that is COMMITTED, CANCELLED or DISSOLVED, and for an attempt id that was used before. PausedError while its
-    pipeline or its plan is paused, unless the claim is `to_decide`: to find out what became of the wave, or to revoke
-    something from it. Earlier attempts still `running` or `staged` become `abandoned`; `unknown` stays.
+    pipeline or its plan is paused, and LimitReachedError while as many of its waves are at work as may be at once,
+    unless the claim is `to_decide`: to find out what became of the wave, or to revoke something from it. The limits are
+    those of the pipeline's newest configuration; `bytes_per_second` is what a run asks for instead.
+
+    Earlier attempts still `running` or `staged` become `abandoned`; `unknown` stays.
     """
 
     name: ClassVar[str] = "claim"
@@ -56,10 +60,12 @@ class ClaimWave(Write[Claim]):
     lease: timedelta
     over: int | None = None
     to_decide: bool = False
+    bytes_per_second: int | None = None
 
     def scope(self) -> Scope:
         return Scope(
             turn=None if self.to_decide else Turn.CLAIM,
+            configurations=not self.to_decide,
             waves=(self.wave,),
             attempts=True,
             attempt_ids=(self.attempt,),
@@ -101,8 +107,12 @@ class ClaimWave(Write[Claim]):
                 table_uuid=records.tables.get(before.table),
                 ranges=records.ranges,
                 attempts=tuple(over.get(item, item) for item in earlier),
+                rate=self._limits(records).rate,
             ),
         )
+
+    def _limits(self, records: Records) -> Limits:
+        return Limits.of(records.newest.spec, self.bytes_per_second) if records.newest else Limits()
 
     def _free(self, records: Records) -> WaveRow:
         """Return the wave as it may be claimed."""
@@ -112,6 +122,7 @@ class ClaimWave(Write[Claim]):
         refuse_paused(records.pauses, wave.plan)
         if guards.lease_is_live(wave.lease_until, records.now) and self.over != wave.fence:
             raise guards.busy(wave.id, wave.fence, str(wave.holder))
+        refuse_above(self._limits(records), wave.pipeline, sorted(set(records.at_work) - {wave.id}))
         if any(item.attempt == self.attempt for item in records.attempts):
             raise guards.taken_id("attempt", self.attempt)
         return wave
@@ -248,7 +259,7 @@ class RecordCommit(AttemptWrite[None]):
         brought = next((item for item in records.attempts if item.attempt == self.attempt), None)
         if brought is None:
             raise ValueError(f"attempt {self.attempt} is none of wave {wave.id}")
-        _check_receipts(records.ranges, self.receipts)
+        check_receipts(records.ranges, self.receipts)
         given = {item.range_id: item for item in self.receipts}
         committed = [_committed(item, given[item.id]) for item in records.ranges]
         done = replace(wave.free(transition[1]), snapshot=self.snapshot, committed_at=records.now)
@@ -282,23 +293,6 @@ def _committed(item: RangeRecord, receipt: Receipt) -> RangeRecord:
         last_offset=receipt.last_offset,
         accounting=receipt.accounting,
     )
-
-
-def _check_receipts(planned: Iterable[RangeRecord], receipts: Sequence[Receipt]) -> None:
-    """Refuse receipts that are not exactly the planned ranges, each fully accounted for (law L8)."""
-    wanted = {item.id: item.slice for item in planned}
-    given = {item.range_id: item.slice for item in receipts}
-    if len(given) != len(receipts) or given != wanted:
-        odd = sorted(key for key in given.keys() | wanted.keys() if given.get(key) != wanted.get(key))
-        raise ValueError(f"receipts are not exactly the wave's planned ranges: {', '.join(odd[:5]) or 'one twice'}")
-    for item in receipts:
-        sums = item.accounting
-        if sums.unexplained or sums.span != item.range.span or sums.visible != item.rows:
-            raise ValueError(
-                f"range {item.range_id} is not accounted for: {sums.to_json()} of {item.range.span} offsets"
-            )
-        if min(sums.to_json().values()) < 0:
-            raise ValueError(f"range {item.range_id} has a negative number in its accounting: {sums.to_json()}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,7 +76,8 @@ class Scope:
     one with the `digest`, `layouts` for the layouts and segments of its topics; `gate` for what the one wave must wait
     for; `notified` for how far the pipeline's moves were notified, under lock. `every` asks for all streams, waves and
     ranges of the pipeline; `alone` waits until no other write goes on. With a `turn` the pipeline, which may be named
-    by one of its waves, is locked first of all, and its pauses are read then.
+    by one of its waves, is locked first of all; then its pauses are read and, for a claim, which of its waves have a
+    live lease (`at_work`).
     """
 
     pipeline: str | None = None
@@ -124,6 +125,7 @@ class Records:
     segments: tuple[SegmentRow, ...] = ()
     pauses: tuple[PauseRow, ...] = ()
     notified: NotifiedRow | None = None
+    at_work: Collection[str] = ()
 
     @property
     def newest(self) -> ConfigurationRow | None:

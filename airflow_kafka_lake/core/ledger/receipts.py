@@ -1,10 +1,11 @@
-"""The receipts that the ledger sends to the lake, made from what it has on record."""
+"""Receipts: those that a commit is recorded by are checked, and those for the lake are made from what is on record."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from airflow_kafka_lake.core.lake.accounting import Accounting
+from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
@@ -46,3 +47,20 @@ def range_receipt(kind: str, item: RangeRecord, *, attempt: str, fence: int, at:
         accounting=item.accounting or Accounting(),
         recorded_at=at,
     )
+
+
+def check_receipts(planned: Iterable[RangeRecord], receipts: Sequence[Receipt]) -> None:
+    """Refuse receipts that are not exactly the planned ranges, each fully accounted for (law L8)."""
+    wanted = {item.id: item.slice for item in planned}
+    given = {item.range_id: item.slice for item in receipts}
+    if len(given) != len(receipts) or given != wanted:
+        odd = sorted(key for key in given.keys() | wanted.keys() if given.get(key) != wanted.get(key))
+        raise ValueError(f"receipts are not exactly the wave's planned ranges: {', '.join(odd[:5]) or 'one twice'}")
+    for item in receipts:
+        sums = item.accounting
+        if sums.unexplained or sums.span != item.range.span or sums.visible != item.rows:
+            raise ValueError(
+                f"range {item.range_id} is not accounted for: {sums.to_json()} of {item.range.span} offsets"
+            )
+        if min(sums.to_json().values()) < 0:
+            raise ValueError(f"range {item.range_id} has a negative number in its accounting: {sums.to_json()}")

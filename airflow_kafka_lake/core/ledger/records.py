@@ -153,7 +153,7 @@ class Claim:
     """The right to work on a wave until another attempt claims it; `attempts` are the earlier ones, oldest first.
 
     `ranges` are the PLANNED ranges of the wave at the moment of the claim, and cannot change under the same fence;
-    `claimed_at` is that moment by the ledger's clock.
+    `claimed_at` is that moment by the ledger's clock; `rate` is how many of Kafka's bytes the wave reads in a second.
     """
 
     key: AttemptKey
@@ -164,6 +164,7 @@ class Claim:
     table_uuid: str | None
     ranges: tuple[RangeRecord, ...]
     attempts: tuple[AttemptRecord, ...]
+    rate: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

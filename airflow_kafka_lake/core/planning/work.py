@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
@@ -47,6 +47,22 @@ class Choice:
     taken: tuple[Work, ...] = ()
     later: tuple[Work, ...] = ()
     left: tuple[Work, ...] = ()
+
+    def without(self, waves: Collection[str]) -> Choice:
+        """Return the choice without some waves, whoever would take or leave them."""
+        return Choice(
+            taken=tuple(item for item in self.taken if item.wave not in waves),
+            later=tuple(item for item in self.later if item.wave not in waves),
+            left=tuple(item for item in self.left if item.wave not in waves),
+        )
+
+    def only(self, most: int | None) -> Choice:
+        """Return the choice of a run that is asked for no more waves than that: it takes the first, and leaves the rest
+        as it leaves all that it is not asked for. None: for as many as there are."""
+        if most is None:
+            return self
+        rest = (*self.taken[max(0, most) :], *self.later)
+        return replace(self, taken=self.taken[: max(0, most)], later=(), left=(*rest, *self.left))
 
     def at_most(self, most: int) -> Choice:
         """Return the choice of a run that takes no more waves than that; the first are taken."""

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from airflow_kafka_lake.core.errors import StaleFenceError, StateError
 from airflow_kafka_lake.core.ledger import guards
-from airflow_kafka_lake.core.ledger.changes import AttemptWrite, Change, Edit, Records, Scope, Write
+from airflow_kafka_lake.core.ledger.changes import AttemptWrite, Change, Edit, Records, Scope, Turn, Write
 from airflow_kafka_lake.core.ledger.events import Event
 from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.records import OutboxItem, RangeRecord, ReceiptRow, WaveRow
@@ -94,7 +94,8 @@ class MemoryWriter(MemoryReader):
             tables=self._tables(scope, waves.values()) if scope.tables else {},
             gate=self.gate(*waves) if scope.gate and waves else (),
             skips={*scope.skips} & state.skips.keys(),
-            configurations=self._configurations(scope) if scope.configurations else (),
+            configurations=self._configurations(scope, waves.values()) if scope.configurations else (),
+            at_work=self._at_work(waves.values()) if scope.turn is Turn.CLAIM else (),
             layouts=self._of(scope.pipeline, state.layouts) if scope.layouts else (),
             segments=self._of(scope.pipeline, state.segments) if scope.layouts else (),
             ledger_id=self._ledger_id,
@@ -149,8 +150,14 @@ class MemoryWriter(MemoryReader):
         names = {scope.pipeline, *(wave.pipeline for wave in waves)}
         return {row.table: row.uuid for row in self._state.tables.values() if row.pipeline in names}
 
-    def _configurations(self, scope: Scope) -> tuple[ConfigurationRow, ...]:
-        versions = self._state.specs.get(scope.pipeline or "", ())
+    def _at_work(self, waves: Collection[WaveRow]) -> Collection[str]:
+        mine, now = {wave.pipeline for wave in waves}, self._clock.now()
+        every = self._state.waves.values()
+        return [item.id for item in every if item.pipeline in mine and guards.lease_is_live(item.lease_until, now)]
+
+    def _configurations(self, scope: Scope, waves: Collection[WaveRow]) -> tuple[ConfigurationRow, ...]:
+        name = scope.pipeline or next((wave.pipeline for wave in waves), "")
+        versions = self._state.specs.get(name, ())
         return tuple(row for row in versions if row is versions[-1] or row.digest == scope.digest)
 
     def _apply(self, draft: State, change: Change[Any], write: Write[Any]) -> None:

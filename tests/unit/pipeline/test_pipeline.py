@@ -542,7 +542,7 @@ def test_reference_names_every_key_and_default() -> None:
             assert default == "required"
         elif key.name in ("layout_grace", "leader_wait", "stable_wait"):
             assert parse_span(default.strip("`")) == defaults[key.keyword]
-        elif "bytes" in key.name:
+        elif key.section == "sizes" and "bytes" in key.name:
             assert parse_size(default.strip("`")) == defaults[key.keyword]
         elif isinstance(value := defaults[key.keyword], str) and value:
             assert default == f"`{value}`"
