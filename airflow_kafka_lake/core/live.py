@@ -85,7 +85,8 @@ class Live:
             case Moment.GOING:
                 return f"{self.name}: {self.going()}"
             case Moment.ENDED:
-                done = f"{_DONE[self.progress.step]} {self.progress.rows:,} rows in {span(self.seconds)}"
+                step = self.progress.step
+                done = f"{_DONE[step]} {self.progress.rows:,} {step.counts} in {span(self.seconds)}"
                 return f"{self.name}: {done}{self._beside()}"
             case Moment.LANDED:
                 lake = f"{size(self.progress.bytes)}, " if self.progress.bytes else ""
@@ -110,9 +111,8 @@ class Live:
         progress = self.progress
         if progress.rows_expected is None:
             return ""
-        unit = "offsets" if progress.step is Step.READ else "rows"
         kafka = f", about {size(progress.bytes_expected)} in Kafka" if progress.bytes_expected else ""
-        return f" {progress.rows_expected:,} {unit}{kafka}"
+        return f" {progress.rows_expected:,} {progress.step.expects}{kafka}"
 
     def _beside(self) -> str:
         return f": {self.note}" if self.note else ""

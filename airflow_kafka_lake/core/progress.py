@@ -27,15 +27,27 @@ class Step(StrEnum):
     AUDIT = "audit"
     PUBLISH = "publish"
 
+    @property
+    def counts(self) -> str:
+        """What it counts."""
+        return "offsets" if self is Step.AUDIT else "rows"
+
+    @property
+    def expects(self) -> str:
+        """What the number that it expects is of."""
+        return "rows" if self is Step.PUBLISH else "offsets"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """How far an attempt is in its step.
 
-    `rows` are counted. `rows_expected` is the most there can be, None where nobody knows: reading, it is the number of
-    offsets, which may have fewer records. `bytes_expected` are Kafka's by the plan's estimate, and `bytes` the share
-    of them that belongs to `rows`; both are about the reading only. The ledger stamps `since`, when the step began
-    (for reading: when the job was started), and `at`, when it was last reported, by its own clock.
+    `rows` are counted: reading, the records that Spark has read; auditing, the offsets that are accounted for, with a
+    row or without; publishing, the rows that are visible. `rows_expected` is the most there can be, None where nobody
+    knows: of the first two steps the number of offsets, which may have fewer records. `bytes_expected` are Kafka's by
+    the plan's estimate, and `bytes` the share of them that belongs to `rows`; both are about the reading only. The
+    ledger stamps `since`, when the step began (for reading: when the job was started), and `at`, when it was last
+    reported, by its own clock.
     """
 
     step: Step
@@ -100,17 +112,18 @@ class Progress:
         return ", ".join(self._parts(rows_per_second))
 
     def _parts(self, rows_per_second: float | None) -> Iterator[str]:
-        unit = "offsets" if self.step is Step.READ else "rows"
         if self.rows_expected is None:
-            yield f"{self.rows:,} rows"
+            yield f"{self.rows:,} {self.step.counts}"
+        elif self.step.counts == self.step.expects:
+            yield f"{self.rows:,} of {self.rows_expected:,} {self.step.expects}"
         else:
-            yield f"{self.rows:,} {'rows ' if unit == 'offsets' else ''}of {self.rows_expected:,} {unit}"
+            yield f"{self.rows:,} {self.step.counts} of {self.rows_expected:,} {self.step.expects}"
         if self.bytes_expected:
             yield f"about {size(self.bytes)} of {size(self.bytes_expected)}"
         if speed := self.bytes_per_second(rows_per_second):
             yield f"{size(round(speed))}/s"
         elif rows_per_second:
-            yield f"{rows_per_second:,.0f} rows/s"
+            yield f"{rows_per_second:,.0f} {self.step.counts}/s"
         if left := self.seconds_left(rows_per_second):
             yield f"about {span(left)} left"
 

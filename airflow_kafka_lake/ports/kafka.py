@@ -58,10 +58,11 @@ class BatchReader(Protocol):
     """Kafka's raw record batches: they explain offsets without a row."""
 
     def explain(
-        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
+        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[int], None] = lambda _: None
     ) -> Mapping[Slice, tuple[Explanation, ...]]:
         """Return the explanations of each gap's offsets; the others are in none, or UNEXPLAINED.
 
-        `heartbeat` is called after each read, and an exception it raises ends the reading. Raises IdentityError when a
-        topic's id is not the gap's, UnavailableError when the broker cannot be read.
+        `heartbeat` is called after each read with the number of offsets that were explained since, and an exception it
+        raises ends the reading. Raises IdentityError when a topic's id is not the gap's, UnavailableError when the
+        broker cannot be read.
         """

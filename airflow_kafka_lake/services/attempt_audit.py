@@ -37,11 +37,14 @@ class Audited:
     rest_is_proven: bool = False
 
 
-def audit_attempt(ports: Ports, claim: Claim, staged: Staged, heartbeat: Callable[[], None] = lambda: None) -> Audited:
+def audit_attempt(
+    ports: Ports, claim: Claim, staged: Staged, heartbeat: Callable[[int], None] = lambda _: None
+) -> Audited:
     """Compare what is staged with what was planned, and explain every offset without a row from Kafka's batches.
 
     Topic ids are compared before and after the explanations, ends and leader epochs after them: they bracket the
-    accounting (fine print of §3). Raises UnavailableError when they cannot be compared.
+    accounting (fine print of §3). `heartbeat` gets how many offsets are explained. Raises UnavailableError when they
+    cannot be compared.
     """
     contents = {item.stream: item for item in staged.streams}
     if foreign := sorted(set(contents) - {item.stream for item in claim.ranges}):
@@ -118,7 +121,7 @@ def _explain(
     ranges: Sequence[RangeRecord],
     *,
     contents: Mapping[Stream, StreamContent],
-    heartbeat: Callable[[], None],
+    heartbeat: Callable[[int], None],
 ) -> Mapping[str, Tally]:
     """Ask Kafka's batches about every offset without a row, a group of gaps at a time; only numbers are kept."""
     number = sum(_gaps(item, contents).range_count for item in ranges)

@@ -68,7 +68,7 @@ def _last_records(ports: Ports, job: Reading, heartbeat: Callable[[], None]) -> 
     asked, width = job.slices, CAREFUL_POLL
     while asked:
         gaps = {_tail(slice_, width): slice_ for slice_ in asked}
-        explained = ports.batches.explain(tuple(gaps), job.isolation, heartbeat)
+        explained = ports.batches.explain(tuple(gaps), job.isolation, lambda _: heartbeat())
         found |= {
             slice_: RangeSet(item.range for item in explained[gap] if item.fate not in EXPLAINED)
             for gap, slice_ in gaps.items()

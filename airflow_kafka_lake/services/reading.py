@@ -88,7 +88,7 @@ def _stage(
         counted=lambda counters: heartbeat.watch.counted(counters.rows),
     )
     heartbeat.watch.end()
-    heartbeat.watch.begin(Progress(step=Step.AUDIT, rows_expected=heartbeat.watch.rows or None))
+    heartbeat.watch.begin(Progress(step=Step.AUDIT, rows_expected=progress.rows_expected))
     staged = ports.lake.table(claim.table).staged(claim.key.attempt, heartbeat)
     if staged is None:
         raise JobFailedError(
@@ -162,7 +162,7 @@ def _ask_batches(
     ports.progress(f"looking for what cannot be read in Kafka's batches of wave {claim.key.wave}")
     ranges = {item.slice: item for item in claim.ranges}
     try:
-        explained = ports.batches.explain(tuple(ranges), claim.spec.isolation, heartbeat)
+        explained = ports.batches.explain(tuple(ranges), claim.spec.isolation, lambda _: heartbeat())
     except StaleFenceError:
         raise
     except TransientError as problem:

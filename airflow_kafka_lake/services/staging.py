@@ -151,7 +151,8 @@ def _work(ports: Ports, claim: Claim, in_doubt: InDoubt) -> Shortfall | None:
     send_first(ports, claim)
     # Staged before its receipts are written: an attempt that resumes this one looks for its record.
     rows = sum(item.rows for item in proven.receipts)
-    heartbeat.watch.end(rows, "every offset is accounted for")
+    offsets = sum(item.range.span for item in claim.ranges)
+    heartbeat.watch.end(offsets, f"{rows:,} rows, every offset is accounted for")
     step = heartbeat.watch.begin(Progress(step=Step.PUBLISH, rows_expected=rows))
     ports.ledger.commit(MarkStaged(key=claim.key, audited=proven.snapshot, staged_bytes=proven.bytes, progress=step))
     ports.lake.table(claim.table).add_receipts(receipt_rows(ports, claim, proven))
@@ -210,7 +211,7 @@ def _prove_again(
     asked: Decoding | None,
     heartbeat: Heartbeat,
 ) -> Proven | Shortfall | None:
-    heartbeat.watch.begin(Progress(step=Step.AUDIT))
+    heartbeat.watch.begin(Progress(step=Step.AUDIT, rows_expected=sum(item.range.span for item in claim.ranges)))
     heartbeat.renew()
     staged = table.staged(source.attempt, heartbeat)
     if staged is None or staged.snapshot != source.audited:

@@ -64,7 +64,7 @@ class KafkaBatchReader:
         self._bytes_per_second = bytes_per_second
 
     def explain(
-        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
+        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[int], None] = lambda _: None
     ) -> Mapping[Slice, tuple[Explanation, ...]]:
         """Return the explanations of each gap: each offset has exactly one fate, UNEXPLAINED where Kafka has none.
 
@@ -91,7 +91,7 @@ class KafkaBatchReader:
         session: Session,
         by_stream: Mapping[Stream, Sequence[Slice]],
         isolation: Isolation,
-        heartbeat: Callable[[], None],
+        heartbeat: Callable[[int], None],
     ) -> Mapping[Stream, Sequence[Explanation]]:
         """Read all streams, one after the other on each leader, the leaders side by side."""
         await session.check_identity()

@@ -61,7 +61,7 @@ class GapScan:
         *,
         isolation: Isolation,
         throughput: Throughput,
-        heartbeat: Callable[[], None] = lambda: None,
+        heartbeat: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._session = session
         self.stream = stream
@@ -70,6 +70,7 @@ class GapScan:
         self._throughput = throughput
         self._heartbeat = heartbeat
         self._bytes_per_offset = _FIRST_GUESS_BYTES
+        self._told = 0
         self.found: list[Explanation] = []
 
     async def run(self) -> None:
@@ -77,7 +78,7 @@ class GapScan:
         size, empty_answers = _ONE_BATCH, 0
         while (start := self._left.next) is not None:
             answer = await self._session.fetch(self.stream, start, isolation=self._level, max_bytes=size)
-            self._heartbeat()
+            self._beat()
             if answer is None:
                 await self._out_of_range(start)
                 continue
@@ -87,13 +88,20 @@ class GapScan:
                 continue
             empty_answers += 1
             await self._empty_answer(start, answer, believe=empty_answers == _BELIEVE_SILENCE_AFTER)
+        self._beat()
         self.found = list(joined(self.found))
+
+    def _beat(self) -> None:
+        """Tell that the scan goes on, and how many offsets it has explained since."""
+        explained = sum(item.range.span for item in self.found[self._told :])
+        self._told = len(self.found)
+        self._heartbeat(explained)
 
     async def _rest(self, seconds: float) -> None:
         """Wait, with a sign of life now and then: one batch may be worth more than a lease."""
         while seconds > 0:
             await self._session.sleep(min(seconds, _SIGN_OF_LIFE_SECONDS))
-            self._heartbeat()
+            self._beat()
             seconds -= _SIGN_OF_LIFE_SECONDS
 
     def _take(self, answer: Answer) -> int:

@@ -250,13 +250,13 @@ class MemoryKafka:
         return tuple(item for item in weighed if item)
 
     def explain(
-        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
+        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[int], None] = lambda _: None
     ) -> Mapping[Slice, tuple[Explanation, ...]]:
         """See `ports.BatchReader`."""
         found: dict[Slice, tuple[Explanation, ...]] = {}
         for gap in gaps:
             found[gap] = tuple(self._explained(gap, isolation))
-            heartbeat()
+            heartbeat(gap.range.span)
         return found
 
     def _explained(self, gap: Slice, isolation: Isolation) -> Iterator[Explanation]:

@@ -176,10 +176,11 @@ def test_every_answer_is_a_sign_of_life() -> None:
         asked,
         isolation=Isolation.READ_COMMITTED,
         throughput=Throughput(None),
-        heartbeat=lambda: beats.append(1),
+        heartbeat=beats.append,
     )
     asyncio.run(scan.run())
-    assert len(beats) == len(session.asked) > 0
+    assert len(beats) == len(session.asked) + 1 > 1
+    assert sum(beats) == asked.span, "and it says how many offsets are explained"
 
 
 def test_dense_gaps_are_streamed() -> None:
@@ -254,7 +255,7 @@ def test_pace_is_kept() -> None:
 
     rate, beats = 100_000, 0
 
-    def beat() -> None:
+    def beat(_: int) -> None:
         nonlocal beats
         beats += 1
 

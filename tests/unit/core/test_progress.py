@@ -127,12 +127,14 @@ def test_speed_keeps_a_minute_of_counts() -> None:
         (READ, None, "0 rows of 1,000 offsets, about 0 bytes of 5.0 kB"),
         (READ.counted(500), 10.0, "500 rows of 1,000 offsets, about 2.5 kB of 5.0 kB, 50 bytes/s, about 50 s left"),
         (READ.counted(1000), 10.0, "1,000 rows of 1,000 offsets, about 5.0 kB of 5.0 kB, 50 bytes/s"),
-        (Progress(step=Step.AUDIT, rows=3), None, "3 rows"),
+        (Progress(step=Step.READ, rows=3), None, "3 rows"),
+        (Progress(step=Step.AUDIT, rows=3), None, "3 offsets"),
         (
             Progress(step=Step.AUDIT, rows=3, rows_expected=9000),
             1500.0,
-            "3 of 9,000 rows, 1,500 rows/s, about 6 s left",
+            "3 of 9,000 offsets, 1,500 offsets/s, about 6 s left",
         ),
+        (Progress(step=Step.PUBLISH, rows=3, rows_expected=3), None, "3 of 3 rows"),
     ],
 )
 def test_description_leaves_out_what_is_not_known(progress: Progress, rate: float | None, text: str) -> None:

@@ -28,11 +28,11 @@ class Markers:
         self.largest = 0
 
     def explain(
-        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
+        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[int], None] = lambda _: None
     ) -> Mapping[Slice, tuple[Explanation, ...]]:
         """Return of every gap that it is a marker, each in words of its own."""
         self.largest = max(self.largest, len(gaps))
-        heartbeat()
+        heartbeat(0)
         return {
             gap: (Explanation(range=gap.range, fate=Fate.CONTROL, seen=f"commit marker of producer {gap.range}"),)
             for gap in gaps

@@ -136,11 +136,30 @@ def test_wave_without_rows_lands_in_every_step(world: World) -> None:
     assert texts[0].startswith(": reading 4 offsets, about ")
     assert texts[1:] == [
         ": read 0 rows in 0 s",
-        ": auditing",
-        ": audited 0 rows in 0 s: every offset is accounted for",
+        ": auditing 4 offsets",
+        ": audited 4 offsets in 0 s: 0 rows, every offset is accounted for",
         ": publishing 0 rows",
         " landed: 0 rows, 0 s",
     ]
+
+
+def test_audit_counts_offsets_with_and_without_a_row(world: World) -> None:
+    """What was read back, then what Kafka's batches explain: together they are all of the wave."""
+    world.produce(3)
+    world.produce(4, transaction="t")
+    world.end("t", commit=False)
+    wave, counts = world.planned_wave(), list[tuple[int, int | None]]()
+
+    def watch(live: Live) -> None:
+        if live.progress.step is Step.AUDIT:
+            counts.append((live.progress.rows, live.progress.rows_expected))
+
+    def beside(call: str) -> None:
+        if call in {"table.staged", "batches.explain"}:
+            world.clock.advance(timedelta(seconds=2))
+
+    world.ingest(wave, replace(world.worker(beside), live=watch))
+    assert counts == [(0, 8), (3, 8), (8, 8), (8, 8)]
 
 
 def test_what_cannot_be_shown_stops_no_wave(world: World) -> None:
