@@ -142,6 +142,21 @@ def test_pipeline_that_no_dag_plans_is_seen_by_readers_of_the_ledgers_connection
     assert codes == {"viewer": 404, "user": 404, "op": 200, "admin": 200}
 
 
+def test_many_who_look_cost_one_look(server: PageServer) -> None:
+    """Whoever asks within some seconds gets the same document, and only its version if he has it; a decision makes it
+    anew."""
+    server.planned_by("alpha")
+    first = server.get("/api/pipelines/orders", "viewer")
+    for user in ("viewer", "user:alpha", "op"):
+        assert server.get("/api/pipelines/orders", user).text == first.text
+        known = server.get("/api/pipelines/orders", user, **{"If-None-Match": first.headers["etag"]})
+        assert (known.status_code, known.text) == (304, "")
+    assert server.get("/pipelines/orders", "viewer").status_code == 200
+    assert server.opened == ["orders"]
+    assert server.decide("cancel", subject=server.world.ledger.waves("orders")[0].id).status_code == 200
+    assert server.get("/api/pipelines/orders", "viewer").headers["etag"] != first.headers["etag"]
+
+
 # Decisions
 
 
