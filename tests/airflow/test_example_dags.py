@@ -63,7 +63,7 @@ def chosen(**conf: Any) -> Any:
 DECISIONS = ("kafka_lake_reopen", "kafka_lake_skip", "kafka_lake_withdraw")
 
 
-@pytest.mark.parametrize("name", ["kafka_lake_scheduled", "kafka_lake_manual", *DECISIONS])
+@pytest.mark.parametrize("name", ["kafka_lake_scheduled", "kafka_lake_manual", "kafka_lake_landed", *DECISIONS])
 def test_dag_file_imports_nothing_heavy(name: str, folder: Path) -> None:
     """The Dag processor reads the file again and again: engines and clients wait for the task."""
     write_pipeline(folder, "orders")
@@ -188,7 +188,7 @@ def test_dags_survive_serialisation(folder: Path) -> None:
     from airflow.serialization.serialized_objects import DagSerialization
 
     write_pipeline(folder, "orders")
-    for name in ("kafka_lake_scheduled", "kafka_lake_manual", *DECISIONS):
+    for name in ("kafka_lake_scheduled", "kafka_lake_manual", "kafka_lake_landed", *DECISIONS):
         found = dag(name)
         stored = json.loads(json.dumps(DagSerialization.to_dict(found)))
         assert set(DagSerialization.from_dict(stored).task_ids) == set(found.task_ids)

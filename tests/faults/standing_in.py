@@ -66,7 +66,7 @@ class KafkaStandIn:
     def __init__(self, conn_id: str) -> None:
         self._cluster, _ = kafka(Path.cwd())
 
-    def source(self) -> StandingKafka:
+    def source(self, timeout_seconds: float = 0) -> StandingKafka:
         return self._cluster
 
     def batches(self, bytes_per_second: int | None = None) -> StandingKafka:
