@@ -31,7 +31,13 @@ _ROWS = "number of output rows"
 _KAFKA, _TABLE = ("Scan KafkaRelation", "Scan ExistingRDD"), "BatchScan "
 """How Spark names the sources in a query's plan."""
 
+_WITHIN = " kafka"
+"""Ends the name of a query that Spark makes to plan a read of Kafka: its rows are those of the read."""
+
 _VALUE = re.compile(r"(\d+) -> (\d+(?:,\d{3})*)")
+_NESTED = 16
+"""Spark lists a query after those that it has begun while it was planned, so many at most; they may be over by then."""
+
 _LOOK_AGAIN = 15
 """After so many looks the plan of a running query is read again: it may have changed while it runs."""
 
@@ -154,13 +160,15 @@ class Counts:
 
     def _running(self) -> list[int]:
         """Return the queries that run, and once more those that have ended since they were last looked at."""
-        listed, new = self._sql().executionsList(), dict[int, Any]()
+        listed, new, over = self._sql().executionsList(), dict[int, Any](), 0
         for place in reversed(range(listed.size())):  # by number; thousands may be over
             query = listed.apply(place)
             number = query.executionId()
-            if number <= self.before or (number in self.queries and self.queries[number].is_over):
+            over += number in self.queries and self.queries[number].is_over
+            if number <= self.before or over > _NESTED:
                 break
-            new[number] = query
+            if number not in self.queries:
+                new[number] = query
         for number, known in self.queries.items():
             if number not in new and not known.is_over:
                 found = self._sql().execution(number)
@@ -191,7 +199,7 @@ class Counts:
         for place in range(nodes.size()):
             node = nodes.apply(place)
             name = node.name()
-            if name.startswith(_KAFKA):
+            if name.startswith(_KAFKA) and not name.rstrip().endswith(_WITHIN):
                 kafka += _rows_of(node)
             elif name.startswith(_TABLE):
                 tables += _rows_of(node)

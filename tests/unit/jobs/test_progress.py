@@ -142,6 +142,18 @@ def test_long_query_is_found_behind_those_that_are_over() -> None:
     assert told(counts).rows == 213
 
 
+def test_query_that_is_listed_after_those_that_it_began_is_found() -> None:
+    """Spark plans a read of Kafka with a query of its own: that one has a higher number, is listed first, and is over
+    before. Its rows are not counted twice."""
+    spark = FakeSession()
+    counts = Counts(spark)
+    within = node("Scan ExistingRDD kafka", number_of_output_rows=3)
+    spark.queries[2] = ((within,), "3 -> 50", True)
+    assert told(counts).rows == 0
+    spark.queries[1] = (READ, "4 -> 50", False)
+    assert told(counts).rows == 50
+
+
 def test_plan_is_read_seldom() -> None:
     """It may have a thousand steps, and each is a call to Java; it is read again, because Spark may have changed it."""
     spark = FakeSession()
