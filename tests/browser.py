@@ -66,8 +66,9 @@ class Page:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": value}])
 
     def go(self, url: str) -> None:
-        """Open an address, and wait until it is loaded and drawn."""
+        """Open an address, and wait until it is loaded; what was complained of before is forgotten."""
         self.call("Page.navigate", url=url)
+        self.events.clear()
         address = json.dumps(url.split("#", maxsplit=1)[0])
         self.until(f"location.href.startsWith({address}) && document.readyState === 'complete'")
 

@@ -35,6 +35,8 @@ class Field:
     label: str
     kind: Kind = Kind.TEXT
     value: str = ""
+    options: tuple[str, ...] = ()
+    """What can be chosen, if not anything; the empty one is all."""
     hint: str = ""
     required: bool = False
 
@@ -245,9 +247,9 @@ def decisions(pipeline: str, topics: tuple[str, ...], visitor: Visitor) -> Itera
 
 def _period(topics: tuple[str, ...], *, required: bool = True) -> tuple[Field, ...]:
     one = "offset, or time with a zone: 2026-03-01T00:00:00Z"
-    only = topics[0] if len(topics) == 1 and required else ""
+    choice = topics if required else ("", *topics)
     return (
-        Field(name="topic", label="Topic", value=only, hint=", ".join(topics), required=required),
+        Field(name="topic", label="Topic", value=choice[0], options=choice, required=required),
         Field(name="partitions", label="Partitions", kind=Kind.PARTITIONS, hint="all, or: 0, 3, 7-9"),
         Field(name="from", label="From", hint=one, required=required),
         Field(name="to", label="To, not included", hint=one, required=required),

@@ -62,9 +62,9 @@ def _row(item: Json) -> Row:
 def _notes(waves: Json, more: int) -> Iterator[str]:
     if more:
         yield f"and {count(more, 'more wave')}"
+    parts = []
     if waves["of_current_plans"]:
-        yield f"{waves['of_current_plans_committed']:,} of {count(waves['of_current_plans'], 'wave')} landed"
-    if waves["interrupted"]:
-        yield f"{count(waves['interrupted'], 'wave')} interrupted: the next run takes them up"
-    if waves["cancelled"]:
-        yield f"{count(waves['cancelled'], 'wave')} cancelled"
+        parts.append(f"{waves['of_current_plans_committed']:,} of {count(waves['of_current_plans'], 'wave')} landed")
+    parts += [f"{waves[name]:,} {name}" for name in ("interrupted", "cancelled") if waves[name]]
+    if parts:
+        yield ", ".join(parts)

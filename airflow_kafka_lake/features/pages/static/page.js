@@ -123,7 +123,7 @@
   function again() {
     clearTimeout(timer);
     const seconds = Number(document.body.dataset.poll) || 0;
-    if (seconds) timer = setTimeout(refresh, 1000 * Math.max(seconds, waiting));
+    if (seconds) timer = setTimeout(refresh, 1000 * (waiting || seconds));
   }
 
   async function refresh() {
@@ -174,7 +174,8 @@
 
   function input(field) {
     const label = document.createElement("label");
-    const box = document.createElement("input");
+    const box = document.createElement(field.options.length ? "select" : "input");
+    for (const option of field.options) box.add(new Option(option || "all", option));
     box.id = `ask-field-${field.name}`;
     box.name = field.name;
     box.dataset.as = field.kind;
@@ -188,7 +189,7 @@
     label.textContent = field.label;
     label.htmlFor = box.id;
     box.value = field.value;
-    box.placeholder = field.hint;
+    if (field.hint) box.placeholder = field.hint;
     box.required = field.required;
     return [label, box];
   }
@@ -208,7 +209,7 @@
 
   function body(more) {
     const given = { ...act.body, ...more };
-    for (const box of ask("fields").querySelectorAll("input")) {
+    for (const box of ask("fields").querySelectorAll("input, select")) {
       const text = box.value.trim();
       if (box.dataset.as === "flag") { if (box.checked) given[box.name] = true; }
       else if (text && !(box.dataset.as === "partitions" && text === "all")) {
@@ -284,7 +285,7 @@
   const unique = () => `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
 
   async function tryFirst() {
-    const complete = [...ask("fields").querySelectorAll("input")].every((box) => box.checkValidity());
+    const complete = [...ask("fields").querySelectorAll("input, select")].every((box) => box.checkValidity());
     if (!act.first || !complete) return;
     const mine = act;
     try {
@@ -312,7 +313,7 @@
     ask("close").textContent = "Do nothing";
     answered("", "");
     document.getElementById("ask").showModal();
-    (ask("fields").querySelector("input") || ask("reason")).focus();
+    (ask("fields").querySelector("input, select") || ask("reason")).focus();
     tryFirst();
   }
 
