@@ -63,7 +63,7 @@ class KafkaStandIn:
 
     settings = SimpleNamespace(java=dict)
 
-    def __init__(self, conn_id: str) -> None:
+    def __init__(self, conn_id: str, **_: Any) -> None:
         self._cluster, _ = kafka(Path.cwd())
 
     def source(self, timeout_seconds: float = 0) -> StandingKafka:
