@@ -115,6 +115,10 @@ def show_wave(output: Output, document: Json) -> None:
     title = f"wave {document['wave']} {document['state']} in {document['table']}, snapshot {document['snapshot_id']}"
     columns = ("range", "stream", "#from", "#to", "state", *(f"#{name}" for name in accounts), "reason")
     output.long_table(title, columns, rows)
+    if pause := document["paused"]:
+        what = f"plan {pause['plan']}" if pause["plan"] else f"pipeline {document['pipeline']}"
+        way = remedies.resume(pause["plan"] or document["pipeline"])
+        output.line(f"{what} is paused since {pause['since']} by {pause['by']}: {pause['reason']}; go on with: {way}")
     attempts = [
         (
             *(item["fence"], item["attempt"], item["outcome"], _how_far(item["progress"])),

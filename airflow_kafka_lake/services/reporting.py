@@ -15,8 +15,9 @@ from airflow_kafka_lake.core.documents.summary import overview_document
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError, UnknownTopicError
 from airflow_kafka_lake.core.kafka.ages import Age, Unread, searches
 from airflow_kafka_lake.core.kafka.snapshots import Snapshot, TopicDescription, waiting_for_stable
+from airflow_kafka_lake.core.ledger.pauses import pause_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
-from airflow_kafka_lake.core.ledger.waves import OPEN, UNRESOLVED, AttemptOutcome, RangeState
+from airflow_kafka_lake.core.ledger.waves import OPEN, UNFINISHED, UNRESOLVED, AttemptOutcome, RangeState
 from airflow_kafka_lake.core.naming import nearest, require_streams
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.ordering.order import Order, segments_document
@@ -203,4 +204,6 @@ def describe_landed(ledger: LedgerReader, record: WaveRecord) -> str:
 def wave(ledger: LedgerReader, wave_id: str) -> dict[str, Any]:
     """Return `wave --json`."""
     record = ledger.wave(wave_id)
-    return wave_document(record, ledger.ranges(wave=wave_id), ledger.attempts(wave_id))
+    pipeline = ledger.pipeline(record.pipeline)
+    paused = pause_of(pipeline.pauses, record.plan) if pipeline and record.state in UNFINISHED else None
+    return wave_document(record, ledger.ranges(wave=wave_id), ledger.attempts(wave_id), paused)

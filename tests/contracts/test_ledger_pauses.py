@@ -74,9 +74,12 @@ def test_pause_is_on_record_with_who_when_and_why(ledger: Ledger) -> None:
     assert record.pauses == ()
     begun, ended = ledger.events(SPEC.name)[-2:]
     assert (begun.kind, begun.actor, begun.subject, begun.detail) == ("pause", "anna", SPEC.name, "broker maintenance")
-    assert (ended.kind, ended.actor, ended.subject) == ("resume", "bert", SPEC.name)
-    assert ended.detail.startswith("paused since ")
-    assert ended.detail.endswith("by anna: done")
+    assert (ended.kind, ended.actor, ended.subject, ended.detail) == (
+        "resume",
+        "bert",
+        SPEC.name,
+        "paused by anna: done",
+    )
 
 
 def test_pause_that_is_there_stays_as_it_was_recorded(ledger: Ledger) -> None:

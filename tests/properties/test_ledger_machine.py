@@ -27,6 +27,7 @@ from airflow_kafka_lake.core.ledger.attempts import (
     Renew,
 )
 from airflow_kafka_lake.core.ledger.deliveries import BeginDelivery
+from airflow_kafka_lake.core.ledger.pausing import Pause, Resume
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.ledger.reopening import Reopen
@@ -315,6 +316,22 @@ class LedgerMachine(RuleBasedStateMachine):
         what = decided(self.memory, start, end, name=name, accept_fewer=accept, partition=partition)
         self.both(lambda ledger: ledger.commit(Reopen(what=what, actor="person")))
         self.before.pop(str(stream.key), None)
+
+    @rule(place=places, plan=st.booleans(), ends=st.booleans())
+    def pause(self, place: int, plan: bool, ends: bool) -> None:
+        """Pause the pipeline or a plan, claim and plan meanwhile, and most often resume it: nothing begins before."""
+        plans = {wave.plan for wave in self.memory.waves(SPEC.name)}
+        subject = self.pick(plans, place) if plan else None
+        self.both(
+            lambda ledger: ledger.commit(Pause(pipeline=SPEC.name, plan=subject, reason="why", actor="person")).changed
+        )
+        before = {wave.id: wave.fence for wave in self.memory.waves(SPEC.name)}
+        self.claim(place=place, live=True, over="current")
+        if not plan:
+            self.plan([[(0, 0, TOP)]], tidy=True)
+            assert {wave.id: wave.fence for wave in self.memory.waves(SPEC.name)} == before
+        if ends or place:
+            self.both(lambda ledger: ledger.commit(Resume(pipeline=SPEC.name, plan=subject, actor="person")).changed)
 
     @rule(told=st.booleans(), sent=few)
     def advance(self, told: bool, sent: int) -> None:

@@ -21,7 +21,8 @@ from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import advance, decisions, recovery, staging
+from airflow_kafka_lake.services import advance, decisions, pausing, recovery, staging
+from airflow_kafka_lake.services.pausing import PauseSubject
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests import truth
 from tests.kit.memory_lake import Answer
@@ -31,6 +32,7 @@ from tests.world import World
 SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders", target_range_bytes=150)
 WAVE = "p1-w0"
 RANGE = "p1-w0r0"
+PAUSED = PauseSubject(pipeline="orders")
 COMMITS = frozenset({"table.publish", "table.fence"})
 
 
@@ -56,7 +58,11 @@ def _rebuild(ports: Ports) -> object:
     return rebuild(ports, SPEC)
 
 
-BY_FORCE = (_cancel,)
+def _pause(ports: Ports) -> object:
+    return pausing.pause(ports, PAUSED, "not now", now=True)
+
+
+BY_FORCE = (_cancel, _pause)
 """What a person decides: a living holder loses his wave."""
 
 
@@ -124,10 +130,17 @@ class Model:
     def _step(self, moment: Moment, actor: Actor, answer: Answer = Answer.GIVEN) -> tuple[Moment, Actor]:
         moment.enter(self.world)
         self.world.table.next_answer = answer
+        paused, fence = self._is_paused(), self.world.ledger.wave(WAVE).fence
         after = step(self.world, actor)
+        if paused and actor.action is _ingest:
+            assert self.world.ledger.wave(WAVE).fence == fence, "a wave was begun while its pipeline was paused"
         if actor.action not in BY_FORCE:
             truth.check_claims(self.world, moment.ledger)
         return Moment.of(self.world, moment), after
+
+    def _is_paused(self) -> bool:
+        record = self.world.ledger.pipeline("orders")
+        return record is not None and bool(record.pauses)
 
     def _next(self, node: Node) -> Iterator[Node]:
         for number, actor in enumerate(node.actors):
@@ -175,6 +188,8 @@ class Model:
         world = self.world
         world.table.land_late()
         world.lease_ends()
+        if self._is_paused():
+            pausing.resume(world.worker(), PAUSED)
         for item in world.ledger.ranges(pipeline="orders", states=(RangeState.CANCELLED, RangeState.HELD)):
             decisions.release(world.worker(), item.id, None)
         try:
@@ -191,6 +206,7 @@ class Model:
 PAIRS = {
     "ingest and ingest": Pair(_ingest, _ingest, nodes=17_000),
     "ingest and cancel": Pair(_ingest, _cancel, nodes=6_000),
+    "ingest and pause": Pair(_ingest, _pause, nodes=6_000),
     "ingest and skip": Pair(_ingest, _skip, nodes=5_000),
     "ingest and recover": Pair(_ingest, _recover, nodes=7_000),
     "ingest and rebuild": Pair(_ingest, _rebuild, nodes=50_000, faults=0),

@@ -7,9 +7,11 @@ from typing import Any
 
 from airflow_kafka_lake.core.audit.timeline import fewer
 from airflow_kafka_lake.core.documents.groups import groups_of
+from airflow_kafka_lake.core.documents.pauses import pause_document
 from airflow_kafka_lake.core.documents.plan import waiting
 from airflow_kafka_lake.core.documents.progress import progress_document
 from airflow_kafka_lake.core.documents.summary import summary_document
+from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import FINISHED, OPEN, AttemptRecord, WaveState
 from airflow_kafka_lake.core.offsets import RangeSet
@@ -155,11 +157,14 @@ def wave_line(wave: WaveRecord) -> Json:
     }
 
 
-def wave_document(wave: WaveRecord, ranges: Sequence[RangeRecord], attempts: Sequence[AttemptRecord]) -> Json:
-    """Return `wave --json`."""
+def wave_document(
+    wave: WaveRecord, ranges: Sequence[RangeRecord], attempts: Sequence[AttemptRecord], paused: PauseRow | None = None
+) -> Json:
+    """Return `wave --json`; `paused` keeps it from being begun."""
     return {
         **wave_line(wave),
         "pipeline": wave.pipeline,
+        "paused": pause_document(paused),
         "snapshot_id": None if wave.snapshot is None else str(wave.snapshot),
         "ranges": [range_document(item) for item in ranges],
         "attempts": [

@@ -8,7 +8,6 @@ from typing import ClassVar
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Turn, Write
 from airflow_kafka_lake.core.ledger.pauses import PauseRow
-from airflow_kafka_lake.core.wire import timestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +60,7 @@ class Resume(Write[Pausing]):
         known = _recorded(records, self.pipeline, self.plan)
         if known is None:
             return Change(result=Pausing(changed=False, pause=None))
-        detail = f"paused since {timestamp(known.at)} by {known.actor}" + (f": {self.reason}" if self.reason else "")
+        detail = f"paused by {known.actor}" + (f": {self.reason}" if self.reason else "")
         entry = Entry(pipeline=self.pipeline, actor=self.actor, kind="resume", subject=known.subject, detail=detail)
         return Change(result=Pausing(changed=True, pause=known), edits=(Edit(before=known),), entries=(entry,))
 
