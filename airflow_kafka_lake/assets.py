@@ -75,7 +75,7 @@ def landed(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[str, La
 
 def _landed(pipeline: str, extras: Iterable[Mapping[str, Any]]) -> Landed:
     kept: list[Mapping[str, Any]] = []
-    for extra in sorted(extras, key=lambda extra: (extra.get("after", 0), -extra["sequence"])):
+    for extra in sorted(extras, key=lambda extra: (_after(extra), -extra["sequence"])):
         if not kept or extra["sequence"] > kept[-1]["sequence"]:
             kept.append(extra)
     found: dict[tuple[str, int], list[OffsetRange]] = defaultdict(list)
@@ -83,7 +83,7 @@ def _landed(pipeline: str, extras: Iterable[Mapping[str, Any]]) -> Landed:
         found[item["topic"], item["partition"]].append(OffsetRange(item["from"], item["to"]))
     return Landed(
         pipeline=pipeline,
-        after=kept[0].get("after", 0),
+        after=_after(kept[0]),
         sequence=kept[-1]["sequence"],
         rows=sum(extra["rows"] for extra in kept),
         slices=tuple(
@@ -92,6 +92,11 @@ def _landed(pipeline: str, extras: Iterable[Mapping[str, Any]]) -> Landed:
             for item in RangeSet(ranges)
         ),
     )
+
+
+def _after(extra: Mapping[str, Any]) -> int:
+    """Return the move after which an event begins; what an earlier version has emitted counts as one move."""
+    return extra.get("after", extra["sequence"] - 1)
 
 
 def event_extras(pipeline: str, plan: str | None, moves: Sequence[Advance], *, after: int) -> list[dict[str, Any]]:

@@ -62,6 +62,14 @@ def test_event_that_came_twice_counts_once() -> None:
     assert (both["orders"].rows, both["orders"].slices) == (9, (LandedSlice("orders", 0, 0, 9),))
 
 
+def test_events_of_an_earlier_version_count_too() -> None:
+    """Those that wait while the package is upgraded do not say after which move they begin."""
+    older = [told(0, [(0, 5)]), told(1, [(5, 9)]), told(1, [(5, 9)])]
+    for item in older:
+        del item.extra["after"]
+    assert landed({"asset": older})["orders"].slices == (LandedSlice("orders", 0, 0, 9),)
+
+
 def test_nothing_landed_of_no_events() -> None:
     """A run that somebody started by hand."""
     assert landed({}) == {}
