@@ -21,6 +21,6 @@ ASKED = {**decision_words(ReopenOperator.decision), "conf_keys": sorted(FIELDS),
 
 with DAG("kafka_lake_reopen", schedule=None, doc_md=__doc__, tags=["kafka-lake"], params=FIELDS) as dag:
     explain = ReopenOperator(task_id="explain", is_dry_run=True, **ASKED)
-    approve = ApproveDecisionOperator(task_id="approve", explain_task_id="explain")
+    approve = ApproveDecisionOperator(task_id="approve", explain_task_id="explain", **RETRIES)
     reopen = ReopenOperator(task_id="reopen", explain_task_id="explain", approval_task_id="approve", **ASKED)
     explain >> approve >> reopen

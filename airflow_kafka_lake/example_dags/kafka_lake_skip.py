@@ -21,6 +21,6 @@ ASKED = {**decision_words(SkipOperator.decision), "conf_keys": sorted(FIELDS), *
 
 with DAG("kafka_lake_skip", schedule=None, doc_md=__doc__, tags=["kafka-lake"], params=FIELDS) as dag:
     explain = SkipOperator(task_id="explain", is_dry_run=True, **ASKED)
-    approve = ApproveDecisionOperator(task_id="approve", explain_task_id="explain")
+    approve = ApproveDecisionOperator(task_id="approve", explain_task_id="explain", **RETRIES)
     skip = SkipOperator(task_id="skip", explain_task_id="explain", approval_task_id="approve", **ASKED)
     explain >> approve >> skip

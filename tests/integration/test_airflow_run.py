@@ -366,7 +366,7 @@ def test_mistakes_of_a_newcomer_are_answered_in_words(world: World) -> None:
     lane.produce(4, begin=10_000)
     with pytest.raises(AirflowApiError, match=r"'nobody' is not one of \["):
         world.airflow.trigger(MANUAL, {"pipeline": "nobody"})
-    with pytest.raises(AirflowApiError, match=r"One must be chosen"):
+    with pytest.raises(AirflowApiError, match=r"param pipeline: No value passed"):
         world.airflow.trigger(MANUAL, {"pipline": "landed"})
 
     wrong = world.run(MANUAL, {"pipeline": "landed", "from": "2016-03-01T00:00:00Z", "to": "2016-03-08T00:00:00Z"})
@@ -412,16 +412,15 @@ def test_decision_is_made_when_a_person_approves_it(world: World) -> None:
     assert world.run(MANUAL, {"pipeline": "decided"}, STORY_SECONDS).state == "success"
     conf = {"pipeline": "decided", "topic": "decided", "from_offset": "5", "to_offset": 10, "reason": "wrong decoder"}
     world.airflow.unpause(REOPEN)
-    for chosen, last in (("Reject", "skipped"), ("Approve", "success")):
-        run_id = world.airflow.trigger(REOPEN, conf)
-        asks = lambda run_id=run_id: world.airflow.task_states(REOPEN, run_id).get("approve") == "awaiting_input"  # noqa: E731
-        until(asks, STORY_SECONDS)
-        shown = world.asked(REOPEN, run_id, "approve")
+    rejected, run_id = asking(world, conf), asking(world, conf)
+    for run, chosen, last in ((rejected, "Reject", "skipped"), (run_id, "Approve", "success")):
+        shown = world.asked(REOPEN, run, "approve")
         assert shown["subject"] == "Reopen 10 offsets with 10 rows of 2 partitions of decided?"
         assert "| decided/1 | 5-10 | 5 | 5 | 1 | 5 |" in shown["body"]
-        world.answer(REOPEN, run_id, "approve", chosen)
-        ended = world.end(REOPEN, run_id, STORY_SECONDS)
-        assert (ended.state, ended.tasks["reopen"]) == ("success", last), ended.tasks
+        world.answer(REOPEN, run, "approve", chosen)
+        ended = world.end(REOPEN, run, STORY_SECONDS)
+        log = world.airflow.task_log(REOPEN, run, "approve")
+        assert (ended.state, ended.tasks["reopen"]) == ("success", last), (ended.tasks, log)
     ledger = lane.open_ledger()
     reopened = [event for event in ledger.events("decided") if event.kind == "reopen"]
     ledger.close()
@@ -438,3 +437,14 @@ def test_decision_is_made_when_a_person_approves_it(world: World) -> None:
     )
     assert lane.watermarks() == {0: 20, 1: 20}
     lane.assert_exact()
+
+
+def asking(world: World, conf: dict[str, Any]) -> str:
+    """Have a reopen shown, and return its run once it asks.
+
+    Two runs are made before one is answered: Airflow fails a task whose answer comes sooner than the scheduler hears of
+    the worker that has asked.
+    """
+    run_id = world.airflow.trigger(REOPEN, conf)
+    until(lambda: world.airflow.task_states(REOPEN, run_id).get("approve") == "awaiting_input", STORY_SECONDS)
+    return run_id
