@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -142,6 +143,14 @@ def styled(line: Line) -> Text:
     return text
 
 
+_PLAIN = str.maketrans({"–": "-", "→": "->", "…": "..."})
+"""What is written instead where a terminal has no such sign."""
+
+
 def _visible(text: str) -> Text:
     """Return text with everything escaped that would control a terminal or break its encoding."""
-    return Text("".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text))
+    found = "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+    encoding = sys.stdout.encoding or "utf-8"
+    if not encoding.lower().startswith("utf"):
+        found = found.translate(_PLAIN).encode(encoding, "backslashreplace").decode(encoding)
+    return Text(found)

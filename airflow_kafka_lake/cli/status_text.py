@@ -103,7 +103,7 @@ def _facts(summary: Json, now: str) -> Iterator[tuple[str, str]]:
     yield "on hold", _amount(summary["held_offsets"])
     yield "lost", _amount(summary["lost_offsets"])
     yield "skipped", _amount(summary["skipped_offsets"])
-    yield "planned", _planned(summary)
+    yield "waves", _planned(summary)
     new = summary["new_partitions"]
     yield "new", f"{count(new, 'partition')} that no plan has seen yet" if new else ""
 
@@ -141,13 +141,13 @@ def _planned(summary: Json) -> str:
     waves = summary["waves"]
     if not waves["of_current_plans"]:
         return ""
-    done = f"{waves['of_current_plans_committed']:,} of {count(waves['of_current_plans'], 'wave')} landed"
+    done = f"{waves['of_current_plans_committed']:,} of {waves['of_current_plans']:,} landed"
     left = [
         f"{waves[key]:,} {word}"
         for key, word in (
             ("running", "running"),
             ("interrupted", "interrupted"),
-            ("planned", "waiting"),
+            ("planned", "planned"),
             ("cancelled", "on hold"),
         )
         if waves[key]
@@ -207,7 +207,8 @@ def _streams(document: Json, width: int, rows: int | None) -> Iterator[Line]:
     yield from _title("partitions")
     everything = rows is None or len(streams) <= min(rows, FEW)
     ranked = worst_first(streams)
-    shown = ranked if everything else [item for item in ranked if item["state"] not in QUIET][:rows]
+    quiet = QUIET | ({"unknown"} if sum(item["state"] == "unknown" for item in streams) > FEW else set())
+    shown = ranked if everything else [item for item in ranked if item["state"] not in quiet][:rows]
     named = {id(item) for item in shown}
     rest = groups_of(item for item in streams if id(item) not in named)
     topics = list(dict.fromkeys((item["topic"], item["topic_id"]) for item in shown))
@@ -283,7 +284,7 @@ def _other_topics(groups: Sequence[Json], width: int) -> Iterator[Line]:
 def _waves(document: Json, width: int) -> Iterator[Line]:
     """Give the waves that wait or are on hold, and the newest that landed: their ids are what other commands take."""
     kinds = (
-        ("waiting", "PLANNED", False),
+        ("planned", "PLANNED", False),
         ("on hold", "CANCELLED", False),
         ("landed", "COMMITTED", True),
     )

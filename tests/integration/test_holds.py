@@ -59,6 +59,7 @@ def test_the_trace_of_one_partition(single: Sandbox) -> None:
     done(sandbox.command("cancel", waves[10], "--reason", "poison", "--json"))
     ok(11, 12)
     assert watermark() == 10
+    show_hold_to_a_person(sandbox)
     ok(13)
     assert watermark() == 10
     done(sandbox.command("release", waves[10], "--json"))
@@ -68,6 +69,24 @@ def test_the_trace_of_one_partition(single: Sandbox) -> None:
     sandbox.assert_exact({key: value for key, value in sandbox.acknowledged.items() if key[1] >= 9})
     assert len(sandbox.publishes()) == 5
     withdraw_and_plan_anew(sandbox, committed=waves[9])
+
+
+def show_hold_to_a_person(sandbox: Sandbox) -> None:
+    """In words with the command, and as one line among all pipelines; a watch shows the same, and Ctrl-C ends it."""
+    text = sandbox.command("status", sandbox.name, "--blocked").out
+    (held,) = done(sandbox.command("status", sandbox.name, "--json"))["needs_person"]
+    assert f"{sandbox.topic}/0 10-11 is cancelled: poison\n     kafka-lake release {held['subject']}\n" in text
+    assert "9–10, 11–13" in text
+    every = done(sandbox.command("status", "--json"))["pipelines"]
+    assert [(item["pipeline"], item["state"], item["needs_person"]) for item in every] == [(sandbox.name, "blocked", 1)]
+    refused = sandbox.command("status", "--blocked")
+    assert (refused.code, "--blocked is about one pipeline" in refused.err) == (2, True)
+    watching = sandbox.start("status", sandbox.name, "--watch", "0.2", "--json")
+    assert watching.stdout is not None
+    assert json.loads(watching.stdout.readline())["needs_person"] == [held]
+    watching.send_signal(signal.SIGINT)
+    ended = sandbox.end(watching)
+    assert (ended.code, ended.err) == (0, "")
 
 
 def refused_while_paused(sandbox: Sandbox) -> None:

@@ -14,6 +14,7 @@ _DOCUMENT = "tests/unit/services/test_audit_document.py"
 _FOUND = "tests/unit/services/test_pipeline_audit.py"
 _COMPARED = "tests/unit/features/deep_audit/test_deep_audit.py"
 _JUDGED = "tests/unit/features/cutover/test_decision.py"
+_STATUS = "tests/unit/services/test_status.py"
 _ACCEPTED = "tests/unit/services/test_accepted_deletes.py"
 
 AUDIT = (
@@ -36,6 +37,26 @@ AUDIT = (
         old=("require_streams(spec.name, (stream.key for stream in own.streams), topic=topic, partitions=partitions)"),
         new="",
         red=("tests/unit/services/test_reporting.py::test_status_of_what_is_not_there_is_refused",),
+    ),
+    Mutant(
+        name="unknown-lag-is-none",
+        law="L5",
+        guard="Where Kafka has not said how far partitions go, their lag is unknown in the summary, not nothing.",
+        module="airflow_kafka_lake.core.documents.summary",
+        function="_lag",
+        old="sum(known) if known or not unknown else None",
+        new="sum(known)",
+        red=(f"{_STATUS}::test_broker_that_is_down_makes_lag_and_age_unknown_and_nothing_else",),
+    ),
+    Mutant(
+        name="age-of-another-reader",
+        law="L5",
+        guard="How old unread records are is said of the very offset that was asked about.",
+        module="airflow_kafka_lake.core.kafka.ages",
+        function="searches",
+        old="key not in heads",
+        new="True",
+        red=(f"{_STATUS}::test_pipelines_that_read_one_topic_have_each_its_own_age",),
     ),
     Mutant(
         name="poll-what-was-skipped",

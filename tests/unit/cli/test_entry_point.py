@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import signal
+import sys
 
 import pytest
 
@@ -166,3 +168,12 @@ def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr("pwd.getpwuid", nobody)
     assert cli_arguments.actor().startswith("uid ")
+
+
+def test_terminal_without_unicode_gets_signs_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dashes and arrows are spelled; what has no spelling is escaped, and no command fails for it."""
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="latin-1"))
+    Output(as_json=False).line("orders → lake: 0–41 … für 🜚")
+    sys.stdout.flush()
+    assert raw.getvalue().decode("latin-1") == "orders -> lake: 0-41 ... für \\U0001f71a\n"

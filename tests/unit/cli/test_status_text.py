@@ -159,6 +159,16 @@ def test_broker_that_is_down_is_one_sentence() -> None:
     assert "lag         0" not in found
 
 
+def test_many_partitions_that_kafka_said_nothing_of_are_one_line() -> None:
+    """There is one reason, and it stands in the summary."""
+    world = World(partitions=40)
+    world.produce(1, 0)
+    world.run()
+    world.kafka.down = True
+    found = shown(reporting.status(world.worker(), world.spec))
+    assert "  orders\n    40 partitions are unknown: 0–39\n" in found
+
+
 def test_pipeline_without_a_plan_names_the_next_command() -> None:
     """There is nothing to show, and something to do."""
     document = reporting.status(World().worker(), SPEC)
