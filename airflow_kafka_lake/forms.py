@@ -114,7 +114,7 @@ _SWITCHES = {
     "drop_staged": ("Drop staged rows", "Also if what is staged and would go is the only copy of records."),
     "acknowledge_order": ("Acknowledge order", "Records that come after the gap in the order may be read."),
 }
-_SUBJECT = ("Only of", "Only this plan, wave or range: an id from kafka-lake status. Empty for all that is planned.")
+_SUBJECT = ("Only of", "Only this plan, wave or range: an id from the command status. Empty for all that is planned.")
 _GENERATION = ("Topic id", "Only where the topic was deleted and created again: the id of the one that is meant.")
 _ENDS = {"from_": "from", "to": "to", "from_offset": "from_offset", "to_offset": "to_offset"}
 

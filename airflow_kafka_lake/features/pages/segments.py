@@ -56,7 +56,7 @@ def segments_page(visitor: Visitor, document: Json) -> str:
 def _no_graph(pipeline: str, count: int) -> str:
     if not count:
         return "No topic of this pipeline has had more than one layout: nothing waits for anything."
-    return f"{count:,} segments are too many for a page: kafka-lake segments {pipeline} --svg FILE draws them"
+    return f"{count:,} segments of {pipeline} are too many for a page: the command segments draws them, with --svg FILE"
 
 
 def _graph(document: Json, *, alone: bool = False) -> str:

@@ -34,6 +34,7 @@ WHOLE = {
     "advance": [remedies.advance("p")],
     "cancel": [remedies.cancel("w"), remedies.cancel("w", drop_staged=True)],
     "release": [remedies.release("r")],
+    "resume": [remedies.resume("p")],
     "skip": [remedies.skip("p", ITEM), remedies.skip("p", ITEM, name_topic_id=True, acknowledge_order=True)],
     "reopen": [remedies.reopen("p", ITEM), remedies.reopen("p", ITEM, accept_fewer=True)],
     "audit": [remedies.audit("p")],
