@@ -44,6 +44,10 @@ def ingest_form(pipelines: Mapping[str, Pipeline]) -> dict[str, Param]:
             "Acknowledge order",
             "Read below where a stream began, though records that come after it may be in the table already.",
         ),
+        "max_waves": _text(HOW, "Waves at most", "Begin so many waves at most, and leave the rest planned."),
+        "bytes_per_second": _text(
+            HOW, "Bytes per second", "Read no faster than this, such as 5 MB, instead of the pipeline's own rate."
+        ),
         "dry_run": _switch(
             HOW, "Dry run", "Only show the plan: in the task review, tab Required Actions. Nothing is written."
         ),
@@ -59,7 +63,7 @@ def ingest_form(pipelines: Mapping[str, Pipeline]) -> dict[str, Param]:
 def ingest_words() -> dict[str, Any]:
     """Return the templates that hand an ingest form to `kafka_lake_ingest` and PlanIngestOperator."""
     return {
-        **_words("pipeline", "topic", "reason"),
+        **_words("pipeline", "topic", "max_waves", "bytes_per_second", "reason"),
         "partitions": LISTED,
         "from_": _first_of("from", "from_offset"),
         "to": _first_of("to", "to_offset"),

@@ -14,9 +14,11 @@ from airflow_kafka_lake.core.documents.shown_plan import plan_headline, plan_mar
 from airflow_kafka_lake.links.task_links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import (
     airflow_errors,
+    count_of,
     flag_of,
     form_bounds,
     ports_of,
+    rate_of,
     reason_of,
     refuse_unknown_keys,
     spec_of,
@@ -59,6 +61,8 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
     :param from_offset: begin of the period as an offset, where `from_` is not given (templated)
     :param to_offset: end of the period as an offset, exclusive, where `to` is not given (templated)
     :param all_waves: with bounds, too: take everything that earlier runs left unfinished (templated)
+    :param max_waves: take at most so many waves (templated)
+    :param bytes_per_second: how fast the run may read, which is checked here (templated)
     :param acknowledge_order: read below an origin though later segments may be in the lake already (templated)
     :param reason: why it is read, shown with the plan (templated)
     :param is_dry_run: only show (templated); `dry_run` is a method of every operator
@@ -78,6 +82,8 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
         "from_offset",
         "to_offset",
         "all_waves",
+        "max_waves",
+        "bytes_per_second",
         "acknowledge_order",
         "reason",
         "is_dry_run",
@@ -98,6 +104,8 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
         from_offset: str | int | None = None,
         to_offset: str | int | None = None,
         all_waves: bool | str = False,
+        max_waves: int | str | None = None,
+        bytes_per_second: int | str | None = None,
         acknowledge_order: bool | str = False,
         reason: str | None = None,
         is_dry_run: bool | str = False,
@@ -121,6 +129,8 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
         self.from_offset = from_offset
         self.to_offset = to_offset
         self.all_waves = all_waves
+        self.max_waves = max_waves
+        self.bytes_per_second = bytes_per_second
         self.acknowledge_order = acknowledge_order
         self.reason = reason
         self.is_dry_run = is_dry_run
@@ -135,13 +145,15 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
             bounds, reason = form_bounds(self), reason_of(self.reason)
             dry_run, ask = flag_of(self.is_dry_run), flag_of(self.ask, "ask")
             everything = flag_of(self.all_waves, "all_waves")
+            most = count_of(self.max_waves, "max_waves")
+            rate_of(self.bytes_per_second)
             spec = spec_of(self.pipeline, self.ledger_conn_id)
             show_page(self, spec.name)
             if not dry_run and not ask:
                 return {"pipeline": spec.name, "asked": False}
             with ports_of(self, spec, context, need_kafka=True) as ports:
                 where = ports.runner.where()
-                planned, choice = plan_and_choose(ports, spec, bounds, everything=everything, dry_run=True)
+                planned, choice = plan_and_choose(ports, spec, bounds, everything=everything, dry_run=True, most=most)
         for line in (*explain(planned.plan, where, dry_run=True), *choice.describe(planned.plan.id)):
             self.log.info("%s", line)
         context["ti"].xcom_push(key=PLAN_KEY, value=result_of(planned, choice, dry_run=True))

@@ -161,14 +161,15 @@ def test_form_without_pipelines_starts_nothing(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("conf", "expected"),
     [
-        ({}, ("orders", "", "", "", "", "false", "false", "", False)),
+        ({}, ("orders", "", "", "", "", "false", "", "false", "", False)),
         (
             {"topic": "orders", "partitions": [0, 3], "from": "0", "to": "2026-01-31T06:00:00Z", "all_waves": True},
-            ("orders", "orders", "[0, 3]", "0", "2026-01-31T06:00:00Z", "true", "false", "", False),
+            ("orders", "orders", "[0, 3]", "0", "2026-01-31T06:00:00Z", "true", "", "false", "", False),
         ),
         (
-            {"partitions": "0-5, 9", "from_offset": 0, "to_offset": "20", "acknowledge_order": True, "reason": "late"},
-            ("orders", "", "0-5, 9", "0", "20", "false", "true", "late", False),
+            {"partitions": "0-5, 9", "from_offset": 0, "to_offset": "20", "acknowledge_order": True, "reason": "late"}
+            | {"max_waves": "5"},
+            ("orders", "", "0-5, 9", "0", "20", "false", "5", "true", "late", False),
         ),
     ],
 )
@@ -178,9 +179,7 @@ def test_form_reaches_the_plan_as_text(folder: Path, conf: dict[str, Any], expec
     found = dag("kafka_lake_manual")
     plan = found.get_task("kafka_lake.plan")
     plan.render_template_fields({"params": form(**conf), "dag": found})
-    fields = [field for field in plan.template_fields if field != "max_waves"]  # the form does not ask for it
-    assert tuple(getattr(plan, field) for field in fields) == (*expected, "kafka_lake_ledger")
-    assert plan.max_waves is None
+    assert tuple(getattr(plan, field) for field in plan.template_fields) == (*expected, "kafka_lake_ledger")
 
 
 def test_dags_survive_serialisation(folder: Path) -> None:

@@ -89,6 +89,8 @@ def test_what_our_words_refuse_better_passes_the_schema(field: str, value: objec
         ({"partitions": [0.5]}, "is no list of partitions"),
         ({"partitions": []}, "no partition was named"),
         ({"partitions": " , "}, "names no partition: use partition numbers"),
+        ({"max_waves": "few"}, "max_waves: 'few' is not a number of waves: use a whole number from 1 to 10000"),
+        ({"bytes_per_second": "5 mb"}, "bytes_per_second: '5 mb' is not a size (did you mean 5 MB?)"),
         ({"topic": "no topic"}, "topic: 'no topic' is not a legal topic name: 1 to 249 of A-Z a-z 0-9 . _ -"),
         ({"topic": "orderz", "dry_run": True}, "not one of pipeline orders: it has orders; did you mean 'orders'?"),
     ],
