@@ -118,7 +118,7 @@ def site(world: World) -> Iterator[Site]:
     site = Site(status(world))
     handler = type("Handler", (Handler,), {"site": site})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     site.url = f"http://127.0.0.1:{server.server_port}"
     yield site
     server.shutdown()
