@@ -6,11 +6,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pendulum
 import pytest
-from airflow.sdk import DAG, TaskGroup
+from airflow.sdk import DAG, CronDataIntervalTimetable, TaskGroup
 
 from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.dags import pipeline_dags
+from airflow_kafka_lake.operators.boundary import bounds_of
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.notifying import EVENTS, confirm_events
 from airflow_kafka_lake.task_groups import RETRIES, kafka_lake_ingest
@@ -177,6 +180,23 @@ def test_id_that_all_pipelines_would_share_is_refused(tmp_path: Path) -> None:
     """Airflow would keep one of them, and say nothing."""
     with pytest.raises(UsageError, match=r"write \{pipeline\} in it"):
         pipeline_dags(tmp_path, dag_id="lake")
+
+
+def test_run_reads_its_data_interval_and_no_other() -> None:
+    """As a backfill asks for it; an interval without length, which cron texts make in Airflow 3, is refused."""
+    with DAG("d", schedule=CronDataIntervalTimetable("0 * * * *", timezone="UTC")) as dag:
+        kafka_lake_ingest(ORDERS, from_="{{ data_interval_start }}", to="{{ data_interval_end }}")
+    plan = dag.get_task("kafka_lake.plan")
+    begin = pendulum.datetime(2026, 3, 1, 5)
+
+    def asked(end: pendulum.DateTime) -> Bounds:
+        made = plan.prepare_for_execution()
+        made.render_template_fields({"data_interval_start": begin, "data_interval_end": end, "dag": dag})
+        return bounds_of(None, None, made.from_, made.to)
+
+    assert asked(begin.add(hours=1)) == Bounds(start=begin, end=begin.add(hours=1))
+    with pytest.raises(UsageError, match="is not before"):
+        asked(begin)
 
 
 def test_operator_alone_takes_what_any_operator_takes() -> None:
