@@ -159,7 +159,9 @@ def browser(folder: Path) -> Iterator[Page]:
             whole.send(json.dumps({"id": 1, "method": "Target.getTargets"}))
             targets = json.loads(whole.recv(timeout=PATIENCE))["result"]["targetInfos"]
         target = next(item["targetId"] for item in targets if item["type"] == "page")
-        with connect(f"ws://127.0.0.1:{lines[0]}/devtools/page/{target}", max_size=None) as connection:
+        with connect(
+            f"ws://127.0.0.1:{lines[0]}/devtools/page/{target}", max_size=None, ping_interval=None
+        ) as connection:
             yield Page(connection)
     finally:
         process.send_signal(signal.SIGTERM)

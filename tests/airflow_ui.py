@@ -1,0 +1,132 @@
+"""Airflow's own page in a real browser, as a person uses it: login, the form of a Dag, a task's log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from airflow_kafka_lake.local.airflow import LocalAirflow
+from tests.browser import Page, browser
+
+SUBMIT = "[data-testid=trigger-dag-submit]"
+CHOSEN = "data-chosen-by-a-test"
+WIDTH, HEIGHT = 1280, 1000
+STILL = "document.getAnimations().every(a => a.playState !== 'running' || a.effect.getTiming().iterations === Infinity)"
+"""Nothing moves but what moves for ever: what is clicked stays where it is."""
+UI_SECONDS = 90.0
+"""A React page on a busy machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """One field of a form as a person fills it; `value` True turns a switch."""
+
+    section: str
+    name: str
+    value: str | bool
+
+
+@dataclass(frozen=True, slots=True)
+class AirflowUi:
+    """A browser in which a person is logged in."""
+
+    airflow: LocalAirflow
+    page: Page
+    images: Path | None
+    """Where pictures for the documents go; None keeps none."""
+
+    def picture(self, name: str, *, dark: bool = False) -> None:
+        """Keep what is seen, light or dark, where pictures are asked for."""
+        if self.images is not None:
+            self.page.show(WIDTH, HEIGHT, dark=dark)
+            self.images.mkdir(parents=True, exist_ok=True)
+            self.page.screenshot(self.images / f"{name}.png")
+            self.page.show(WIDTH, HEIGHT)
+
+    def open(self, path: str, expected: str) -> None:
+        """Open a page of Airflow, and wait until it shows some text."""
+        self.page.go(self.airflow.base_url + path)
+        self.sees(expected)
+
+    def sees(self, text: str, seconds: float = UI_SECONDS) -> None:
+        """Wait until the page shows some text."""
+        try:
+            self.page.until(f"document.body.innerText.includes({json.dumps(text)})", seconds)
+        except AssertionError:
+            shown = self.page.text("body")
+            raise AssertionError(f"{self.page.js('location.href')} does not show {text!r} but {shown}") from None
+
+    def press(self, selector: str, text: str) -> None:
+        """Click the first element with exactly this text."""
+        every = f"[...document.querySelectorAll({json.dumps(selector)})]"
+        found = f"{every}.find(e => e.innerText.trim() === {json.dumps(text)})"
+        self.page.until(f"!!({found})", UI_SECONDS)
+        self.page.js(f"{found}.setAttribute({json.dumps(CHOSEN)}, '')")
+        self.page.click(f"[{CHOSEN}]")
+        self.page.js(f"document.querySelector('[{CHOSEN}]')?.removeAttribute({json.dumps(CHOSEN)})")
+
+    def trigger(self, dag: str, pipeline: str, fields: Sequence[Filled] = (), picture: str = "") -> str:
+        """Fill a Dag's form and start it; return the id of the run that the page then shows."""
+        self.page.go(f"{self.airflow.base_url}/dags/{dag}")
+        button = 'button[aria-label="Trigger Dag"]'
+        self.page.until(f"!!document.querySelector({json.dumps(button)})", UI_SECONDS)
+        self._until_clicked(button, "!!document.querySelector('[role=dialog] [data-testid=trigger-dag-submit]')")
+        self._unfold("What")
+        self.page.click("input[role=combobox][aria-required=true]")
+        self.page.type(pipeline)
+        self.press("[role=option]", pipeline)
+        for field in fields:
+            self._unfold(field.section)
+            if field.value is True:
+                self.page.js(f"document.querySelector('input[name=element_{field.name}]').click()")
+            else:
+                self.page.click(f"#element_{field.name}")
+                self.page.type(str(field.value))
+        if picture:
+            self.picture(picture)
+        self.page.until(f"!document.querySelector('{SUBMIT}').disabled", UI_SECONDS)
+        self.page.click(SUBMIT)
+        self.page.until("location.pathname.includes('/runs/')", UI_SECONDS)
+        return str(self.page.js("decodeURIComponent(location.pathname.split('/runs/')[1].split('/')[0])"))
+
+    def _unfold(self, section: str) -> None:
+        button = f'button[id$=":trigger:{section}"]'
+        opened = f"document.querySelector({json.dumps(button)})?.getAttribute('aria-expanded') === 'true'"
+        if not self.page.js(opened):
+            self._until_clicked(button, opened)
+
+    def _until_clicked(self, selector: str, effect: str) -> None:
+        """Click until it has an effect: Airflow draws a button before its script hears of clicks."""
+        for _ in range(10):
+            self.page.click(selector)
+            try:
+                self.page.until(f"{effect} && {STILL}", 5)
+            except AssertionError:
+                continue
+            return
+        raise AssertionError(f"{selector} was clicked ten times: {effect} is not so")
+
+
+def run_path(dag: str, run_id: str, rest: str = "") -> str:
+    """Return the address of a run in Airflow's page."""
+    return f"/dags/{dag}/runs/{quote(run_id)}{rest}"
+
+
+@contextmanager
+def logged_in(airflow: LocalAirflow, folder: Path, images: Path | None = None) -> Iterator[AirflowUi]:
+    """Log in by Airflow's page."""
+    with browser(folder) as page:
+        page.show(WIDTH, HEIGHT)
+        page.go(f"{airflow.base_url}/auth/login")
+        page.until("!!document.querySelector('input[name=password]')", UI_SECONDS)
+        for name, text in (("username", airflow.user), ("password", airflow.password())):
+            page.click(f"input[name={name}]")
+            page.type(text)
+        page.until("!document.querySelector('button[type=submit]').disabled")
+        page.click("button[type=submit]")
+        page.until("!location.pathname.startsWith('/auth')", UI_SECONDS)
+        yield AirflowUi(airflow, page, images)
