@@ -1,5 +1,5 @@
 # From a fresh clone this needs python 3.11+, Java 17+ and make; everything else lands in .venv and in the jar cache.
-.PHONY: help install jars demo test suite test-fast suite-fast lint format proof soak matrix bench clean java
+.PHONY: help install jars browser demo test suite test-fast suite-fast lint format proof soak matrix bench clean java
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -31,10 +31,20 @@ jars: java ## fetch and verify what Spark, the local Kafka and the local schema 
 	@$(BIN)/python -m airflow_kafka_lake.adapters.jars
 	@$(BIN)/kafka-lake jars fetch >/dev/null
 
+BROWSERS := chromium chromium-browser google-chrome
+browser: # for the tests of pages: installed where that is possible without asking
+	@for name in $(BROWSERS); do command -v $$name >/dev/null && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing Chromium for the tests of pages"; \
+		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium; } >/dev/null; \
+	fi || true; \
+	for name in $(BROWSERS); do command -v $$name >/dev/null && exit 0; done; \
+	echo "make: no Chromium in PATH, so the tests of pages are skipped (on Debian or Ubuntu: apt-get install chromium)" >&2
+
 demo: java ## real Kafka, real Airflow, the main job, the proof (ARGS="--exit --report FILE" for programs)
 	$(BIN)/kafka-lake demo $(ARGS)
 
-test: jars ## everything CI runs
+test: jars browser ## everything CI runs
 	@$(MAKE) --no-print-directory --jobs 2 lint suite
 
 # More processes than cores: much of the suite waits for brokers, drivers and Airflow.
@@ -58,7 +68,7 @@ format: $(STAMP) ## let ruff write the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-proof: jars ## the nightly, hours: all that `make test` leaves out; goes on where it was stopped (ARGS="--list")
+proof: jars browser ## the nightly, hours: all that `make test` leaves out; goes on where it was stopped (ARGS="--list")
 	$(BIN)/python -m tests.proof $(ARGS)
 
 soak: jars ## faults on real parts (ARGS="--minutes 30 --seed 7"; --list shows the faults)

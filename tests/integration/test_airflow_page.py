@@ -64,6 +64,7 @@ def test_person_is_refused_is_shown_starts_watches_cancels_releases_and_sees_the
     cancelled = _cancel_one(ui)
     before = ui.page.text("[data-key=map]")
     ui.page.until(f"document.querySelector('[data-key=map]').innerText !== {_quoted(before)}", 240)
+    ui.page.until(f"{_states('landed')} && {_states('running')}", 240)
     ui.picture("running")
     assert world.end(MANUAL, run).state == "failed", "a hold fails the run until a person decides"
 
@@ -110,6 +111,11 @@ def _confirm(ui: AirflowUi, label: str, reason: str, picture: str = "") -> str:
     answer = ui.page.text("#ask-answer")
     ui.page.click("#ask-close")
     return answer
+
+
+def _states(state: str) -> str:
+    """Return the expression: a wave on the page is in this state."""
+    return f"[...document.querySelectorAll('[data-key=waves] .pill')].some(e => e.innerText === {_quoted(state)})"
 
 
 def _quoted(text: str) -> str:
