@@ -17,6 +17,7 @@ from airflow_kafka_lake.local.processes import wait_until
 from tests.sandbox import Sandbox
 
 MANUAL = "kafka_lake_manual"
+FOLLOWER = "kafka_lake_landed"
 REOPEN = "kafka_lake_reopen"
 RUN_SECONDS = 280
 
@@ -83,6 +84,16 @@ class World:
         until(lambda: self.airflow.task_states(MANUAL, run_id).get(task) == "deferred", seconds)
         pool = self.airflow.api("GET", "/pools/default_pool")
         assert (pool["deferred_slots"], pool["running_slots"], pool["queued_slots"]) == (1, 0, 0)
+
+    def ended(self, dag: str, run_id: str, task: str, index: int) -> str:
+        """Return when a mapped task ended."""
+        path = f"/dags/{dag}/dagRuns/{quote(run_id)}/taskInstances/{task}/{index}"
+        return self.airflow.api("GET", path)["end_date"]
+
+    def returned(self, dag: str, run_id: str, task: str, key: str = "return_value") -> Any:
+        """Return what a task has returned, or pushed by another key."""
+        path = f"/dags/{dag}/dagRuns/{quote(run_id)}/taskInstances/{task}/xcomEntries/{key}"
+        return self.airflow.api("GET", path)["value"]
 
     def asked(self, dag: str, run_id: str, task: str) -> dict[str, Any]:
         """Return what a task shows to a person, and the answer."""

@@ -15,10 +15,10 @@ import pytest
 
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.local.airflow_api import AirflowApiError
-from tests.airflow_lanes import MANUAL, REOPEN, RUN_SECONDS, Lane, World, until, world_of
+from tests.airflow_lanes import FOLLOWER, MANUAL, REOPEN, RUN_SECONDS, Lane, World, until, world_of
 from tests.keyed_records import KeyedRecords
 
-PIPELINES = ("landed", "shown", "asked", "decided", "killed", "held", "awaited", "ordered")
+PIPELINES = ("landed", "followed", "shown", "asked", "decided", "killed", "held", "awaited", "ordered")
 WAITS = """
 from datetime import timedelta
 
@@ -114,6 +114,41 @@ def landed_events(world: World) -> list[dict[str, Any]]:
     """Return the asset events of the pipeline `landed`."""
     events = world.airflow.api("GET", "/assets/events?limit=100")["asset_events"]
     return [event for event in events if "landed" in event["uri"]]
+
+
+def test_dag_that_follows_gets_what_landed_once(world: World) -> None:
+    """Each wave's event triggers it, long before the last wave; together its runs were told of every offset once."""
+    lane = world.lanes["followed"]
+    world.airflow.unpause(FOLLOWER)
+    lane.produce(12)
+    for end in ("2", "4"):
+        assert lane.command("plan", str(lane.file), "--to", end).code == 0
+    state, tasks, run_id = world.run(MANUAL, {"pipeline": "followed"})
+    assert state == "success", tasks
+    ends = lane.watermarks()
+    assert ends == {0: 6, 1: 6}
+
+    events = world.airflow.api("GET", "/assets/events?limit=100")["asset_events"]
+    mine = [event for event in sorted(events, key=lambda event: event["id"]) if "followed" in event["uri"]]
+    extras = [event["extra"] for event in mine]
+    assert [extra["after"] for extra in extras] == [0, *(extra["sequence"] for extra in extras[:-1])]
+    assert [event["source_task_id"] for event in mine[:2]] == ["kafka_lake.ingest"] * 2
+    assert mine[0]["timestamp"] < world.ended(MANUAL, run_id, "kafka_lake.ingest", 2)
+
+    def followed() -> list[list[Any]]:
+        runs = world.airflow.api("GET", f"/dags/{FOLLOWER}/dagRuns?limit=100")["dag_runs"]
+        found = [world.returned(FOLLOWER, run["dag_run_id"], "show") for run in runs if run["state"] == "success"]
+        return [item for value in found for item in value.get("followed", ())]
+
+    until(lambda: sum(end - start for _, _, start, end in followed()) >= sum(ends.values()), RUN_SECONDS)
+    slices = sorted(followed())
+    for partition, end in ends.items():
+        pieces = [(start, stop) for _, number, start, stop in slices if number == partition]
+        assert [start for start, _ in pieces] == [0, *(stop for _, stop in pieces[:-1])]
+        assert pieces[-1][1] == end
+    ledger = lane.open_ledger()
+    until(lambda: not ledger.unnotified("followed"))
+    ledger.close()
 
 
 def test_dry_run_writes_nothing(world: World) -> None:
