@@ -121,7 +121,9 @@ def withdraw_and_plan_anew(sandbox: Sandbox, *, committed: str) -> None:
     assert (late.code, "was withdrawn: nothing of it is planned any more" in late.err) == (1, True)
     sandbox.write_pipeline(source='start = "offsets:start.json"')
     refused_while_paused(sandbox)
-    assert done(sandbox.run())["rows"] == 2
+    limits = ("--bytes-per-second", "1 MB", "--max-waves", "1")
+    limited = done(sandbox.command("run", str(sandbox.file), *limits, "--json"))
+    assert (limited["rows"], limited["left"]) == (2, [])
     sandbox.assert_exact({key: value for key, value in sandbox.acknowledged.items() if key[1] >= 9})
     assert done(sandbox.command("audit", sandbox.name, "--json"))["ok"] is True
 
