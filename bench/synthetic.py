@@ -13,6 +13,7 @@ from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample, S
 from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
 from airflow_kafka_lake.core.lake.staging import StageJob, branch_of
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.progress import Counters
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs.formats import STAGED_BY
@@ -54,7 +55,7 @@ class Log:
         )
 
     def explain(
-        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[], None] = lambda: None
+        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[int], None] = lambda _: None
     ) -> Mapping[Slice, tuple[Explanation, ...]]:
         return {gap: (Explanation(range=gap.range, fate=Fate.CONTROL),) for gap in gaps}
 
@@ -76,7 +77,14 @@ class Rows:
     def end_orphan(self, job: str | None, name: str) -> bool:
         return False
 
-    def stage(self, job: StageJob, *, started: Callable[[str], None], heartbeat: Callable[[], None]) -> None:
+    def stage(
+        self,
+        job: StageJob,
+        *,
+        started: Callable[[str], None],
+        heartbeat: Callable[[], None],
+        counted: Callable[[Counters], None] = lambda _: None,
+    ) -> None:
         started("here/1/1.00")
         table = self._lake.catalog.load(job.table)
         rows = pa.concat_tables([self._rows(s.stream.partition, s.range, job.attempt) for s in job.parts])
