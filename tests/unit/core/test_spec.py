@@ -51,6 +51,8 @@ OTHER = {
     "stable_wait": 4,
     "audit_rate": 5,
     "sync_group": "g",
+    "waves_at_once": 6,
+    "bytes_per_second": 700_000,
     "decoding": Decoding(format=Format.AVRO, registry="r", limit=Limit(share=0.01)),
 }
 
