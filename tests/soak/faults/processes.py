@@ -111,7 +111,7 @@ class WorkerStop(WorkerFault):
             with self.scene.place.database("ledger") as cursor:
                 cursor.execute(
                     "UPDATE kafka_lake_wave SET lease_until = CURRENT_TIMESTAMP - interval '1 second' "
-                    "WHERE lease_until IS NOT NULL AND holder LIKE %s",
+                    "WHERE lease_until IS NOT NULL AND lease_holder LIKE %s",
                     (f"%/{process.pid}/%",),
                 )
             self.pause(self.choose.uniform(15, 40))
