@@ -36,8 +36,11 @@ PORTS: Mapping[str, type] = {
 }
 """Port → the protocol with all of its methods; the port of a feature that was removed is left out."""
 
-_NO_CALL = frozenset({"runner.where", "ledger.commit"})
-"""The one only returns text; the other is named after the write that is committed."""
+_TEXT = "runner.where"
+"""It only returns text: no interceptor gets to see it."""
+
+_NO_CALL = frozenset({_TEXT, "ledger.commit"})
+"""The second is named after the write that is committed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +109,8 @@ class Intercepted:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._target, name)
-        return self._call(f"{self._port}.{name}", value) if callable(value) else value
+        full = f"{self._port}.{name}"
+        return self._call(full, value) if callable(value) and full != _TEXT else value
 
     def _call(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def cross(*arguments: Any, **named: Any) -> Any:

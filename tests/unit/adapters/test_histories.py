@@ -73,6 +73,14 @@ def test_a_run_is_told_call_by_call(history: tuple[World, list[str]]) -> None:
     assert {item.actor for item in found.values()} == {"worker-1"}
 
 
+def test_a_call_that_only_returns_text_is_made_and_not_told(world: World) -> None:
+    """A plan asks where its jobs would run: that is no operation."""
+    lines: list[str] = []
+    ports = recorded(recorder_of(lines, world), world.worker())
+    assert ports.runner.where() == world.worker().runner.where()
+    assert lines == []
+
+
 def _kinds(item: Operation) -> set[str]:
     return {row["kind"] for row in item.asked["rows"]}
 
