@@ -24,13 +24,15 @@ LANE = "flown"
 MANUAL, WAITS = "kafka_lake_manual", "soak_waits"
 RUN_SECONDS = 900
 WAITING_DAG = f"""
+from datetime import timedelta
+
 from airflow.sdk import DAG, Param
 from airflow_kafka_lake.sensors.watermark import WatermarkSensor
 
 with DAG("{WAITS}", schedule=None, params={{"offset": Param("0", type="string")}}):
     WatermarkSensor(
         task_id="watermark", pipeline="{LANE}", topic="{LANE}", partition=0, timeout=1800, retries=3,
-        offset="{{{{ params['offset'] }}}}",
+        retry_delay=timedelta(seconds=10), offset="{{{{ params['offset'] }}}}",
     )
 """
 QUICK_TO_NOTICE = {
