@@ -186,6 +186,8 @@ class Flight:
     def _check(self) -> None:
         airflow = self._airflow
         assert airflow is not None
+        if not self.states["success"]:
+            self.findings.append(f"no Dag run ended well: {dict(self.states)}")
         until = time.monotonic() + 180
         for run_id in self._waits:
             try:
