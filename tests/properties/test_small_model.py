@@ -27,6 +27,7 @@ from airflow_kafka_lake.services.rebuilding import rebuild
 from tests import truth
 from tests.kit.memory_lake import Answer
 from tests.properties.stepping import Action, Actor, Moment, step
+from tests.shares import PACKAGE, rotating
 from tests.world import World
 
 SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders", target_range_bytes=150)
@@ -212,8 +213,11 @@ PAIRS = {
     "ingest and rebuild": Pair(_ingest, _rebuild, nodes=50_000, faults=0),
     "ingest and rebuild, and a fault": Pair(_ingest, _rebuild, nodes=800_000),
 }
-LONG = {"ingest and rebuild, and a fault": pytest.mark.nightly}
-"""About seven minutes: a rebuild makes many calls, and each may be the one that the fault strikes at."""
+LONG = {
+    "ingest and rebuild": rotating(3, PACKAGE / "services" / "rebuilding.py"),
+    "ingest and rebuild, and a fault": (pytest.mark.nightly,),
+}
+"""Half a minute, and about seven: a rebuild makes many calls, and each may be the one that the fault strikes at."""
 
 
 @pytest.mark.timeout(1800)
