@@ -24,8 +24,8 @@ from tests.proof.evidence import Evidence
 from tests.proof.parts import FORKED, SPARK
 
 NAMED = {act.name: act for act in ACTS}
-SHARES = {Mode.KILL: 2, Mode.LOST: 2, Mode.STOP: 3}
-OTHERS = 8
+SOON, OTHERS = 3, 8
+SHARES = {Mode.KILL: SOON, Mode.LOST: SOON, Mode.STOP: SOON}
 """How many changes of the package it takes, on average, until each point was played in a mode: zombies soon."""
 REAL_CASES = (
     ("runner.stage:after", Mode.KILL),

@@ -15,7 +15,7 @@ from tests.mutants.catalog import MUTANTS
 from tests.mutants.mutant import ROOT, Mutant
 from tests.shares import rotating
 
-SHARES, SLOW_SHARES = 2, 8
+SHARES, SLOW_SHARES = 4, 8
 """Parts of which a run plays one; of mutants that import Airflow, which takes seconds each time, a smaller one."""
 
 
