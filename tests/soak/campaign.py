@@ -27,7 +27,7 @@ from tests.soak.screen import Screen
 from tests.soak.workers import Worker
 
 HEALING_SECONDS = 300
-SETTLING_RUNS = 25
+SETTLING_SECONDS, BETWEEN_RUNS = 900.0, 3.0
 ENOUGH_KINDS = 16
 HEAD_START = 1.15
 """The pace is a little above what is asked for: the last records shall not be waited for."""
@@ -92,7 +92,9 @@ class Campaign:
             stack.callback(self._crash_flight)
             self.began = time.monotonic()
             self._go()
-            return self._prove()
+            report = self._prove()
+            self.place.keep |= not report["ok"]
+            return report
 
     def _prepare(self) -> None:
         code, _ = self.person.command("db", "upgrade")
@@ -254,20 +256,25 @@ class Campaign:
         """Run every lane until nothing is left, as cron would; returns the last `status` of each."""
         last = {name: Worker(self.place, f"last of {name}", ()) for name in LANES}
         with ThreadPoolExecutor(max_workers=2) as pool:
-            in_grace = {name: pool.submit(self._settle_lane, name, worker) for name, worker in last.items()}
-            while not all(lane.done() for lane in in_grace.values()):
-                self._wait(1, "in_grace")
+            settling = {name: pool.submit(self._settle_lane, name, worker) for name, worker in last.items()}
+            while not all(lane.done() for lane in settling.values()):
+                self._wait(1, "settling")
         self.workers += tuple(last.values())
-        return {name: lane.result() for name, lane in in_grace.items()}
+        return {name: lane.result() for name, lane in settling.items()}
 
     def _settle_lane(self, name: str, worker: Worker) -> dict[str, Any]:
-        for _ in range(SETTLING_RUNS):
-            ended = worker.once(name)
-            if ended.code == 0 and not ended.document.get("waves"):
+        """Run a lane until nothing is left; one that lands nothing for longer than any grace or lease is stuck."""
+        until = time.monotonic() + SETTLING_SECONDS
+        while (ended := worker.once(name)).code != 0 or ended.document.get("waves"):
+            if ended.document.get("waves"):
+                until = time.monotonic() + SETTLING_SECONDS
+            elif time.monotonic() > until:
+                quiet = f"stuck: {name} has landed nothing for {SETTLING_SECONDS:.0f} s and does not end"
+                self.findings.problems.append(f"{quiet}, see {ended.err}")
                 break
+            else:
+                time.sleep(BETWEEN_RUNS)
             self.person.try_to_look()
-        else:
-            self.findings.problems.append(f"stuck: {name} does not end after {SETTLING_RUNS} runs, see {ended.err}")
         return self.person.command("status", name)[1]
 
     def _report(self, verdict: Verdict, status: dict[str, Any], audits: dict[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ LOCAL_SPARK: Mapping[str, Any] = {"host": "local[1]"}
 
 
 class Place:
-    """Everything real that a soak needs, as long as the `with` block lasts; `home` stays when `keep` is asked for."""
+    """Everything real that a soak needs, as long as the `with` block lasts; `home` stays with `keep`."""
 
     def __init__(self, *, keep: bool = False) -> None:
         self.keep = keep
