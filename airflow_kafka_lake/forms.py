@@ -1,8 +1,8 @@
 """The forms of the ready-made Dags: fields as Airflow's page shows them, and templates that hand them to operators.
 
 A field that Airflow would refuse in the words of JSON Schema ("does not match …", "is not a 'date-time'") is shown by
-its schema and not checked by it: the first task reads it and refuses it in a sentence. What the page lets nobody do
-wrong (a choice, a switch) stays strict, so that a wrong value starts no run at all.
+its schema and not checked by it: the first task reads it and refuses it in a sentence. What cannot be filled in
+wrong on the page (a choice, a switch) stays strict, so that a wrong value starts no run at all.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def ingest_form(pipelines: Mapping[str, Pipeline]) -> dict[str, Param]:
         "ask": _switch(
             HOW,
             "Ask before it starts",
-            "Show the plan in the same place, and wait until somebody approves it; a day at most.",
+            "Show the plan in the same place, and wait until a person approves it; a day at most.",
         ),
         "reason": _text(WHY, "Reason", "Why it is read, for those who look at the plan later."),
     }

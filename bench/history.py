@@ -57,7 +57,7 @@ STEPS = ("stage", "look", "publish", "receipts")
 def growing(waves: int) -> list[Measured]:
     """Publish a few waves of one row each into tables with so many waves behind them; say what they took, step by step.
 
-    The history is made up: files that nobody opens, in manifests as publishes leave them; and snapshots, as many as a
+    The history is made up: files never opened, in manifests as publishes leave them; and snapshots, as many as a
     daily expiry leaves, or two for each wave where none was expired. Receipts are real, in files as their compaction
     leaves them. The last table has 100 million rows behind as many waves, and all its files were compacted. `stage` is
     a commit of PyIceberg to a branch, which stands for Spark's. Times are of the processor, all threads together: how

@@ -82,7 +82,7 @@ def pytest_runtest_call() -> Iterator[None]:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Name a failure when it happens: whoever sees only the middle of a long log learns which test it was."""
+    """Name a failure when it happens: a reader of the middle of a long log learns which test it was."""
     if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
         crash = getattr(report.longrepr, "reprcrash", None)
         sys.stderr.write(f"\nFAILED {report.nodeid} ({report.when}): {crash.message if crash else report.longrepr}\n")

@@ -35,7 +35,7 @@ def commit(bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]) -
 
     positions = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
     asked = [ConsumerGroupTopicPartitions(group, positions)]
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # it answers as long as somebody holds it
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # it answers as long as it is referenced
     (future,) = admin.alter_consumer_group_offsets(asked).values()
     assert [item.error for item in future.result(30).topic_partitions] == [None] * len(positions)
 

@@ -2,8 +2,8 @@
 
     with Proxy(("127.0.0.1", 5432)) as network:          # or Proxy(Path("…/.s.PGSQL.5432")), a Unix socket
         network.port                                     # where clients connect now
-        network.cut()                                    # nobody gets through until `heal`
-        network.drop()                                   # whoever is connected is not any more; new ones are welcome
+        network.cut()                                    # no connection gets through until `heal`
+        network.drop()                                   # connections end; new ones are welcome
         network.black_hole()                             # bytes vanish in both directions, connections stay
         network.slow(0.2)                                # every piece waits that many seconds
         lost = network.lose_answer(b"UPDATE iceberg_tables", b"COMMIT")     # done, but the client is not told
@@ -50,7 +50,7 @@ class Trap:
     """Springs once, the `nth` time that its patterns have passed.
 
     `happened` is set when the client has lost its connection or its request is held, `answered` when the server has
-    done what was asked and nobody hears of it.
+    done what was asked and the answer is lost.
     """
 
     way: Way
@@ -66,7 +66,7 @@ class Trap:
         self._delivery.set()
 
     def wait_for_delivery(self) -> None:
-        """Wait until somebody delivers."""
+        """Wait until a connection delivers."""
         self._delivery.wait(LATE_SECONDS)
 
     def sprung(self) -> bool:
@@ -163,7 +163,7 @@ class Link:
         return True
 
     def close(self) -> None:
-        """End both sides; whoever waits for bytes wakes up."""
+        """End both sides; a thread that waits for bytes wakes up."""
         _end(self._client)
         _end(self._server)
 
@@ -200,7 +200,7 @@ class Proxy:
         self.close()
 
     def close(self) -> None:
-        """End everything; nobody can connect any more."""
+        """End everything; no client can connect any more."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

@@ -14,7 +14,7 @@ HALF = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 50
 
 
 class SilentServer:
-    """Takes every connection, says `first` to whoever asks, and keeps it open without another word."""
+    """Takes every connection, says `first` to each client, and keeps it open without another word."""
 
     def __init__(self, first: bytes = b"") -> None:
         self._first = first

@@ -108,7 +108,7 @@ def check_lake(world: World) -> None:
 
 
 def check_claims(world: World, before: State) -> None:
-    """Hold what one worker did on his own against the leases there were: nobody robs a holder who may be at work."""
+    """Hold what one worker did on his own against the leases there were: no worker robs a holder who may be at work."""
     for name, wave in world.ledger._state.waves.items():
         was = before.waves.get(name)
         if was is None or was.fence == wave.fence or was.lease_until is None or was.holder is None:

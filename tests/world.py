@@ -185,7 +185,7 @@ class World:
         return done
 
     def lease_ends(self) -> None:
-        """Let so much time pass that nobody's lease is live, also where the clock was set back since it was given."""
+        """Let so much time pass that no lease is live, also where the clock was set back since it was given."""
         now = self.clock.now()
         left = [wave.lease_until - now for wave in self.ledger.waves(self.spec.name) if wave.lease_until]
         self.clock.advance(max([AFTER_THE_LEASE, *left]))

@@ -30,7 +30,7 @@
     │   ├── UnreadableRecordError   Kafka has a record that no job can read
     │   ├── DecodeLimitError        too many values of a wave do not decode
     │   └── HeldError               something is held and needs a person
-    │       ├── PausedError         a person has paused the pipeline or the plan, and nobody has resumed it
+    │       ├── PausedError         a person has paused the pipeline or the plan, and no resume has come since
     │       └── UnfinishedError     something is left, and only another run brings it
     ├── TransientError              worth repeating unchanged (exit 3)
     │   ├── UnavailableError        broker, ledger or catalog cannot be reached, or timed out
@@ -222,7 +222,7 @@ class HeldError(TerminalError):
 
 
 class PausedError(HeldError):
-    """A person has paused the pipeline or the plan: nothing new is begun before somebody resumes it."""
+    """A person has paused the pipeline or the plan: nothing new is begun before a person resumes it."""
 
 
 class UnfinishedError(HeldError):

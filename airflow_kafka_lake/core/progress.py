@@ -43,9 +43,9 @@ class Progress:
     """How far an attempt is in its step.
 
     `rows` are counted: reading, the records that Spark has read; auditing, the offsets that are accounted for, with a
-    row or without; publishing, the rows that are visible. `rows_expected` is the most there can be, None where nobody
-    knows: of the first two steps the number of offsets, which may have fewer records. `bytes_expected` are Kafka's by
-    the plan's estimate, and `bytes` the share of them that belongs to `rows`; both are about the reading only. The
+    row or without; publishing, the rows that are visible. `rows_expected` is the most there can be, None where it is
+    not known: of the first two steps the number of offsets, which may have fewer records. `bytes_expected` are Kafka's
+    by the plan's estimate, and `bytes` the share of them that belongs to `rows`; both are about the reading only. The
     ledger stamps `since`, when the step began (for reading: when the job was started), and `at`, when it was last
     reported, by its own clock.
     """

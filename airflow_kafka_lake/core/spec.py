@@ -168,7 +168,7 @@ class PipelineSpec:
         return self.table.replace("{topic}", legal_table_part(topic))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the stored form, with stable keys; what nobody asks for is left out."""
+        """Return the stored form, with stable keys; what the pipeline does not ask for is left out."""
         stored = {
             "name": self.name,
             "kafka_connection": self.kafka_connection,

@@ -230,7 +230,7 @@ def _rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> DataF
 def _paced_rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str], rate: int) -> DataFrame:
     """Return the rows in as few tasks as run at the same time: then each has its share of the rate, from begin to end.
 
-    With more tasks nobody could say how many of them read at once.
+    With more tasks it would not be known how many of them read at once.
     """
     count = readers(rate, cores_of(spark), job.tasks)
     share = max(1, rate // count)

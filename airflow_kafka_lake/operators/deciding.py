@@ -1,4 +1,4 @@
-"""What the decisions of people have in common: they are shown first, approved by somebody, and carried out once."""
+"""What the decisions of people have in common: they are shown first, approved by a person, and carried out once."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class DecisionTask(BaseOperator):
         }
 
     def _approver(self, context: Mapping[str, Any]) -> str | None:
-        """Return who has approved; AirflowFailException where nobody has."""
+        """Return who has approved; AirflowFailException where no person has."""
         if self.approval_task_id is None:
             return None
         answer = context["ti"].xcom_pull(task_ids=self.approval_task_id, key="return_value")

@@ -21,8 +21,8 @@ EVENTS = all_pipelines()
 """The outlet of all pipelines' events: which of them moved is known only when the task runs."""
 
 NEWEST = 10
-"""Events of a pipeline's asset among which a delivery is looked for: nobody else has delivered since, but a person may
-have made events by hand."""
+"""Events of a pipeline's asset among which a delivery is looked for: no other task has delivered since, but a person
+may have made events by hand."""
 
 _logger = logging.getLogger(__name__)
 _Context = Mapping[str, Any]

@@ -194,7 +194,7 @@ def _what_next(*, dry_run: bool) -> str:
 def _why(chosen: str, person: str | None) -> str:
     if chosen == SEEN:
         return "this was a dry run"
-    return f"{person} has rejected the plan" if person else "nobody has answered in time"
+    return f"{person} has rejected the plan" if person else "no answer came in time"
 
 
 class ApproveDecisionOperator(ApprovalOperator):
@@ -226,5 +226,6 @@ class ApproveDecisionOperator(ApprovalOperator):
         if event.get("chosen_options") == [APPROVE]:
             self.log.info("%s has approved it", person)
         else:
-            self.log.info("%s: nothing was changed", f"{person} has rejected it" if person else "nobody has answered")
+            why = f"{person} has rejected it" if person else "no answer came in time"
+            self.log.info("%s: nothing was changed", why)
         return super().execute_complete(context, event)

@@ -30,7 +30,7 @@ class Advances:
     followed: dict[str, Any] = field(default_factory=dict)
 
     def after_wave(self) -> None:
-        """Advance in the middle of a run, so that nobody has to wait for its last wave.
+        """Advance in the middle of a run, so that consumers need not wait for its last wave.
 
         Whatever fails here is left to the end of the run. So is the outbox: to send it is a commit to the receipts
         table, and one for each run is enough.

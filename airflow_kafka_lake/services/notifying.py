@@ -34,7 +34,7 @@ def begin_delivery(ledger: Ledger, pipeline: str, holder: str, receiver: Receive
     """Take on the delivery of everything that was not notified; None when there is nothing to notify of.
 
     What a deliverer has left that has ended is taken over, unless it has arrived. Raises ConcurrentError while another
-    one delivers: what it does not deliver is left to whoever asks next.
+    one delivers: what it does not deliver is left to the next task that asks.
     """
     moves = ledger.unnotified(pipeline)
     if not moves:

@@ -85,7 +85,7 @@ def pause(ports: Ports, subject: PauseSubject, reason: str, *, now: bool = False
 
 
 def resume(ports: Ports, subject: PauseSubject, reason: str | None = None) -> Paused:
-    """End the pause of a pipeline or a plan; what is planned waits for the next run, which nobody starts here."""
+    """End the pause of a pipeline or a plan; what is planned waits for the next run, which is not started here."""
     done = ports.ledger.commit(Resume(pipeline=subject.pipeline, plan=subject.plan, reason=reason, actor=ports.actor))
     return _answer(ports, subject, done)
 

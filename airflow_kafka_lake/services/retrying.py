@@ -23,7 +23,7 @@ class Ready(StrEnum):
     RETURNED = "returned"
     """Its last attempt had left nothing in the lake: the next run stages it again, or what it had staged is used."""
     WAITING = "waiting"
-    """Nobody had it: the next run takes it as it is."""
+    """No worker had it: the next run takes it as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

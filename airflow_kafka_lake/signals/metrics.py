@@ -31,7 +31,7 @@ def send(make: Callable[[], Iterable[Sample]]) -> None:
 
 
 def send_status(ports: Ports, spec: PipelineSpec) -> None:
-    """Ask ledger and Kafka how a pipeline is, as `status` does, and send that; asks nobody where nothing is sent."""
+    """Ask ledger and Kafka how a pipeline is, as `status` does, and send that; asks neither where nothing is sent."""
     send(lambda: of_status(status(ports, spec)))
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 TYPES = ("kafka", "kafka_lake_kafka")
 DEFAULT_KAFKA = "kafka_default"
 ANSWER_SECONDS = 15.0
-"""How long an admin call waits for brokers, if nobody says otherwise."""
+"""How long an admin call waits for brokers, where a command does not ask for less."""
 
 
 class KafkaConnection:

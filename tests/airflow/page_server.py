@@ -54,9 +54,9 @@ class PageServer:
         self.world.ledger = self.ledger  # type: ignore[assignment]
 
     def planned_by(self, dag: str | None, pipeline: str = "orders") -> None:
-        """Let a task of a Dag, or somebody at a command line, plan a pipeline; everything that there is to read."""
+        """Let a task of a Dag, or a person at a command line, plan a pipeline; everything that there is to read."""
         self.world.with_spec(name=pipeline, table=f"raw.{pipeline}")
-        actor = actors.task(dag, "run", "plan") if dag else "somebody"
+        actor = actors.task(dag, "run", "plan") if dag else "person"
         for partition in (0, 1):
             self.world.produce(3, partition)
         self.world.plan(worker=replace(self.world.worker(), actor=actor))
@@ -90,6 +90,6 @@ class PageServer:
         return self.client.request(method, ROOT + path, headers=headers, follow_redirects=False, **asked)
 
     def get(self, path: str, user: str | None = "admin", **headers: str) -> Any:
-        """Ask as a program does, with a bearer token; None is nobody."""
+        """Ask as a program does, with a bearer token; None is a user who is not logged in."""
         bearer = {"Authorization": f"Bearer {token(user)}"} if user else {}
         return self.client.get(ROOT + path, headers=bearer | headers, follow_redirects=False)

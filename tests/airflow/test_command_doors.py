@@ -25,7 +25,7 @@ def test_document_is_alone_on_stdout_whatever_airflow_logs(door: list[str], tmp_
         "AIRFLOW__SECRETS__BACKEND": "airflow.secrets.local_filesystem.LocalFilesystemBackend",
         "AIRFLOW__SECRETS__BACKEND_KWARGS": json.dumps({"connections_file_path": str(secrets)}),
     }
-    command = [sys.executable, "-m", *door, "status", "nobody", "--json"]
+    command = [sys.executable, "-m", *door, "status", "missing", "--json"]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == UnknownSubjectError.exit_code, done.stderr
     assert json.loads(done.stdout)["error"]["type"] == "UnknownSubjectError"
@@ -36,7 +36,7 @@ def test_document_is_alone_on_stdout_whatever_airflow_logs(door: list[str], tmp_
 def test_missing_connection_does_not_set_up_an_airflow(tmp_path: Path) -> None:
     """Where Airflow was never used, asking for a connection leaves nothing behind."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW")}
-    command = [sys.executable, "-m", "airflow_kafka_lake.cli", "status", "nobody"]
+    command = [sys.executable, "-m", "airflow_kafka_lake.cli", "status", "missing"]
     home = tmp_path / "home"
     done = subprocess.run(command, env=env | {"AIRFLOW_HOME": str(home)}, capture_output=True, text=True, check=False)
     assert done.returncode == 1

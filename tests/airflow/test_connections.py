@@ -112,7 +112,7 @@ def test_missing_connection_says_what_to_set() -> None:
     [
         {"conn_type": "http", "password": SECRET, "extra": {"token": SECRET}},
         '{"conn_type": "kafka", "password": "' + SECRET,
-        {"conn_type": "kafka", SECRET: 1} | {"nobody": SECRET},
+        {"conn_type": "kafka", SECRET: 1} | {"unknown": SECRET},
         {"conn_type": "kafka", "port": SECRET},
         {"conn_type": "kafka", "extra": f"no json {SECRET}"},
         {"conn_type": "kafka", "extra": [SECRET]},
@@ -138,7 +138,7 @@ def test_settings_show_no_secret() -> None:
 
 
 def test_address_instead_of_an_id_is_not_repeated() -> None:
-    """Whoever passes an address where an id belongs may have put a password into it."""
+    """A user who passes an address where an id belongs may have put a password into it."""
     with pytest.raises(ConnectionSettingsError) as refused:
         get_connection(f"postgres://me:{SECRET}@db/ledger")
     assert SECRET not in refused.value.message

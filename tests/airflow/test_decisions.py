@@ -145,13 +145,13 @@ def test_withdrawal_is_shown_approved_and_recorded(world: World, context: Contex
 def test_rejected_decision_changes_nothing_and_says_so(
     world: World, context: Context, supervisor: Supervisor, person: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nor does one that nobody has answered in time; and the task behind it refuses to go on without an approval."""
+    """Nor does one that no person has answered in time; and the task behind it refuses to go on without an approval."""
     landed(world, context)
     shown(context, ReopenOperator, **PERIOD, partitions="0")
     before = world.ledger.events("orders")
     with pytest.raises(AirflowFailException, match=r"approve holds no approval: nothing was changed"):
         decided(context, ReopenOperator, **PERIOD, partitions="0")
-    said = "ada has rejected it: nothing was changed" if person else "nobody has answered: nothing was changed"
+    said = "ada has rejected it: nothing was changed" if person else "no answer came in time: nothing was changed"
     operator = ApproveDecisionOperator(task_id="approve", explain_task_id="explain")
     event = {
         "chosen_options": ["Reject"],

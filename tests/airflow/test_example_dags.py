@@ -111,7 +111,7 @@ def test_bad_file_fails_its_own_dag_and_hides_no_other(folder: Path) -> None:
 @pytest.mark.parametrize(
     "conf",
     [
-        {"pipeline": "nobody"},
+        {"pipeline": "missing"},
         {"pipeline": None},
         {"pipeline": "orders.toml"},
         {"dry_run": "yes"},
@@ -120,7 +120,7 @@ def test_bad_file_fails_its_own_dag_and_hides_no_other(folder: Path) -> None:
     ],
     ids=str,
 )
-def test_form_refuses_what_its_page_lets_nobody_do(folder: Path, conf: dict[str, Any]) -> None:
+def test_form_refuses_what_cannot_be_filled_in_on_its_page(folder: Path, conf: dict[str, Any]) -> None:
     """A pipeline that is not there, or a switch that is neither on nor off, starts no run at all."""
     from airflow.sdk.exceptions import ParamValidationError
 

@@ -71,7 +71,7 @@ def test_events_of_an_earlier_version_count_too() -> None:
 
 
 def test_nothing_landed_of_no_events() -> None:
-    """A run that somebody started by hand."""
+    """A run that a person started by hand."""
     assert landed({}) == {}
 
 

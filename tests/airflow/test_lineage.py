@@ -36,7 +36,7 @@ KAFKA = {
 
 @pytest.fixture(autouse=True)
 def connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LakeSettings:
-    """A real catalog with an empty table, and a broker that nobody asks."""
+    """A real catalog with an empty table, and a broker that is never asked."""
     extra = {"catalog": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/lake"}
     settings = LakeSettings.parse("lake_default", extra)
     lake = IcebergLake(settings)
@@ -136,7 +136,9 @@ def test_lineage_that_cannot_be_had_fails_nothing(
     assert extracted(task) == {}
 
 
-def test_nobody_is_asked_where_nothing_is_sent(world: World, context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_broker_is_asked_where_nothing_is_sent(
+    world: World, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without a transport the table is not looked at, nor without the provider."""
     _forget()
     assert not lineage.is_sent()
@@ -163,6 +165,6 @@ def test_spark_is_told_its_parent_where_it_is_asked_for(
 
 
 def test_spark_has_no_parent_unless_it_is_asked_for(world: World, context: Context) -> None:
-    """Settings of an agent that nobody has installed are of no use."""
+    """Settings of an agent that is not installed are of no use."""
     IngestWaveOperator(task_id="ingest", wave=planned(world, context)).execute(context)
     assert world.opened[-1]["spark_conf"] == {}

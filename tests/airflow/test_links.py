@@ -98,7 +98,7 @@ def test_wave_links_to_its_page_to_spark_and_to_its_snapshot(
 
 
 def test_spark_that_has_ended_without_history_is_linked_no_more(world: World, context: Context) -> None:
-    """A page that is gone with its driver helps nobody; a failed wave keeps the link to its own page."""
+    """A page that is gone with its driver is of no help; a failed wave keeps the link to its own page."""
     wave = planned(world, context)
     world.runner.failures.append("the job ended")
 

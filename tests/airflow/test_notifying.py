@@ -1,4 +1,4 @@
-"""Tasks that tell Airflow of moved watermarks: each move once and in order, whoever dies or comes at the same time."""
+"""Tasks that tell Airflow of moved watermarks: each move once and in order, also when tasks die or come together."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_task_that_ends_after_its_events_were_accepted_tells_none_twice(world: W
 def test_success_that_airflow_refuses_acknowledges_nothing(
     world: World, told: Events, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Airflow runs the callback also then: a task that was marked failed in its last second told nobody."""
+    """Airflow runs the callback also then: a task that was marked failed in its last second notified of nothing."""
     (wave,) = planned(world, told, 1)
     context = ingesting(told, wave, 0)
     told.end(context, "failed")
@@ -189,7 +189,7 @@ def test_advance_waits_for_a_delivery_that_ends_well(
     assert (len(slept), slices(told)) == (2, [(0, 1), (1, 2)])
 
 
-@pytest.mark.parametrize("error", [UnavailableError("the ledger is away"), RuntimeError("nobody expects this")])
+@pytest.mark.parametrize("error", [UnavailableError("the ledger is away"), RuntimeError("not foreseen")])
 def test_wave_in_the_lake_is_a_success_whatever_its_events_meet(
     world: World, told: Events, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:

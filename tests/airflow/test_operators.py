@@ -237,9 +237,9 @@ def test_waves_that_are_too_many_for_a_run_are_named_and_do_not_look_done(
         {"dry_run": "perhaps"},
         {"dry_run": 2},
         {"pipeline": ""},
-        {"pipeline": "../nobody"},
+        {"pipeline": "../missing"},
         {"pipeline": "No Body"},
-        {"pipeline": "nobody"},
+        {"pipeline": "missing"},
     ],
     ids=str,
 )
@@ -276,7 +276,7 @@ def test_bounds_are_read_as_templates_and_as_values(
 
 
 def test_reason_of_a_plan_is_kept_with_it(world: World, context: Context) -> None:
-    """The history says why somebody had it read; without a reason it says nothing of one."""
+    """The history says why a person had it read; without a reason it says nothing of one."""
     world.produce(5)
     plan(world, context, to="2", partitions=[0], reason=" the audit asked for it ")
     plan(world, context)
@@ -405,7 +405,7 @@ def test_exception_that_no_part_expects_may_be_retried(
     assert world.offsets() == [(0, 0), (0, 1)]
 
 
-def test_ingest_waits_without_a_slot_while_somebody_else_works(world: World, context: Context) -> None:
+def test_ingest_waits_without_a_slot_while_another_worker_works(world: World, context: Context) -> None:
     """A wave in other hands defers the task; once it is free the same task goes on."""
     world.produce(2)
     (wave,) = plan(world, context)
@@ -419,7 +419,7 @@ def test_ingest_waits_without_a_slot_while_somebody_else_works(world: World, con
     assert operator.execute_complete(context, {"status": "success", "message": "free"})["state"] == "COMMITTED"
 
 
-def test_ingest_waits_for_whoever_took_its_wave_over(
+def test_ingest_waits_for_the_worker_that_took_its_wave_over(
     world: World, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A task that lost its wave while it slept has nothing to repeat yet: the other one may do it all."""
@@ -474,7 +474,7 @@ def test_finish_fails_while_ranges_of_the_plan_are_unresolved(
 def test_transaction_that_hangs_turns_the_run_red(
     world: World, context: Context, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """While it may still end by itself the run is green; what nobody ends is named, after all else has landed."""
+    """While it may still end by itself the run is green; what no producer ends is named, after all else has landed."""
     world.produce(2)
     world.kafka.produce("orders", 0, b"open", transaction="nightly-load")
     world.produce(3, 1)
@@ -492,7 +492,7 @@ def test_transaction_that_hangs_turns_the_run_red(
 
 
 def test_hold_of_an_earlier_plan_keeps_every_run_red(world: World, context: Context) -> None:
-    """A run that landed all it planned, or found nothing to do, is no success while somebody must act."""
+    """A run that landed all it planned, or found nothing to do, is no success while a person must act."""
     world.produce(2)
     (wave,) = plan(world, context)
     cancel(world.ports(), wave, "not today")
@@ -512,7 +512,7 @@ def test_hold_of_an_earlier_plan_keeps_every_run_red(world: World, context: Cont
 
 
 def test_hold_is_named_before_what_was_not_run(world: World, context: Context) -> None:
-    """A later wave that did not run may wait for the very hold, so nobody is told to just run it again."""
+    """A later wave that did not run may wait for the very hold, so no message says to just run it again."""
     world.produce(2)
     (wave,) = plan(world, context)
     cancel(world.ports(), wave, "not today")
@@ -531,7 +531,7 @@ def test_finish_of_a_pipeline_that_was_never_planned_is_a_success(world: World, 
 
 
 def test_finish_fails_when_the_plan_left_something_out(world: World, context: Context) -> None:
-    """A partition that could not be observed is somebody's problem, not a success."""
+    """A partition that could not be observed is a person's problem, not a success."""
     world.produce(2)
     world.kafka.log("orders", 1).unreachable = "its leader moved"
     for wave in plan(world, context):

@@ -143,7 +143,7 @@ def test_pipeline_that_no_dag_plans_is_seen_by_readers_of_the_ledgers_connection
 
 
 def test_many_who_look_cost_one_look(server: PageServer) -> None:
-    """Whoever asks within some seconds gets the same document, and only its version if he has it; a decision makes it
+    """All who ask within some seconds get the same document, and only its version if they have it; a decision makes it
     anew."""
     server.planned_by("alpha")
     first = server.get("/api/pipelines/orders", "viewer")
@@ -180,7 +180,7 @@ def test_decision_needs_the_right_to_trigger_a_dag_or_to_edit_the_connection(ser
 
 
 def test_pipeline_of_no_dag_is_decided_about_by_editors_of_the_ledgers_connection(server: PageServer) -> None:
-    """Whoever reads Dags only is told that there is no such pipeline."""
+    """A user who reads Dags only is told that there is no such pipeline."""
     server.planned_by(None)
     wave = server.world.ledger.waves("orders")[0].id
     assert server.decide("cancel", "user", subject=wave).status_code == 404
@@ -365,7 +365,7 @@ ROUTES: dict[tuple[str, str], dict[str, Any]] = {
 """Every route with a body that it takes: a new one is written here, and tried as all the others."""
 
 OPEN = {"/", "/dags/{dag}", "/api/session", "/api/pipelines", "/static/{name}"}
-"""What every user of Airflow may ask: it shows nobody more than he may see."""
+"""What every user of Airflow may ask: it shows no user more than he may see."""
 
 
 def routes() -> list[APIRoute]:
@@ -451,8 +451,8 @@ def tried(one_for_all: Tried, monkeypatch: pytest.MonkeyPatch) -> Tried:
 
 @pytest.mark.parametrize(("method", "route"), sorted(ROUTES))
 def test_route_tells_strangers_nothing(tried: Tried, method: str, route: str) -> None:
-    """Nobody, somebody with a made-up token, and users who may not see the Dag: none learns that the pipeline is there;
-    a user who may only look decides nothing."""
+    """Without a token, with a made-up one, without the right to see the Dag: none learns that the pipeline is there; a
+    user who may only look decides nothing."""
     before = tried.done()
     anonymous = tried.ask(method, route, None)
     assert anonymous.status_code == (401 if route.startswith("/api/") else 303)
@@ -591,7 +591,7 @@ def test_no_answer_holds_a_secret(
 def test_ledger_that_does_not_answer_is_named_to_readers_of_its_connection(
     tried: Tried, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """They learn where it is and what it says, others that something does not answer; nobody its password."""
+    """They learn where it is and what it says, others that something does not answer; no user its password."""
     connection = {
         "conn_type": "postgres",
         "host": "localhost",

@@ -42,7 +42,7 @@ def each(found: dict[str, Any], field: str) -> list[Any]:
 
 
 def test_errors_that_may_pass_are_retried_by_default() -> None:
-    """Where nobody says otherwise."""
+    """Where the Dag says nothing else."""
     found = made()
     assert each(found, "retries") == [3] * 4
     assert each(found, "retry_delay") == [timedelta(seconds=20)] * 4

@@ -240,7 +240,7 @@ def test_drained_sensor_waits_for_every_range_of_a_plan(world: World, context: d
     assert waits(drained(plan={"plan": made, "waves": []}), context) is None
 
 
-def test_plan_that_nobody_knows_is_not_drained(world: World, context: dict[str, Any]) -> None:
+def test_plan_that_no_ledger_knows_is_not_drained(world: World, context: dict[str, Any]) -> None:
     """No rows prove nothing (law L5); a plan that planned nothing has nothing to wait for."""
     assert waits(drained(plan="p-typo"), context) is not None
     assert waits(drained(plan={"plan": None, "waves": []}), context) is None

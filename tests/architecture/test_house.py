@@ -86,7 +86,7 @@ def _from_the_future(tree: ast.Module) -> bool:
 
 
 def test_files_name_no_registry_and_no_machine() -> None:
-    """Where packages come from, and where somebody's checkout lies, is the reader's own business."""
+    """Where packages come from, and where a developer's checkout lies, is the reader's own business."""
     found = []
     for path in _committed():
         try:

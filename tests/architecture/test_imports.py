@@ -51,7 +51,7 @@ LIGHT = ("pipeline", "ports", "get_provider_info", "core", "services", "registra
 """What Dag files, provider discovery and the Spark driver import: standard library and ourselves."""
 
 NOT_IMPORTABLE = {"__main__", "env", "versions"}
-"""Entry points that run something by being imported: that is their purpose, and nobody imports them by accident."""
+"""Entry points that run something by being imported: that is their purpose, and no module imports them by accident."""
 
 
 def _module(path: Path) -> str:

@@ -174,7 +174,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
 
 @pytest.fixture
 def name() -> str:
-    """A name nobody else has."""
+    """A name that no other test has."""
     return f"b-{uuid.uuid4().hex}"
 
 
@@ -237,8 +237,8 @@ def test_every_gap_gets_its_own_answer(world: World, name: str) -> None:
     beats: list[int] = []
     said = world.reader.explain(list(asked), COMMITTED, beats.append)
     assert {item: letters(item, said[item]) for item in asked} == asked
-    assert beats, "nobody was told that the reading goes on"
-    assert sum(beats) in (6, 8), "whoever waits is told how many offsets are explained"
+    assert beats, "no beat told that the reading goes on"
+    assert sum(beats) in (6, 8), "the beats tell how many offsets are explained"
 
 
 def test_explanations_stay_inside_their_gap(world: World, name: str) -> None:

@@ -39,7 +39,7 @@ class Mirror:
         return {item.stream.partition: item.group_offset for item in seen}
 
     def consume(self) -> Any:
-        """Let somebody consume with the group."""
+        """Let a consumer consume with the group."""
         if self.bootstrap is None:
             self.world.source.consumed.add(self.group)
             return None

@@ -185,7 +185,7 @@ def test_branch_written_to_after_its_job_is_refused(world: IcebergWorld) -> None
         world.table.staged(other)
 
 
-def test_commit_of_somebody_else_on_the_branch_is_no_result(world: IcebergWorld) -> None:
+def test_commit_of_another_writer_on_the_branch_is_no_result(world: IcebergWorld) -> None:
     """Only a commit that names the attempt ends its job."""
     attempt = attempt_id()
     world.begin_job(attempt)
@@ -208,7 +208,7 @@ def test_staging_commit_in_between_does_not_disturb_a_publish(world: IcebergWorl
 
 
 def test_commit_to_main_in_between_rejects_a_publish(world: IcebergWorld) -> None:
-    """The library would rebase; a publish must not, because nobody looked at that head."""
+    """The library would rebase; a publish must not, because no search looked at that head."""
     attempt = attempt_id()
     world.stage(attempt, offsets(0))
     ready = publication(world, attempt)
@@ -262,7 +262,7 @@ def test_schema_changed_after_staging_is_rejected(world: IcebergWorld) -> None:
 
 
 def test_one_of_many_publishers_on_a_head_wins(world: IcebergWorld) -> None:
-    """Whoever publishes the same wave at the same time, the rows are in the table once."""
+    """Whichever workers publish the same wave at the same time, the rows are in the table once."""
     attempts = [attempt_id() for _ in range(4)]
     for attempt in attempts:
         world.stage(attempt, offsets(0, 1))
@@ -337,7 +337,7 @@ def test_branch_that_is_written_to_during_a_fence_goes_with_it(world: IcebergWor
 
 @pytest.mark.slow
 def test_many_workers_add_their_receipts_at_once(world: IcebergWorld) -> None:
-    """Nobody loses a finished job to the others: who is not first waits a little, and tries for long."""
+    """No worker loses a finished job to the others: who is not first waits a little, and tries for long."""
     attempts = [attempt_id() for _ in range(16)]
     ready = threading.Barrier(len(attempts))
 
@@ -394,7 +394,7 @@ def test_rows_that_equality_deletes_hide_are_not_counted_by_guess(world: Iceberg
 
 
 def test_rows_deleted_by_position_are_not_shown_and_testify_all_the_same(world: IcebergWorld) -> None:
-    """Whoever counts rows leaves them out; that their attempt was published stays true."""
+    """A count of rows leaves them out; that their attempt was published stays true."""
     attempt, base = attempt_id(), world.table.head()
     world.stage(attempt, offsets(0, 1, 2))
     assert isinstance(world.table.publish(publication(world, attempt)), Committed)
@@ -449,8 +449,8 @@ def test_slow_clock_keeps_history_in_order(world: IcebergWorld) -> None:
     assert metadata.last_updated_ms >= times[-1]
 
 
-def test_fast_clock_closes_the_receipts_to_nobody(world: IcebergWorld) -> None:
-    """What somebody wrote an hour ahead is followed by what others write now, in order."""
+def test_fast_clock_closes_the_receipts_to_no_other_worker(world: IcebergWorld) -> None:
+    """What one worker wrote an hour ahead is followed by what others write now, in order."""
     hour = 3_600_000
     fast = IcebergLake(world.settings, now_ms=lambda: int(time.time() * 1000) + hour)
     fast.table(NAME).add_receipts([receipt(attempt_id())])
@@ -541,10 +541,10 @@ def test_postgresql_catalog_publishes_once(postgres_world: IcebergWorld) -> None
     assert world.rows() == [(0, attempt), (1, attempt)]
 
 
-def test_rows_and_receipts_that_others_left_half_empty_are_nobodys(world: IcebergWorld) -> None:
-    """A row without a position is left out of the holdings, one without an attempt is nobody's; so are receipts."""
-    nowhere, nobodys = offsets(3, partition=None), offsets(4)  # type: ignore[arg-type]
-    world.append([*nowhere, *nobodys], None, "main", {})  # type: ignore[arg-type]
+def test_rows_and_receipts_that_others_left_half_empty_belong_to_no_attempt(world: IcebergWorld) -> None:
+    """A row without a position is left out of the holdings, one without an attempt belongs to none; so do receipts."""
+    nowhere, unnamed = offsets(3, partition=None), offsets(4)  # type: ignore[arg-type]
+    world.append([*nowhere, *unnamed], None, "main", {})  # type: ignore[arg-type]
     (found,) = world.table.attempt_rows()
     assert (found.attempt, found.offsets) == (None, RangeSet.of((4, 5)))
     world.table.add_receipts([receipt(attempt_id())])

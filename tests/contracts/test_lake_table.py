@@ -181,7 +181,7 @@ def test_staged_rows_are_on_no_readers_main(world: World) -> None:
     beats: list[int] = []
     found = world.table.staged(attempt, beats.append)
     assert found is not None
-    assert sum(beats) == 5, "whoever waits for the reading is told how many rows it has read"
+    assert sum(beats) == 5, "the beats tell how many rows were read"
     assert [(s.stream.partition, s.offsets, s.duplicates) for s in found.streams] == [
         (0, RangeSet.of((5, 8), (9, 10)), 0),
         (1, RangeSet.of((3, 4)), 0),
@@ -264,7 +264,7 @@ def test_published_rows_are_visible_and_the_token_testifies(world: World) -> Non
 
 
 def test_publish_on_a_moved_main_is_rejected(world: World) -> None:
-    """Somebody else's commit since the look ends this try, and a new look and try succeed."""
+    """Another writer's commit since the look ends this try, and a new look and try succeed."""
     attempt = attempt_id()
     head = world.table.head()
     world.stage(attempt, offsets(0))

@@ -174,7 +174,7 @@ def test_lease_from_a_wrong_clock_does_not_block(ledger: Ledger) -> None:
 
 
 def test_renew_prolongs(ledger: Ledger) -> None:
-    """A renewed lease is live again as long as nobody else has claimed."""
+    """A renewed lease is live again as long as no other worker has claimed."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     claim = claimed(ledger, wave, lease=timedelta())
     ledger.commit(Renew(key=claim.key, lease=LEASE))
@@ -216,7 +216,7 @@ def test_renewal_carries_how_far_the_attempt_is(ledger: Ledger) -> None:
 
 
 def test_late_report_changes_nothing(ledger: Ledger) -> None:
-    """Whoever lost the wave cannot say how far the attempt of another is."""
+    """A worker that lost the wave cannot say how far the attempt of another is."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     stale = claimed(ledger, wave, lease=timedelta()).key
     claimed(ledger, wave)
@@ -406,7 +406,7 @@ def test_claim_says_when_it_was_made_by_the_ledgers_clock(ledger: Ledger) -> Non
     assert held.claimed_at.tzinfo is not None
 
 
-def test_unknown_outcome_stays_until_somebody_looks(ledger: Ledger) -> None:
+def test_unknown_outcome_stays_until_a_search(ledger: Ledger) -> None:
     """The wave stays PUBLISHING without a lease; the next claim leaves the outcome unknown."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     key = publishing(ledger, wave).key
@@ -652,7 +652,7 @@ def test_committed_waves_with_rows_are_named_newest_first(ledger: Ledger) -> Non
     ]
     assert ledger.published("orders") == (found[2], found[0])
     assert ledger.published("orders", table="raw.orders", newest=1) == (found[2],)
-    assert ledger.published("orders", table="raw.other") == ledger.published("nobody") == ()
+    assert ledger.published("orders", table="raw.other") == ledger.published("missing") == ()
 
 
 def test_committed_wave_has_the_newest_head_that_was_looked_at(ledger: Ledger) -> None:
@@ -672,7 +672,7 @@ def test_committed_wave_has_the_newest_head_that_was_looked_at(ledger: Ledger) -
 
 
 def test_attempts_of_a_whole_pipeline(ledger: Ledger) -> None:
-    """All of its waves' attempts by wave and fence, and nobody else's."""
+    """All of its waves' attempts by wave and fence, and no other wave's."""
     waves = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])
     for wave in (*waves, waves[0]):
         ledger.commit(EndAttempt(key=claimed(ledger, wave).key, outcome=AttemptOutcome.FAILED, error="no"))

@@ -63,7 +63,7 @@ def test_another_plan_of_the_same_offsets_is_refused(sql_ledger: SqlLedger, star
 
 @pytest.mark.parametrize(("start", "end"), [(0, 10), (20, 30)])
 def test_another_plan_of_the_neighbours_is_taken(sql_ledger: SqlLedger, start: int, end: int) -> None:
-    """The same statement with offsets that nobody has planned: only the overlap is refused above."""
+    """The same statement with offsets that are not planned: only the overlap is refused above."""
     planned(sql_ledger, [(0, 10, 20)])
     with sql_ledger.engine.begin() as connection:
         another_plan(connection)
@@ -131,7 +131,7 @@ def test_what_identifies_is_there_once(sql_ledger: SqlLedger, table: str, column
         connection.execute(copied)
 
 
-def test_a_deadlock_reaches_nobody(new_url: NewUrl) -> None:
+def test_a_deadlock_reaches_no_caller(new_url: NewUrl) -> None:
     """Two transactions that wait for each other: one is rolled back by the database, repeated, and both are done."""
     url = new_url("postgres")
     ledger = SqlLedger(url)

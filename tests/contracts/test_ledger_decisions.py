@@ -48,7 +48,7 @@ def release(ledger: Ledger, *ranges: str, wave: str = "again", reason: str | Non
 
 
 def test_unclaimed_wave_is_cancelled(ledger: Ledger) -> None:
-    """No fence is needed where nobody ever worked."""
+    """No fence is needed where no worker ever worked."""
     (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])
     taken(ledger, wave)
     assert ledger.wave(wave).state is WaveState.CANCELLED
@@ -105,7 +105,7 @@ def test_taking_ends_the_attempt(ledger: Ledger, ready: object) -> None:
 
 
 def test_taking_after_the_end_keeps_the_outcome(ledger: Ledger) -> None:
-    """An attempt that has failed may still be the guard, as long as nobody has claimed since."""
+    """An attempt that has failed may still be the guard, as long as no worker has claimed since."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     key = claimed(ledger, wave).key
     ledger.commit(EndAttempt(key=key, outcome=AttemptOutcome.FAILED, error="unexplained offsets"))
@@ -413,7 +413,7 @@ def test_skip_within_one_range_leaves_both_sides(ledger: Ledger) -> None:
 
 
 def test_unplanned_offsets_are_skipped(ledger: Ledger) -> None:
-    """Nobody will plan them any more; they are cut at the origin, where the watermark begins."""
+    """No plan will have them any more; they are cut at the origin, where the watermark begins."""
     planned(ledger, [(0, 20, 30)], origin=10)
     assert skipped(ledger, 5, 40) == 35
     assert pieces(ledger) == [
@@ -459,7 +459,7 @@ def test_skip_is_a_decision_about_the_stream(ledger: Ledger) -> None:
 
 
 def test_claimed_wave_loses_ranges_only_under_its_guard(ledger: Ledger) -> None:
-    """Whoever skips must hold each claimed wave that loses ranges; a stale guard is none."""
+    """A skip must hold each claimed wave that loses ranges; a stale guard is none."""
     first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20), (1, 0, 10)])
     old = claimed(ledger, second).key
     key = claimed(ledger, second, over=1).key
@@ -477,7 +477,7 @@ def test_claimed_wave_loses_ranges_only_under_its_guard(ledger: Ledger) -> None:
 
 
 def test_wave_that_was_ever_claimed_needs_the_guard(ledger: Ledger) -> None:
-    """Also when nobody works on it now: a forgotten job may still want to publish."""
+    """Also when no worker is at it now: a forgotten job may still want to publish."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     ledger.commit(EndAttempt(key=claimed(ledger, wave).key, outcome=AttemptOutcome.FAILED, error=None))
     with pytest.raises(ConcurrentError):
@@ -487,7 +487,7 @@ def test_wave_that_was_ever_claimed_needs_the_guard(ledger: Ledger) -> None:
 
 
 def test_what_is_on_hold_is_skipped_without_a_guard(ledger: Ledger) -> None:
-    """It left its wave under the guard of its taking: whoever works on the rest is not disturbed."""
+    """It left its wave under the guard of its taking: a worker on the rest is not disturbed."""
     (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])
     taken(ledger, wave, f"{wave}r0", state=RangeState.HELD, key=claimed(ledger, wave).key)
     key = claimed(ledger, wave).key
@@ -525,7 +525,7 @@ def held(ledger: Ledger, *offsets: tuple[int, int]) -> str:
 
 
 def test_skip_of_what_a_range_is_held_for_lets_the_rest_go_on(ledger: Ledger) -> None:
-    """In the same transaction, in a new wave that is run like any other; nobody has to release anything."""
+    """In the same transaction, in a new wave that is run like any other; nothing has to be released."""
     home = held(ledger, (5, 8))
     assert [item.held_for for item in ledger.ranges(wave=home)] == [RangeSet.of((5, 8))]
     skipped(ledger, 5, 8, skip_id="s")

@@ -67,7 +67,7 @@ def test_wave_that_is_claimed_again_does_not_count_against_itself(ledger: Ledger
 
 
 def test_lease_that_has_ended_leaves_room(ledger: Ledger) -> None:
-    """A worker that died counts until then, as nobody knows better."""
+    """A worker that died counts until then, as its end is not known."""
     first, second, third = three(ledger)
     claimed(ledger, first)
     claimed(ledger, second, lease=timedelta(seconds=-1))

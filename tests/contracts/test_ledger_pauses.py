@@ -106,7 +106,7 @@ def test_what_is_not_on_record_cannot_be_paused(ledger: Ledger, act: Callable[..
 
 
 def test_nothing_is_begun_while_the_pipeline_is_paused(ledger: Ledger) -> None:
-    """No wave is claimed and no plan recorded, whoever asks; the refusal names person, reason and remedy."""
+    """No wave is claimed and no plan recorded, for any caller; the refusal names person, reason and remedy."""
     first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])
     paused(ledger)
     before = ledger.waves(SPEC.name), ledger.events(SPEC.name), ledger.streams(SPEC.name)

@@ -196,7 +196,7 @@ def test_stream_made_meanwhile_is_refused(ledger: Ledger) -> None:
 
 
 def test_plan_is_recorded_once(ledger: Ledger) -> None:
-    """The same plan a second time is somebody else's success, also when it holds no stream."""
+    """The same plan a second time is another recorder's success, also when it holds no stream."""
     ledger.commit(SavePipeline(spec=SPEC))
     for plan in (plan_of(ledger, [(0, 0, 10)]), plan_of(ledger)):
         ledger.commit(RecordPlan(plan=plan, actor="tester"))

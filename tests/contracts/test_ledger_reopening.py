@@ -150,7 +150,7 @@ def test_wave_whose_ranges_were_all_reopened_brings_no_rows_any_more(ledger: Led
 
 
 def test_token_of_the_reopen_is_known(ledger: Ledger, wave: str) -> None:
-    """What moves main afterwards is a commit that this ledger recorded; nobody holds the new wave."""
+    """What moves main afterwards is a commit that this ledger recorded; no worker holds the new wave."""
     what = decided(ledger, 0, 20)
     assert not ledger.knows(what.token)
     ledger.commit(Reopen(what=what, actor="tester"))
@@ -162,7 +162,7 @@ def test_token_of_the_reopen_is_known(ledger: Ledger, wave: str) -> None:
 
 
 def test_skipped_offsets_are_reopened(ledger: Ledger) -> None:
-    """Those that were planned once, and those that nobody had planned; the rest of the skip stays."""
+    """Those that were planned once, and those that were never planned; the rest of the skip stays."""
     (name,) = planned(ledger, [(0, 0, 10)])
     skipped(ledger, 2, 20)
     ledger.sent([item.id for item in ledger.outbox(SPEC.name)])

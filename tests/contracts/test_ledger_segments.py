@@ -137,7 +137,7 @@ def test_plan_without_ordering_is_not_gated(ledger: Ledger) -> None:
 
 
 def test_skip_frees_the_order_only_when_it_is_acknowledged(ledger: Ledger) -> None:
-    """A skip counts as covered at once, and as drained when somebody acknowledges the order, then or later."""
+    """A skip counts as covered at once, and as drained when a person acknowledges the order, then or later."""
     parent, child = ordered(ledger)
     skipped(ledger, 4, 10)
     assert ledger.streams(SPEC.name)[0].unacknowledged == RangeSet.of((4, 10))

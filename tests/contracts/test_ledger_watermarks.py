@@ -172,11 +172,11 @@ def begun(ledger: Ledger, holder: str, through: int, **given: Any) -> NotifiedRo
 
 
 ENDED = timedelta(seconds=-1)
-"""The lease of somebody whose lease has ended."""
+"""The lease of a holder whose lease has ended."""
 
 
 def test_one_delivers_at_a_time(ledger: Ledger) -> None:
-    """Who comes second sees who delivers, and what; of what was notified nobody begins again."""
+    """Who comes second sees who delivers, and what; what was notified is not begun again."""
     first, second = moved(ledger, 2)
     mine = begun(ledger, "a", first)
     assert (mine.sequence, mine.through, mine.holder) == (0, first, "a")
@@ -191,7 +191,7 @@ def test_one_delivers_at_a_time(ledger: Ledger) -> None:
 
 
 def test_delivery_is_taken_over_only_from_who_has_ended(ledger: Ledger) -> None:
-    """By name: from whoever is known to have ended, and from any holder once the lease has."""
+    """By name: from a holder that is known to have ended, and from any holder once the lease has."""
     first, second = moved(ledger, 2)
     begun(ledger, "a", first)
     assert begun(ledger, "b", second, over="a").holder == "a", "the lease is live"
@@ -202,7 +202,7 @@ def test_delivery_is_taken_over_only_from_who_has_ended(ledger: Ledger) -> None:
 
 
 def test_late_acknowledgement_does_not_end_a_longer_delivery(ledger: Ledger) -> None:
-    """What was accepted is notified, whoever delivers now; his delivery goes on."""
+    """What was accepted is notified, also when another task delivers now; his delivery goes on."""
     first, second, third = moved(ledger, 3)
     begun(ledger, "a", first)
     begun(ledger, "b", third, over="a", ended=True)
@@ -214,7 +214,7 @@ def test_late_acknowledgement_does_not_end_a_longer_delivery(ledger: Ledger) -> 
 
 
 def test_each_pipeline_has_its_own_delivery(ledger: Ledger) -> None:
-    """Nobody waits for another pipeline."""
+    """No pipeline waits for another."""
     (sequence,) = moved(ledger)
     begun(ledger, "a", sequence)
     other = ledger.commit(BeginDelivery(pipeline="copies", holder="b", through=sequence))

@@ -68,7 +68,7 @@ def test_range_that_crosses_an_edge_keeps_the_rest_planned(ledger: Ledger) -> No
 
 
 def test_claimed_waves_stay_and_are_named_with_what_to_do(ledger: Ledger) -> None:
-    """Something of them may be on its way, also when nobody works on them now."""
+    """Something of them may be on its way, also when no worker is at them now."""
     begun, other = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])
     claimed(ledger, begun)
     (kept,) = withdrawn(ledger)

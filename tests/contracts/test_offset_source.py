@@ -199,7 +199,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
 
 @pytest.fixture
 def name() -> str:
-    """A name nobody else has."""
+    """A name that no other test has."""
     return f"t-{uuid.uuid4().hex}"
 
 
@@ -525,7 +525,7 @@ def test_sample_never_resets_to_another_offset(world: World, name: str) -> None:
 
 
 def test_cluster_out_of_reach_ends_every_call(world: World) -> None:
-    """Nothing is guessed when nobody answers, and nothing waits for it for ever."""
+    """Nothing is guessed when no broker answers, and nothing waits for it for ever."""
     away = world.unreachable()
     calls = (
         lambda: away.topics([], ".*"),

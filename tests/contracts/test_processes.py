@@ -26,7 +26,7 @@ class Host(Protocol):
         """Start another process."""
 
     def end(self, holder: LeaseHolder) -> None:
-        """End it; nobody waits for it yet."""
+        """End it; its parent does not wait for it yet."""
 
 
 class RealHost:
@@ -102,7 +102,7 @@ def test_another_process_is_dead_when_it_has_ended(host: Host) -> None:
 
 
 def test_a_process_of_another_host_is_not_known_to_be_dead(host: Host) -> None:
-    """Whatever its number: here it may be nobody's, or that of one who has ended."""
+    """Whatever its number: here it may be free, or that of a process that has ended."""
     ended = host.start()
     host.end(ended)
     for holder in (host.processes.this(), ended):

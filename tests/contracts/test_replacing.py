@@ -227,7 +227,7 @@ def test_other_rows_of_a_file_stay_byte_for_byte(iceberg: IcebergWorld) -> None:
 
 
 def test_null_lists_and_maps_of_other_rows_stay_null(iceberg: IcebergWorld) -> None:
-    """An empty list says that somebody looked; one that is not there does not."""
+    """An empty list says that a search looked; one that is not there does not."""
     line = StructType(NestedField(101, "n", LongType(), required=False))
     with iceberg.load().update_schema() as update:
         update.add_column("lines", ListType(102, line, element_required=False))

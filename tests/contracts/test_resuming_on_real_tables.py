@@ -145,7 +145,7 @@ def test_files_that_were_decoded_in_another_way_are_staged_again(world: World, r
 def test_storage_that_does_not_answer_costs_no_branch(
     world: World, real: IcebergWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that cannot be read now may be the only copy of its records: whoever comes next reads it."""
+    """A file that cannot be read now may be the only copy of its records: the worker that comes next reads it."""
     attempt = staged_by_the_dead(world)
     world.retain_from(6)
     with monkeypatch.context() as patched:

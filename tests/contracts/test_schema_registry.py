@@ -115,7 +115,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.fixture
 def subject() -> str:
-    """A subject that nobody else uses, with signs that an address must not take literally."""
+    """A subject that no other test uses, with signs that an address must not take literally."""
     return f"orders/eu {uuid.uuid4().hex[:8]}-value"
 
 

@@ -117,7 +117,7 @@ def test_a_server_that_falls_silent_is_out_of_reach(ask: Callable[[int], None], 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [b"", HALF], ids=["silent", "half an answer"])
-def test_a_silent_spark_master_ends_no_application_and_holds_nobody_up(first: bytes) -> None:
+def test_a_silent_spark_master_ends_no_application_and_holds_no_claim_up(first: bytes) -> None:
     """Its web address is a help and no condition."""
     with SilentServer(first) as server:
         assert not end_application("spark://127.0.0.1:7077", str(server.port), "orders")

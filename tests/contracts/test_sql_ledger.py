@@ -102,7 +102,7 @@ def test_sqlite_ledger_keeps_what_it_was_given(new_url: NewUrl, opened: Open) ->
 
 
 def test_first_use_by_many_at_once_creates_one_ledger(new_url: NewUrl, opened: Open) -> None:
-    """Whoever comes second finds it made."""
+    """The second one finds it made."""
     url = new_url("sqlite")
     with ThreadPoolExecutor(6) as pool:
         assert len(set(pool.map(lambda _: opened(url).ledger_id(), range(6)))) == 1
@@ -114,7 +114,7 @@ def test_ledger_in_memory(opened: Open) -> None:
 
 
 def test_missing_folder_is_named(tmp_path: Path, opened: Open) -> None:
-    """Nobody's folder is created by the way."""
+    """No folder is created by the way."""
     with pytest.raises(ConnectionSettingsError, match="there is no folder"):
         opened(f"sqlite:///{tmp_path}/nowhere/ledger.db").ledger_id()
 
@@ -155,7 +155,7 @@ def test_file_that_is_no_database_is_left_alone(tmp_path: Path, opened: Open) ->
 
 
 def test_postgresql_without_schema_asks_for_it(new_url: NewUrl, opened: Open) -> None:
-    """Nothing is created in somebody's database before they say so."""
+    """Nothing is created in a database before its owner says so."""
     ledger = opened(new_url("postgres"))
     for call in (ledger.ledger_id, ledger.check, lambda: ledger.commit(SavePipeline(spec=SPEC))):
         with pytest.raises(LedgerSchemaError, match="kafka-lake db upgrade"):
@@ -517,7 +517,7 @@ def test_ranges_of_a_wave_are_counted_by_the_wave(opened: Open) -> None:
 
 @KINDS
 def test_busy_ledger_is_worth_repeating(new_url: NewUrl, kind: str) -> None:
-    """A lock that nobody gives back in time ends in ConcurrentError; afterwards the same call succeeds."""
+    """A lock that is not given back in time ends in ConcurrentError; afterwards the same call succeeds."""
     ledger = SqlLedger(new_url(kind), lock_timeout=0.05)
     ledger.upgrade()
     (wave,) = planned(ledger, [(0, 0, 10)])

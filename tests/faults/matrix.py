@@ -27,7 +27,7 @@ DRIVER = "driver."
 """Where the names of points inside the Spark driver begin."""
 SPRING_SECONDS = 120
 ENDS_WELL = frozenset({0, 1})
-"""Done; or refused because it is done already, or because somebody's decision holds."""
+"""Done; or refused because it is done already, or because a person's decision holds."""
 EXIT_CODES = frozenset({0, 1, 3, 4})
 Traces = Mapping[str, Mapping[str, int]]
 
@@ -185,7 +185,7 @@ def _no_defect(ended: Ended) -> Ended:
 
 
 def _well(ended: Ended) -> Ended:
-    """Refuse also what says "again" or "unknown": nobody else is at work, and the answer must be final."""
+    """Refuse also what says "again" or "unknown": no other worker is at work, and the answer must be final."""
     if _no_defect(ended).code not in ENDS_WELL:
         raise RedError(f"running it again was not right: {ended}")
     return ended

@@ -14,7 +14,7 @@ from tests.faults.standing_kafka import DELETED, Happened, happen
 MIRROR = "lake-mirror"
 DECODING = '[decode]\nformat = "avro"\nregistry = "schemas"'
 DEAD_DECODE = "kafka_lake_decode_" + 16 * "d"
-"""The branch of a decoding job that was killed: nobody's, and gone when old snapshots are expired."""
+"""The branch of a decoding job that was killed: of no attempt, and gone when old snapshots are expired."""
 
 Words = Callable[[Place], tuple[str, ...]]
 
@@ -138,7 +138,7 @@ def expire(place: Place) -> tuple[str, ...]:
 
 
 def open_a_transaction(place: Place) -> tuple[str, ...]:
-    """Let a producer begin what nobody ends."""
+    """Let a producer begin what it does not end."""
     happen(place.home, Happened.TRANSACTION)
     return ("db", "check", "--json")
 

@@ -122,7 +122,7 @@ class RealPlace(Place):
         super().stopped(started)
 
     def resume(self, started: Started) -> Ended:
-        """Continue the driver first, if it was stopped: it finishes what it was told to, whoever still listens."""
+        """Continue the driver first, if it was stopped: it finishes what it was told to, also without its parent."""
         with suppress(ProcessLookupError, KeyError):
             os.killpg(self._drivers.pop(started.pid), signal.SIGCONT)
         return super().resume(started)

@@ -105,7 +105,7 @@ def _table(identifier: str) -> Table:
 
 
 class Forgetful:
-    """`services.notifying.Receiver`: whoever began before has ended, and nothing of it has arrived."""
+    """`services.notifying.Receiver`: the task that began before has ended, and nothing of it has arrived."""
 
     def has_ended(self, holder: str) -> bool:
         return True

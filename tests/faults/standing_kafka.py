@@ -19,7 +19,7 @@ from tests.kit.memory_kafka import MemoryKafka
 TOPIC = "orders"
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 OPEN = "nightly-load"
-"""The transaction that was opened long ago and that nobody ends."""
+"""The transaction that was opened long ago and that is never ended."""
 SCHEMA_ID = 1
 FRAME = bytes([0]) + SCHEMA_ID.to_bytes(4, "big")
 FRAME_BYTES = len(FRAME)
@@ -94,7 +94,7 @@ def text_of(value: bytes | None) -> str | None:
 def kafka(home: Path) -> tuple[StandingKafka, Acknowledged]:
     """Return a cluster with topic `orders`, and what its producers were told: plain, committed, aborted, plain.
 
-    Behind an open transaction there is a record that nobody may see yet.
+    Behind an open transaction there is a record that no reader may see yet.
     """
     cluster = StandingKafka(home)
     cluster.create_topic(TOPIC, 2)
@@ -124,6 +124,6 @@ def kafka(home: Path) -> tuple[StandingKafka, Acknowledged]:
             case Happened.ELECTION:
                 for number in (0, 1):
                     cluster.log(TOPIC, number).elect()
-            case Happened.DELETION:  # in the table: nobody expects rows of these any more
+            case Happened.DELETION:  # in the table: no rows of these are expected any more
                 acknowledged = {at: value for at, value in acknowledged.items() if at[1] >= DELETED}
     return cluster, acknowledged

@@ -1,4 +1,4 @@
-"""Many real processes at one ledger: each wave is one process's at a time, and nobody hears of the database's troubles.
+"""Many real processes at one ledger: each wave is one process's at a time, and none hears of the database's troubles.
 
 `KAFKA_LAKE_TEST_SCALE=20` makes the same tests last longer; `KAFKA_LAKE_TEST_SEED=…` repeats what a failure printed.
 """

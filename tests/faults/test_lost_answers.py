@@ -71,7 +71,7 @@ def test_publish_with_a_lost_answer_on_sqlite(file_world: StoredWorld, *, landed
 def test_commit_that_a_reader_of_the_catalog_file_has_prevented_is_made_again(
     file_world: StoredWorld, tmp_path: Path
 ) -> None:
-    """SQLite leaves its transaction open then: nobody may take what that connection sees for what is on the disk."""
+    """SQLite leaves its transaction open then: what that connection sees must not count as what is on the disk."""
     reader = sqlite3.connect(tmp_path / "catalog.db", isolation_level=None)
     workers: list[Ports] = []
     passed: list[str] = []

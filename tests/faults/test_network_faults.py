@@ -86,7 +86,7 @@ def waits_for_the_row(postgres_uri: str, database: str) -> bool:
     return bool(found)
 
 
-def test_publish_that_lands_when_nobody_waits_for_it_any_more(
+def test_publish_that_lands_when_its_worker_waits_no_more(
     world: StoredWorld, network: Proxy, postgres_uri: str, database: str
 ) -> None:
     """Its COMMIT arrives while the publisher is trying again: the second try is refused, and the first one adopted."""

@@ -97,7 +97,7 @@ def asked(network: Proxy, line: bytes) -> bytes:
 
 
 def test_a_cut_lasts_until_it_is_healed(network: Proxy, client: Client) -> None:
-    """Nobody gets through in between."""
+    """No connection gets through in between."""
     network.cut()
     assert client.ask(b"a") == b""
     assert asked(network, b"b") == b""

@@ -31,7 +31,7 @@ STREAM = ("plain", "id", 0)
 
 
 def test_a_seed_deals_the_same_rounds_again() -> None:
-    """Whoever has the seed has the rounds."""
+    """The seed alone gives the rounds."""
     assert decide(seed=7, minutes=30, faults=IN_AIRFLOW) == decide(seed=7, minutes=30, faults=IN_AIRFLOW)
     assert decide(seed=7, minutes=30, faults=IN_AIRFLOW) != decide(seed=8, minutes=30, faults=IN_AIRFLOW)
 
@@ -89,7 +89,7 @@ def test_what_is_exact_is_no_problem(acknowledged: Acknowledged) -> None:
     ],
 )
 def test_each_kind_of_damage_is_found(acknowledged: Acknowledged, offsets: tuple[int, ...], number: str) -> None:
-    """One record that is lost, double, aborted or nobody's shows in its number and in words."""
+    """One record that is lost, double, aborted or of no producer shows in its number and in words."""
     verdict = _compare(acknowledged, *offsets)
     assert getattr(verdict, number) == 1
     assert len(verdict.problems) == 1

@@ -1,4 +1,4 @@
-"""A publisher that stands still between its last check and its commit while somebody takes its ranges away (law L11).
+"""A publisher that stands still between its last check and its commit while another takes its ranges away (law L11).
 
 Its UPDATE of the catalog stands still: every check has been made, and nothing is committed yet.
 """

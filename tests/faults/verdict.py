@@ -38,7 +38,7 @@ def problems(place: Place, decisions: Sequence[Ended]) -> list[str]:
 def problems_amid(place: Place) -> list[str]:
     """Return what is wrong in the middle of everything: a wave is visible whole or not at all, each row once.
 
-    The ledger is read before the rows: what it calls committed by then must be there, whoever is still at work.
+    The ledger is read before the rows: what it calls committed by then must be there, though others are still at work.
     """
     ledger = place.ledger()
     streams, waves = ledger.streams(place.name), ledger.waves(place.name)

@@ -69,7 +69,7 @@ class Refusals:
     capsys: pytest.CaptureFixture[str]
 
     def settle_in(self) -> None:
-        """Take the place's connections, and nothing of whoever runs the tests."""
+        """Take the place's connections, and nothing of the user who runs the tests."""
         for name in list(os.environ):
             if name.startswith(("AIRFLOW", "KAFKA_LAKE")):
                 self.monkeypatch.delenv(name)

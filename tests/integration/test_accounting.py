@@ -413,7 +413,7 @@ def test_scenarios_hold_every_fate(truths: Sequence[Truth]) -> None:
 
 
 def test_holes_of_a_topic_without_a_cleaner_are_losses(kafka: LocalKafka, truths: Sequence[Truth]) -> None:
-    """The same batches prove less where nobody was allowed to take records out of the middle."""
+    """The same batches prove less where nothing was allowed to take records out of the middle."""
     from confluent_kafka.admin import ResourceType
 
     truth = next(truth for truth in truths if truth.kind == "zstd")

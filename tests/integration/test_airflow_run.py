@@ -179,12 +179,12 @@ def test_dry_run_writes_nothing(world: World) -> None:
     [
         {},
         {"pipline": "shown"},
-        {"pipeline": "nobody"},
+        {"pipeline": "missing"},
         {"pipeline": "shown", "dry_run": "perhaps"},
     ],
 )
 def test_choice_that_the_form_does_not_offer_starts_no_run(world: World, conf: dict[str, Any]) -> None:
-    """What the page lets nobody choose never becomes a run."""
+    """What cannot be chosen on the page never becomes a run."""
     world.airflow.wait_dag(MANUAL)
     with pytest.raises(AirflowApiError) as refused:
         world.airflow.trigger(MANUAL, conf)
@@ -399,8 +399,8 @@ def test_mistakes_of_a_newcomer_are_answered_in_words(world: World) -> None:
     """A wrong year, a pipeline that is not there, a task that is cleared, a broker that is down."""
     lane = world.lanes["landed"]
     lane.produce(4, begin=10_000)
-    with pytest.raises(AirflowApiError, match=r"'nobody' is not one of \["):
-        world.airflow.trigger(MANUAL, {"pipeline": "nobody"})
+    with pytest.raises(AirflowApiError, match=r"'missing' is not one of \["):
+        world.airflow.trigger(MANUAL, {"pipeline": "missing"})
     with pytest.raises(AirflowApiError, match=r"param pipeline: No value passed"):
         world.airflow.trigger(MANUAL, {"pipline": "landed"})
 

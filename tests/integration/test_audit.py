@@ -1,4 +1,4 @@
-"""`kafka-lake audit` on a real table and ledger that somebody has edited: whatever was done to them is named."""
+"""`kafka-lake audit` on a real table and ledger that a person has edited: whatever was done to them is named."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Place:
             shutil.copy(path.with_suffix(".kept"), path)
 
     def settle_in(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        """Take the place's connections, and nothing of whoever runs the tests."""
+        """Take the place's connections, and nothing of the user who runs the tests."""
         lake = {
             "format": "iceberg",
             "catalog": "sql",
@@ -239,8 +239,8 @@ def move_to_another_partition(place: Place) -> None:
 def forget_whose(place: Place) -> None:
     import pyarrow as pa
 
-    nobody = lambda column: pa.nulls(len(column), column.type)  # noqa: E731
-    edited(place, "ingest_attempt", nobody, "kafka_partition = 0 and kafka_offset < 5")
+    none = lambda column: pa.nulls(len(column), column.type)  # noqa: E731
+    edited(place, "ingest_attempt", none, "kafka_partition = 0 and kafka_offset < 5")
 
 
 def append_foreign(place: Place) -> None:
@@ -251,8 +251,8 @@ def append_foreign(place: Place) -> None:
     rows = table.scan("kafka_partition = 1 and kafka_offset < 5").to_arrow()
     moved = pc.add(rows.column("kafka_offset"), 1000)
     rows = rows.set_column(rows.schema.get_field_index("kafka_offset"), rows.schema.field("kafka_offset"), moved)
-    nobody = pa.array(["f" * 16] * len(rows), rows.schema.field("ingest_attempt").type)
-    table.append(rows.set_column(rows.schema.get_field_index("ingest_attempt"), "ingest_attempt", nobody))
+    unknown = pa.array(["f" * 16] * len(rows), rows.schema.field("ingest_attempt").type)
+    table.append(rows.set_column(rows.schema.get_field_index("ingest_attempt"), "ingest_attempt", unknown))
 
 
 def roll_back(place: Place) -> None:
@@ -287,7 +287,7 @@ MISCHIEF: dict[str, tuple[Callable[[Place], None], set[str]]] = {
         {"lost", "inconsistent", "visible-before-accounted"},
     ),
     "rows that forgot their attempt": (forget_whose, {"visible-without-token"}),
-    "rows of nobody": (append_foreign, {"visible-without-token"}),
+    "rows of no attempt": (append_foreign, {"visible-without-token"}),
     "table rolled back": (roll_back, {"lost", "inconsistent"}),
     "watermark edited": (move_watermark, {"watermark-ahead"}),
     "watermark edited back": (move_watermark_back, {"watermark-back"}),
@@ -304,7 +304,7 @@ def test_audit_names_what_was_done(place: Place, what: str) -> None:
 
 
 def test_a_range_that_vanished_from_the_ledger_is_a_hole(place: Place) -> None:
-    """The watermark stands on nothing, and its rows belong to nobody."""
+    """The watermark stands on nothing, and its rows belong to no wave."""
     make_a_hole(place)
     assert "watermark-ahead" in place.kinds()
 

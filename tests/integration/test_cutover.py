@@ -26,7 +26,7 @@ SCHEMA = Schema(
 
 
 class Live:
-    """Somebody else's consumer: from its group's offsets on, it writes rows to a table of its own and commits."""
+    """A consumer of another team: from its group's offsets on, it writes rows to a table of its own and commits."""
 
     def __init__(self, place: Sandbox) -> None:
         from confluent_kafka import Consumer

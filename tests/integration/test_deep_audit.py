@@ -78,7 +78,7 @@ def moved_offset(rows: list[Row]) -> None:
 
 @dataclass(frozen=True)
 class Damage:
-    """What somebody does to a partition's rows, and what the audit must find: kind, first offset, a word."""
+    """What a person does to a partition's rows, and what the audit must find: kind, first offset, a word."""
 
     do: Callable[[list[Row]], None]
     found: frozenset[tuple[str, int, str]]

@@ -105,7 +105,7 @@ def refused_while_paused(sandbox: Sandbox) -> None:
 
 
 def withdraw_and_plan_anew(sandbox: Sandbox, *, committed: str) -> None:
-    """A plan that nobody has begun is taken off again, shown first; the next run takes its offsets once more."""
+    """A plan that no run has begun is taken off again, shown first; the next run takes its offsets once more."""
     sandbox.produce(2, begin=14)
     planned = done(sandbox.command("plan", str(sandbox.file), "--json"))
     asked = ("withdraw", planned["plan"], "--from", "2020-01-01T00:00:00Z", "--reason", "not all at once")

@@ -149,7 +149,7 @@ def test_wrong_password_is_the_connections_mistake(guarded: LocalKafka, mechanis
 
 
 def test_unknown_certificate_is_not_trusted(guarded: LocalKafka) -> None:
-    """A broker whose certificate nobody vouches for is not spoken to."""
+    """A broker whose certificate no authority vouches for is not spoken to."""
     extra = {"bootstrap.servers": guarded.address("BOTH"), "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
     login = {"sasl.username": USER, "sasl.password": SECRET}
     source = KafkaOffsetSource(KafkaSettings.parse({**extra, **login}), clock=SystemClock(), timeout_seconds=5)

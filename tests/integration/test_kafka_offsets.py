@@ -189,7 +189,7 @@ def test_partition_left_out_of_an_answer_is_unknown(cluster: Cluster) -> None:
 
 
 def test_partition_without_leader_is_unknown_and_not_asked(cluster: Cluster) -> None:
-    """A partition that nobody leads would hold up the answer of all others."""
+    """A partition without a leader would hold up the answer of all others."""
 
     def headless(futures: dict[Any, Future[Any]]) -> dict[Any, Future[Any]]:
         for future in futures.values():
@@ -354,7 +354,7 @@ class Coordinator:
 def test_only_no_such_group_means_no_offset(
     kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch, said: list[Exception], state: GroupOffsetState
 ) -> None:
-    """A moving coordinator is asked again for a while; after any error that stays, nobody knows."""
+    """A moving coordinator is asked again for a while; after any error that stays, it is unknown."""
     cluster = Cluster(kafka.bootstrap, timeout=2)
     monkeypatch.setattr(groups, "_ask", Coordinator(*said))
     found = cluster.source.snapshot([cluster.topic], "g").partitions
@@ -362,7 +362,7 @@ def test_only_no_such_group_means_no_offset(
 
 
 def test_group_out_of_reach_is_unknown(service: None) -> None:
-    """Nobody who could say what is committed is no statement about it."""
+    """No coordinator that could say what is committed is no statement about it."""
     settings = KafkaSettings.parse({"bootstrap.servers": "127.0.0.1:1"})
     with warnings.catch_warnings():
         # kafka-python leaves the sockets of refused connections to the garbage collector.

@@ -42,7 +42,7 @@ def restart_with(broker: LocalKafka, folder: Path, older: Path) -> None:
 
 
 def cut_out_the_second_batch(folder: Path) -> None:
-    """Doctor a log as no broker would: a hole in the middle, in a topic that nobody cleans."""
+    """Doctor a log as no broker would: a hole in the middle, in a topic that is never cleaned."""
     (log,) = folder.glob("*.log")
     data = log.read_bytes()
     sizes = []

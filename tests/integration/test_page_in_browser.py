@@ -33,7 +33,7 @@ src="/pipelines/orders" style="width:100%;height:600px"></iframe></body></html>"
 
 @dataclass
 class Site:
-    """One pipeline's page, as the API server gives it; `document` may change while somebody looks."""
+    """One pipeline's page, as the API server gives it; `document` may change while a user looks."""
 
     document: dict[str, Any]
     sent: list[tuple[str, dict[str, Any], str | None]] = field(default_factory=list)
@@ -165,7 +165,7 @@ def test_page_follows_a_run_and_leaves_the_person_where_he_is(page: Page, site: 
 
 
 def test_page_that_has_not_changed_is_not_sent_again(page: Page, site: Site) -> None:
-    """Whoever watches costs a digest, not a page."""
+    """A user who watches costs a digest, not a page."""
     page.go(f"{site.url}/pipelines/orders")
     look_again(page)
     page.until("document.getElementById('live').dataset.state === 'live'")
@@ -297,7 +297,7 @@ def test_page_in_airflows_frame_has_airflows_colours(page: Page, site: Site) -> 
 
 
 def test_times_are_in_the_persons_zone_with_utc_beside(page: Page, site: Site) -> None:
-    """Whoever compares with a log finds the same moment."""
+    """A reader who compares with a log finds the same moment."""
     page.call("Emulation.setTimezoneOverride", timezoneId="Asia/Tokyo")
     page.call("Emulation.setLocaleOverride", locale="en-GB")
     page.go(f"{site.url}/pipelines/orders")

@@ -163,7 +163,7 @@ def test_a_skip_that_names_nothing_is_refused(
 def test_a_group_without_an_offset_is_refused(policy: str, fresh: Refusals) -> None:
     """None is no number: a plan does not begin at zero, or end nowhere, because a group never committed."""
     fresh.sandbox.produce(10)
-    group = f"nobody-{secrets.token_hex(4)}"
+    group = f"missing-{secrets.token_hex(4)}"
     fresh.sandbox.write_pipeline(source=f'{policy} = "group:{group}"')
     says = (f"group '{group}' on {fresh.sandbox.topic} partition", "no committed offset", "choose another policy")
     found = fresh.refused("plan", str(fresh.sandbox.file), kind="GroupOffsetError", says=says)

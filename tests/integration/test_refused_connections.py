@@ -27,7 +27,7 @@ def _lake(**extra: object) -> dict[str, Any]:
     return {"conn_type": "lake", "extra": {"format": "iceberg", "catalog": "sql", "warehouse": "file:///w", **extra}}
 
 
-def _nobody() -> int:
+def _closed_port() -> int:
     return free_ports(1)[0]
 
 
@@ -119,11 +119,11 @@ def test_a_missing_connection_is_named_with_an_example(planned: Sandbox) -> None
 
 
 def test_a_broker_that_does_not_answer_is_worth_repeating(planned: Sandbox) -> None:
-    """Exit 3 with the address, in bounded time; nobody takes silence for an empty topic."""
+    """Exit 3 with the address, in bounded time; silence is not taken for an empty topic."""
     from tests.integration.refusing import hold_against_the_rules, state_of
 
     before = state_of(planned)
-    kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": f"127.0.0.1:{_nobody()}"}}
+    kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": f"127.0.0.1:{_closed_port()}"}}
     env = {"AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(kafka)}
     started = [planned.start(*words, env=env) for words in _forms("plan", str(planned.file))]
     started += [planned.start("run", str(planned.file), "--json", env=env)]
@@ -137,7 +137,7 @@ def _forms(*words: str) -> list[tuple[str, ...]]:
     return [words, (*words, "--json")]
 
 
-@pytest.mark.parametrize("silent", [False, True], ids=["nobody listens", "silent"])
+@pytest.mark.parametrize("silent", [False, True], ids=["closed", "silent"])
 @pytest.mark.parametrize(
     ("conn_id", "connection", "says"),
     [
@@ -172,7 +172,7 @@ def test_a_database_that_does_not_answer_is_worth_repeating(
 ) -> None:
     """Exit 3, with the address and without the password, also where a server takes connections and says nothing."""
     with SilentServer() as server:
-        port = server.port if silent else _nobody()
+        port = server.port if silent else _closed_port()
         given = json.loads(json.dumps(connection).replace("{port}", str(port)).replace('"port": 0', f'"port": {port}'))
         refusals.connect(conn_id, given)
         expected = tuple(part.format(port=port) for part in says)

@@ -148,7 +148,7 @@ def test_a_reason_survives_word_for_word(fresh: Refusals) -> None:
 
 
 def test_the_actor_is_recorded_as_data(fresh: Refusals) -> None:
-    """Whoever decides may have a name that no database likes."""
+    """A person who decides may have a name that no database likes."""
     sandbox = fresh.sandbox
     sandbox.produce(20)
     fresh.monkeypatch.setenv("KAFKA_LAKE_ACTOR", "o'neil; \udc80\n")

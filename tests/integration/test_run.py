@@ -106,7 +106,7 @@ def test_two_runs_at_once_land_every_record_once(sandbox: Sandbox) -> None:
 
 
 def test_a_reader_never_sees_a_wave_in_part_nor_an_aborted_record(sandbox: Sandbox) -> None:
-    """Whoever polls the table sees whole waves only."""
+    """A reader who polls the table sees whole waves only."""
     sandbox.write_pipeline(sizes='target_range_bytes = "64 KiB"\nmax_wave_bytes = "64 KiB"')
     sandbox.produce(400, size=500)
     sandbox.transaction(200, commit=False)

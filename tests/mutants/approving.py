@@ -53,7 +53,7 @@ APPROVING = (
     Mutant(
         name="start-without-an-approval",
         law=LAW,
-        guard="A plan that asks, and that nobody approves, starts nothing.",
+        guard="A plan that asks, and that no person approves, starts nothing.",
         module="airflow_kafka_lake.operators.review",
         function="ReviewPlanOperator.execute_complete",
         old="self.skip(ti=context['ti'], tasks=self.get_direct_relatives(upstream=False))",

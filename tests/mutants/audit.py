@@ -174,7 +174,7 @@ AUDIT = (
     Mutant(
         name="believe-any-lower-watermark",
         law="L1",
-        guard="A watermark stands at the end of a range: anywhere else somebody has put it.",
+        guard="A watermark stands at the end of a range: anywhere else a person has put it.",
         module=_PROGRESS,
         function="check_progress",
         old=("stream.watermark not in {stream.origin, *(edge for i in mine for edge in (i.range.start, i.range.end))}"),

@@ -16,7 +16,7 @@ KAFKA = (
     Mutant(
         name="pending-is-any-error",
         law="L5",
-        guard="A group offset inside an open transaction is told apart from one that nobody knows.",
+        guard="A group offset inside an open transaction is told apart from one that is not known.",
         module=_GROUPS,
         function="_offset",
         old="if item.error_code == errors.UnstableOffsetCommitError.errno:\n    ...",
@@ -250,7 +250,7 @@ AIRFLOW = (
         function="PlanResolvedTrigger.ask",
         old="if not ledger.ranges(plan=self.plan):\n    ...",
         new="",
-        red=("tests/airflow/test_waits.py::test_plan_that_nobody_knows_is_not_drained",),
+        red=("tests/airflow/test_waits.py::test_plan_that_no_ledger_knows_is_not_drained",),
     ),
     Mutant(
         name="unknown-stream-is-drained",

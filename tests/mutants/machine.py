@@ -75,6 +75,6 @@ MACHINE = (
         function="HostProcesses.dead",
         old="same_start or (holder.machine is not None and holder.machine == self._machine)",
         new="True",
-        red=("tests/unit/adapters/test_processes.py::test_another_host_of_the_same_name_kills_nobody",),
+        red=("tests/unit/adapters/test_processes.py::test_another_host_of_the_same_name_kills_no_process",),
     ),
 )

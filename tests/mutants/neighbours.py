@@ -341,12 +341,12 @@ TASKS = (
     Mutant(
         name="taken-over-is-a-failure",
         law="L3",
-        guard="A task whose wave somebody else has taken over waits for them.",
+        guard="A task whose wave another worker has taken over waits for it.",
         module=_INGEST,
         function="IngestWaveOperator._execute",
         old="(ConcurrentError, StaleFenceError)",
         new="ConcurrentError",
-        red=("tests/airflow/test_operators.py::test_ingest_waits_for_whoever_took_its_wave_over",),
+        red=("tests/airflow/test_operators.py::test_ingest_waits_for_the_worker_that_took_its_wave_over",),
     ),
     Mutant(
         name="killed-task-works-on",

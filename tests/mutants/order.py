@@ -57,7 +57,7 @@ GATE = (
     Mutant(
         name="drained-by-any-skip",
         law="L14",
-        guard="A skip counts for the order only when somebody acknowledged it.",
+        guard="A skip counts for the order only when a person acknowledged it.",
         module=_SEGMENTS,
         function="is_drained",
         old="segment.sealed and (not missing) and (not unacknowledged)",
@@ -155,7 +155,7 @@ SEALS = (
         function="_check_seal",
         old="RangeSet.between(segment.seal, seen.high_watermark) - record.planned",
         new="RangeSet()",
-        red=(f"{_UNIT}test_log_that_runs_past_its_seal_is_named_until_somebody_decides",),
+        red=(f"{_UNIT}test_log_that_runs_past_its_seal_is_named_until_a_person_decides",),
     ),
     Mutant(
         name="circle-of-segments",

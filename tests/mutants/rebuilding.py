@@ -49,7 +49,7 @@ ORDER = (
     Mutant(
         name="rebuild-reads-two-moments",
         law="L17",
-        guard="What a rebuild has read counts only if nobody has published since it moved main.",
+        guard="What a rebuild has read counts only if no worker has published since it moved main.",
         module=_SERVICE,
         function="_read",
         old="now.last.get(owner) != token or {now.owners.get(topic_id) for topic_id in owners} != {owner}",
@@ -69,7 +69,7 @@ ORDER = (
     Mutant(
         name="rebuild-beside-the-living",
         law="L11",
-        guard="A rebuild takes over every wave that somebody may be at work on, after his lease.",
+        guard="A rebuild takes over every wave that a worker may be at, after its lease.",
         module=_SERVICE,
         function="rebuild",
         old="claims.append(claim_wave(ports, wave.id, to_decide=True))",
@@ -180,7 +180,7 @@ REFUSALS = (
         red=(f"{_TESTS}::test_rows_younger_than_what_is_left_of_the_history_were_rolled_back",),
     ),
     Mutant(
-        name="rows-of-nobody",
+        name="rows-of-no-receipt",
         law="L8",
         guard="Rows that no receipt speaks of are a contradiction.",
         module=_COMPARISON,
@@ -250,7 +250,7 @@ BELIEF = (
         red=(f"{_TESTS}::test_origin_is_restored_and_islands_below_it_stay_islands",),
     ),
     Mutant(
-        name="origin-of-whoever-came-first",
+        name="origin-of-the-first-ledger",
         law="L17",
         guard="The origin of the ledger that owned the topic last counts, whatever a lost one told before.",
         module=_DECISION,

@@ -441,12 +441,12 @@ TAKING = (
     Mutant(
         name="skip-the-future",
         law="L1",
-        guard="Offsets that nobody has written yet are not skipped.",
+        guard="Offsets that are not written yet are not skipped.",
         module=_DECIDING,
         function="_refuse_beyond_end",
         old="interval.end > end",
         new="False",
-        red=("tests/unit/services/test_skipping.py::test_offsets_that_nobody_has_written_are_not_skipped",),
+        red=("tests/unit/services/test_skipping.py::test_offsets_that_are_not_written_are_not_skipped",),
     ),
 )
 
@@ -502,7 +502,7 @@ CLAIMING = (
         red=("tests/unit/services/test_staging.py::test_heartbeat_keeps_the_lease_and_notices_its_loss",),
     ),
     Mutant(
-        name="end-somebody-elses-job",
+        name="end-the-job-of-a-living-worker",
         law="L10",
         guard="The process of a job is ended only when its worker is known to be dead.",
         module=_CLAIMING,
@@ -622,7 +622,7 @@ IDENTITY = (
     Mutant(
         name="silent-about-a-transaction-that-hangs",
         law="L7",
-        guard="A run that stops before a transaction which nobody will end needs a person.",
+        guard="A run that stops before a transaction that no producer will end needs a person.",
         module="airflow_kafka_lake.services.running",
         function="run",
         old="decided and decided.hanging",
@@ -709,7 +709,7 @@ IDENTITY = (
         ),
     ),
     Mutant(
-        name="publish-what-nobody-can-compare",
+        name="publish-what-cannot-be-compared",
         law="L5",
         guard="A partition that cannot be observed after its read is not taken for unchanged.",
         module=_AUDITING,
@@ -719,7 +719,7 @@ IDENTITY = (
         red=("tests/unit/services/test_losses_of_logs.py::test_partition_unknown_after_the_read_proves_nothing",),
     ),
     Mutant(
-        name="a-cut-in-the-middle-stops-nobody",
+        name="a-cut-in-the-middle-stops-nothing",
         law="fine print: leader epochs",
         guard="A log that was cut and has grown again is told by the end of the epoch that was recorded.",
         module=_EPOCHS,
@@ -1028,7 +1028,7 @@ IDENTITY = (
         red=("tests/unit/services/test_staging.py::test_range_that_fails_its_audit_is_held_and_the_rest_published",),
     ),
     Mutant(
-        name="publish-what-nobody-planned",
+        name="publish-what-was-not-planned",
         law="L8",
         guard="A stream with staged rows outside the planned ranges fails its audit.",
         module=_AUDITING,

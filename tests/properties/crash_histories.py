@@ -49,7 +49,7 @@ class Lives:
         self.disturbed = self.disturbed or worker.name == "rebuild"
 
     def lose(self) -> None:
-        """Go on with a fresh ledger: whoever is at work keeps the old one."""
+        """Go on with a fresh ledger: workers that are at work keep the old one."""
         self.world.ledger = MemoryLedger(self.world.clock, ledger_id=f"{self.number + 2:032x}")
         self._another()
 

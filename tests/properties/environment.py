@@ -1,4 +1,4 @@
-"""What happens around the workers of a history: to Kafka, to jobs that nobody waits for, to the table."""
+"""What happens around the workers of a history: to Kafka, to jobs that no worker waits for, to the table."""
 
 from __future__ import annotations
 

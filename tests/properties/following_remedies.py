@@ -62,7 +62,7 @@ def lead_out(world: World, look: Callable[[], None], rebuild: Callable[[], None]
 def _check_nothing_waits_in_vain(world: World, problems: Sequence[KafkaLakeError]) -> None:
     """After a run that nothing disturbed, what is left of a wave waits for an ancestor that is not drained.
 
-    A range of the same wave that is on hold is nobody's ancestor here, and must keep no other one waiting.
+    A range of the same wave that is on hold is no ancestor here, and must keep no other one waiting.
     """
     graph = Graph(world.ledger.segments(world.spec.name))
     known = {stream.key: stream for stream in world.ledger.streams(world.spec.name)}

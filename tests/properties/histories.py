@@ -36,7 +36,7 @@ EXPECTED: dict[str, tuple[type[Exception], ...]] = {
     **dict.fromkeys(("run", "recover", "advance"), WORTH_REPEATING),
     "rebuild": (*WORTH_REPEATING, OnlyCopyError),
 }
-"""What an action may end with: nobody has asked these for anything that could be refused."""
+"""What an action may end with: these were asked for nothing that could be refused."""
 
 
 class History(Surroundings):

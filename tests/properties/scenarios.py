@@ -29,7 +29,7 @@ EPISODES: tuple[Episode, ...] = (
         for what, last in (("skip", "skip"), ("cancel", "revoke"))
         for call in WORK
     ),
-    # An answer is lost; whoever waits for it goes on, dies, or is overtaken.
+    # An answer is lost; the worker that waits for it goes on, dies, or is overtaken.
     *(
         (Step("answer", answer), Step("ingest", stop=call, late=True), *then)
         for answer in range(len(ANSWERS))

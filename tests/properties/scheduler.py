@@ -28,7 +28,7 @@ class Jobs:
 
 
 class OrphaningRunner:
-    """One worker's job runner: a job goes on when its worker is killed, until somebody ends it or lets it finish."""
+    """One worker's job runner: a job goes on when its worker is killed, until another one ends it or lets it finish."""
 
     def __init__(self, runner: JobRunner, jobs: Jobs, pid: int, dead: set[int]) -> None:
         self._runner = runner
@@ -63,7 +63,7 @@ class OrphaningRunner:
             raise
 
     def end_orphan(self, job: str | None, name: str) -> bool:
-        """End a dead worker's job; whoever is asked to end a living worker's has made a mistake."""
+        """End a dead worker's job; to end a living worker's is a mistake."""
         if job is None:
             return False
         assert name.startswith("kafka-lake orders ")

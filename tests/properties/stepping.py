@@ -28,10 +28,10 @@ Action = Callable[[Ports], object]
 
 
 STILL = frozenset({"ledger.pipeline", "table.staged", "source", "batches"})
-"""Ports and calls that answer the same whenever they are made: nobody changes what they read."""
+"""Ports and calls that answer the same whenever they are made: no step changes what they read."""
 
-SOMEBODY = 10**6
-"""From here on are the ids of commits that are nobody's step."""
+OUTSIDE = 10**6
+"""From here on are the ids of commits that are no actor's step."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -153,7 +153,7 @@ def step(world: World, actor: Actor) -> Actor:
             actor.action(ports)
         except StoppedError:
             over = False
-        except Exception as error:  # noqa: BLE001 - whoever looks at the actor judges it
+        except Exception as error:  # noqa: BLE001 - the test that looks at the actor judges it
             failed = error
     digest = blake2b(actor.digest + calls.said, digest_size=12).digest()
     answers = (*actor.answers, *calls.made)
@@ -205,7 +205,7 @@ class Moment:
         world.dead.clear()
         world.dead.update(self.dead)
         world.watermarks.clear()
-        lake_store._IDS = itertools.count(max(SOMEBODY, *self.store.commits) + 1)
+        lake_store._IDS = itertools.count(max(OUTSIDE, *self.store.commits) + 1)
 
     def leases_end(self) -> Moment | None:
         """Return the moment at which no lease is live any more; None when none is."""

@@ -1,6 +1,6 @@
 """Two tasks that tell Airflow of moves at once, exhaustively: every order of their calls, and what may go wrong, once.
 
-What may go wrong: a task is killed, or marked failed while it goes on, or the leases end under whoever has one. What
+What may go wrong: a task is killed, or marked failed while it goes on, or the leases end under their holders. What
 runs is `services.notifying` itself, over the ledger in memory. At every moment a last task must be able to tell what is
 left, as the end of a Dag does.
 """
@@ -211,7 +211,7 @@ class Model:
         assert all(later[1] <= earlier[2] for earlier, later in pairwise(accepted)), f"one is missing: {accepted}"
 
     def _lead_out(self, node: Node) -> None:
-        """Whoever is left in the middle is dead, and Airflow has noticed: the end of the Dag tells what is left."""
+        """A task that is left in the middle is dead, and Airflow has noticed: the end of the Dag tells what is left."""
         place = self.place
         place.enter(node.moment)
         place.states |= {name: "failed" for name, state in place.states.items() if state == "running"}

@@ -188,7 +188,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(place=places)
     def run(self, place: int) -> None:
-        """Bring a wave to its end, whoever held it."""
+        """Bring a wave to its end, whichever worker held it."""
         self.claim(place=place, live=True, over="current")
         if self.keys:
             key = self.keys[-1]

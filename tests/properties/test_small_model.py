@@ -185,7 +185,7 @@ class Model:
             raise AssertionError("\n".join([f"{type(error).__name__}: {error}", "after:", *node.path])) from error
 
     def _lead_out(self) -> None:
-        """Whoever is left in the middle never goes on: others must be able to end it."""
+        """A worker that is left in the middle never goes on: others must be able to end it."""
         world = self.world
         world.table.land_late()
         world.lease_ends()

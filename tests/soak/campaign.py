@@ -185,7 +185,7 @@ class Campaign:
             self.findings.problems += flight.findings
 
     def _crash_flight(self) -> None:
-        """End Airflow without waiting for its runs: whoever interrupts a soak wants to go home."""
+        """End Airflow without waiting for its runs: a person who interrupts a soak wants to go home."""
         if self.flight is not None:
             self.flight.close()
 

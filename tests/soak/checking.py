@@ -184,7 +184,7 @@ def _check_stream(
 def _check_unplanned(
     verdict: Verdict, stream: Stream, rows: Seen, stray: Numbers, acknowledged: Acknowledged, *, contents: bool
 ) -> None:
-    """Rows that nobody was told of: of transactions without an answer (all or nothing), or of records without one."""
+    """Rows producers were not told of: of transactions without an answer (all or nothing), or records without one."""
     left = set(stray.tolist())
     for transaction in acknowledged.uncertain:
         own = {record.offset for record in transaction if record.stream == stream}

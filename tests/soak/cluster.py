@@ -43,7 +43,7 @@ class SparkCluster:
         return {"host": self.master, "extra": {"conf": conf}}
 
     def start(self) -> None:
-        """Start it unless it runs; whoever asks meanwhile waits until it does."""
+        """Start it unless it runs; a caller who asks meanwhile waits until it does."""
         with self._starting:
             if not self._keepers:
                 self._start()

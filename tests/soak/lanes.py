@@ -43,7 +43,7 @@ TOPICS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """One pipeline; `person` says that somebody may decide to pass unread offsets of it."""
+    """One pipeline; `person` says that a person may decide to pass unread offsets of it."""
 
     name: str
     topics: tuple[str, ...]

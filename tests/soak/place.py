@@ -217,7 +217,7 @@ class Place:
         self.topic_ids[name] = self.topic_id(name)
 
     def note_end_of(self, name: str) -> None:
-        """Remember a topic's id: what it holds beyond the last plan is gone with it, and nobody can have seen it."""
+        """Remember a topic's id: what it holds beyond the last plan is gone with it, and no worker can have seen it."""
         self.gone.add(self.topic_ids[name])
 
     def topic_id(self, name: str) -> str:

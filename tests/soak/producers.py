@@ -159,7 +159,7 @@ class Production(threading.Thread):
         self._producer = producer
 
     def _lost(self, sent: list[Record], error: Any, *, commit: bool) -> None:
-        """Find out how a transaction ended whose end failed; where nobody can know, note just that."""
+        """Find out how a transaction ended whose end failed; where that cannot be known, note just that."""
         self._place.journal("transaction failed", records=len(sent), error=str(error))
         producer, self._producer = self._producer, None
         if not commit:

@@ -151,14 +151,14 @@ def _be(order: Mapping[str, Any]) -> None:
 
 
 def _tell(fifo: str, code: int) -> None:
-    """Tell the end; nobody may listen any more, when the test has given up."""
+    """Tell the end; the parent may not listen any more, when the test has given up."""
     with suppress(OSError):
         os.write(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK), str(code).encode())
 
 
 def serve(orders: IO[str], answers: IO[str]) -> None:
     """Fork a command for each order, until there are no more."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever tells an end is not waited for
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the child that tells an end is not waited for
     for line in orders:
         answers.write(f"{fork(json.loads(line))}\n")
         answers.flush()

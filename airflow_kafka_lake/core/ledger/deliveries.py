@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.ledger.changes import Change, Edit, Records, Scope,
 from airflow_kafka_lake.core.ledger.rows import NotifiedRow
 
 LEASE = timedelta(minutes=5)
-"""How long nobody else delivers, unless the deliverer is known to have ended: from the end of a task's work until
+"""How long no other task delivers, unless the deliverer is known to have ended: from the end of a task's work until
 Airflow has accepted its success, which is a second or two, and longer while Airflow's API server is away."""
 
 
@@ -22,7 +22,7 @@ class BeginDelivery(Write[NotifiedRow]):
     """Take on the delivery of all moves after those that were notified, up to `through`.
 
     Returns what is on record then: the delivery is `holder`'s if it has that holder. Where another holder has one, it
-    stays, unless that is `over`: somebody who is known to have `ended`, or whose lease has.
+    stays, unless that is `over`: a holder who is known to have `ended`, or whose lease has.
     """
 
     name: ClassVar[str] = "begin_delivery"

@@ -45,7 +45,7 @@ def paused(pause: PauseRow) -> PausedError:
         what, kept = f"Plan {pause.plan} of pipeline {pause.pipeline}", "No wave of it is begun"
     return PausedError(
         f"{what} is paused since {timestamp(pause.at)} by {pause.actor}: {pause.reason.rstrip('.')}. {kept} before "
-        f"somebody resumes it with: {remedies.resume(pause.subject)}",
+        f"a person resumes it with: {remedies.resume(pause.subject)}",
         pipeline=pause.pipeline,
         plan=pause.plan,
         since=timestamp(pause.at),

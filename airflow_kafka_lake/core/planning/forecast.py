@@ -89,5 +89,5 @@ def _earliest(samples: Iterable[Sample], retention: Mapping[str, int], *, comple
 
 
 def is_limited_by_size(topic: TopicDescription) -> bool:
-    """Return whether Kafka deletes old records of a topic once it is too large: nobody knows when."""
+    """Return whether Kafka deletes old records of a topic once it is too large: no time is known for that."""
     return topic.retention_bytes is not None and topic.retention_bytes >= 0 and "delete" in topic.cleanup_policy

@@ -49,7 +49,7 @@ class Choice:
     left: tuple[Work, ...] = ()
 
     def without(self, waves: Collection[str]) -> Choice:
-        """Return the choice without some waves, whoever would take or leave them."""
+        """Return the choice without some waves, taken, later and left alike."""
         return Choice(
             taken=tuple(item for item in self.taken if item.wave not in waves),
             later=tuple(item for item in self.later if item.wave not in waves),

@@ -150,7 +150,7 @@ def _out_of_order(streams: Iterable[StreamStatus], order: Order) -> Iterator[Att
 
 
 def _retention(pipeline: str, streams: Iterable[StreamStatus], now: datetime) -> Iterator[Attention]:
-    urgent = [(i.deadline, i) for i in streams if i.deadline and i.deadline < now + SOON and _nobody_works_on(i)]
+    urgent = [(i.deadline, i) for i in streams if i.deadline and i.deadline < now + SOON and _waits_for_a_run(i)]
     if urgent:
         at, first = min(urgent, key=lambda one: one[0])
         more = f", and {len(urgent) - 1} more partitions within a day" if len(urgent) > 1 else ""
@@ -173,7 +173,7 @@ def _paused(pauses: Iterable[PauseRow]) -> Iterator[Attention]:
         )
 
 
-def _nobody_works_on(stream: StreamStatus) -> bool:
+def _waits_for_a_run(stream: StreamStatus) -> bool:
     return not stream.running and stream.state is not StreamState.LOST
 
 

@@ -169,7 +169,7 @@ def cancel(pipeline: str, wave: str, visitor: Visitor, *, drop_staged: bool = Fa
     lines = [
         f"Wave {wave}{size} is taken from the worker that has it, if there is one; nothing of it becomes visible.",
         "The watermarks of its partitions stop before it. Other waves go on.",
-        "It stays on hold until somebody releases it.",
+        "It stays on hold until a person releases it.",
     ]
     if drop_staged:
         lines.append("What it has staged is the only copy of some records, and is given up: they are lost.")
@@ -192,7 +192,7 @@ def pause(pipeline: str, visitor: Visitor) -> Button:
         label="Pause",
         title=f"Pause {pipeline}",
         consequences=(
-            "No new plan is made, and no further wave is begun, by whoever asks, until somebody resumes it.",
+            "No new plan is made, and no run or command begins a further wave, until a person resumes it.",
             "Waves that are being read go on to their end and land. Meanwhile Kafka's retention goes on.",
         ),
         fields=(_flag("now", "stop what is being read too; it is read again after the resume"),),
@@ -239,7 +239,7 @@ def decisions(pipeline: str, topics: tuple[str, ...], visitor: Visitor) -> Itera
         command="withdraw",
         url=_url(visitor, pipeline, "withdraw"),
         label="Withdraw from the plan …",
-        title="Withdraw what nobody has begun",
+        title="Withdraw what no run has begun",
         consequences=("Planned ranges that were never claimed are taken off the plan. A later plan takes them again.",),
         fields=_period(topics, required=False),
     )

@@ -14,7 +14,7 @@ SHOWN = 50
 """Rows of one state that are seen at once; the others are folded."""
 
 QUIET = frozenset({"up to date", "gone"})
-"""States that nobody has to look at."""
+"""States that need no look."""
 
 _RANK = {state: rank for rank, state in enumerate(WORST_FIRST)}
 

@@ -55,7 +55,7 @@ class AdminFault(Fault):
 
 
 class RetentionSettled(AdminFault):
-    """Kafka forgets what is committed: nobody may mind."""
+    """Kafka forgets what is committed: that must change nothing."""
 
     name = "retention-committed"
     words = "Kafka deletes records below the watermarks"
@@ -71,10 +71,10 @@ class RetentionSettled(AdminFault):
 
 
 class RetentionUnread(AdminFault):
-    """Kafka forgets what nobody has read: a person must decide."""
+    """Kafka forgets what no run has read: a person must decide."""
 
     name = "retention-unread"
-    words = "Kafka deletes records that nobody has read yet; a person skips them"
+    words = "Kafka deletes records that no run has read yet; a person skips them"
     every = 20.0
 
     def hit(self) -> bool:
@@ -100,7 +100,7 @@ class TopicRecreation(AdminFault):
         """Delete and create, with no producer in between."""
         place, production = self.scene.place, self.scene.producers.of["reborn"]
         if not any(stream[1] == place.topic_ids["reborn"] for stream in watermarks(place)):
-            return False  # nobody has planned it yet
+            return False  # no plan has it yet
         with production.turn, place.broker_turn:
             place.note_end_of("reborn")
             place.admin().delete_topics(["reborn"])["reborn"].result(timeout=60)

@@ -70,13 +70,13 @@ class OrphanRemoval(Maintenance):
     words = "every file of the last quarter of an hour apart looks five days old; Spark removes the orphans"
 
     def strike(self) -> bool:
-        """Make files look old, also some that nobody needs, and remove the orphans."""
+        """Make files look old, also some that no snapshot needs, and remove the orphans."""
         data = self.scene.place.home / "warehouse" / TABLE.replace(".", "/") / "data"
         if not data.is_dir():
             return False
         now, then = time.time(), time.time() - DAYS_AGO * 86_400
         with suppress(OSError):  # another fault may have filled the disk
-            (data / f"forgotten-{time.time_ns()}.parquet").write_bytes(b"nobody's")
+            (data / f"forgotten-{time.time_ns()}.parquet").write_bytes(b"orphan")
         for path in [*data.rglob("*"), *data.with_name("metadata").glob("*")]:
             if path.name.startswith("forgotten") or now - path.stat().st_mtime > OLD_SECONDS:
                 os.utime(path, (then, then))
@@ -89,7 +89,7 @@ class OrphanRemoval(Maintenance):
 
 
 class LiveWriter(Fault):
-    """Somebody else writes rows into the same table."""
+    """Another program writes rows into the same table."""
 
     name = "live-writer"
     words = "another program appends rows of its own to the same table"

@@ -35,7 +35,7 @@ class FullDisk(Fault):
             return self._limit()
         room = PAGE  # for a tmpfs a size of 0, that of an empty one, means no limit, and then never one again
         while not self._resize(str(psutil.disk_usage(str(place.home / "warehouse")).used + room)):
-            room += PAGE  # somebody was quicker
+            room += PAGE  # another process was quicker
         self.pause(self.choose.uniform(4, 12))
         return self._resize(ROOMY)
 

@@ -30,7 +30,7 @@ class NetworkFault(Fault):
 
 
 class Cut(NetworkFault):
-    """Connections break, and for some seconds nobody gets through."""
+    """Connections break, and for some seconds none gets through."""
 
     every = 10.0
 
@@ -61,7 +61,7 @@ class CatalogCut(Cut):
     """See `Cut`."""
 
     name = "catalog-cut"
-    words = "connections to the catalog's database break; nobody gets through for up to 6 s"
+    words = "connections to the catalog's database break; none gets through for up to 6 s"
     database = "catalog"
 
 
@@ -69,7 +69,7 @@ class LedgerCut(Cut):
     """See `Cut`."""
 
     name = "ledger-cut"
-    words = "connections to the ledger's database break; nobody gets through for up to 6 s"
+    words = "connections to the ledger's database break; none gets through for up to 6 s"
     database = "ledger"
 
 

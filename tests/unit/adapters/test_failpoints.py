@@ -109,7 +109,7 @@ def test_what_is_no_failpoint_is_refused_by_name(text: str) -> None:
 
 
 def test_a_variable_that_the_kit_has_not_read_arms_nothing() -> None:
-    """The product reads none: whoever sets one at a user's machine changes nothing."""
+    """The product reads none: to set one at a user's machine changes nothing."""
     script = "from airflow_kafka_lake.wiring.wrapping import wrapped; ports = object(); assert wrapped(ports) is ports"
     given = {**arming.environment(traps="table.publish:after=kill", history="/nowhere"), "PYTHONPATH": ""}
     ended = started_with(script, **given)

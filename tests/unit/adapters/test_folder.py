@@ -86,7 +86,7 @@ def left(parent: Path, owner: str | None, name: str = "abc") -> Path:
 
 
 def test_pid_that_is_used_again_protects_nothing(tmp_path: Path) -> None:
-    """A living process with the owner's pid and another start time is somebody else."""
+    """A living process with the owner's pid and another start time is another process."""
     this = HostProcesses().this()
     folder = left(tmp_path, str(replace(this, started=this.started - 60)))
     assert sweep_folders(tmp_path) == (folder,)

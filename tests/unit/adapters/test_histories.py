@@ -1,4 +1,4 @@
-"""Histories: a line before a call and a line after it, and nothing that is nobody's business."""
+"""Histories: a line before a call and a line after it, and nothing more."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _token(wave: str) -> Any:
     return Token(pipeline="orders", wave=wave, attempt="a" * 16, fence=9, ranges="", kind="fence")
 
 
-def test_a_process_writes_one_file_whoever_asks(world: World, tmp_path: Path) -> None:
+def test_a_process_writes_one_file_for_all_threads(world: World, tmp_path: Path) -> None:
     """Ports and a ledger alone share the file and its numbers; the file is its owner's only."""
     folder = tmp_path / "history"
     recording = Recording(folder)

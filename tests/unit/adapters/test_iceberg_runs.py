@@ -51,7 +51,7 @@ def test_merged_runs_are_those_of_all_batches() -> None:
 
 
 def test_row_without_a_position_is_refused() -> None:
-    """A null where a stream or an offset should be is nobody's row."""
+    """A null where a stream or an offset should be makes a row of no stream."""
     rows = pa.record_batch(
         [pa.array(["a"]), pa.array([None], pa.string()), pa.array([0], pa.int32()), pa.array([1])],
         names=["kafka_topic", "kafka_topic_id", "kafka_partition", "kafka_offset"],

@@ -61,7 +61,7 @@ def test_fetch_returns_the_verified_files_in_list_order(tmp_path: Path, reposito
     assert verified(JarSet.SPARK, cache=tmp_path) == files
 
 
-def test_second_fetch_asks_nobody(tmp_path: Path, repository: Repository) -> None:
+def test_second_fetch_asks_no_repository(tmp_path: Path, repository: Repository) -> None:
     """What is there and right is not fetched again, so no network and no Java are needed."""
     fetch(JarSet.SPARK, cache=tmp_path, retrieve=repository)
     repository.reachable = False

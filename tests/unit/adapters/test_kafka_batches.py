@@ -63,7 +63,7 @@ def test_last_batch_that_was_cut_off_is_left_out() -> None:
     assert read(both[:30]) == []
 
 
-def test_batches_nobody_asks_about_are_not_decoded() -> None:
+def test_batches_outside_the_question_are_not_decoded() -> None:
     """Only the header of an unwanted batch is believed, so that its body costs nothing, not even when damaged."""
     data = written(0, [0, 5], codec=1) + written(6, [6, 8], codec=1)
     data[70] ^= 0xFF
@@ -80,8 +80,8 @@ def test_damaged_batch_is_no_evidence(position: int) -> None:
     assert [batch.damage for batch in read(data)] == ["wrong checksum"]
 
 
-def test_codec_that_nobody_knows_is_damage() -> None:
-    """Its checksum is right, and its records are nobody's to read."""
+def test_unknown_codec_is_damage() -> None:
+    """Its checksum is right, and no reader can read its records."""
     data = written(0, range(4))
     data[22] |= 5
     assert [batch.damage for batch in read(stamped(data))] == ["unknown codec 5"]

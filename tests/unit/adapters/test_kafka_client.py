@@ -81,7 +81,7 @@ def client(admin: Admin, *, timeout: float = 5) -> Client:
     ],
 )
 def test_what_a_cluster_refuses_is_not_called_silence(code: int) -> None:
-    """To repeat it helps nobody: a person looks at the connection."""
+    """To repeat it does not help: a person looks at the connection."""
     error = client(Admin()).translated(KafkaException(KafkaError(code)), "listing topics")
     assert isinstance(error, ConnectionSettingsError)
     assert "refused listing topics" in error.message

@@ -318,7 +318,7 @@ def test_certificates_are_verified_even_without_a_host_check(pem: Path) -> None:
 
 
 def test_encrypted_key_needs_its_password(pem: Path) -> None:
-    """With the password all is well; without it nobody is asked at a terminal."""
+    """With the password all is well; without it no question comes at a terminal."""
     extra = {
         **SERVERS,
         **TLS,

@@ -126,7 +126,7 @@ def test_hole_is_the_cleaners_work_only_where_there_is_a_cleaner(policy: str, ho
         assert ("the topic is not compacted" in seen(kafka)) == (hole == "?")
 
 
-def test_hole_is_a_loss_where_nobody_may_ask_for_a_cleaner() -> None:
+def test_hole_is_a_loss_where_no_cleaner_can_be_asked_about() -> None:
     """Without the right to DescribeConfigs nothing proves compaction."""
     with cluster() as kafka:
         refused = {"error_code": NOT_ALLOWED, "resource_type": 2, "resource_name": "orders", "configs": []}

@@ -28,7 +28,7 @@ SILENT = {2: "connection refused"}
     ],
 )
 def test_what_one_broker_says_alone_is_in_doubt(ids: set[str | None], silent: dict[int, str], doubt: str) -> None:
-    """A deletion needs the word of every broker; an id needs that nobody who answers says another."""
+    """A deletion needs the word of every broker; an id needs that no broker that answers says another."""
     answered = TopicIds(ids={"t": frozenset(ids), "u": frozenset({"CCCC"})}, silent=silent)
     assert answered.doubts(["t", "u"]) == ({"t": doubt} if doubt else {})
 

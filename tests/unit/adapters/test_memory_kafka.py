@@ -110,7 +110,7 @@ def test_truncation_loses_the_end_and_raises_the_epoch(kafka: MemoryKafka) -> No
 
 
 def test_partition_out_of_reach_is_unknown_alone(kafka: MemoryKafka) -> None:
-    """The others are observed; whoever asks for that one is told why not."""
+    """The others are observed; for that one the answer is why not."""
     kafka.add_partitions("t", 2)
     kafka.log("t", 0).unreachable = "its broker is down"
     snapshot = kafka.snapshot(["t"], None)

@@ -69,6 +69,6 @@ def test_terms_keep_their_order() -> None:
     ],
 )
 def test_what_is_not_in_the_grammar_is_refused(text: str) -> None:
-    """A partitioning is guessed by nobody."""
+    """A partitioning is never guessed."""
     with pytest.raises(PipelineFileError, match="partition_by"):
         partition_spec(text, LANDING)

@@ -36,7 +36,7 @@ def step(clock: pytest.MonkeyPatch, folder: Path, seconds: int) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/stat").exists(), reason="needs Linux")
-def test_a_step_of_the_clock_kills_nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_step_of_the_clock_kills_no_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Start times are counted in ticks since the boot, which a clock that is set does not change."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         holder = HostProcesses().holder(child.pid)
@@ -51,7 +51,7 @@ def test_a_step_of_the_clock_kills_nobody(monkeypatch: pytest.MonkeyPatch, tmp_p
         child.stdin.close()
 
 
-def test_another_host_of_the_same_name_kills_nobody(tmp_path: Path) -> None:
+def test_another_host_of_the_same_name_kills_no_process(tmp_path: Path) -> None:
     """A process of another start of a host of our name is dead when that was this machine, else it may live."""
     (tmp_path / "ours").write_text("0" * 32)
     (tmp_path / "theirs").write_text("1" * 32)

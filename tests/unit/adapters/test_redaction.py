@@ -36,7 +36,7 @@ def test_every_documented_secret_is_masked_and_redacted_by_spark() -> None:
     ],
 )
 def test_what_is_no_secret_stays_readable(key: str) -> None:
-    """A log without addresses and protocols would help nobody."""
+    """A log without addresses and protocols would be of no help."""
     assert not is_secret(key)
     assert Secrets({key: "PLAIN"}).masked("speaks PLAIN") == "speaks PLAIN"
 

@@ -55,7 +55,7 @@ def test_a_defect_ends_as_one_sentence(capsys: pytest.CaptureFixture[str], monke
 def test_a_defect_is_one_document_for_programs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`--json` holds for what nobody foresaw, too."""
+    """`--json` holds for what was not foreseen, too."""
     monkeypatch.delenv(entry_point.DEBUG, raising=False)
     assert _run(_defect, as_json=True) == 1
     out, err = capsys.readouterr()
@@ -163,10 +163,10 @@ def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> N
     for name in ("KAFKA_LAKE_ACTOR", "LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
 
-    def nobody(uid: int) -> object:
+    def unknown(uid: int) -> object:
         raise KeyError(uid)
 
-    monkeypatch.setattr("pwd.getpwuid", nobody)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
     assert cli_arguments.actor().startswith("uid ")
 
 

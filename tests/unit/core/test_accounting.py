@@ -108,7 +108,7 @@ def test_what_was_not_asked_about_is_unexplained() -> None:
 
 
 def test_tallies_add_up_part_by_part() -> None:
-    """What nobody explains is kept by its offsets, and what was seen there in words, once each and not for ever."""
+    """What is not explained is kept by its offsets, and what was seen there in words, once each and not for ever."""
     tally = _tally(RangeSet.of((1, 3), (5, 6)), _why(1, 2, Fate.CONTROL))
     lost = [Explanation(range=OffsetRange(n, n + 1), fate=Fate.UNEXPLAINED, seen=f"record {n}") for n in range(8, 30)]
     tally.add(RangeSet.of((8, 30)), lost)

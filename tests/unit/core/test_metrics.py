@@ -163,7 +163,7 @@ STATUS: dict[str, Any] = {
 
 
 def test_status_gives_lags_by_topic_and_what_waits_for_a_person() -> None:
-    """What Kafka did not say of a part of a topic is not sent as if it were zero, nor is an age that nobody knows."""
+    """What Kafka did not say of a part of a topic is not sent as if it were zero, nor is an age that is not known."""
     assert seen(of_status(STATUS)) == {
         ("observed.seconds", "p"): 1772323200,
         ("holds", "p"): 2,

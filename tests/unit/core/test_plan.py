@@ -184,7 +184,7 @@ def test_a_wave_of_light_records_is_bounded_by_its_offsets() -> None:
 
 
 def test_weights_fall_back_and_are_never_zero() -> None:
-    """A partition nobody weighed costs the default; work is never free."""
+    """A partition that was not weighed costs the default; work is never free."""
     weights = Weights(by_stream={Stream("a", "id", 0): 0.0, Stream("a", "id", 1): 2.5}, fallback=100.0)
     assert weights.bytes_of(Stream("a", "id", 0), 10) == 1
     assert weights.bytes_of(Stream("a", "id", 1), 10) == 25

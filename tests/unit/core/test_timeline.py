@@ -41,7 +41,7 @@ def shown(bounds: Bounds | None) -> list[tuple[int, int, OffsetStatus, str]]:
 
 
 def test_every_state_of_a_range_has_its_band() -> None:
-    """Committed neighbours are one piece; what nobody has planned is not there while Kafka was not asked."""
+    """Committed neighbours are one piece; what is not planned is not there while Kafka was not asked."""
     assert shown(None) == [
         (10, 30, OffsetStatus.COMMITTED, ""),
         (30, 40, OffsetStatus.HELD, "no file"),
@@ -51,7 +51,7 @@ def test_every_state_of_a_range_has_its_band() -> None:
     ]
 
 
-def test_what_kafka_has_and_nobody_has_planned_is_unread() -> None:
+def test_what_kafka_has_and_no_plan_has_is_unread() -> None:
     """Between the ranges and behind them."""
     assert [piece for piece in shown(Bounds(log_start=0, readable_end=90)) if piece[2] is OffsetStatus.UNREAD] == [
         (60, 70, OffsetStatus.UNREAD, ""),
@@ -60,7 +60,7 @@ def test_what_kafka_has_and_nobody_has_planned_is_unread() -> None:
 
 
 def test_what_retention_has_passed_unread_is_lost() -> None:
-    """Committed and skipped offsets are not: nobody needs them from Kafka any more."""
+    """Committed and skipped offsets are not: no run needs them from Kafka any more."""
     assert shown(Bounds(log_start=75, readable_end=80)) == [
         (10, 30, OffsetStatus.COMMITTED, ""),
         (30, 40, OffsetStatus.LOST, "Kafka's log starts at 75; no file"),

@@ -36,6 +36,6 @@ def test_hold_is_smallest_unresolved_start_at_or_above_watermark() -> None:
 
 
 def test_lag_is_never_negative() -> None:
-    """A readable end that moved back is somebody else's stop, not a negative lag."""
+    """A readable end that moved back is the stop of another observation, not a negative lag."""
     assert lag(4, 10) == 6
     assert lag(10, 4) == 0

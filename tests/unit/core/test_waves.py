@@ -91,7 +91,7 @@ def test_a_failure_is_cleared_only_by_success_or_skip() -> None:
 
 
 def test_nothing_is_committed_without_a_claim() -> None:
-    """A wave that nobody ever claimed cannot become COMMITTED."""
+    """A wave that was never claimed cannot become COMMITTED."""
     sources, target = WAVE_TRANSITIONS[Act.COMMIT]
     assert target is WaveState.COMMITTED
     assert sources == {WaveState.CLAIMED, WaveState.STAGED, WaveState.PUBLISHING}

@@ -79,7 +79,7 @@ def test_foreign_commit_has_no_token() -> None:
 
 
 def test_last_commit_of_ours_reads_back() -> None:
-    """The table property holds the ledger's id and the token; a table of nobody's has none."""
+    """The table property holds the ledger's id and the token; a table that no ledger owns has none."""
     line = Line(sequence=2**40, digest="0123456789abcdef")
     for place, after in ((None, None), (Place(snapshot=2**62, sequence=7), line)):
         last = Last(ledger_id="f" * 32, token=TOKEN, place=place, line=after)

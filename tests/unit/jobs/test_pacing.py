@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
     [(100_000_000, 4, 100, 4), (100_000_000, 4, 2, 2), (600_000, 4, 100, 2), (100_000, 4, 100, 1), (1, 0, 0, 1)],
 )
 def test_no_more_tasks_read_than_run_at_the_same_time(rate: int, cores: int, tasks: int, count: int) -> None:
-    """More of them would have shares of the rate that nobody uses; each has enough to be heard of."""
+    """More of them would have shares of the rate that no task uses; each has enough to be heard of."""
     assert readers(rate, cores, tasks) == count
 
 

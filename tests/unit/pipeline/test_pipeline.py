@@ -244,7 +244,7 @@ def test_bad_file_says_where_what_and_what_is_legal(case: str, tmp_path: Path) -
 
 
 def test_all_mistakes_are_listed_together(tmp_path: Path) -> None:
-    """Nobody corrects a file one run at a time; programs get the same list as facts."""
+    """A file is not corrected one run at a time; programs get the same list as facts."""
     path = _write(tmp_path, '[pipeline]\nname = "A"\n[source]\nend = "never"\nfoo = 1\n[sizes]\nmax_wave_bytes = "x"\n')
     with pytest.raises(PipelineFileError) as caught:
         Pipeline.from_toml(path)
@@ -344,7 +344,7 @@ def test_address_in_place_of_a_connection_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_value_of_an_unknown_key_is_not_shown(tmp_path: Path) -> None:
-    """Whoever puts a password into the file finds the key's name in the message, not the password."""
+    """A user who puts a password into the file finds the key's name in the message, not the password."""
     path = _write(tmp_path, MINIMAL.replace("topics =", 'password = "hunter2"\ntopics ='))
     with pytest.raises(PipelineFileError, match="password: found an unknown key") as caught:
         Pipeline.from_toml(path)
@@ -428,7 +428,7 @@ def test_problem_of_an_offsets_file_is_a_mistake_of_its_key(tmp_path: Path) -> N
     )
 
 
-def test_file_is_the_one_that_the_path_names_whoever_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_is_the_one_that_the_path_names_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A relative path is the current directory's, as everywhere; a Dag names the file beside it by its own path."""
     dags, here = tmp_path / "dags", tmp_path / "here"
     dags.mkdir()
@@ -484,7 +484,7 @@ def test_folder_loads_good_files_and_keeps_the_errors_of_bad_ones(tmp_path: Path
 
 
 def test_files_with_the_same_pipeline_name_are_all_errors(tmp_path: Path) -> None:
-    """Nobody can tell which one is meant."""
+    """It cannot be told which one is meant."""
     for name in ("1.toml", "2.toml"):
         _write(tmp_path, MINIMAL, name)
     loaded = load_pipelines(tmp_path)

@@ -198,7 +198,7 @@ def test_unclear_partitions_are_refused_with_advice(text: str, part: str) -> Non
 
 
 def test_message_never_grows_with_the_value() -> None:
-    """Whatever somebody pastes, the message stays a message."""
+    """Whatever a user pastes, the message stays a message."""
     assert len(shown("x" * 10_000)) < 70
     assert shown(10**5000) == "a number beyond 64 bits"
     assert shown("a\nb") == "'a\\nb'"

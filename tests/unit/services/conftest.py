@@ -9,5 +9,5 @@ from tests.world import World
 
 @pytest.fixture
 def world() -> World:
-    """Topic `orders` with one empty partition, and a pipeline that nobody has planned yet."""
+    """Topic `orders` with one empty partition, and a pipeline that was never planned."""
     return World()

@@ -23,7 +23,7 @@ def audit(world: World, **words: Any) -> dict[str, Any]:
 
 
 def change_rows(world: World, change: Any) -> None:
-    """Let somebody else edit the table's rows."""
+    """Let another program edit the table's rows."""
     store = world.table._store
     commit = store.commits[store.refs["main"]]
     store.commits[commit.id] = replace(commit, rows=tuple(change(commit.rows)))
@@ -99,7 +99,7 @@ def test_cleaned_offsets_come_with_what_they_mean() -> None:
 
 
 def test_the_timeline_shows_what_kafka_has_when_it_is_asked(world: World) -> None:
-    """Without asking, nothing is said of what nobody has planned; a Kafka that is down is no finding."""
+    """Without asking, nothing is said of what is not planned; a Kafka that is down is no finding."""
     world.produce(3)
     (stream,) = audit(world)["streams"]
     assert [(p["from"], p["to"], p["status"]) for p in stream["timeline"]] == [

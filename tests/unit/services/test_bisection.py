@@ -105,7 +105,7 @@ def held_id(world: World) -> str:
 
 
 def test_many_damaged_records_are_held_at_once() -> None:
-    """Parts that touch are one hold; so many that nobody could look through them are held with what lies between."""
+    """Parts that touch are one hold; so many that no person could look through them are held with what lies between."""
     world = World()
     world.produce(200)
     log = world.kafka.log("orders", 0)
@@ -212,7 +212,7 @@ def test_exception_that_no_part_expects_is_searched_like_any_failure(world: Worl
 
 
 def test_wave_over_which_workers_died_twice_is_halved(world: World) -> None:
-    """Whatever kills a worker gets smaller with every two deaths, and the halves that kill nobody land."""
+    """Whatever kills a worker gets smaller with every two deaths, and the halves that kill no worker land."""
     world.produce(8)
     world.plan()
     deaths = 0

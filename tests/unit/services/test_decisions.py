@@ -51,7 +51,7 @@ def test_cancelled_wave_is_never_published_and_can_be_released(world: World, wav
     world.check()
 
 
-def test_cancel_of_a_wave_that_nobody_claimed_touches_no_lake(world: World, wave: str) -> None:
+def test_cancel_of_a_wave_that_was_never_claimed_touches_no_lake(world: World, wave: str) -> None:
     """Where no publisher can be, no fence commit is needed."""
     head = world.table.head()
     cancel(world, wave)
@@ -160,7 +160,7 @@ def test_commit_that_lands_during_a_cancel_is_seen_or_stopped(world: World, wave
 
 
 def test_wave_claimed_while_a_cancel_decides_is_not_robbed(world: World, wave: str) -> None:
-    """Nobody had claimed the wave when the cancel looked: what a publisher may have sent since is not ignored."""
+    """No worker had claimed the wave when the cancel looked: what a publisher may have sent since is not ignored."""
 
     def claimed() -> None:
         with pytest.raises(KilledError):
@@ -264,7 +264,7 @@ def test_decisions_about_nothing_are_refused(world: World, wave: str) -> None:
 
 
 def test_refused_cancel_leaves_no_lease_behind() -> None:
-    """A range that somebody else cancelled first is not taken twice, and its wave is free for whoever comes next."""
+    """A range that another person cancelled first is not taken twice, and its wave is free for the next run."""
     world = World(partitions=2)
     world.produce(3, 0)
     world.produce(3, 1)

@@ -1,4 +1,4 @@
-"""What was staged and audited is published by whoever claims the wave next, instead of being staged again."""
+"""What was staged and audited is published by the worker that claims the wave next, instead of being staged again."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_lost_publish_costs_no_second_job(world: World, wave: str, answer: Answe
 def test_ledger_that_does_not_answer_after_the_audit_costs_no_second_job(world: World, wave: str, call: str) -> None:
     """Before the commit and after it: what is in the lake is adopted, what is staged is published."""
     with pytest.raises((UnavailableError, UnknownOutcomeError)):
-        world.ingest(wave, world.worker(failing(call, UnavailableError("nobody answers"))))
+        world.ingest(wave, world.worker(failing(call, UnavailableError("no answer came"))))
     assert world.run().exit_code == 0
     came_right(world, wave, world.ledger.attempts(wave)[0].attempt)
 
@@ -154,8 +154,8 @@ def test_the_third_goes_on_with_what_the_first_has_staged(world: World, wave: st
 def test_commit_of_the_first_that_lands_under_the_hands_of_the_second_is_one(
     world: World, wave: str, call: str, nth: int
 ) -> None:
-    """Both make the same commit on the same branch: whoever is late finds it, and commits from the same receipts. One
-    that lands after the look, and before the branch is read, costs a job whose rows nobody sees."""
+    """Both make the same commit on the same branch: the late one finds it, and commits from the same receipts. One that
+    lands after the look, and before the branch is read, costs a job whose rows no reader sees."""
 
     def late(name: str) -> None:
         if name == "table.publish":
@@ -180,7 +180,7 @@ def test_commit_of_the_first_that_lands_under_the_hands_of_the_second_is_one(
     "call", ["table.add_receipts", "ledger.mark_publishing", "table.publish", "ledger.record_commit"]
 )
 def test_worker_believed_dead_that_publishes_beside_its_successor(world: World, wave: str, call: str) -> None:
-    """Two that live and publish the same branch, whoever is first: one commit; the ledger believes the later one."""
+    """Two that live and publish the same branch, in either order: one commit; the ledger believes the later one."""
     done = []
 
     def other() -> None:
@@ -208,7 +208,7 @@ def test_successor_that_is_overtaken_publishes_nothing_more(world: World, wave: 
 
 
 def test_lease_is_renewed_before_what_was_staged_is_proven_again(world: World, wave: str) -> None:
-    """Reading what is staged may take long: whoever does so still holds the wave when it asks Kafka."""
+    """Reading what is staged may take long: a worker that does so still holds the wave when it asks Kafka."""
     dies(world, wave, "table.add_receipts")
     calls = Calls()
     world.ingest(wave, world.worker(calls))
@@ -305,7 +305,7 @@ def test_branch_that_cannot_be_read_now_is_kept(world: World, wave: str) -> None
     """Storage that does not answer says nothing about what was staged."""
     attempt = dies(world, wave, "table.publish")
     with pytest.raises((UnavailableError, UnknownOutcomeError)):
-        world.ingest(wave, world.worker(failing("table.staged", UnavailableError("nobody answers"))))
+        world.ingest(wave, world.worker(failing("table.staged", UnavailableError("no answer came"))))
     assert world.run().exit_code == 0
     came_right(world, wave, attempt)
 
@@ -320,7 +320,7 @@ def test_cancelled_wave_is_staged_again_after_its_release(world: World, wave: st
 
 
 def test_what_is_read_again_on_purpose_is_staged_again(world: World, wave: str) -> None:
-    """A reopened wave is read as things are now, by whoever publishes it."""
+    """A reopened wave is read as things are now, by the worker that publishes it."""
     world.ingest(wave)
     world.advance()
     world.reopen(0, 8)
@@ -373,7 +373,7 @@ def test_main_that_others_move_and_expire_costs_no_second_job(world: World, wave
 
 
 def test_branch_of_a_finished_wave_goes(world: World, wave: str) -> None:
-    """It is kept for as long as somebody may go on with it, and not longer."""
+    """It is kept for as long as a worker may go on with it, and not longer."""
     attempt = dies(world, wave, "table.publish")
     decisions.cancel(world.worker(), wave, "not now")
     world.table.stage(attempt, [])
@@ -444,8 +444,8 @@ def all_but_the_markers(world: World, wave: str, attempt: str) -> None:
         "ledger.record_commit",
     ],
 )
-def test_rows_whose_markers_are_gone_land_whoever_dies_over_it(world: World, wave: str, call: str) -> None:
-    """From the audit on the branch is kept, over the taking of what is not explained, for whoever comes next."""
+def test_rows_whose_markers_are_gone_land_though_workers_die_over_it(world: World, wave: str, call: str) -> None:
+    """From the audit on the branch is kept, over the taking of what is not explained, for the next worker."""
     passing, doomed = passed_by_retention(world, "batches.explain"), Killed(call)
 
     def both(name: str) -> None:
@@ -473,7 +473,7 @@ def test_markers_that_go_after_the_audit_and_before_its_receipts_are_held_alone(
 
 
 def test_too_many_gaps_hold_their_range(world: World, wave: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody passes thousands of markers one by one: their range is held as a whole, and the others go on."""
+    """No person passes thousands of markers one by one: their range is held as a whole, and the others go on."""
     monkeypatch.setattr(attempt_audit, "MOST_PASSED", 0)
     world.ingest(wave, world.worker(passed_by_retention(world, "batches.explain")))
     (held,) = [item for item in world.ledger.ranges(wave=wave) if item.state is RangeState.HELD]
@@ -491,7 +491,7 @@ def test_row_that_is_missing_otherwise_spares_no_branch(world: World, wave: str)
 
 
 def test_branch_of_an_attempt_that_has_receipts_is_never_spared(world: World, wave: str) -> None:
-    """Its commit may be on its way: whoever takes ranges away takes the branch too."""
+    """Its commit may be on its way: to take ranges away takes the branch too."""
     attempt = dies(world, wave, "ledger.mark_publishing")
     (other,) = [item for item in world.ledger.ranges(wave=wave) if item.stream.partition == 1]
     verdict = Verdict(range_id=other.id, state=RangeState.CANCELLED, reason="not now")
@@ -559,7 +559,7 @@ def test_receipts_of_a_worker_believed_dead_are_of_what_was_cut_since(
 def test_skip_of_what_is_held_leaves_the_rows_beside_it_on_their_branch(
     world: World, wave: str, call: str, nth: int
 ) -> None:
-    """Whoever does what the hold says before the rest has landed: Kafka may not have it any more."""
+    """A person does what the hold says before the rest has landed: Kafka may not have it any more."""
     passing, doomed = passed_by_retention(world, "batches.explain"), Killed(call, nth=nth)
 
     def both(name: str) -> None:

@@ -164,7 +164,7 @@ def test_log_start_of_one_partition_holds_only_that_partition() -> None:
 
 
 def test_retention_under_the_job_fails_it_closed(world: World, wave: str) -> None:
-    """A job never reads around a loss, also when nobody can say at once what is lost; the next try holds the range."""
+    """A job never reads around a loss, also when it is not known at once what is lost; the next try holds the range."""
 
     def lost() -> None:
         world.retain_from(2)

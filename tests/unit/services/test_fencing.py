@@ -59,7 +59,7 @@ def told(world: World) -> list[str]:
 
 @pytest.mark.parametrize("call", [*BEFORE_THE_COMMIT, "ledger.record_commit"])
 def test_slow_worker_is_stopped_after_others_are_done(world: World, wave: str, call: str) -> None:
-    """Whoever comes back to a committed wave changes nothing, and that it came is told."""
+    """A worker that comes back to a committed wave changes nothing, and that it came is told."""
     seen = []
 
     def take_over() -> None:
@@ -112,7 +112,7 @@ def test_slow_worker_records_no_end_of_an_attempt_that_is_not_its_own(world: Wor
 
 
 def test_dead_holder_is_taken_over_at_once(world: World, wave: str) -> None:
-    """Nobody waits for the lease of a process that is known to be dead."""
+    """No worker waits for the lease of a process that is known to be dead."""
     doomed = world.worker(Killed("runner.stage"))
     with pytest.raises(KilledError):
         world.ingest(wave, doomed)
@@ -147,12 +147,12 @@ def _bury(world: World, wave: str) -> None:
 
 
 def test_every_claim_raises_the_fence(world: World, wave: str) -> None:
-    """Fences are never used twice, whoever claims."""
+    """Fences are never used twice, by no worker."""
     assert [claim_wave(world.worker(), wave, by_force=True).key.fence for _ in range(3)] == [1, 2, 3]
 
 
 def test_only_the_dead_workers_own_job_is_ended(world: World, wave: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever looks for the orphan of a dead worker names that worker's job, though others have begun theirs since."""
+    """A search for the orphan of a dead worker names that worker's job, though others have begun theirs since."""
     ended: list[tuple[str | None, str]] = []
     monkeypatch.setattr(world.runner, "end_orphan", lambda job, name: bool(ended.append((job, name))))
     with pytest.raises(KilledError):
@@ -201,7 +201,7 @@ def test_jobs_that_ended_by_themselves_are_not_looked_for(
     assert ended == []
 
 
-def test_orphan_that_cannot_be_looked_for_stops_nobody(
+def test_orphan_that_cannot_be_looked_for_stops_no_claim(
     world: World, wave: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A Spark connection that is gone: the forgotten job can only stage, the wave goes on."""
@@ -219,7 +219,7 @@ def test_orphan_that_cannot_be_looked_for_stops_nobody(
 
 
 def test_job_without_progress_loses_its_lease(world: World, wave: str) -> None:
-    """Nobody prolongs the lease of a driver that hangs; when it goes on, its wave is another's."""
+    """No heartbeat prolongs the lease of a driver that hangs; when it goes on, its wave is another's."""
     codes: list[int] = []
 
     def hang(rows: list[Position]) -> list[Position]:

@@ -113,7 +113,7 @@ def test_ledger_that_went_back_before_the_plan_is_refused(world: World, wave: st
 
 
 def test_topic_deleted_before_the_audit_is_held(world: World, wave: str) -> None:
-    """Nobody can prove anything about offsets of a topic that is gone; the range waits for a person."""
+    """Nothing can be proved about offsets of a topic that is gone; the range waits for a person."""
     with pytest.raises(HeldError):
         world.ingest(wave, world.worker(Before("ledger.renew", lambda: world.kafka.delete_topic("orders"))))
     assert world.offsets() == []
@@ -156,7 +156,7 @@ def test_topic_that_a_list_leaves_out_is_not_deleted(topic: str, hidden: bool) -
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
 def test_topic_that_the_brokers_do_not_agree_about_is_unknown(world: World, wave: str, nth: int) -> None:
-    """Before the read and around the accounting: nothing is held, nobody is told to skip, and the next try lands it."""
+    """Before the read and around the accounting: nothing is held or told to be skipped, and the next try lands it."""
     doubt = Before("source.describe", lambda: world.kafka.doubtful.add("orders"), nth=nth)
     with pytest.raises(UnavailableError, match="do not agree"):
         world.ingest(wave, world.worker(doubt))
@@ -315,7 +315,7 @@ def test_ledger_behind_is_found_behind_an_ownership_commit(world: World, wave: s
 def test_owner_whose_properties_an_engine_has_dropped_is_known_by_its_receipts(
     world: World, wave: str, who: str, dry_run: bool
 ) -> None:
-    """Nobody lands the topic a second time; the owner itself goes on, and is on record again."""
+    """No ledger lands the topic a second time; the owner itself goes on, and is on record again."""
     world.ingest(wave)
     world.advance()
     world.table.drop_properties()

@@ -262,7 +262,7 @@ OTHERS = pytest.mark.parametrize("disturbance", [another_worker, canceller, skip
 @OTHERS
 @pytest.mark.parametrize("answer", [Answer.LOST_LANDED, Answer.LOST])
 def test_lost_answer_then_death_then_others_come_right(answer: Answer, disturbance: Disturbance) -> None:
-    """The last thing that a worker did was a commit whose answer nobody heard."""
+    """The last thing that a worker did was a commit whose answer was lost."""
     world = abandoned(answer, disturbance)
     with suppress(KafkaLakeError):
         world.ingest("p1-w0")

@@ -138,7 +138,7 @@ def test_skip_of_a_deleted_topic_is_named_with_its_generation(world: World) -> N
     assert obey(world, reason) == ["skip"]
 
 
-def test_skip_while_somebody_works_says_whose_and_how_to_end_it(world: World) -> None:
+def test_skip_while_a_worker_works_says_whose_and_how_to_end_it(world: World) -> None:
     """A living lease is not robbed; the refusal names the holder, and the command that would take it from him."""
     world.produce(5)
     wave = world.planned_wave()

@@ -113,7 +113,7 @@ def test_log_start_that_moved_over_what_was_read_is_no_loss(world: World) -> Non
 
 
 def test_log_start_that_moved_over_unread_offsets_is_a_stop(world: World) -> None:
-    """Whether they held records nobody can tell any more: they are held, and the watermark waits below what landed."""
+    """Whether they held records cannot be told any more: they are held, and the watermark waits below what landed."""
     world.produce(2, transaction="t")
     world.end("t", commit=False)
     world.produce(2)
@@ -127,7 +127,7 @@ def test_log_start_that_moved_over_unread_offsets_is_a_stop(world: World) -> Non
 
 
 def test_partition_unknown_after_the_read_proves_nothing(two: World) -> None:
-    """Nobody can say that it is still the log that was planned from: to be tried again, nothing published."""
+    """No answer says that it is still the log that was planned from: to be tried again, nothing published."""
     wave = two.planned_wave()
     away = Before("ledger.renew", lambda: setattr(two.kafka.log("orders", 0), "unreachable", "no leader"))
     with pytest.raises(UnavailableError, match="not proven"):
@@ -137,7 +137,7 @@ def test_partition_unknown_after_the_read_proves_nothing(two: World) -> None:
     assert two.ingest(wave).state is WaveState.COMMITTED
 
 
-def test_epoch_end_that_nobody_tells_is_unknown(two: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_epoch_end_that_no_broker_tells_is_unknown(two: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A leader that does not answer is neither a loss nor an all-clear, at the plan and before the job."""
     wave = two.planned_wave()
     two.kafka.log("orders", 0).elect()

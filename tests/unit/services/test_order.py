@@ -238,7 +238,7 @@ def test_topic_with_partitions_that_have_not_committed_cannot_be_declared_to_end
 
 
 def test_unknown_partitioner_makes_every_old_partition_a_parent() -> None:
-    """Nobody knows where a key was: all must be drained."""
+    """It is not known where a key was: all must be drained."""
     world = of_three(partitioner=Partitioner.UNKNOWN)
     expanded(world, 6)
     world.run()
@@ -246,7 +246,7 @@ def test_unknown_partitioner_makes_every_old_partition_a_parent() -> None:
 
 
 def test_empty_old_segment_is_replaced_by_what_it_continues() -> None:
-    """A partition that never got a record under its layout is nobody's parent; its own parents are."""
+    """A partition that never got a record under its layout is no parent; its own parents are."""
     world = of_three()
     world.kafka.add_partitions("orders", 4)
     world.plan()
@@ -358,7 +358,7 @@ def test_gate_is_looked_at_again_when_the_publish_is_recorded() -> None:
 
 
 def test_skipped_parent_frees_its_child_only_with_the_order_acknowledged() -> None:
-    """A skip frees the watermark; the child starts once somebody takes the order upon himself."""
+    """A skip frees the watermark; the child starts once a person takes the order upon himself."""
     world = of_three()
     expanded(world, 4)
     world.produce(1, 0)
@@ -436,7 +436,7 @@ def test_new_generation_names_what_an_open_transaction_left_below_the_seal() -> 
     world = of_three()
     world.produce(2, 0, transaction="open")
     expanded(world, 4, 0)
-    assert world.run().exit_code == 1  # the transaction is past its time-out: somebody has to end it
+    assert world.run().exit_code == 1  # the transaction is past its time-out: a person has to end it
     assert world.stream(3).watermark == 0
     old = world.stream(0)
     world.create("orders", 3)
@@ -533,7 +533,7 @@ def test_seal_that_is_not_the_end_of_the_log_is_refused() -> None:
         migrate(world, p0=4, p1=5)
 
 
-def test_log_that_runs_past_its_seal_is_named_until_somebody_decides() -> None:
+def test_log_that_runs_past_its_seal_is_named_until_a_person_decides() -> None:
     """What lies beyond is not read, the child waits, and a skip of it leads out."""
     world = two_topics()
     migrate(world, p0=4, p1=4)
@@ -622,7 +622,7 @@ def test_parent_reopened_between_gate_and_publish_stops_the_child(call: str) -> 
 
 
 def test_reopened_parent_names_the_children_that_have_started() -> None:
-    """What is in the lake stays there, and whoever reads the parent again is told of it."""
+    """What is in the lake stays there, and who reads the parent again is told of it."""
     world = of_three()
     expanded(world, 4)
     world.run()
@@ -635,7 +635,7 @@ def test_reopened_parent_names_the_children_that_have_started() -> None:
 
 
 def test_offsets_below_the_origin_of_a_parent_need_the_order_acknowledged() -> None:
-    """Children wait from the origin on: what lies below it may come after them, if somebody says so."""
+    """Children wait from the origin on: what lies below it may come after them, if a person says so."""
     world = World(2)
     for partition in range(2):
         world.produce(6, partition)

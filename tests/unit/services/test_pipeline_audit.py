@@ -58,13 +58,13 @@ class Scene:
         return [self.world.ledger.attempts(wave.id)[-1].attempt for wave in self.world.ledger.waves("orders")]
 
     def change_rows(self, change: Callable[[tuple[Row, ...]], Any]) -> None:
-        """Let somebody else edit the rows that readers see."""
+        """Let another program edit the rows that readers see."""
         store = self.world.table._store
         head = store.commits[store.refs["main"]]
         store.commits[head.id] = replace(head, rows=tuple(change(head.rows)))
 
     def change_commit(self, snapshot: int, **changes: Any) -> None:
-        """Let somebody else edit a commit of main."""
+        """Let another program edit a commit of main."""
         commits = self.world.table._store.commits
         commits[snapshot] = replace(commits[snapshot], **changes)
 
@@ -75,13 +75,13 @@ class Scene:
             del receipts[key]
 
     def edit_stream(self, **changes: Any) -> None:
-        """Let somebody else edit the ledger's stream."""
+        """Let another program edit the ledger's stream."""
         draft = self.world.ledger.snapshot()
         draft.streams = {key: replace(row, **changes) for key, row in draft.streams.items()}
         self.world.ledger.restore(draft)
 
     def edit_range(self, number: int, **changes: Any) -> None:
-        """Let somebody else edit one of the ledger's ranges."""
+        """Let another program edit one of the ledger's ranges."""
         draft = self.world.ledger.snapshot()
         item = sorted(draft.ranges.values(), key=lambda item: item.range)[number]
         draft.ranges[item.id] = replace(item, **changes)
@@ -349,7 +349,7 @@ def test_an_unexplained_offset_in_a_receipt_is_told_by_the_history(scene: Scene)
 
 
 def test_a_watermark_above_what_is_committed_is_ahead(scene: Scene) -> None:
-    """Nobody of ours moved it there."""
+    """No advance moved it there."""
     scene.edit_stream(watermark=15)
     (finding,) = scene.findings()
     assert (finding.kind, finding.offsets) == (FindingKind.WATERMARK_AHEAD, RangeSet.of((12, 15)))
@@ -372,7 +372,7 @@ def test_a_watermark_that_moved_back_is_told_by_the_history(scene: Scene) -> Non
     assert finding.kind is FindingKind.WATERMARK_BACK
 
 
-def test_rows_of_nobody_are_visible_without_token(scene: Scene) -> None:
+def test_rows_of_no_wave_are_visible_without_token(scene: Scene) -> None:
     """A row that no commit of ours can have brought, by any name."""
     for attempt in ("f" * 16, ""):
         scene.change_rows(lambda rows, by=attempt: [*rows[:6], replace(rows[0], offset=50, attempt=by)])
@@ -399,7 +399,7 @@ def killed_after_publish(scene: Scene) -> str:
 
 
 def test_a_publish_that_waits_for_its_commit_is_no_finding(scene: Scene) -> None:
-    """Visible, proved, and adopted by whoever comes next; only at rest somebody should have come."""
+    """Visible, proved, and adopted by the worker that comes next; only at rest one should have come."""
     wave = killed_after_publish(scene)
     assert scene.findings(at_rest=False) == ()
     (finding,) = scene.findings()
@@ -477,7 +477,7 @@ def test_a_commit_that_the_ledger_forgot_is_inconsistent(scene: Scene) -> None:
 
 
 def test_what_is_left_over_at_rest_is_stuck(scene: Scene) -> None:
-    """Unplanned records, a wave that nobody runs, a hold, a watermark that nobody moves: each by itself."""
+    """Unplanned records, a wave that no run takes, a hold, a watermark that no advance moves: each by itself."""
     world = scene.world
     world.produce(2)
     assert scene.findings(at_rest=False) == ()
@@ -500,7 +500,7 @@ def words(scene: Scene) -> list[str]:
     return [item.message for item in findings]
 
 
-def test_an_acknowledged_stream_that_nobody_knows_is_stuck(scene: Scene) -> None:
+def test_an_acknowledged_stream_that_is_not_known_is_stuck(scene: Scene) -> None:
     """A partition that was added and never planned."""
     inputs = scene.inputs()
     added = Stream("orders", scene.world.topic_ids["orders"], 7)
@@ -514,7 +514,7 @@ def test_a_pipeline_that_goes_on_meanwhile_is_no_finding(scene: Scene) -> None:
     world.produce(2)
 
     class Busy:
-        """The ledger, which somebody uses between the reading of ranges and the reading of the lake, and after."""
+        """The ledger, which another uses between the reading of ranges and the reading of the lake, and after."""
 
         def __getattr__(self, name: str) -> Any:
             if name in {"waves", "attempts"}:
@@ -590,7 +590,7 @@ def test_a_live_stream_that_goes_on_where_we_end_is_sound(scene: Scene) -> None:
 
 
 def test_what_is_in_neither_table_is_missing_at_the_cutover(scene: Scene) -> None:
-    """Kafka has a record, and nobody has a row."""
+    """Kafka has a record, and the table has no row."""
     scene.world.produce(3)
     (finding,) = cutover(scene, 13, 14)["findings"]
     assert (finding["kind"], finding["offsets"]) == (FindingKind.CUTOVER_MISSING, [[12, 13]])

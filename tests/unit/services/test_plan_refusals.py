@@ -181,7 +181,7 @@ def test_partition_that_a_recreated_topic_lacks_is_not_forgotten() -> None:
 
 
 def test_recreated_topic_with_everything_committed_goes_on_by_itself(world: World) -> None:
-    """Nobody needs to decide about an old generation that is complete."""
+    """No person needs to decide about an old generation that is complete."""
     world.produce(3)
     world.run()
     world.create("orders")

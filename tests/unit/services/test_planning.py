@@ -204,7 +204,7 @@ def test_empty_topic_is_recorded_and_plans_nothing(world: World) -> None:
 
 @pytest.mark.parametrize("call", ["table.head", "ledger.save_pipeline", "table.claim_ownership", "ledger.record_plan"])
 def test_of_two_planners_one_wins(world: World, call: str) -> None:
-    """Whoever records second records nothing and says so; nothing is planned twice."""
+    """Who records second records nothing and says so; nothing is planned twice."""
     world.produce(4)
     world.plan()
     world.produce(2)

@@ -1,4 +1,4 @@
-"""One commit makes a wave visible, whoever comes in between and whatever answer is lost."""
+"""One commit makes a wave visible, whatever comes in between and whatever answer is lost."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def losing(world: World, answer: Answer, gone: str) -> Passing:
         if call == "table.publish":
             world.table.next_answer = answer
         if call == gone and "table.publish" in calls.made:
-            raise UnavailableError("nobody answers")
+            raise UnavailableError("no answer came")
         calls(call)
 
     return passing
@@ -166,7 +166,7 @@ def test_unknown_stays_unknown_until_a_look_has_answered(world: World, wave: str
     """Exit 4 and PUBLISHING, whatever fails after the commit was sent; `recover` finds out, also at its second try."""
     made = world.runner.jobs
     with pytest.raises(
-        UnknownOutcomeError, match=r"may be in the lake.*nobody answers.*kafka-lake recover orders"
+        UnknownOutcomeError, match=r"may be in the lake.*no answer came.*kafka-lake recover orders"
     ) as end:
         world.ingest(wave, world.worker(losing(world, answer, gone)))
     assert end.value.exit_code == 4
@@ -208,7 +208,7 @@ def test_look_that_answers_ends_the_doubt(world: World, wave: str) -> None:
 
     def refuse(call: str) -> None:
         if call == "ledger.mark_publishing":
-            raise UnavailableError("nobody answers")
+            raise UnavailableError("no answer came")
 
     with pytest.raises(UnavailableError):
         world.ingest(wave, world.worker(refuse))
@@ -224,7 +224,7 @@ def test_look_that_answers_ends_the_doubt(world: World, wave: str) -> None:
         if call == "table.find_commit" and tries == 1:
             foreign(world)
         if call == "ledger.mark_publishing" and tries == 1:
-            raise UnavailableError("nobody answers")
+            raise UnavailableError("no answer came")
 
     with pytest.raises(UnavailableError):
         world.ingest(wave, world.worker(moved))

@@ -155,7 +155,7 @@ def test_rebuild_twice_changes_nothing_more(lived: World) -> None:
 
 
 def test_sound_ledger_survives_a_rebuild(lived: World) -> None:
-    """Nobody needs to be sure that it is needed; what is planned stays planned."""
+    """No person needs to be sure that it is needed; what is planned stays planned."""
     before = summary(lived)
     lived.produce(2)
     wave = lived.planned_wave()
@@ -561,7 +561,7 @@ def test_clock_that_was_set_back_makes_no_roll_back_a_deletion(world: World, led
 
 
 def test_clock_that_was_set_back_gives_no_reading_that_was_undone(world: World) -> None:
-    """What was read again, and rolled back, is to be read again: rows of the earlier reading are in nobody's way."""
+    """What was read again, and rolled back, is to be read again: rows of the earlier reading do not get in its way."""
     world.produce(6)
     assert world.run().exit_code == 0
     kept = world.table.head().snapshot
@@ -586,7 +586,7 @@ def test_rows_that_are_there_twice_are_refused(lived: World) -> None:
 
 
 def test_rows_without_a_receipt_are_refused(lived: World) -> None:
-    """Rows that name an attempt that nobody has a receipt of are not accounted for."""
+    """Rows that name an attempt without a receipt are not accounted for."""
     lived.table.write_foreign([replace(lived.table.rows()[0], attempt="9" * 16, offset=99)])
     with pytest.raises(IdentityError, match="rows without a receipt"):
         restored(lived)
@@ -695,7 +695,7 @@ def test_rebuild_waits_for_a_living_worker(world: World) -> None:
 
 
 def test_wave_that_ends_while_a_rebuild_begins_does_not_stop_it(world: World) -> None:
-    """Somebody commits what the rebuild has listed as open: there is nothing to take over, and nothing is refused."""
+    """A worker commits what the rebuild has listed as open: there is nothing to take over, and nothing is refused."""
     world.produce(3)
     with pytest.raises(KilledError):
         world.run(worker=world.worker(Killed("ledger.record_commit")))
@@ -865,7 +865,7 @@ def test_lost_answer_of_the_rebuilds_commit_is_committed_by_looking(lived: World
 
 @pytest.mark.parametrize("ledger", ["same", "new"])
 def test_publish_between_rows_and_receipts_is_no_rollback(world: World, ledger: str) -> None:
-    """Another rebuild, into this ledger or a new one, and then a wave: the receipts of that wave blame nobody."""
+    """Another rebuild, into this ledger or a new one, and then a wave: the receipts of that wave blame no ledger."""
     world.produce(3)
     world.run()
     world.produce(2)

@@ -249,7 +249,7 @@ def test_table_rolled_back_behind_a_second_reading_is_read_again(landed: World, 
 
 
 def test_old_rows_beside_new_ones_are_refused(landed: World) -> None:
-    """Somebody copied the earlier reading back: nobody may take it for another one."""
+    """A person copied the earlier reading back: it must not count as another one."""
     before = [row for row in landed.table.rows() if row.offset == 4]
     landed.reopen(3, 9)
     assert landed.run().exit_code == 0
@@ -261,7 +261,7 @@ def test_old_rows_beside_new_ones_are_refused(landed: World) -> None:
 
 
 def test_reopen_of_a_ledger_that_was_lost_meanwhile_tells_the_lake_nothing(landed: World) -> None:
-    """A rebuild has moved main since: the decision went with the ledger, and whoever made it is told so."""
+    """A rebuild has moved main since: the decision went with the ledger, and the person who made it is told so."""
 
     def replaced() -> None:
         lose(landed)

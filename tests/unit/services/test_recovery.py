@@ -53,7 +53,7 @@ def test_wave_that_is_not_in_the_lake_is_returned(world: World, wave: str, call:
 
 
 def test_wave_of_a_living_worker_is_busy(world: World, wave: str) -> None:
-    """Nobody's work is taken away by committing."""
+    """No worker's work is taken away by committing."""
     found = []
     world.ingest(wave, world.worker(Before("table.publish", lambda: found.append(world.recover()))))
     assert found[0].busy == (wave,)
@@ -63,7 +63,7 @@ def test_wave_of_a_living_worker_is_busy(world: World, wave: str) -> None:
 
 @pytest.mark.parametrize("call", ["ledger.claim", "table.find_commit", "ledger.record_commit", "ledger.end_attempt"])
 def test_two_that_recover_at_once_do_not_disturb_each_other(world: World, wave: str, call: str) -> None:
-    """Whoever comes second finds the wave ended or busy, and says so without an error."""
+    """The second one finds the wave ended or busy, and says so without an error."""
     dies_before(world, wave, "table.publish" if call == "ledger.end_attempt" else "ledger.record_commit")
 
     def other() -> None:

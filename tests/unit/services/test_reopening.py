@@ -99,7 +99,7 @@ def test_numbers_of_what_is_cut_are_shared_as_kafka_says(landed: World) -> None:
 
 
 def test_numbers_of_what_kafka_forgot_still_add_up(landed: World) -> None:
-    """Below the log start nobody says which offset was a marker; the sums are the old ones all the same."""
+    """Below the log start no batch says which offset was a marker; the sums are the old ones all the same."""
     landed.retain_from(9)
     landed.reopen(11, 13)
     first, again, last = landed.ledger.ranges(pipeline="orders")
@@ -218,7 +218,7 @@ def test_beside_a_smaller_result_the_rest_of_the_wave_goes_on(landed: World) -> 
 
 
 def test_skip_of_what_is_reopened_keeps_the_earlier_rows(landed: World) -> None:
-    """Who gives the second reading up passes it unread; nobody takes away what is there."""
+    """Who gives the second reading up passes it unread; what is there stays."""
     before = landed.offsets()
     landed.reopen(3, 9)
     landed.retain_from(9)
@@ -242,7 +242,7 @@ def refused(world: World, start: int, end: int, error: type[Exception], match: s
 
 
 def test_what_is_not_committed_is_named(landed: World) -> None:
-    """What nobody planned, what waits to be read, what is on hold: each with its way out."""
+    """What was not planned, what waits to be read, what is on hold: each with its way out."""
     landed.produce(9)
     refused(
         landed, 10, 16, StateError, "offsets 14-16 of orders/0 are neither committed nor skipped: .* kafka-lake run"
@@ -253,7 +253,7 @@ def test_what_is_not_committed_is_named(landed: World) -> None:
     refused(landed, 10, 16, StateError, "14-18 .* is cancelled: poison. .*: kafka-lake release")
 
 
-def test_what_somebody_works_on_is_left_to_him(landed: World) -> None:
+def test_what_a_worker_works_on_is_left_to_it(landed: World) -> None:
     """A live lease overlaps: the refusal names its holder, and can be repeated."""
     landed.produce(2)
     wave = landed.planned_wave()
@@ -334,7 +334,7 @@ def test_reopen_is_finished_after_a_death_at_any_step(landed: World) -> None:
 
 
 def test_publisher_that_looked_before_a_reopen_starts_again(landed: World) -> None:
-    """Main moves after the decision: whoever passed his checks before it meets a moved head, and checks once more."""
+    """Main moves after the decision: a worker past its checks meets a moved head, and checks once more."""
     landed.produce(3)
     wave = landed.planned_wave()
     calls = Calls()
@@ -474,7 +474,7 @@ def test_cancelled_second_reading_holds_the_watermark(landed: World) -> None:
 
 
 def test_failed_second_reading_is_held(landed: World) -> None:
-    """What is not accounted for takes nobody's place."""
+    """What is not accounted for takes no row's place."""
     before = landed.offsets()
     (wave,) = landed.reopen(3, 9).waves
     landed.runner.tamper = lambda rows: rows[1:]

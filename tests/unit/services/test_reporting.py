@@ -37,14 +37,14 @@ def audit(world: World) -> dict[str, Any]:
 
 
 def change_rows(world: World, change: Any) -> None:
-    """Let somebody else edit the table's rows."""
+    """Let another program edit the table's rows."""
     store = world.table._store
     commit = store.commits[store.refs["main"]]
     store.commits[commit.id] = replace(commit, rows=tuple(change(commit.rows)))
 
 
 def change_stream(world: World, **changes: Any) -> None:
-    """Let somebody else edit the ledger's stream."""
+    """Let another program edit the ledger's stream."""
     draft = world.ledger.snapshot()
     draft.streams = {key: replace(row, **changes) for key, row in draft.streams.items()}
     world.ledger.restore(draft)

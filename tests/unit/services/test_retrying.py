@@ -32,7 +32,7 @@ def test_held_wave_goes_on_in_another(world: World) -> None:
     world.check()
 
 
-def test_wave_that_nobody_has_waits_for_the_next_run(world: World) -> None:
+def test_wave_that_no_worker_has_waits_for_the_next_run(world: World) -> None:
     """Nothing of it is changed."""
     wave = world.planned_wave()
     before = world.ledger.events("orders")

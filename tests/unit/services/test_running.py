@@ -72,7 +72,7 @@ def test_large_backlog_is_cut_into_ranges_and_waves(world: World) -> None:
 
 
 def test_watermark_has_moved_before_the_next_wave_begins(world: World) -> None:
-    """Nobody waits for the last wave; the run says at its end how far each watermark went, as one move."""
+    """No consumer waits for the last wave; the run says at its end how far each watermark went, as one move."""
     world.with_spec(max_wave_bytes=1, target_range_bytes=1)
     world.produce(4)
     seen: list[int] = []

@@ -56,7 +56,7 @@ def test_skip_frees_the_watermark(world: World) -> None:
     world.check()
 
 
-def test_offsets_that_nobody_has_written_are_not_skipped(world: World, wave: str) -> None:
+def test_offsets_that_are_not_written_are_not_skipped(world: World, wave: str) -> None:
     """They would be passed unread when they come; what was written after the plan may be passed."""
     world.produce(2)
     with pytest.raises(RangeBeyondEndError, match="offset 8 is beyond the end of the log, 7"):
@@ -90,7 +90,7 @@ def test_zombie_publisher_is_stopped_by_a_skip(world: World, wave: str, call: st
     assert world.offsets() == [0, 3, 4]
 
 
-def test_skip_of_what_somebody_works_on_waits(world: World, wave: str) -> None:
+def test_skip_of_what_a_worker_works_on_waits(world: World, wave: str) -> None:
     """A living worker is not robbed by a skip."""
     with pytest.raises(KilledError):
         world.ingest(wave, world.worker(Killed("table.publish")))
@@ -147,7 +147,7 @@ def test_held_range_goes_on_once_all_that_it_is_held_for_was_passed(world: World
 
 
 def test_refused_skip_leaves_no_lease_behind(world: World) -> None:
-    """Of two waves one is busy: nothing is skipped, and the other is free for whoever comes next."""
+    """Of two waves one is busy: nothing is skipped, and the other is free for the next run."""
     world.produce(4)
     waves = [world.planned_wave(Bounds(start=start, end=start + 2)) for start in (0, 2)]
     for wave in waves:

@@ -59,7 +59,7 @@ def test_transaction_that_hangs_is_named_in_plan_and_status(world: World) -> Non
 
 
 def test_run_lands_the_rest_and_names_what_hangs() -> None:
-    """What may still end is waited for; what nobody will end needs a person, and stops nothing else."""
+    """What may still end is waited for; what no producer will end needs a person, and stops nothing else."""
     world = World(partitions=2)
     world.produce(2, 0)
     world.produce(1, 0, transaction="lost")

@@ -124,7 +124,7 @@ def missing(rows: list[Position]) -> list[Position]:
 
 
 def stray(rows: list[Position]) -> list[Position]:
-    """Write a row of partition 0 that nobody planned."""
+    """Write a row of partition 0 that no plan has."""
     return [*rows, *((*row[:3], 99, *row[4:]) for row in rows if row[2:4] == (0, 0))]
 
 
@@ -276,7 +276,7 @@ def test_ingest_of_a_cancelled_wave_is_refused(world: World) -> None:
 
 
 def test_wave_that_others_end_before_the_claim_is_done(world: World) -> None:
-    """Two ingest one wave: whoever comes late finds it committed, not an error."""
+    """Two ingest one wave: the worker that comes late finds it committed, not an error."""
     world.produce(2)
     wave = world.planned_wave()
     late = world.worker(Before("ledger.claim", lambda: world.ingest(wave)))

@@ -245,7 +245,7 @@
       released: `It is planned again as wave ${done.wave}: the next run reads it.`,
       adopted: "Its commit is in the table: it is recorded as landed, and nothing is left to do.",
       returned: "Nothing of it is in the table: the next run takes it up.",
-      waiting: "Nobody has it: the next run takes it up.",
+      waiting: "No worker has it: the next run takes it up.",
     })[done.ready] || `It is ${done.ready}.`],
     pause: (done) => [
       done.changed ? "Nothing new is begun from now on." : "It was paused already.",

@@ -98,7 +98,7 @@ class Reopen(Selecting):
 
 
 class Withdraw(Selecting):
-    """Take off the plan what nobody has begun: of a plan, a wave or a range, or without a `subject` of all."""
+    """Take off the plan what no run has begun: of a plan, a wave or a range, or without a `subject` of all."""
 
     subject: Subject | None = None
 
@@ -204,7 +204,7 @@ async def reopen(asked: GenuineDep, pipeline: Name, body: Reopen) -> Json:
 
 @actions.post("/withdraw")
 async def withdraw(asked: GenuineDep, pipeline: Name, body: Withdraw) -> Json:
-    """Take off the plan what nobody has begun to read, or show what that would be."""
+    """Take off the plan what no run has begun to read, or show what that would be."""
 
     def work(ports: Ports, spec: PipelineSpec) -> Json:
         selection = deciding.selected(body.bounds(), body.topic_id)

@@ -18,7 +18,7 @@ from airflow_kafka_lake.ports.feature import OpenPorts
 
 
 def build(open_ports: OpenPorts) -> FastAPI:
-    """Return the application; it describes itself to nobody (`/openapi.json`, `/docs`)."""
+    """Return the application; it has no description of itself (`/openapi.json`, `/docs`)."""
     app = FastAPI(title="Kafka Lake", dependencies=[Depends(get_user)], openapi_url=None, docs_url=None, redoc_url=None)
     app.state.server = Server(open_ports=open_ports)
     app.include_router(routes.api)

@@ -64,7 +64,7 @@ def test_what_both_have_is_twice() -> None:
 
 
 def test_a_skipped_offset_may_be_the_live_streams() -> None:
-    """Nobody else has a row there."""
+    """No other wave has a row there."""
     assert not asked(RangeSet.of((50, 80)), ranged(50, 60, RangeState.SKIPPED)).twice
 
 

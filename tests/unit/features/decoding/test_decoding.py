@@ -107,7 +107,7 @@ def test_job_gets_every_registered_version_and_reads_as_the_newest() -> None:
 
 
 def test_value_of_an_unknown_schema_counts_as_undecoded() -> None:
-    """Its schema may be another subject's: nobody guesses."""
+    """Its schema may be another subject's: it is not guessed."""
     world = of(AVRO)
     world.schemas.register("orders-value", Format.AVRO, '"int"')
     send(world, b"\0\0\0\0\7\2")

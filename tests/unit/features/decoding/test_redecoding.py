@@ -75,8 +75,8 @@ def test_failed_job_is_told() -> None:
     world.check()
 
 
-def test_branch_of_a_decoding_job_is_nobodys_attempt() -> None:
-    """Whoever sweeps the branches of dead attempts leaves it alone."""
+def test_branch_of_a_decoding_job_is_no_attempt() -> None:
+    """A sweep of the branches of dead attempts leaves it alone."""
     from airflow_kafka_lake.core.lake.staging import attempts_of
 
     world = landed()

@@ -113,7 +113,7 @@ def test_the_address_is_put_together_as_airflow_does(given: dict[str, Any], url:
     ],
 )
 def test_a_connection_that_does_not_fit_is_refused_by_the_field(given: dict[str, Any], named: str) -> None:
-    """Never with a value: whoever puts a password into the address has it repeated nowhere."""
+    """Never with a value: a password in the address is repeated nowhere."""
     with pytest.raises(ConnectionSettingsError, match=named) as refused:
         RegistrySettings.parse("registry", **{"host": "registry", **given})
     assert "'registry'" in refused.value.message
@@ -223,7 +223,7 @@ def test_a_version_of_another_shape_is_no_registrys(server: RegistryServer) -> N
 
 
 def test_a_version_that_vanishes_while_it_is_read_is_worth_repeating(server: RegistryServer) -> None:
-    """Somebody deletes it between the list and the reading."""
+    """A user deletes it between the list and the reading."""
     server.failing = lambda number: (404, b'{"error_code": 40402}') if number else None
     error = failed(adapter(server.url))
     assert isinstance(error, UnavailableError)
@@ -407,7 +407,7 @@ def test_a_text_without_a_compiler_is_refused(server: RegistryServer, monkeypatc
 def test_an_import_name_that_leaves_the_folder_is_refused(
     server: RegistryServer, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Names come from whoever may register; they become files here."""
+    """Names come from all who may register; they become files here."""
     monkeypatch.setattr(server, "_schema", lambda entry, _: entry.schema)
     server.register("evil", "PROTOBUF", 'syntax = "proto3"; message A {}')
     with pytest.raises(SchemaMismatchError, match="no path below a folder"):

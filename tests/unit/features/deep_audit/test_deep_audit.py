@@ -66,7 +66,7 @@ def test_a_topic_that_is_re_created_meanwhile_is_an_error(world: World) -> None:
     report = worker.runner.report
 
     class Late:
-        """The runner, during whose job somebody re-creates the topic."""
+        """The runner, during whose job the topic is created anew."""
 
         def where(self) -> str:
             return "here"

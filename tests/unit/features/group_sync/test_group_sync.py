@@ -39,7 +39,7 @@ def refusals(world: World, worker: Any = None) -> list[str]:
 
 
 def test_group_follows_the_watermarks(mirrored: World) -> None:
-    """After every advance the group has committed what is committed; without the key nobody is told anything."""
+    """After every advance the group has committed what is committed; without the key no group is told anything."""
     done = mirrored.run()
     assert told(mirrored) == {0: 3, 1: 4}
     assert [(item["partition"], item["offset"]) for item in done.followed["group_sync"]["committed"]] == [
@@ -94,7 +94,7 @@ def test_refusal_of_the_broker_is_reported_and_fails_nothing(mirrored: World) ->
 
 @pytest.mark.parametrize("call", ["source.describe", "source.snapshot", "group_sync.commit"])
 def test_cluster_out_of_reach_fails_nothing(mirrored: World, call: str) -> None:
-    """The watermarks stand in the ledger, whoever is told."""
+    """The watermarks stand in the ledger, also when the group cannot be told."""
     mirrored.with_spec(sync_group=None)
     mirrored.run()
     mirrored.with_spec(sync_group="shown")

@@ -80,7 +80,7 @@ def test_coordinator_that_moves_is_asked_again() -> None:
 
 
 def test_offset_of_a_topic_that_was_created_again_is_not_committed() -> None:
-    """It would mean another record there, and pass records that nobody has read."""
+    """It would mean another record there, and pass records that were not read."""
     coordinator = Coordinator()
     (why,) = committed(coordinator, {0: 3}, recreated=True).values()
     assert "the topic has another id now" in why

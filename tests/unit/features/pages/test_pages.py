@@ -121,7 +121,7 @@ def test_pages_load_from_themselves_alone(landed: World) -> None:
 
 
 def test_addresses_keep_the_ledger_that_is_not_the_usual_one(landed: World) -> None:
-    """Whoever follows a link stays where he was."""
+    """A user who follows a link stays where he was."""
     page = read(overview_page(replace(LOOKS, ledger="other"), overview(landed)))
     assert (
         page.one("li", data_key="orders").one("a").attributes["href"]
@@ -200,7 +200,7 @@ def test_wave_that_runs_is_shown_with_its_progress(world: World) -> None:
 
 
 def test_wave_whose_worker_is_gone_can_be_retried(world: World) -> None:
-    """It is said to be interrupted, and nobody is told that it runs."""
+    """It is said to be interrupted, and the page does not say that it runs."""
     world.produce(3)
     wave = world.planned_wave()
     claims.claim_wave(world.worker(), wave)

@@ -85,7 +85,7 @@ def test_an_error_is_not_kept() -> None:
 
 
 def test_too_many_are_refused_at_once() -> None:
-    """A page whose broker hangs takes no thread that others need, and keeps nobody waiting without end."""
+    """A page whose broker hangs takes no thread that others need, and keeps no user waiting without end."""
     go_on = threading.Event()
 
     async def ask() -> None:
