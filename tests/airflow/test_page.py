@@ -610,3 +610,36 @@ def test_ledger_that_does_not_answer_is_named_to_readers_of_its_connection(
         assert not re.search("localhost|postgres|who@|/where", other.text)
         assert "canary" not in known.text + other.text
     assert "canary" not in caplog.text
+
+
+@pytest.mark.parametrize("made", ["nothing", "an empty file"])
+def test_ledger_that_was_never_made_is_said_to_be_missing(
+    tried: Tried, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, made: str
+) -> None:
+    """Every user learns how to begin, readers of its connection also where it is missing; a look makes none."""
+    file = tmp_path / "none.db"
+    if made == "an empty file":
+        file.touch()
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_LAKE_LEDGER", json.dumps({"conn_type": "sqlite", "host": str(file)}))
+    for method, route in sorted(ROUTES):
+        if route in {"/api/session", "/static/{name}"}:
+            continue
+        known, other = (tried.ask(method, route, user) for user in ("op", "user"))
+        assert (known.status_code, other.status_code) == (503, 503)
+        assert "none.db" in known.text
+        assert "none.db" not in other.text
+        assert "kafka-lake db upgrade" in known.text
+        assert "there is no ledger yet: the first plan makes one" in other.text
+        assert route.startswith("/api/") or "kafka_lake_manual" in known.text
+    assert not file.exists() or file.stat().st_size == 0
+
+
+def test_pipeline_that_was_never_planned_says_how_it_begins(server: PageServer) -> None:
+    """In the same words whether it was never planned or may not be seen."""
+    server.planned_by("alpha")
+    never = server.get("/pipelines/payments", "admin")
+    hidden = server.get("/pipelines/orders", "viewer:beta")
+    assert (never.status_code, hidden.status_code) == (404, 404)
+    assert never.text == hidden.text
+    for words in ("planned for the first time", "kafka-lake plan FILE.toml", "kafka_lake_manual"):
+        assert words in never.text

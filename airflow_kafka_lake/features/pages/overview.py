@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from airflow_kafka_lake.features.pages.beginning import FIRST_PLAN
 from airflow_kafka_lake.features.pages.buttons import count
 from airflow_kafka_lake.features.pages.grouping import kind_of
 from airflow_kafka_lake.features.pages.progress import Bar, bar_of
@@ -44,6 +45,7 @@ def overview_page(visitor: Visitor, document: Json) -> str:
         rows=rows,
         states=[(state, kind, sum(row.kind == kind for row in rows)) for state, kind in states],
         meanings=MEANINGS.items(),
+        first_plan=FIRST_PLAN,
     )
 
 

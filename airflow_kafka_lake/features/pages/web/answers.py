@@ -24,6 +24,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownTopicError,
     UsageError,
 )
+from airflow_kafka_lake.features.pages import beginning
 from airflow_kafka_lake.features.pages.web import views
 
 STATUS: tuple[tuple[type[KafkaLakeError], int], ...] = (
@@ -96,6 +97,8 @@ def _path(request: Request) -> str:
 
 def refused(request: Request, error: KafkaLakeError) -> Response:
     """Answer with a refusal: what, where, what to do."""
+    if beginning.is_missing(error):
+        return _refusal(request, 503, error.to_json(), no_ledger=True)
     status = next(status for kind, status in STATUS if isinstance(error, kind))
     return _refusal(request, status, error.to_json())
 
@@ -118,11 +121,17 @@ def malformed(request: Request, error: RequestValidationError) -> Response:
 
 
 def _refusal(
-    request: Request, status: int, error: Mapping[str, Any], headers: Mapping[str, str] | None = None
+    request: Request,
+    status: int,
+    error: Mapping[str, Any],
+    headers: Mapping[str, str] | None = None,
+    *,
+    no_ledger: bool = False,
 ) -> Response:
     if is_api(request):
         return Response(json.dumps({"error": error}), status, headers, media_type="application/json")
-    return HTMLResponse(views.refusal(request.scope.get("root_path", ""), status, str(error["message"])), status)
+    base, message = request.scope.get("root_path", ""), str(error["message"])
+    return HTMLResponse(views.refusal(base, status, message, no_ledger=no_ledger), status)
 
 
 def _login(request: Request) -> str:

@@ -22,6 +22,7 @@ from airflow_kafka_lake.core.errors import (
     expected,
 )
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.features.pages import beginning
 from airflow_kafka_lake.features.pages.web import forgery, reads
 from airflow_kafka_lake.features.pages.web.access import Access, Planners
 from airflow_kafka_lake.features.pages.web.ledgers import Ledgers
@@ -102,7 +103,7 @@ class Asked:
         """Return the Dags that have planned a pipeline; UnknownSubjectError for one that the user may not see."""
         dags = (await self.planners()).get(pipeline)
         if dags is None or not await self.run(lambda: self.access.sees(dags)):
-            raise unknown("pipeline")
+            raise unknown("pipeline", beginning.FIRST_PLAN)
         return dags
 
     async def acts(self, pipeline: str) -> bool:
@@ -144,15 +145,17 @@ class Asked:
             _logger.error("%s", known.message)
         if not isinstance(known, _OF_THE_LEDGER) or await self.server.workers.run(lambda: self.access.reads_ledger):
             raise known from None
+        if beginning.is_missing(known):
+            raise beginning.missing()
         _logger.warning("%s", known.named)
         raise UnavailableError(
             "something that this page needs does not answer. Repeat later; the log of the API server says more"
         )
 
 
-def unknown(what: str) -> UnknownSubjectError:
-    """Return the answer about what is not there, and about what the user may not see."""
-    return UnknownSubjectError(f"there is no such {what}, or you may not see it")
+def unknown(what: str, hint: str = "") -> UnknownSubjectError:
+    """Return the answer about what is not there, and about what the user may not see; `hint` is for both."""
+    return UnknownSubjectError(f"there is no such {what}, or you may not see it{f'. {hint}' if hint else ''}")
 
 
 async def asked(request: Request, user: GetUserDep, ledger: Annotated[str | None, Query()] = None) -> Asked:

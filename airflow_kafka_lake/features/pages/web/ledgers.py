@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_kafka_lake.core.errors import UnavailableError, UnknownSubjectError
+from airflow_kafka_lake.core.errors import UnknownSubjectError
 from airflow_kafka_lake.core.spec import CONNECTION_ID
+from airflow_kafka_lake.features.pages import beginning
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, LedgerConnection
 
 if TYPE_CHECKING:
@@ -65,10 +66,7 @@ class Ledgers:
 def _existing(connection: LedgerConnection) -> SqlLedger:
     url = connection.url
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
-        raise UnavailableError(
-            f"there is no ledger yet behind connection {connection.ledger_conn_id!r}: the first run of a pipeline "
-            "creates it"
-        )
+        raise beginning.missing(f"{url.database} (connection {connection.ledger_conn_id!r})")
     ledger = connection.ledger()
     ledger.check()
     return ledger

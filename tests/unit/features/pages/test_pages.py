@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.features.pages.beginning import missing
 from airflow_kafka_lake.features.pages.grouping import SHOWN, WORST_FIRST, kind_of
 from airflow_kafka_lake.features.pages.history import history_page
 from airflow_kafka_lake.features.pages.overview import overview_page
@@ -376,6 +377,15 @@ def test_refusal_says_what_happened_and_what_it_means() -> None:
     assert page.one("h1").text == "Something does not answer"
     assert "nothing that has landed is in doubt" in page.text
     assert len(page.all("script")) == 1
+
+
+def test_page_without_a_ledger_says_how_to_begin() -> None:
+    """Which command makes one, which Dag to start; it is no failure of anything."""
+    page = read(refusal_page("/kafka-lake", 503, missing().message, no_ledger=True))
+    assert page.one("h1").text == "There is no ledger yet"
+    for words in ("kafka-lake db upgrade", "kafka-lake plan FILE.toml", "kafka_lake_manual", "kafka_lake_ingest"):
+        assert words in page.text
+    assert "does not answer" not in page.text
 
 
 @pytest.mark.parametrize(
