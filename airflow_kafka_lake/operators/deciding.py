@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.documents.decisions import digest
 from airflow_kafka_lake.core.documents.shown_decision import Decision, headline, markdown, next_step, offsets_of
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.links.task_links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import (
@@ -31,13 +32,17 @@ from airflow_kafka_lake.operators.boundary import (
 )
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.deciding import DIRECTLY, Approved, Json, newest_event, recorded
+from airflow_kafka_lake.services.deciding import DIRECTLY, Approved, Json, period
+from airflow_kafka_lake.services.history import newest_event, recorded
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.signals.page import show_page
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+How = Mapping[str, Any]
+"""Arguments of a decision: `reason`, `dry_run`, `approved`, and its switches by name."""
 
 SHOWN_KEY = "shown"
 """XCom key of what a dry decision showed: `{"subject", "body", "digest", "sequence"}`."""
@@ -107,10 +112,15 @@ class DecisionTask(BaseOperator):
         """The id of the topic that is meant, where it was deleted and created again."""
         return None if absent(self.topic_id) else text_of(self.topic_id, "topic_id")
 
+    def needed_period(self, bounds: Bounds, what: str) -> Selection:
+        """Return what is meant by a topic and a period with both ends; UsageError names the field that is empty."""
+        for field, value in (("topic", bounds.topic), ("from", bounds.start), ("to", bounds.end)):
+            if absent(value):
+                raise UsageError(f"{field}: it is needed. {what} is about a period of one topic, with both of its ends")
+        return period(bounds, self.generation)
+
     @abstractmethod
-    def decide(
-        self, ports: Ports, spec: PipelineSpec, bounds: Bounds, *, reason: str, dry_run: bool, approved: Approved
-    ) -> Json:
+    def decide(self, ports: Ports, spec: PipelineSpec, bounds: Bounds, how: How) -> Json:
         """Carry it out, or see what it would do; returns the document of the command of that name."""
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -122,7 +132,7 @@ class DecisionTask(BaseOperator):
             if reason is None:
                 raise UsageError("reason: one is needed. Say why, for those who look at this decision later")
             dry_run = flag_of(self.is_dry_run)
-            flags = [name for name in self.switches if flag_of(getattr(self, name), name)]
+            flags = {name: flag_of(getattr(self, name), name) for name in self.switches}
             person = None if dry_run else self._approver(context)
             spec = spec_of(self.pipeline, self.ledger_conn_id)
             by = actor_of(context)
@@ -131,12 +141,13 @@ class DecisionTask(BaseOperator):
             with ports_of(self, spec, context, actor=actor) as ports:
                 known_spec(ports.ledger, spec.name)
                 approved = DIRECTLY if dry_run else self._approved(ports, spec.name, context)
-                document = self.decide(ports, spec, bounds, reason=reason, dry_run=dry_run, approved=approved)
-                sequence = newest_event(ports, spec.name) if dry_run else None
+                how = {"reason": reason, "dry_run": dry_run, "approved": approved, **flags}
+                document = self.decide(ports, spec, bounds, how)
+                sequence = newest_event(ports.ledger, spec.name) if dry_run else None
         if dry_run:
             shown = {
                 "subject": f"{headline(self.decision, document)}?",
-                "body": markdown(self.decision, document, reason=reason, flags=flags),
+                "body": markdown(self.decision, document, reason=reason, flags=[name for name in flags if flags[name]]),
                 "digest": digest(document["streams"]),
                 "sequence": sequence,
             }
@@ -172,7 +183,7 @@ class DecisionTask(BaseOperator):
         """Return what was shown, and what this very task has decided since, before it was retried or cleared."""
         shown = shown_by(self.explain_task_id, context) if self.explain_task_id else {}
         since = shown.get("sequence") or 0
-        before = recorded(ports, pipeline, self.decision.value, since)
+        before = recorded(ports.ledger, pipeline, self.decision.value, ports.actor, after=since)
         return Approved(shown=shown.get("digest"), recorded=before)
 
 
@@ -182,11 +193,3 @@ def shown_by(task_id: str, context: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(shown, Mapping):
         raise refusal(f"Task {task_id} has shown nothing: nothing was changed. Clear it to have it shown.")
     return shown
-
-
-def needed_period(bounds: Bounds, what: str) -> Bounds:
-    """Return bounds that name a topic, a begin and an end; UsageError names the field that is empty."""
-    for field, value in (("topic", bounds.topic), ("from", bounds.start), ("to", bounds.end)):
-        if absent(value):
-            raise UsageError(f"{field}: it is needed. {what} is about a period of one topic, with both of its ends")
-    return bounds

@@ -8,11 +8,11 @@ from typing import Any
 from airflow_kafka_lake.core.documents.shown_decision import Decision
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.operators.boundary import absent, flag_of, text_of
-from airflow_kafka_lake.operators.deciding import DecisionTask, needed_period
+from airflow_kafka_lake.operators.boundary import absent, text_of
+from airflow_kafka_lake.operators.deciding import DecisionTask, How
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import deciding
-from airflow_kafka_lake.services.deciding import Approved, Json
+from airflow_kafka_lake.services.deciding import Json
 
 
 class ReopenOperator(DecisionTask):
@@ -45,20 +45,9 @@ class ReopenOperator(DecisionTask):
         self.accept_fewer = accept_fewer
         self.drop_staged = drop_staged
 
-    def decide(
-        self, ports: Ports, spec: PipelineSpec, bounds: Bounds, *, reason: str, dry_run: bool, approved: Approved
-    ) -> Json:
+    def decide(self, ports: Ports, spec: PipelineSpec, bounds: Bounds, how: How) -> Json:
         """Reopen, or see what would be read again."""
-        return deciding.reopen(
-            ports,
-            spec,
-            deciding.period(needed_period(bounds, "A reopen"), self.generation),
-            reason=reason,
-            accept_fewer=flag_of(self.accept_fewer, "accept_fewer"),
-            drop_staged=flag_of(self.drop_staged, "drop_staged"),
-            dry_run=dry_run,
-            approved=approved,
-        )
+        return deciding.reopen(ports, spec, self.needed_period(bounds, "A reopen"), **how)
 
 
 class SkipOperator(DecisionTask):
@@ -93,20 +82,9 @@ class SkipOperator(DecisionTask):
         self.acknowledge_order = acknowledge_order
         self.drop_staged = drop_staged
 
-    def decide(
-        self, ports: Ports, spec: PipelineSpec, bounds: Bounds, *, reason: str, dry_run: bool, approved: Approved
-    ) -> Json:
+    def decide(self, ports: Ports, spec: PipelineSpec, bounds: Bounds, how: How) -> Json:
         """Skip, or see what would stay unread."""
-        return deciding.skip(
-            ports,
-            spec,
-            deciding.period(needed_period(bounds, "A skip"), self.generation),
-            reason=reason,
-            acknowledge_order=flag_of(self.acknowledge_order, "acknowledge_order"),
-            drop_staged=flag_of(self.drop_staged, "drop_staged"),
-            dry_run=dry_run,
-            approved=approved,
-        )
+        return deciding.skip(ports, spec, self.needed_period(bounds, "A skip"), **how)
 
 
 class WithdrawOperator(DecisionTask):
@@ -136,10 +114,8 @@ class WithdrawOperator(DecisionTask):
         super().__init__(**kwargs)
         self.subject = subject
 
-    def decide(
-        self, ports: Ports, spec: PipelineSpec, bounds: Bounds, *, reason: str, dry_run: bool, approved: Approved
-    ) -> Json:
+    def decide(self, ports: Ports, spec: PipelineSpec, bounds: Bounds, how: How) -> Json:
         """Withdraw, or see what would leave the plan."""
         subject = spec.name if absent(self.subject) else text_of(self.subject, "subject")
         selection = deciding.selected(bounds, self.generation)
-        return deciding.withdraw(ports, subject, selection, reason=reason, dry_run=dry_run, approved=approved)
+        return deciding.withdraw(ports, subject, selection, **how)

@@ -23,6 +23,7 @@ from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState, Toke
 from airflow_kafka_lake.core.ordering.layout_changes import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Segment
 from airflow_kafka_lake.core.planning.estimates import WaveCost
+from airflow_kafka_lake.core.slices import Slice
 
 T = TypeVar("T")
 
@@ -58,8 +59,10 @@ class WaveReader(Protocol):
     def wave(self, wave: str) -> WaveRecord:
         """Return one wave; UnknownSubjectError when there is none."""
 
-    def waves(self, pipeline: str, states: Iterable[WaveState] | None = None) -> tuple[WaveRecord, ...]:
-        """Return waves, oldest plan first, in plan order."""
+    def waves(
+        self, pipeline: str, states: Iterable[WaveState] | None = None, *, crossing: Slice | None = None
+    ) -> tuple[WaveRecord, ...]:
+        """Return waves, oldest plan first, in plan order: all, or those with ranges that share offsets with a slice."""
 
     def range(self, range_id: str) -> RangeRecord:
         """Return one range; UnknownSubjectError when there is none."""
@@ -71,8 +74,10 @@ class WaveReader(Protocol):
         wave: str | None = None,
         plan: str | None = None,
         states: Iterable[RangeState] | None = None,
+        crossing: Slice | None = None,
     ) -> tuple[RangeRecord, ...]:
-        """Return ranges by one of pipeline, wave or plan, sorted by stream and start."""
+        """Return ranges by one of pipeline, wave or plan, sorted by stream and start: all, or those that share offsets
+        with a slice."""
 
     def attempts(self, wave: str | None = None, *, pipeline: str | None = None) -> tuple[AttemptRecord, ...]:
         """Return the attempts of one wave by fence, or those of a whole pipeline by wave and fence."""
@@ -100,8 +105,18 @@ class HistoryReader(Protocol):
     def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
         """Return the committed waves with rows, newest commit first; at most `newest` of them."""
 
-    def events(self, pipeline: str, after: int = 0, limit: int = 100) -> tuple[Event, ...]:
-        """Return the events of a pipeline with a sequence above `after`."""
+    def events(
+        self,
+        pipeline: str,
+        after: int = 0,
+        limit: int = 100,
+        *,
+        kind: str | None = None,
+        actor: str | None = None,
+        newest: bool = False,
+    ) -> tuple[Event, ...]:
+        """Return the events of a pipeline with a sequence above `after`, oldest first: all, or those of a kind or an
+        actor; the first of them, or with `newest` the last, at most `limit`."""
 
     def unnotified(self, pipeline: str) -> tuple[Advance, ...]:
         """Return the watermark moves after the last notified one, by sequence."""

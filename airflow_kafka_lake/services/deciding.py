@@ -49,27 +49,6 @@ DIRECTLY = Approved()
 """The decision of who calls: nothing was shown before."""
 
 
-def recorded(ports: Ports, pipeline: str, kind: str, after: int) -> frozenset[str]:
-    """Return the slices about which this actor has recorded decisions of a kind since an event of the history."""
-    found: set[str] = set()
-    while events := ports.ledger.events(pipeline, after=after, limit=_EVENTS_AT_ONCE):
-        own = (item for item in events if item.kind == kind and item.actor == ports.actor)
-        found |= {item.detail.partition(", ")[0] for item in own}
-        after = events[-1].sequence
-    return frozenset(found)
-
-
-def newest_event(ports: Ports, pipeline: str) -> int:
-    """Return the sequence of a pipeline's newest event, 0 without any."""
-    newest = 0
-    while events := ports.ledger.events(pipeline, after=newest, limit=_EVENTS_AT_ONCE):
-        newest = events[-1].sequence
-    return newest
-
-
-_EVENTS_AT_ONCE = 1000
-
-
 def selected(bounds: Bounds, topic_id: str | None = None) -> Selection:
     """Return what is meant by topic, partitions, begin and end; UsageError where these do not go together."""
     check_bounds(bounds)

@@ -171,9 +171,8 @@ def _refuse_beyond_end(ports: Ports, pipeline: str, stream: StreamRecord, interv
 
 
 def _touched(ports: Ports, pipeline: str, stream: StreamRecord, interval: OffsetRange) -> list[RangeRecord]:
-    unresolved = (RangeState.PLANNED, RangeState.HELD, RangeState.CANCELLED)
-    found = ports.ledger.ranges(pipeline=pipeline, states=unresolved)
-    return [item for item in found if item.stream == stream.key and item.range.overlaps(interval)]
+    gone = Slice(stream.key, interval)
+    return list(ports.ledger.ranges(pipeline=pipeline, states=UNRESOLVED, crossing=gone))
 
 
 def accepted_epoch(ports: Ports, stream: StreamRecord, interval: OffsetRange) -> int | None:

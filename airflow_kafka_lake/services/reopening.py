@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.kafka.epochs import EpochEnds, cut_below, epochs_in
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.lake.accounting import shares
 from airflow_kafka_lake.core.ledger import guards
-from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.reopenable import parts, refuse_uncommitted, table_of, to_be_shared
 from airflow_kafka_lake.core.ledger.reopening import REOPEN_HOLDER, Reopen, Reopening, Share, reopening
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
@@ -118,19 +118,20 @@ def prepare(
     exists nowhere else (unless `drop_staged` gives that up).
     """
     reason = needed_reason(reason)
-    found = ports.ledger.ranges(pipeline=spec.name)
-    ranges = tuple(item for item in found if item.stream == stream.key and item.range.overlaps(interval))
-    table = table_of(stream, spec, ranges, {wave.id: wave.table for wave in ports.ledger.waves(spec.name)})
+    asked = Slice(stream.key, interval)
+    ranges = ports.ledger.ranges(pipeline=spec.name, crossing=asked)
+    waves = ports.ledger.waves(spec.name, crossing=asked)
+    table = table_of(stream, spec, ranges, {wave.id: wave.table for wave in waves})
     if token := _begun(ports, interval, ranges, accept_fewer=accept_fewer):
         return Prepared(stream=stream, interval=interval, table=table, ranges=ranges, begun=token)
-    _refuse_leased(ports, ranges)
+    _refuse_leased(waves, ranges)
     refuse_uncommitted(stream, spec.name, interval, ranges, accept_fewer=accept_fewer)
     seen = _observe(ports, stream)
     _refuse_lost(spec.name, stream, interval, seen)
     doubts = epochs_in_doubt((seen, item.leader_epoch) for item in ranges)
     _refuse_rewritten(interval, ranges, seen, ends=ports.source.epoch_ends(doubts) if doubts else {})
     check_table(ports, spec.name, table, [stream.key.topic_id])
-    require_replaceable(ports.lake.table(table), [Slice(stream.key, interval)])
+    require_replaceable(ports.lake.table(table), [asked])
     what = reopening(
         new_id(),
         spec,
@@ -188,10 +189,10 @@ def _begun(ports: Ports, interval: OffsetRange, ranges: Sequence[RangeRecord], *
     )
 
 
-def _refuse_leased(ports: Ports, ranges: Sequence[RangeRecord]) -> None:
-    for name in sorted({item.wave for item in ranges if item.state is RangeState.PLANNED}):
-        wave = ports.ledger.wave(name)
-        if wave.lease_live:
+def _refuse_leased(waves: Sequence[WaveRecord], ranges: Sequence[RangeRecord]) -> None:
+    planned = {item.wave for item in ranges if item.state is RangeState.PLANNED}
+    for wave in waves:
+        if wave.lease_live and wave.id in planned:
             raise guards.busy(wave.id, wave.fence, str(wave.holder))
 
 

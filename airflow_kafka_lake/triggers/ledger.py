@@ -15,6 +15,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from airflow_kafka_lake.core.backoff import Wait
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError, TransientError, UnavailableError
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource
+from airflow_kafka_lake.services.history import newest_event
 from airflow_kafka_lake.wiring.connections import aget_connection
 from airflow_kafka_lake.wiring.kafka import TYPES as KAFKA_TYPES
 from airflow_kafka_lake.wiring.kafka import KafkaConnection
@@ -24,7 +25,6 @@ from airflow_kafka_lake.wiring.ledger import TYPES as LEDGER_TYPES
 T = TypeVar("T")
 Source = Callable[[], OffsetSource]
 POLL_SECONDS = 5.0
-EVENTS_AT_ONCE = 1000
 _UNKNOWN = (TransientError, ConnectionSettingsError)
 """The task resolved the same connections a moment ago: one that Airflow does not find now is unknown, not missing."""
 
@@ -140,12 +140,3 @@ class LedgerTrigger(BaseTrigger):
     async def sleep(self, seconds: float) -> None:
         """Sleep without blocking the triggerer."""
         await asyncio.sleep(seconds)
-
-
-def newest_event(ledger: LedgerReader, pipeline: str, after: int) -> int:
-    """Return the sequence of a pipeline's newest event; `after` when there is none above it."""
-    while events := ledger.events(pipeline, after=after, limit=EVENTS_AT_ONCE):
-        after = events[-1].sequence
-        if len(events) < EVENTS_AT_ONCE:
-            break
-    return after

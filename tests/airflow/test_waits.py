@@ -44,7 +44,7 @@ from airflow_kafka_lake.services.decisions import cancel, release
 from airflow_kafka_lake.services.planning import plan
 from airflow_kafka_lake.services.staging import ingest
 from airflow_kafka_lake.triggers import ledger as ledger_module
-from airflow_kafka_lake.triggers.ledger import Answer, LedgerTrigger, newest_event
+from airflow_kafka_lake.triggers.ledger import Answer, LedgerTrigger
 from airflow_kafka_lake.triggers.waits import (
     DrainedTrigger,
     PlanResolvedTrigger,
@@ -151,36 +151,26 @@ def test_error_that_cannot_pass_ends_the_wait_with_its_message(world: World) -> 
     ]
 
 
-def test_newest_event_is_found_over_pages(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long history is read to its end, a page at a time."""
-    monkeypatch.setattr("airflow_kafka_lake.triggers.ledger.EVENTS_AT_ONCE", 2)
+def test_look_for_new_events_reads_one_of_them(world: World) -> None:
+    """What a look at the ledger costs does not grow with the pipeline's history, nor does the first one."""
     land(world, 3)
     events = world.ledger.events("orders", limit=1000)
-    assert len(events) > 4
-    assert newest_event(world.ledger, "orders", 0) == events[-1].sequence
-    assert newest_event(world.ledger, "orders", events[-1].sequence) == events[-1].sequence
-
-
-def test_only_events_that_are_new_are_read_again(world: World) -> None:
-    """What a look at the ledger costs does not grow with the pipeline's history."""
-    land(world, 3)
-    events = world.ledger.events("orders", limit=1000)
-    asked: list[int | None] = []
+    asked: list[tuple[int, int, bool]] = []
 
     class Noting(Clocked):
         async def query(self, question: Callable[[LedgerReader], Any]) -> Any:
             return question(self._ledger)
 
     class Reader:
-        def events(self, pipeline: str, *, after: int, limit: int) -> Any:
-            asked.append(after)
-            return world.ledger.events(pipeline, after=after, limit=limit)
+        def events(self, pipeline: str, after: int, limit: int, *, newest: bool) -> Any:
+            asked.append((after, limit, newest))
+            return world.ledger.events(pipeline, after, limit, newest=newest)
 
     trigger = Noting(Reader(), no_until(0))
     newest = asyncio.run(trigger._newest(None))
     assert newest == events[-1].sequence
     assert asyncio.run(trigger._newest(newest)) == newest
-    assert asked == [0, newest]
+    assert asked == [(0, 1, True), (newest, 1, True)]
 
 
 def test_sleep_of_a_trigger_leaves_the_triggerer_to_others() -> None:

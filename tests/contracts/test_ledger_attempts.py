@@ -618,6 +618,11 @@ def test_every_decision_is_an_event(ledger: Ledger) -> None:
     assert {event.subject for event in events[2:6]} == {wave}
     assert ledger.events(SPEC.name, after=events[2].sequence, limit=2) == events[3:5]
     assert ledger.events("other") == ()
+    assert ledger.events(SPEC.name, limit=2, newest=True) == events[-2:]
+    assert ledger.events(SPEC.name, events[-1].sequence, 1, newest=True) == ()
+    assert ledger.events(SPEC.name, kind="claim") == events[2:3]
+    assert ledger.events(SPEC.name, kind="claim", actor=events[2].actor, newest=True) == events[2:3]
+    assert ledger.events(SPEC.name, kind="claim", actor="another") == ()
 
 
 def test_each_wave_is_claimed_once(ledger: Ledger) -> None:

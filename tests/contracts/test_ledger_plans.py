@@ -23,6 +23,7 @@ from airflow_kafka_lake.core.ledger.revoking import Release
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.plan import Plan
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
     HOLDER,
@@ -80,6 +81,20 @@ def test_first_table_uuid_stays(ledger: Ledger) -> None:
     record = ledger.pipeline(SPEC.name)
     assert record is not None
     assert dict(record.tables) == {"raw.orders": "u1", "raw.more": "u3"}
+
+
+def test_ranges_and_waves_of_a_slice_are_those_that_share_its_offsets(ledger: Ledger) -> None:
+    """Of its stream alone, and not those that only touch it; in some states, if asked."""
+    waves = planned(ledger, [(0, 0, 10), (1, 0, 30)], [(0, 10, 20)], [(0, 20, 30)])
+    stream = next(item.key for item in ledger.streams(SPEC.name) if item.key.partition == 0)
+    for start, end, of in ((10, 20, waves[1:2]), (9, 20, waves[:2]), (0, 30, waves), (30, 40, [])):
+        asked = Slice(stream, OffsetRange(start, end))
+        found = ledger.ranges(pipeline=SPEC.name, crossing=asked)
+        assert [(item.stream, item.wave) for item in found] == [(stream, wave) for wave in of]
+        assert [wave.id for wave in ledger.waves(SPEC.name, crossing=asked)] == of
+    assert ledger.ranges(pipeline=SPEC.name, states=(RangeState.HELD,), crossing=asked) == ()
+    assert ledger.ranges(pipeline="other", crossing=Slice(stream, OffsetRange(0, 30))) == ()
+    assert ledger.waves("other", crossing=Slice(stream, OffsetRange(0, 30))) == ()
 
 
 def test_plan_is_recorded_whole(ledger: Ledger) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any
@@ -90,8 +90,8 @@ def knows(connection: Connection, token: Token, line: Line | None) -> Line | Non
 
 
 def _newest(connection: Connection, *where: ColumnElement[bool]) -> Line | None:
-    found = connection.execute(select(event).where(*where).order_by(event.c.sequence.desc()).limit(1)).first()
-    return _event(found).line if found else None
+    found = events(connection, where, 1, newest=True)
+    return found[0].line if found else None
 
 
 def _event(row: Any) -> Event:
@@ -100,10 +100,23 @@ def _event(row: Any) -> Event:
     )
 
 
-def events(connection: Connection, name: str, after: int, limit: int) -> tuple[Event, ...]:
-    """Return events by sequence."""
-    query = select(event).where(event.c.pipeline == name, event.c.sequence > after)
-    return tuple(map(_event, connection.execute(query.order_by(event.c.sequence).limit(limit))))
+def of(pipeline: str, after: int, kind: str | None, actor: str | None) -> list[ColumnElement[bool]]:
+    """Return the condition of the events of a pipeline above a sequence; of a kind, of an actor."""
+    chosen = [
+        column == value
+        for column, value in ((event.c.pipeline, pipeline), (event.c.kind, kind), (event.c.actor, actor))
+        if value is not None
+    ]
+    return [*chosen, event.c.sequence > after]
+
+
+def events(
+    connection: Connection, where: Iterable[ColumnElement[bool]], limit: int, *, newest: bool = False
+) -> tuple[Event, ...]:
+    """Return events by sequence: of those that are chosen the first, or the last, `limit`."""
+    order = event.c.sequence.desc() if newest else event.c.sequence
+    found = [_event(row) for row in connection.execute(select(event).where(*where).order_by(order).limit(limit))]
+    return tuple(reversed(found) if newest else found)
 
 
 def unnotified(connection: Connection, name: str) -> tuple[Advance, ...]:

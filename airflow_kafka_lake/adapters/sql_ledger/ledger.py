@@ -39,6 +39,7 @@ from airflow_kafka_lake.core.ledger.waves import (
 from airflow_kafka_lake.core.ordering.layout_changes import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Segment
 from airflow_kafka_lake.core.planning.estimates import WaveCost
+from airflow_kafka_lake.core.slices import Slice
 
 T = TypeVar("T")
 
@@ -124,9 +125,11 @@ class SqlLedger:
     ) -> tuple[StreamRecord, ...]:
         return self._read(lambda c: streams.streams(c, pipeline, topic, partitions))
 
-    def waves(self, pipeline: str, states: Iterable[WaveState] | None = None) -> tuple[WaveRecord, ...]:
+    def waves(
+        self, pipeline: str, states: Iterable[WaveState] | None = None, *, crossing: Slice | None = None
+    ) -> tuple[WaveRecord, ...]:
         wanted = None if states is None else tuple(states)
-        return self._read(lambda c: reading.waves_of(c, pipeline, wanted))
+        return self._read(lambda c: reading.waves_of(c, pipeline, wanted, crossing))
 
     def wave(self, wave: str) -> WaveRecord:
         return self._read(lambda c: reading.one_wave(c, wave))
@@ -141,9 +144,11 @@ class SqlLedger:
         wave: str | None = None,
         plan: str | None = None,
         states: Iterable[RangeState] | None = None,
+        crossing: Slice | None = None,
     ) -> tuple[RangeRecord, ...]:
-        wanted = None if states is None else tuple(states)
-        return self._read(lambda c: reading.ranges_by(c, pipeline, wave, plan, wanted))
+        where = reading.ranges_by(pipeline, wave, plan, None if states is None else tuple(states))
+        within = () if crossing is None else reading.sharing(crossing)
+        return self._read(lambda c: reading.ranges(c, *where, *within))
 
     def attempts(self, wave: str | None = None, *, pipeline: str | None = None) -> tuple[AttemptRecord, ...]:
         return self._read(lambda c: reading.attempts(c, wave, pipeline))
@@ -160,8 +165,18 @@ class SqlLedger:
     def throughput(self, pipeline: str) -> tuple[WaveCost, ...]:
         return self._read(lambda c: events.throughput(c, pipeline))
 
-    def events(self, pipeline: str, after: int = 0, limit: int = 100) -> tuple[Event, ...]:
-        return self._read(lambda c: events.events(c, pipeline, after, limit))
+    def events(
+        self,
+        pipeline: str,
+        after: int = 0,
+        limit: int = 100,
+        *,
+        kind: str | None = None,
+        actor: str | None = None,
+        newest: bool = False,
+    ) -> tuple[Event, ...]:
+        where = events.of(pipeline, after, kind, actor)
+        return self._read(lambda c: events.events(c, where, limit, newest=newest))
 
     def unnotified(self, pipeline: str) -> tuple[Advance, ...]:
         return self._read(lambda c: events.unnotified(c, pipeline))

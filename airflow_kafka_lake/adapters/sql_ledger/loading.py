@@ -131,8 +131,7 @@ class Loading:
             given = rows(self.connection, [range_.c.id], ({"id": name} for name in self.scope.ranges))
             return [range_.c.id.in_(select(given.c.id))]
         if (asked := self.scope.crossing) is not None:
-            mine = [range_.c.stream == self.ids.get(asked.stream)]
-            return [*mine, range_.c.start_offset < asked.range.end, range_.c.end_offset > asked.range.start]
+            return [range_.c.stream == self.ids.get(asked.stream), *reading.overlapping(asked.range)]
         return []
 
     def _ranges(self, *chosen: ColumnElement[bool]) -> tuple[RangeRecord, ...]:

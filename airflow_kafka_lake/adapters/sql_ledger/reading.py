@@ -143,11 +143,16 @@ def wave_row(row: Any) -> WaveRow:
     )
 
 
-def waves_of(connection: Connection, name: str, states: Iterable[WaveState] | None) -> tuple[WaveRecord, ...]:
-    """Return a pipeline's waves in some states."""
+def waves_of(
+    connection: Connection, name: str, states: Iterable[WaveState] | None, crossing: Slice | None
+) -> tuple[WaveRecord, ...]:
+    """Return a pipeline's waves in some states, or with ranges that share offsets with a slice."""
     where = [wave.c.pipeline == name]
     if states is not None:
         where.append(wave.c.state.in_(list(states)))
+    if crossing is not None:
+        mine = select(range_.c.wave).join(stream, stream.c.id == range_.c.stream)
+        where.append(wave.c.id.in_(mine.where(stream.c.pipeline == name, *sharing(crossing))))
     return waves(connection, *where)
 
 
@@ -203,13 +208,9 @@ def accounting_of(row: Any) -> Accounting:
 
 
 def ranges_by(
-    connection: Connection,
-    pipeline: str | None,
-    wave: str | None,
-    plan: str | None,
-    states: Iterable[RangeState] | None,
-) -> tuple[RangeRecord, ...]:
-    """Return the ranges of one pipeline, wave or plan."""
+    pipeline: str | None, wave: str | None, plan: str | None, states: Iterable[RangeState] | None
+) -> list[ColumnElement[bool]]:
+    """Return the condition of the ranges of one pipeline, wave or plan."""
     chosen = [
         column == value
         for column, value in ((stream.c.pipeline, pipeline), (range_.c.wave, wave), (range_.c.plan, plan))
@@ -219,7 +220,19 @@ def ranges_by(
         raise ValueError("name exactly one of pipeline, wave and plan")
     if states is not None:
         chosen.append(range_.c.state.in_(list(states)))
-    return ranges(connection, *chosen)
+    return chosen
+
+
+def sharing(item: Slice) -> list[ColumnElement[bool]]:
+    """Return the condition of the ranges, joined with their streams, that share offsets with a slice."""
+    key = item.stream
+    mine = [stream.c.topic == key.topic, stream.c.topic_id == key.topic_id, stream.c.partition == key.partition]
+    return [*mine, *overlapping(item.range)]
+
+
+def overlapping(offsets: OffsetRange) -> list[ColumnElement[bool]]:
+    """Return the condition of the ranges of one stream that have some offsets."""
+    return [range_.c.start_offset < offsets.end, range_.c.end_offset > offsets.start]
 
 
 def one_range(connection: Connection, name: str) -> RangeRecord:

@@ -157,7 +157,7 @@ def gate(connection: Connection, name: str) -> tuple[Blocker, ...]:
         raise guards.unknown("wave", name)
     if not row.ordered or reading.spec_of(row.spec).ordering is Ordering.NONE:
         return ()
-    wanted = reading.ranges_by(connection, None, name, None, (RangeState.PLANNED,))
+    wanted = reading.ranges(connection, range_.c.wave == name, range_.c.state == RangeState.PLANNED)
     known = streams(connection, row.pipeline, None, None)
     return gate_of(Graph(segments(connection, row.pipeline)), known, wanted)
 

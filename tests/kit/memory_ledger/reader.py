@@ -32,7 +32,7 @@ from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.ordering.layout_changes import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Graph, Segment, gate_of
 from airflow_kafka_lake.core.planning.estimates import TopicCost, WaveCost
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Ordering
 from airflow_kafka_lake.ports import Clock
 from tests.kit.memory_ledger.state import State, ordered
@@ -115,10 +115,15 @@ class MemoryReader:
             self._covered[pipeline, stream.key] = (counted, known)
         return known
 
-    def waves(self, pipeline: str, states: Iterable[WaveState] | None = None) -> tuple[WaveRecord, ...]:
+    def waves(
+        self, pipeline: str, states: Iterable[WaveState] | None = None, *, crossing: Slice | None = None
+    ) -> tuple[WaveRecord, ...]:
         state, wanted = self._state, set(WaveState if states is None else states)
         order = {plan: number for number, plan in enumerate(state.plans)}
         found = [wave for wave in state.waves.values() if wave.pipeline == pipeline and wave.state in wanted]
+        if crossing is not None:
+            mine = {item.wave for item in self.ranges(pipeline=pipeline, crossing=crossing)}
+            found = [wave for wave in found if wave.id in mine]
         found.sort(key=lambda wave: (order[wave.plan], wave.ordinal))
         return tuple(self._wave_record(state, wave) for wave in found)
 
@@ -145,6 +150,7 @@ class MemoryReader:
         wave: str | None = None,
         plan: str | None = None,
         states: Iterable[RangeState] | None = None,
+        crossing: Slice | None = None,
     ) -> tuple[RangeRecord, ...]:
         if [pipeline, wave, plan].count(None) != 2:
             raise ValueError("name exactly one of pipeline, wave and plan")
@@ -156,6 +162,7 @@ class MemoryReader:
                 for item in self._state.ranges.values()
                 if item.state in wanted
                 and (item.pipeline == pipeline or item.wave == wave in known or item.plan == plan in known)
+                and (crossing is None or (item.stream == crossing.stream and item.range.overlaps(crossing.range)))
             )
         )
 
@@ -235,9 +242,23 @@ class MemoryReader:
             if item.holder != guards.RESTORED_HOLDER
         ]
 
-    def events(self, pipeline: str, after: int = 0, limit: int = 100) -> tuple[Event, ...]:
-        mine = [event for name, event in self._state.events if name == pipeline and event.sequence > after]
-        return tuple(mine[:limit])
+    def events(
+        self,
+        pipeline: str,
+        after: int = 0,
+        limit: int = 100,
+        *,
+        kind: str | None = None,
+        actor: str | None = None,
+        newest: bool = False,
+    ) -> tuple[Event, ...]:
+        mine = [
+            event
+            for name, event in self._state.events
+            if name == pipeline and event.sequence > after
+            if kind in (None, event.kind) and actor in (None, event.actor)
+        ]
+        return tuple(mine[-limit:] if newest else mine[:limit])
 
     def unnotified(self, pipeline: str) -> tuple[Advance, ...]:
         state = self._state

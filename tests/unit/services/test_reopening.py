@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,7 @@ from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.services import decisions, pipeline_audit, reopening
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer
@@ -66,6 +68,24 @@ def audited(world: World) -> list[str]:
     """Return what an audit finds."""
     found = pipeline_audit.audit(world.worker(), world.spec)
     return [*found["problems"], *(text for stream in found["streams"] for text in stream["problems"])]
+
+
+def test_decision_reads_what_shares_its_offsets(landed: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a reopen or a skip asks of the ledger does not grow with all that was ever planned."""
+    asked = Slice(landed.stream().key, OffsetRange(3, 9))
+    found: set[tuple[str, Slice | None]] = set()
+
+    def noting(name: str) -> Callable[..., Any]:
+        read = getattr(landed.ledger, name)
+        return lambda *names, **given: (found.add((name, given.get("crossing"))), read(*names, **given))[1]
+
+    for name in ("ranges", "waves"):
+        monkeypatch.setattr(landed.ledger, name, noting(name))
+    reopening.prepare(landed.worker(), landed.spec, landed.stream(), asked.range, reason="again", drop_staged=True)
+    assert found == {("ranges", asked), ("waves", asked)}
+    found.clear()
+    decisions.preview_skip(landed.worker(), "orders", landed.stream(), asked.range, reason="broken")
+    assert found == {("ranges", asked)}
 
 
 def test_slice_is_read_again_and_replaced_in_one_commit(landed: World) -> None:

@@ -23,6 +23,7 @@ from airflow_kafka_lake.services import deciding, decisions, pausing, retrying
 from airflow_kafka_lake.services.reporting import known_spec
 
 Json = dict[str, Any]
+Work = Callable[[Ports, PipelineSpec], Json]
 B = TypeVar("B", bound="Decision")
 actions = APIRouter(prefix="/api/pipelines/{pipeline}")
 
@@ -83,18 +84,28 @@ class Selecting(Decision):
         )
 
 
-class Skip(Selecting):
+class OfPeriod(Selecting):
+    """A decision about a period with both ends, with switches of its own."""
+
+    drop_staged: bool = False
+
+    def about_a_period(self, decide: Callable[..., Json]) -> Work:
+        """Return how it is carried out: the decision is given the period, the reason, and its switches by name."""
+        switches = type(self).model_fields.keys() - Selecting.model_fields.keys()
+        how = self.model_dump(include={"reason", "dry_run", *switches})
+        return lambda ports, spec: decide(ports, spec, deciding.period(self.bounds(), self.topic_id), **how)
+
+
+class Skip(OfPeriod):
     """Pass a period unread."""
 
     acknowledge_order: bool = False
-    drop_staged: bool = False
 
 
-class Reopen(Selecting):
+class Reopen(OfPeriod):
     """Have a period read again."""
 
     accept_fewer: bool = False
-    drop_staged: bool = False
 
 
 class Withdraw(Selecting):
@@ -169,37 +180,13 @@ async def retry(asked: GenuineDep, pipeline: Name, body: OfWave) -> Json:
 @actions.post("/skip")
 async def skip(asked: GenuineDep, pipeline: Name, body: Skip) -> Json:
     """Pass a period unread, or show what that would change."""
-
-    def work(ports: Ports, spec: PipelineSpec) -> Json:
-        return deciding.skip(
-            ports,
-            spec,
-            deciding.period(body.bounds(), body.topic_id),
-            reason=body.reason,
-            acknowledge_order=body.acknowledge_order,
-            drop_staged=body.drop_staged,
-            dry_run=body.dry_run,
-        )
-
-    return await _decide(asked, pipeline, body, work)
+    return await _decide(asked, pipeline, body, body.about_a_period(deciding.skip))
 
 
 @actions.post("/reopen")
 async def reopen(asked: GenuineDep, pipeline: Name, body: Reopen) -> Json:
     """Have a period read again, or show what that would change."""
-
-    def work(ports: Ports, spec: PipelineSpec) -> Json:
-        return deciding.reopen(
-            ports,
-            spec,
-            deciding.period(body.bounds(), body.topic_id),
-            reason=body.reason,
-            accept_fewer=body.accept_fewer,
-            drop_staged=body.drop_staged,
-            dry_run=body.dry_run,
-        )
-
-    return await _decide(asked, pipeline, body, work)
+    return await _decide(asked, pipeline, body, body.about_a_period(deciding.reopen))
 
 
 @actions.post("/withdraw")
@@ -239,7 +226,7 @@ async def _decide(
     asked: Asked,
     pipeline: str,
     body: Decision,
-    work: Callable[[Ports, PipelineSpec], Json],
+    work: Work,
     *,
     subject: str | None = None,
 ) -> Json:

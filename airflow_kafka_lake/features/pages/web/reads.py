@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, exists, func, select
 
+from airflow_kafka_lake.adapters.sql_ledger import events as history
 from airflow_kafka_lake.adapters.sql_ledger import reading
 from airflow_kafka_lake.adapters.sql_ledger.tables import event, pipeline, plan, range_, wave
 from airflow_kafka_lake.core.ledger.events import Event
@@ -69,15 +70,5 @@ def waves(
 
 def events(ledger: SqlLedger, name: str, *, before: int | None, limit: int) -> tuple[Event, ...]:
     """Return lines of a pipeline's history, newest first; `before` is the sequence where an earlier page ended."""
-    query = select(event).where(event.c.pipeline == name)
-    if before is not None:
-        query = query.where(event.c.sequence < before)
-    query = query.order_by(event.c.sequence.desc()).limit(limit)
-    return ledger.read(
-        lambda connection: tuple(
-            Event(
-                sequence=row.sequence, at=row.at, actor=row.actor, kind=row.kind, subject=row.subject, detail=row.detail
-            )
-            for row in connection.execute(query)
-        )
-    )
+    where = [event.c.pipeline == name, *(() if before is None else (event.c.sequence < before,))]
+    return tuple(reversed(ledger.read(lambda connection: history.events(connection, where, limit, newest=True))))
