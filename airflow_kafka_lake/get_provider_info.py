@@ -29,7 +29,7 @@ def get_provider_info() -> dict[str, Any]:
             "operators.decisions",
         ),
         "sensors": _modules("sensors.drained", "sensors.watermark"),
-        "triggers": _modules("triggers.waits"),
+        "triggers": _modules("triggers.waits", "triggers.requests"),
         "hooks": _modules("hooks.kafka", "hooks.lake", "hooks.ledger", "hooks.registry", "hooks.spark"),
         "connection-types": _connection_types(),
         "extra-links": [f"{_PACKAGE}.links.task_links.{name}" for name in _LINKS],
@@ -45,6 +45,15 @@ def get_provider_info() -> dict[str, Any]:
                         "type": "string",
                         "example": "/opt/airflow/pipelines",
                         "default": None,
+                    },
+                    "stage_by": {
+                        "description": "Which process brings waves into the lake where a Dag says nothing else: "
+                        "`task`, the task's own, in its worker slot; or `worker`, one beside Airflow (`kafka-lake "
+                        "worker`), while the task is deferred.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "worker",
+                        "default": "task",
                     },
                     "page_ledgers": {
                         "description": "Connections of the ledgers that the page in Airflow shows, with commas "

@@ -39,6 +39,7 @@ def kafka_lake_ingest(
     conf_keys: Collection[str] | None = None,
     ledger_conn_id: str = DEFAULT_LEDGER,
     waves_at_once: int = WAVES_AT_ONCE,
+    stage_by: str | None = None,
     default_args: Mapping[str, Any] | None = None,
     plan_args: Mapping[str, Any] | None = None,
     ingest_args: Mapping[str, Any] | None = None,
@@ -53,8 +54,10 @@ def kafka_lake_ingest(
 
     Arguments are those of PlanIngestOperator (`dry_run` is its `is_dry_run`) and may be templates. `waves_at_once`
     bounds the Spark jobs of one Dag run, `max_waves` how many waves it takes at all, and `bytes_per_second` how fast
-    they read together (see IngestWaveOperator). The group fails when ranges of the plan are unresolved, or any of the
-    pipeline is on hold, after the watermarks that could move have moved.
+    they read together (see IngestWaveOperator). With `stage_by="worker"` workers beside Airflow do the work, and no
+    task has a slot meanwhile; `waves_at_once` then bounds how many waves are asked for at once. The group fails when
+    ranges of the plan are unresolved, or any of the pipeline is on hold, after the watermarks that could move have
+    moved.
 
     `task_args` are arguments of every task, such as `pool`, `queue`, `retries`, `priority_weight`, `execution_timeout`
     or callbacks; `plan_args`, `ingest_args`, `advance_args` and `finish_args` are those of one task, and win over them.
@@ -92,7 +95,7 @@ def kafka_lake_ingest(
             **given(plan_args),
         )
         at_once: dict[str, Any] = {"max_active_tis_per_dagrun": waves_at_once, "map_index_template": "{{ task.wave }}"}
-        how = {"bytes_per_second": bytes_per_second, "outlets": [EVENTS], **at_once}
+        how = {"bytes_per_second": bytes_per_second, "stage_by": stage_by, "outlets": [EVENTS], **at_once}
         ingest = IngestWaveOperator.partial(task_id="ingest", **given(ingest_args, **how)).expand(wave=plan.output)
         advance = AdvanceWatermarkOperator(
             task_id="advance",

@@ -53,6 +53,13 @@ def subject_id(text: str) -> str:
     return text
 
 
+def pipeline_name(text: str) -> str:
+    """Read the name of a pipeline."""
+    if not PIPELINE_NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a pipeline name: 1 to 100 of a-z 0-9 _ . -")
+    return text
+
+
 def free_text(text: str) -> str:
     """Read free text: no NUL and no broken UTF-8, which a database cannot keep."""
     if "\0" in text or text != text.encode(errors="replace").decode():

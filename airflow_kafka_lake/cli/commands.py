@@ -13,9 +13,10 @@ from airflow_kafka_lake.cli import (
     segments,
     setup,
     status,
+    worker,
 )
 from airflow_kafka_lake.cli.command import Command
 
-GROUPS = (running, status, recovery, holds, pausing, decisions, segments, features, audit, setup)
+GROUPS = (running, status, recovery, holds, pausing, decisions, segments, features, audit, worker, setup)
 """Modules with a tuple `COMMANDS`."""
 COMMANDS: tuple[Command, ...] = tuple(command for group in GROUPS for command in group.COMMANDS)

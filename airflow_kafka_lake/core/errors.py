@@ -40,6 +40,7 @@
     │   │   └── LimitReachedError   as many waves of the pipeline are at work as it allows at once
     │   ├── GateClosedError         what must come first in the order of the records is not finished
     │   ├── StaleFenceError         another attempt has claimed the wave since
+    │   ├── NotWantedError          the task that asked for the wave does not want it any more
     │   ├── JobFailedError          the Spark job ended without a staged result
     │   ├── UnexpectedError         a library raised what no part of this package expects
     │   └── AttemptRejectedError    what was staged no longer fits the table; it is staged again
@@ -51,6 +52,7 @@ A broken attempt is an attempt's business: the wave stays as it was and can be t
 from __future__ import annotations
 
 import traceback
+from collections.abc import Mapping
 from typing import ClassVar
 
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -164,6 +166,8 @@ class LostRecordsError(TerminalError):
     `lost` are the offsets of a planned range that cannot be read any more, where it is about one.
     """
 
+    lost: OffsetRange | None = None
+
     def __init__(self, message: str, *, lost: OffsetRange | None = None, **facts: object) -> None:
         super().__init__(message, **facts)
         self.lost = lost
@@ -250,7 +254,11 @@ class LimitReachedError(ConcurrentError):
 
     def __init__(self, message: str, *, limit: int, **facts: object) -> None:
         super().__init__(message, limit=limit, **facts)
-        self.limit = limit
+
+    @property
+    def limit(self) -> int:
+        """How many may be at work at once."""
+        return int(str(self.facts["limit"]))
 
 
 class GateClosedError(TransientError):
@@ -259,6 +267,10 @@ class GateClosedError(TransientError):
 
 class StaleFenceError(TransientError):
     """The wave was claimed by another attempt since; this attempt may no longer write."""
+
+
+class NotWantedError(TransientError):
+    """The task that asked for the wave has ended, or does not renew its request: the work on it is ended."""
 
 
 UNREADABLE_RECORD = "unreadable-record"
@@ -288,6 +300,23 @@ class UnexpectedError(TransientError):
 def expected(error: Exception, doing: str, **facts: object) -> KafkaLakeError:
     """Return an error of this tree as it is, and any other exception as an UnexpectedError that says what it ended."""
     return error if isinstance(error, KafkaLakeError) else UnexpectedError(error, doing, **facts)
+
+
+def restored(document: Mapping[str, object]) -> KafkaLakeError:
+    """Return an error that another process has met, from its wire form: of the same kind, so that it is worth repeating
+    or not as it was there. An unknown kind, of a newer version, is worth repeating."""
+    facts = {name: value for name, value in document.items() if name not in {"type", "message"}}
+    kind = _kinds(KafkaLakeError).get(str(document["type"]), TransientError)
+    error = kind.__new__(kind)
+    KafkaLakeError.__init__(error, str(document["message"]), **facts)
+    return error
+
+
+def _kinds(kind: type[KafkaLakeError]) -> dict[str, type[KafkaLakeError]]:
+    found = {kind.__name__: kind}
+    for each in kind.__subclasses__():
+        found |= _kinds(each)
+    return found
 
 
 def _place_of(cause: BaseException) -> str:

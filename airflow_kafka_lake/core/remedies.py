@@ -66,6 +66,11 @@ def ingest(wave_id: str) -> Remedy:
     return Remedy("ingest", (wave_id,))
 
 
+def worker() -> Remedy:
+    """Bring into the lake what tasks ask for."""
+    return Remedy("worker")
+
+
 def recover(pipeline: str) -> Remedy:
     """Ask the lake about open waves."""
     return Remedy("recover", (pipeline,))

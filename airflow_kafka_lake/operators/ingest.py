@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from airflow.sdk.configuration import conf
 
@@ -21,8 +21,10 @@ from airflow_kafka_lake.core.errors import (
     expected,
 )
 from airflow_kafka_lake.core.ledger.records import WaveRecord
-from airflow_kafka_lake.core.ledger.waves import WaveState
+from airflow_kafka_lake.core.ledger.requests import WANTED_FOR
+from airflow_kafka_lake.core.ledger.waves import UNFINISHED, WaveState
 from airflow_kafka_lake.core.live import Place
+from airflow_kafka_lake.core.metrics.samples import of_failure
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.links.task_links import PAGE, SNAPSHOT, SPARK, TaskLink
 from airflow_kafka_lake.operators.boundary import (
@@ -33,6 +35,7 @@ from airflow_kafka_lake.operators.boundary import (
     rate_of,
     text_of,
 )
+from airflow_kafka_lake.operators.by_worker import WORKER_TIMEOUT, StageBy, answer_of, ask_worker, stage_by
 from airflow_kafka_lake.operators.notifying import EVENTS, confirm_events, notify
 from airflow_kafka_lake.operators.pausing import PAUSE_TIMEOUT, ended_unresumed, wait_for_resume
 from airflow_kafka_lake.ports import Ports
@@ -41,6 +44,7 @@ from airflow_kafka_lake.services.recovery import clean_up
 from airflow_kafka_lake.services.reporting import describe_landed, known_spec
 from airflow_kafka_lake.services.staging import ingest
 from airflow_kafka_lake.services.watching import placed
+from airflow_kafka_lake.signals import metrics
 from airflow_kafka_lake.signals.lineage import WithLineage
 from airflow_kafka_lake.signals.page import show_page
 from airflow_kafka_lake.signals.wave import WaveSignals
@@ -61,6 +65,10 @@ class IngestWaveOperator(WithLineage, SparkTask):
     When the wave is in the lake, watermarks move as far as they can, and events of the pipeline's asset tell so, unless
     another task does just then; what is left of it is done by AdvanceWatermarkOperator, at the end of the Dag.
 
+    With `stage_by="worker"` a worker beside Airflow does the work (`kafka-lake worker`): the task asks for the wave and
+    waits without a worker slot, however long it takes. What a worker answers, the task ends in, as if it had met it
+    itself. Killing the task ends the worker's Spark driver too; clearing it goes on with the attempt that runs.
+
     While another task works on the wave or has taken it over, and while records that come first are not in the lake,
     the task defers itself: it waits without a worker slot, and so it does while the pipeline is paused, or has as many
     waves at work as it allows at once. Killing the task ends the Spark driver; staged rows stay
@@ -74,6 +82,10 @@ class IngestWaveOperator(WithLineage, SparkTask):
         Spark agent; `[openlineage] spark_inject_parent_job_info` where left out
     :param pause_timeout: longest deferred wait for a resume; the task fails then, and nothing is lost
     :param bytes_per_second: what the waves of this run read together, instead of the pipeline's rate (templated)
+    :param stage_by: `task`, or `worker`; left out, the option `[kafka_lake] stage_by`
+    :param worker_timeout: longest deferred wait while no worker has the wave; the task fails then, and nothing is lost
+    :param wanted_for: how long a worker goes on when no triggerer says that the wave is wanted; the longest time that
+        a triggerer may take to start again
     :param deferrable: False where there is no triggerer: instead of waiting the task fails, and Airflow's retries wait
     """
 
@@ -94,6 +106,9 @@ class IngestWaveOperator(WithLineage, SparkTask):
         ),
         pause_timeout: timedelta = PAUSE_TIMEOUT,
         bytes_per_second: int | str | None = None,
+        stage_by: str | None = None,
+        worker_timeout: timedelta = WORKER_TIMEOUT,
+        wanted_for: timedelta = WANTED_FOR,
         deferrable: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -105,6 +120,9 @@ class IngestWaveOperator(WithLineage, SparkTask):
         self.openlineage_inject_parent_job_info = openlineage_inject_parent_job_info
         self.pause_timeout = pause_timeout
         self.bytes_per_second = bytes_per_second
+        self.stage_by = stage_by
+        self.worker_timeout = worker_timeout
+        self.wanted_for = wanted_for
         self.deferrable = deferrable
         self.outlets = [*self.outlets, EVENTS]
         self.on_success_callback = [confirm_events, *self.on_success_callback]
@@ -113,7 +131,7 @@ class IngestWaveOperator(WithLineage, SparkTask):
         """Ingest; returns `{"wave", "state", "ranges", "rows"}`."""
         return self._execute(context, None)
 
-    def _execute(self, context: Context, until: float | None) -> dict[str, Any]:
+    def _execute(self, context: Context, until: float | None, *, request: str | None = None) -> dict[str, Any]:
         with airflow_errors():
             wave = text_of(self.wave, "wave")
             record, spec = self._look_up(wave)
@@ -121,10 +139,14 @@ class IngestWaveOperator(WithLineage, SparkTask):
             if record.state is WaveState.COMMITTED:
                 with ports_of(self, spec, context) as ports:
                     self.log.info("%s", describe_landed(ports.ledger, record))
+                    if request is not None:
+                        WaveSignals(self, context).landed(ports, spec, record, by_worker=True)
                     self._advance(context, ports, record, spec)
             else:
                 try:
-                    record = self._ingest(context, wave, spec)
+                    if record.state in UNFINISHED and stage_by(self.stage_by) is StageBy.WORKER:
+                        self._let_serve(context, record, request)
+                    record = self._ingest(context, record, spec)
                 except PausedError as paused:
                     wait_for_resume(self, paused, until)
                 except LimitReachedError as full:
@@ -145,6 +167,20 @@ class IngestWaveOperator(WithLineage, SparkTask):
         self.log.info("%s", message_of(event))
         return self._execute(context, ended_unresumed(until))
 
+    def execute_served(self, context: Context, event: WaitEvent, request: str) -> dict[str, Any]:
+        """Go on once a worker has brought the wave into the lake, or has answered the request."""
+        self.log.info("%s", message_of(event))
+        return self._execute(context, None, request=request)
+
+    def _let_serve(self, context: Context, record: WaveRecord, request: str | None) -> Never:
+        """Raise what a worker has answered, else ask for the wave and defer."""
+        if request is not None and (problem := answer_of(self, record.id, request)):
+            metrics.send(partial(of_failure, record.pipeline, problem))
+            raise problem
+        show_page(self, record.pipeline, wave=record.id, at_once=context)
+        ask_worker(self, context, record)
+        raise ConcurrentError(f"Wave {record.id} has ended just now, by another process.", wave=record.id)
+
     def _look_up(self, wave: str) -> tuple[WaveRecord, PipelineSpec]:
         with assemble.open_ledger(self.ledger_conn_id) as ledger:
             record = ledger.wave(wave)
@@ -152,9 +188,9 @@ class IngestWaveOperator(WithLineage, SparkTask):
                 raise UsageError(f"wave {wave} is of pipeline {record.pipeline}, not of {self.pipeline}", wave=wave)
             return record, known_spec(ledger, record.pipeline)
 
-    def _ingest(self, context: Context, wave: str, spec: PipelineSpec) -> WaveRecord:
-        signals = WaveSignals(self, context)
-        needs = {"need_spark": True, "need_kafka": True, **signals.needs()}
+    def _ingest(self, context: Context, record: WaveRecord, spec: PipelineSpec) -> WaveRecord:
+        signals, wave = WaveSignals(self, context), record.id
+        needs = {"need_spark": record.state in UNFINISHED, "need_kafka": True, **signals.needs()}
         with (
             ports_of(self, spec, context, **needs) as opened,
             signals.following(in_place(opened, context), spec.name, wave) as ports,

@@ -18,6 +18,7 @@ from airflow_kafka_lake.core.ledger.records import (
     RangeRecord,
     WaveRecord,
 )
+from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState, Token, WaveState
 from airflow_kafka_lake.core.ordering.layout_changes import Layout
@@ -81,6 +82,9 @@ class WaveReader(Protocol):
 
     def attempts(self, wave: str | None = None, *, pipeline: str | None = None) -> tuple[AttemptRecord, ...]:
         """Return the attempts of one wave by fence, or those of a whole pipeline by wave and fence."""
+
+    def requests(self, wave: str | None = None) -> tuple[RequestRecord, ...]:
+        """Return what tasks ask workers for, of one wave or of all: in the order in which waves were planned."""
 
     def gate(self, wave: str) -> tuple[Blocker, ...]:
         """Return what a wave must wait for: ancestors of its PLANNED ranges' segments that are not drained (law L14).

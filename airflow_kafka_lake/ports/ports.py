@@ -18,6 +18,10 @@ def unseen(_: Live) -> None:
     """Show nothing."""
 
 
+def always(_: str) -> None:
+    """Want every wave to its end."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ports:
     """All ports as one value, which every service takes."""
@@ -34,6 +38,8 @@ class Ports:
     """Shows a person what is being done, one short sentence at a time."""
     live: Callable[[Live], None] = unseen
     """Shows a person how far it is, moment by moment; it fails nothing."""
+    wanted: Callable[[str], None] = always
+    """Asked about a wave each time its lease is renewed; what it raises ends the attempt, and its job."""
     features: Features = field(default_factory=Features)
     """What the installed features add to the main path."""
     added: Mapping[str, Any] = field(default_factory=dict)

@@ -144,7 +144,8 @@ def ending_on_error(ports: Ports, claims: Sequence[Claim], in_doubt: InDoubt | N
 
 
 class Heartbeat:
-    """Renews a lease at most every `RENEW_AFTER`; raises StaleFenceError once another attempt has the wave.
+    """Renews a lease at most every `RENEW_AFTER`; raises StaleFenceError once another attempt has the wave, and what
+    `Ports.wanted` raises.
 
     Each renewal carries how far the attempt is, which `watch` shows.
     """
@@ -166,6 +167,7 @@ class Heartbeat:
     def renew(self) -> None:
         """Renew at once."""
         self._ports.ledger.commit(Renew(key=self._key, lease=LEASE, progress=self.watch.progress))
+        self._ports.wanted(self._key.wave)
         self._renewed = self._ports.clock.monotonic()
 
 

@@ -112,6 +112,7 @@ def recorded(ledger: LedgerReader, spec: PipelineSpec) -> Recorded:
         waves=waves,
         attempts=ledger.attempts(pipeline=spec.name) if any(wave.state in OPEN for wave in waves) else (),
         segments=ledger.segments(spec.name),
+        requests=ledger.requests() if any(wave.state in UNFINISHED for wave in waves) else (),
     )
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from airflow_kafka_lake.core.addresses import snapshot_page
-from airflow_kafka_lake.core.documents.landed import LandedWave
+from airflow_kafka_lake.core.documents.landed import LandedWave, seconds_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.metrics.samples import of_failure, of_wave
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -63,19 +63,25 @@ class WaveSignals:
                 return lineage.parent_properties(self._context)
         return {}
 
-    def landed(self, ports: Ports, spec: PipelineSpec, record: WaveRecord) -> None:
-        """Log the wave by all of its names, and link to what is left to see of it."""
+    def landed(self, ports: Ports, spec: PipelineSpec, record: WaveRecord, *, by_worker: bool = False) -> None:
+        """Log the wave by all of its names, and link to what is left to see of it.
+
+        One that a worker has brought took as long as its attempt; the steps of that are known to the worker.
+        """
         self._has_landed = True
         with never_failing("the landed wave"):
+            attempts = ports.ledger.attempts(record.id)
             wave = LandedWave.of(
                 record,
                 ports.ledger.ranges(wave=record.id),
-                ports.ledger.attempts(record.id),
-                seconds=ports.clock.monotonic() - self._began,
+                attempts,
+                seconds=seconds_of(attempts) if by_worker else ports.clock.monotonic() - self._began,
                 application=self._spark.application,
             )
             _logger.info("%s", wave.describe())
-            if self._steps is not None and self._ledger is not None and self._ledger.has_committed:
+            if by_worker:
+                metrics.send(partial(of_wave, spec.name, wave, {}))
+            elif self._steps is not None and self._ledger is not None and self._ledger.has_committed:
                 metrics.send(partial(of_wave, spec.name, wave, self._steps.seconds()))
             self._keep_lineage(spec, wave)
         with never_failing("the link to the snapshot"):

@@ -14,7 +14,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_kafka_lake.core.backoff import Wait
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError, TransientError, UnavailableError
-from airflow_kafka_lake.ports import LedgerReader, OffsetSource
+from airflow_kafka_lake.ports import Ledger, OffsetSource
 from airflow_kafka_lake.services.history import newest_event
 from airflow_kafka_lake.wiring.connections import aget_connection
 from airflow_kafka_lake.wiring.kafka import TYPES as KAFKA_TYPES
@@ -54,11 +54,11 @@ class LedgerTrigger(BaseTrigger):
         super().__init__()
         self.pipeline = pipeline
         self.ledger_conn_id = ledger_conn_id
-        self._ledger: LedgerReader | None = None
+        self._ledger: Ledger | None = None
         self._source: OffsetSource | None = None
 
     @abstractmethod
-    def ask(self, ledger: LedgerReader, source: Source) -> Answer:
+    def ask(self, ledger: Ledger, source: Source) -> Answer:
         """Ask once; raises what keeps the answer from being known, or what no waiting can change."""
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -113,8 +113,8 @@ class LedgerTrigger(BaseTrigger):
         except KafkaLakeError:
             return None
 
-    async def query(self, question: Callable[[LedgerReader], T]) -> T:
-        """Read the ledger in a thread, and open it first where it is not open."""
+    async def query(self, question: Callable[[Ledger], T]) -> T:
+        """Ask the ledger in a thread, and open it first where it is not open."""
         if self._ledger is None:
             connection = await aget_connection(self.ledger_conn_id, *LEDGER_TYPES)
             self._ledger = await asyncio.to_thread(LedgerConnection(self.ledger_conn_id, connection=connection).ledger)

@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.lake.application import Application
 from airflow_kafka_lake.core.live import Live
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.ports import Clock, Ledger, OffsetSource, Ports
+from airflow_kafka_lake.ports import Clock, Ledger, OffsetSource, Ports, Processes
 from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services.watching import Lines
 from airflow_kafka_lake.wiring.kafka import ANSWER_SECONDS, KafkaConnection
@@ -122,6 +122,11 @@ def open_ledger(ledger_conn_id: str = DEFAULT_LEDGER) -> Iterator[Ledger]:
         yield wrapped_ledger(ledger)
     finally:
         ledger.close()
+
+
+def clock_and_processes() -> tuple[Clock, Processes]:
+    """Return the time, and this process among the others, for what is done beside any pipeline."""
+    return SystemClock(), HostProcesses()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

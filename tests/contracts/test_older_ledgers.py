@@ -82,7 +82,7 @@ def in_new_words(rows: Rows) -> Rows:
 
     def said(name: str, row: dict[str, Any]) -> dict[str, Any]:
         row = {COLUMNS.get(key, key): value for key, value in row.items()}
-        row |= dict.fromkeys(ADDED.get(name, ()))
+        row |= {column: None for column in ADDED.get(name, ()) if column not in row}
         if "state" in row:
             row["state"] = STATES.get(row["state"], row["state"])
         if "spec" in row:

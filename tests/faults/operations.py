@@ -64,6 +64,26 @@ def tell(place: Place) -> tuple[str, ...]:
     return ("tell", place.name)
 
 
+def ask(place: Place) -> tuple[str, ...]:
+    """Ask for the wave, as a task does."""
+    return ("ask", _wave(place))
+
+
+def answer(place: Place) -> tuple[str, ...]:
+    """Answer it, as a worker does whose job has failed."""
+    return ("answer", _wave(place))
+
+
+def end(place: Place) -> tuple[str, ...]:
+    """End the request, as a task does that has its answer."""
+    return ("end", _wave(place))
+
+
+def serve(place: Place) -> tuple[str, ...]:
+    """Do what tasks have asked for."""
+    return ("worker", "--until-idle", "--json")
+
+
 def ingest(place: Place) -> tuple[str, ...]:
     """Bring the wave into the lake."""
     return ("ingest", _wave(place), "--json")
@@ -217,6 +237,8 @@ BEGINNINGS: Mapping[str, Beginning] = {
     "cancelled": Beginning(after="staged", words=cancel_range),
     "paused": Beginning(after="staged", words=pause),
     "finished": Beginning(after="nothing", words=run),
+    "asked": Beginning(after="planned", words=ask),
+    "worker died": Beginning(after="asked", words=serve, traps="table.staged:after=kill"),
     "lost ledger": Beginning(after="finished", words=lose_ledger),
     "reopened": Beginning(after="finished", words=reopen),
     "expired": Beginning(after="finished", words=expire),
@@ -258,6 +280,10 @@ ACTS = (
     Act(name="resume", begins="paused", words=resume),
     Act(name="plan from a time", begins="nothing", words=plan_from_a_time),
     Act(name="tell", begins="finished", words=tell),
+    Act(name="ask", begins="planned", words=ask),
+    Act(name="answer", begins="asked", words=answer),
+    Act(name="end a request", begins="asked", words=end),
+    Act(name="worker", begins="asked", words=serve),
     Act(name="audit", begins="finished", words=audit),
     Act(name="audit deeply", begins="finished", words=audit_deeply),
     Act(name="rebuild", begins="lost ledger", words=rebuild),
@@ -275,6 +301,9 @@ ACTS = (
     Act(name="advance", begins="committed", words=advance),
     Act(name="plan", begins="nothing", words=plan),
     Act(name="run after a reopen", begins="reopened", words=run),
+    Act(name="worker after a death", begins="worker died", words=serve),
+    Act(name="worker while a task ends its request", begins="asked", words=serve, rival=end),
+    Act(name="two workers", begins="asked", words=serve, rival=serve),
     Act(name="wave", begins="finished", words=show),
     Act(name="ingest", begins="planned", words=ingest),
     Act(name="ingest while a person cancels", begins="planned", words=ingest, rival=cancel_wave),

@@ -19,11 +19,11 @@ from airflow_kafka_lake.local.processes import wait_until
 from tests import warm
 from tests.faults.place import TABLE, Ended, Place, Started
 from tests.faults.standing_kafka import Acknowledged
+from tests.faults.tasks import TASKS
 from tests.kit import arming
 from tests.sandbox import CLI_SECONDS, HOME, Sandbox, assert_nothing_left, end_all, numbered
 
 WAIT_SECONDS = 120
-TELL = "import sys; from tests.faults.standing_in import tell; sys.exit(tell(sys.argv[2]))"
 
 
 class RealPlace(Place):
@@ -71,7 +71,7 @@ class RealPlace(Place):
 
     def command(self, *words: str, traps: str = "", trace: bool = False) -> Ended:
         """Run a command until it ends or is stopped."""
-        if traps or words[0] == "tell" or not self._warm:
+        if traps or words[0] in TASKS or not self._warm:
             return super().command(*words, traps=traps, trace=trace)
         number = numbered()
         given = self.environment | {HOME: str(self.home)} | number
@@ -84,10 +84,10 @@ class RealPlace(Place):
         assert not trace, "crossings are counted in a forked place"
         number = numbered()
         armed = arming.environment(traps=traps, diary=self.diary)
-        program = ["-c", TELL] if words[0] == "tell" else ["-m", "airflow_kafka_lake.cli"]
+        program = "tests.faults.tasks" if words[0] in TASKS else "airflow_kafka_lake.cli"
         with files[0].open("wb") as out, files[1].open("wb") as err:
             process = subprocess.Popen(
-                [sys.executable, *program, *words],
+                [sys.executable, "-m", program, *words],
                 env=self.environment | {HOME: str(self.home)} | number | armed,
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,

@@ -29,15 +29,12 @@ from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit import end_orphan
 from airflow_kafka_lake.cli import main as kafka_lake
-from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.lake.staging import StageJob
-from airflow_kafka_lake.core.ledger.rows import NotifiedRow
 from airflow_kafka_lake.features.decoding.job.redecoding import RedecodeJob
 from airflow_kafka_lake.ports import Features, ReportingJob
-from airflow_kafka_lake.services.notifying import begin_delivery
 from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.lake import LakeConnection
-from tests.faults import standing_decoding
+from tests.faults import standing_decoding, tasks
 from tests.faults.standing_kafka import StandingKafka, kafka
 from tests.kit import arming, failpoints, traps
 from tests.kit.memory_runner import MemoryRunner
@@ -104,29 +101,6 @@ def _table(identifier: str) -> Table:
     return IcebergLake(LakeConnection("lake_default").settings).catalog.load(identifier)
 
 
-class Forgetful:
-    """`services.notifying.Receiver`: the task that began before has ended, and nothing of it has arrived."""
-
-    def has_ended(self, holder: str) -> bool:
-        return True
-
-    def has_accepted(self, delivery: NotifiedRow) -> bool:
-        return False
-
-
-def tell(pipeline: str) -> int:
-    """Do what a task does that notifies of moves, and whose success was accepted; and what waiting tasks read."""
-    try:
-        with assemble.open_ledger("kafka_lake_ledger") as ledger:
-            delivery = begin_delivery(ledger, pipeline, str(os.getpid()), Forgetful())
-            ledger.events(pipeline)
-            ledger.mark_notified(pipeline, delivery.moves[-1].sequence if delivery else 0)
-    except KafkaLakeError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    return 0
-
-
 def perform(order: Mapping[str, Any]) -> int:
     """Be the ordered command; returns its exit code."""
     os.environ.clear()
@@ -152,7 +126,7 @@ def perform(order: Mapping[str, Any]) -> int:
     )
     words = order["words"]
     try:
-        return tell(words[1]) if words[0] == "tell" else kafka_lake(words)
+        return tasks.perform(words) if words[0] in tasks.TASKS else kafka_lake(words)
     finally:
         if order["trace"]:
             with open(order["trace"], "w", encoding="utf-8") as file:  # noqa: PTH123

@@ -21,6 +21,7 @@ from airflow_kafka_lake.core.ledger.deliveries import BeginDelivery
 from airflow_kafka_lake.core.ledger.pausing import Pause, Resume
 from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.reopening import Reopen
+from airflow_kafka_lake.core.ledger.requests import AnswerRequests, AskForWave, EndRequest
 from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
 from airflow_kafka_lake.core.ledger.skips import Skip
 from airflow_kafka_lake.core.ledger.withdrawing import Withdraw
@@ -50,5 +51,8 @@ WRITES: Mapping[str, type[Write[Any]]] = {
         Restore,
         Pause,
         Resume,
+        AskForWave,
+        AnswerRequests,
+        EndRequest,
     )
 }

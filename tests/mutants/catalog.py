@@ -17,6 +17,7 @@ from tests.mutants.pauses import PAUSES
 from tests.mutants.rebuilding import REBUILDING
 from tests.mutants.records import RECORDS
 from tests.mutants.reopening import REOPENING
+from tests.mutants.requests import REQUESTS
 from tests.mutants.resuming import RESUMING
 from tests.mutants.services import SERVICES
 from tests.mutants.signals import SIGNALS
@@ -37,6 +38,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *ONLY_COPIES,
     *EDGES,
     *PAUSES,
+    *REQUESTS,
     *PAGE,
     *APPROVING,
     *SIGNALS,

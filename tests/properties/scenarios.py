@@ -29,6 +29,12 @@ EPISODES: tuple[Episode, ...] = (
         for what, last in (("skip", "skip"), ("cancel", "revoke"))
         for call in WORK
     ),
+    # Tasks ask for a wave; its worker stops somewhere; a task ends, is cleared and asks again, or another worker comes.
+    *(
+        (Step("ask"), Step("serve", stop=call, late=late), *then, Step("serve"), GO_ON)
+        for call, late in itertools.product(WORK, (False, True))
+        for then in ((), (Step("end request"),), (Step("ask", 0, 1), Step("end request")), (Step("kill", -1, 1),))
+    ),
     # An answer is lost; the worker that waits for it goes on, dies, or is overtaken.
     *(
         (Step("answer", answer), Step("ingest", stop=call, late=True), *then)

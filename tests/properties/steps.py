@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from airflow_kafka_lake.services import advance, recovery, running
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.kit.memory_lake import Answer
+from tests.properties import serving
 from tests.properties.environment import SPEC, Step
 from tests.properties.histories import History, plan_period
 from tests.world import FOLLOW
@@ -41,6 +42,9 @@ HAPPENINGS: dict[str, Callable[[History, Step], object]] = {
     "advance": lambda history, step: history.start(step, lambda ports: advance.advance(ports, SPEC.name)),
     "plan period": lambda history, step: history.start(step, lambda ports: plan_period(ports, step.a, step.b)),
     "ingest": History.ingest,
+    "ask": serving.ask,
+    "end request": serving.end,
+    "serve": lambda history, step: history.start(step, serving.serve),
     "cancel": History.decide,
     "release": History.decide,
     "skip": History.skip,
@@ -106,6 +110,9 @@ STEPS = (
     *_stopped("ingest", 0, 0, WORK),
     *_stopped("ingest", 1, 0, WORK),
     *_stopped("recover", 0, 0, ("ledger.claim", "table.find_commit", "ledger.record_commit")),
+    *(Step("ask", which, task) for which in (0, 1) for task in (0, 1)),
+    *(Step("end request", which) for which in (0, 1)),
+    *_stopped("serve", 0, 0, WORK),
     Step("advance"),
     *(Step("plan period", partition, start) for partition in (0, 1) for start in (0, 4)),
     *(step for whole in (0, 1) for step in _stopped("cancel", 0, whole, (*TAKING, "ledger.revoke"))),

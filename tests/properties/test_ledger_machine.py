@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
-from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError
 from airflow_kafka_lake.core.ledger import streams
 from airflow_kafka_lake.core.ledger.attempts import (
     ClaimWave,
@@ -26,14 +26,23 @@ from airflow_kafka_lake.core.ledger.attempts import (
     RecordJob,
     Renew,
 )
+from airflow_kafka_lake.core.ledger.changes import Write
 from airflow_kafka_lake.core.ledger.deliveries import BeginDelivery
 from airflow_kafka_lake.core.ledger.pausing import Pause, Resume
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.ledger.reopening import Reopen
+from airflow_kafka_lake.core.ledger.requests import AnswerRequests, Asked, AskForWave, EndRequest
 from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
 from airflow_kafka_lake.core.ledger.skips import Skip
-from airflow_kafka_lake.core.ledger.waves import UNFINISHED, UNRESOLVED, AttemptKey, AttemptOutcome, RangeState
+from airflow_kafka_lake.core.ledger.waves import (
+    FINISHED,
+    UNFINISHED,
+    UNRESOLVED,
+    AttemptKey,
+    AttemptOutcome,
+    RangeState,
+)
 from airflow_kafka_lake.core.ledger.withdrawing import Withdraw
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.progress import Progress, Step
@@ -82,8 +91,17 @@ def timeless(ledger: Ledger) -> dict[str, Any]:
             replace(item, row=replace(item.row, recorded_at=EPOCH))  # type: ignore[arg-type]
             for item in ledger.outbox(SPEC.name)
         ],
+        "requests": sorted(
+            (item.id, item.wave, item.live, item.state, item.lease_live, item.answer, item.is_wanted)
+            for item in ledger.requests()
+        ),
         "costs": sorted((cost.topics, cost.lake_bytes or 0) for cost in ledger.throughput(SPEC.name)),
     }
+
+
+def said(answer: Any) -> bool:
+    """Return what an act about a request gave, but for its times."""
+    return bool(answer.request if isinstance(answer, Asked) else answer)
 
 
 def due(item: RangeRecord, state: RangeState) -> RangeSet:
@@ -360,6 +378,20 @@ class LedgerMachine(RuleBasedStateMachine):
         if told and row.holder == holder:
             self.both(lambda ledger: ledger.mark_notified(SPEC.name, row.through))
 
+    @rule(place=places, task=st.sampled_from("abc"), act=st.sampled_from(["ask", "ask", "lapse", "answer", "end"]))
+    def request(self, place: int, task: str, act: str) -> None:
+        """Ask for a wave, or renew it; let it lapse; answer it; end it. It changes nothing about the wave."""
+        wave = self.wave(place)
+        before = self.memory.waves(SPEC.name)
+        held = timedelta(hours=-1 if act == "lapse" else 1)
+        writes: dict[str, Write[Any]] = {
+            "answer": AnswerRequests(wave=wave, error=JobFailedError("full"), actor="worker"),
+            "end": EndRequest(id=task, wave=wave),
+        }
+        write = writes.get(act, AskForWave(id=task, wave=wave, actor=task, wanted_for=held))
+        self.both(lambda ledger: said(ledger.commit(write)))
+        assert self.memory.waves(SPEC.name) == before
+
     @invariant()
     def both_agree(self) -> None:
         """Everything on record is the same."""
@@ -378,6 +410,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert not any(stream.origin <= item.start < stream.watermark for item in unresolved)
             assert streams.watermark(stream.origin, stream.covered) >= stream.watermark
             self.grows(str(stream.key), stream.watermark, stream.version)
+        assert not any(item.is_wanted for item in self.memory.requests() if item.state in FINISHED)
         for wave in self.memory.waves(SPEC.name):
             self.grows(wave.id, wave.fence, 0)
 

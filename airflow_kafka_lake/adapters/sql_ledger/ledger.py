@@ -13,6 +13,7 @@ from airflow_kafka_lake.adapters.sql_ledger import (
     committing,
     events,
     reading,
+    requests,
     schema,
     streams,
     watermarks,
@@ -29,6 +30,7 @@ from airflow_kafka_lake.core.ledger.records import (
     RangeRecord,
     WaveRecord,
 )
+from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import (
     AttemptRecord,
@@ -152,6 +154,9 @@ class SqlLedger:
 
     def attempts(self, wave: str | None = None, *, pipeline: str | None = None) -> tuple[AttemptRecord, ...]:
         return self._read(lambda c: reading.attempts(c, wave, pipeline))
+
+    def requests(self, wave: str | None = None) -> tuple[RequestRecord, ...]:
+        return self._read(lambda c: requests.requests(c, wave))
 
     def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
         return self._read(lambda c: reading.published(c, pipeline, table, newest))

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, func, or_, select
 
-from airflow_kafka_lake.adapters.sql_ledger import reading, streams
+from airflow_kafka_lake.adapters.sql_ledger import reading, requests, streams
 from airflow_kafka_lake.adapters.sql_ledger.events import lock_sequences
 from airflow_kafka_lake.adapters.sql_ledger.tables import (
     attempt,
@@ -74,6 +74,7 @@ class Loading:
             configurations=self._configurations(scope.pipeline or mine) if scope.configurations else (),
             pauses=reading.pauses(self.connection, mine) if mine else (),
             notified=told,
+            requests=requests.of_waves(self.connection, scope.waves) if scope.requests else (),
             at_work=self._at_work(mine) if mine and scope.turn is Turn.CLAIM else (),
             **(self._layouts(scope.pipeline) if scope.layouts and scope.pipeline else {}),
         )

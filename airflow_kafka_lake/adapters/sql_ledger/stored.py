@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from operator import attrgetter
 from typing import Any
 
@@ -12,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, ScalarSelect, Table, delete, s
 
 from airflow_kafka_lake.adapters.sql_ledger import tables
 from airflow_kafka_lake.adapters.sql_ledger.streams import stream_ids, write_parents
+from airflow_kafka_lake.adapters.sql_ledger.types import now
 from airflow_kafka_lake.core.actors import dag_of
 from airflow_kafka_lake.core.ledger.changes import Edit
 from airflow_kafka_lake.core.ledger.pauses import PauseRow
@@ -22,6 +24,7 @@ from airflow_kafka_lake.core.ledger.rows import (
     LayoutRow,
     NotifiedRow,
     PlanRow,
+    RequestRow,
     SegmentRow,
     SkipRow,
     SnapshotRow,
@@ -51,6 +54,10 @@ PROGRESS: Mapping[str, str] = {
 
 FORGOTTEN_AT_ONCE = 100_000
 """One plan deletes at most so many snapshots of older plans."""
+
+
+REQUESTS_KEPT = timedelta(days=1)
+"""A request that nothing has renewed for so long is forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +128,12 @@ def _forget_old_snapshots(connection: Connection, edits: Sequence[Edit], _: Ids)
     key = (tables.snapshot.c.plan, tables.snapshot.c.stream)
     old = select(*key).where(tables.snapshot.c.number <= number - PLANS_KEPT).order_by(tables.snapshot.c.number)
     connection.execute(delete(tables.snapshot).where(tuple_(*key).in_(old.limit(FORGOTTEN_AT_ONCE))))
+
+
+def _forget_old_requests(connection: Connection, edits: Sequence[Edit], _: Ids) -> None:
+    """With a new request, delete those whose tasks were gone long ago and could not end them."""
+    if any(edit.before is None for edit in edits):
+        connection.execute(delete(tables.request).where(tables.request.c.until < now(-REQUESTS_KEPT)))
 
 
 _SLICE: Mapping[str, tuple[str, Value]] = {
@@ -244,6 +257,13 @@ STORED: Mapping[type, Stored] = {
         columns=_plain("pipeline", "sequence", "through", lease_holder="holder", lease_until="until"),
         key=("pipeline",),
         required=("sequence", "lease_holder"),
+    ),
+    RequestRow: Stored(
+        table=tables.request,
+        columns=_plain("id", "pipeline", "wave", "actor", "at", "until", "bytes_per_second", "answer"),
+        key=("id",),
+        required=("answer",),
+        then=_forget_old_requests,
     ),
 }
 """In the order in which rows refer to each other."""

@@ -214,6 +214,17 @@ notified = _table(
     Column("lease_holder", LongText),
     Column("lease_until", Timestamp),
 )
+request = _table(
+    "request",
+    _id("id", key=True),
+    _id("pipeline"),
+    _id("wave"),
+    Column("actor", LongText, nullable=False),
+    Column("at", Timestamp, nullable=False),
+    Column("until", Timestamp, nullable=False),
+    Column("bytes_per_second", BigInteger),
+    Column("answer", LongText),
+)
 event = _table(
     "event",
     Column("sequence", Number, primary_key=True),

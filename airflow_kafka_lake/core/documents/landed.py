@@ -67,3 +67,9 @@ class LandedWave:
             f"wave {self.record.id} is in {self.record.table}{named}: {self.rows:,} rows of {len(self.ranges)} ranges"
             f"{weight}, {self.seconds:.1f} s"
         )
+
+
+def seconds_of(attempts: Sequence[AttemptRecord]) -> float:
+    """Return how long the attempt took whose commit is in the lake; 0 where that is not known."""
+    took = [item for item in attempts if item.outcome is AttemptOutcome.COMMITTED and item.ended_at is not None]
+    return (took[-1].ended_at - took[-1].started_at).total_seconds() if took and took[-1].ended_at else 0.0

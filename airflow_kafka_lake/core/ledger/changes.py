@@ -22,6 +22,7 @@ from airflow_kafka_lake.core.ledger.rows import (
     NotifiedRow,
     PlanRecord,
     PlanRow,
+    RequestRow,
     SegmentRow,
     SkipRow,
     SnapshotRow,
@@ -50,6 +51,7 @@ Row = (
     | SegmentRow
     | PauseRow
     | NotifiedRow
+    | RequestRow
 )
 
 
@@ -74,7 +76,8 @@ class Scope:
     others by id; `plans` for those of the waves and the ranges, `plan_ids` and `skips` name others that may be on
     record; `tables` asks for the UUIDs of the pipeline's tables, `configurations` for its newest configuration and the
     one with the `digest`, `layouts` for the layouts and segments of its topics; `gate` for what the one wave must wait
-    for; `notified` for how far the pipeline's moves were notified, under lock. `every` asks for all streams, waves and
+    for; `notified` for how far the pipeline's moves were notified, under lock; `requests` for what was asked for the
+    waves. `every` asks for all streams, waves and
     ranges of the pipeline; `alone` waits until no other write goes on. With a `turn` the pipeline, which may be named
     by one of its waves, is locked first of all; then its pauses are read and, for a claim, which of its waves have a
     live lease (`at_work`).
@@ -101,6 +104,7 @@ class Scope:
     layouts: bool = False
     ledger_id: bool = False
     notified: bool = False
+    requests: bool = False
     every: bool = False
     alone: bool = False
 
@@ -125,6 +129,7 @@ class Records:
     segments: tuple[SegmentRow, ...] = ()
     pauses: tuple[PauseRow, ...] = ()
     notified: NotifiedRow | None = None
+    requests: tuple[RequestRow, ...] = ()
     at_work: Collection[str] = ()
 
     @property

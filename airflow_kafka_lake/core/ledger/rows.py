@@ -120,6 +120,21 @@ class NotifiedRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRow:
+    """What one task has asked for: a wave, wanted `until` then; `answer` is the error, as JSON, that ended the work on
+    it. `at` is when it was asked first, `bytes_per_second` what its run asks for instead of the pipeline's rate."""
+
+    id: str
+    pipeline: str
+    wave: str
+    actor: str
+    at: datetime
+    until: datetime
+    bytes_per_second: int | None = None
+    answer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRecord:
     """A plan that is on record: `number` grows with each, `next_ordinal` is that of its next wave."""
 

@@ -12,6 +12,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.ledger.holds import HoldReason
 from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.ordering.order import Order
@@ -23,6 +24,9 @@ from airflow_kafka_lake.core.wire import timestamp
 
 SOON = timedelta(days=1)
 """How long before retention may delete an unread record a person is told."""
+
+TAKEN_WITHIN = timedelta(minutes=2)
+"""How long a requested wave may wait for a worker before a person is told."""
 
 NAMED = 3
 """Slices that one item names; more are counted."""
@@ -40,6 +44,7 @@ class Need(StrEnum):
     ORDER = "order"
     RETENTION = "retention"
     PAUSED = "paused"
+    UNTAKEN = "untaken"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +70,7 @@ def attention(facts: Facts, streams: Sequence[StreamStatus], order: Order) -> tu
         *_out_of_order(streams, order),
         *_retention(pipeline, streams, facts.at),
         *_paused(facts.recorded.pauses),
+        *_untaken(pipeline, facts.recorded.requests, facts.at),
     )
 
 
@@ -170,6 +176,22 @@ def _paused(pauses: Iterable[PauseRow]) -> Iterator[Attention]:
             text=f"{what} is paused since {timestamp(item.at)} by {item.actor}: {item.reason}",
             commands=(remedies.resume(item.subject),),
             subject=item.subject,
+        )
+
+
+def _untaken(pipeline: str, requests: Iterable[RequestRecord], now: datetime) -> Iterator[Attention]:
+    """Give what tasks ask for while no worker has any wave: one that is busy takes it later."""
+    wanted = [item for item in requests if item.is_wanted]
+    mine = [item for item in wanted if item.pipeline == pipeline and item.at < now - TAKEN_WITHIN]
+    if mine and not any(item.lease_live for item in wanted):
+        first = min(mine, key=lambda item: item.at)
+        more = f", nor {len(mine) - 1} more" if len(mine) > 1 else ""
+        yield Attention(
+            need=Need.UNTAKEN,
+            text=f"no worker has taken wave {first.wave}{more}, which {first.actor} asks for since "
+            f"{timestamp(first.at)}: start one beside Airflow",
+            commands=(remedies.worker(),),
+            subject=first.wave,
         )
 
 

@@ -11,6 +11,7 @@ from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot,
 from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
 from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord
 from airflow_kafka_lake.core.ordering.segments import Segment
@@ -21,7 +22,8 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
     """What the ledger has of a pipeline. `unresolved` are its PLANNED, HELD and CANCELLED ranges, `skipped` the SKIPPED
-    ones; `attempts` are those of waves that an attempt works on."""
+    ones; `attempts` are those of waves that an attempt works on. `requests` are those of all pipelines: a worker that
+    has a wave of another one is busy, and not missing."""
 
     spec: PipelineSpec
     streams: Sequence[StreamRecord]
@@ -31,6 +33,7 @@ class Recorded:
     attempts: Sequence[AttemptRecord] = ()
     segments: Sequence[Segment] = ()
     pauses: Sequence[PauseRow] = ()
+    requests: Sequence[RequestRecord] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

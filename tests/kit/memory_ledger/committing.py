@@ -21,6 +21,7 @@ from airflow_kafka_lake.core.ledger.rows import (
     NotifiedRow,
     PlanRecord,
     PlanRow,
+    RequestRow,
     SegmentRow,
     SkipRow,
 )
@@ -42,6 +43,7 @@ ROWS: Mapping[type, str] = {
     SegmentRow: "segments",
     PauseRow: "pauses",
     NotifiedRow: "notified",
+    RequestRow: "requests",
 }
 """The dictionary that holds each kind of row."""
 KEYS: Mapping[type, Callable[[Any], Any]] = {
@@ -101,6 +103,7 @@ class MemoryWriter(MemoryReader):
             ledger_id=self._ledger_id,
             pauses=self._pauses({scope.pipeline, *(wave.pipeline for wave in waves.values())}) if scope.turn else (),
             notified=state.notified.get(scope.pipeline or "") if scope.notified else None,
+            requests=self._requests(waves) if scope.requests else (),
         )
 
     def _streams(self, scope: Scope) -> dict[Stream, StreamRow]:

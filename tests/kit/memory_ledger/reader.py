@@ -6,6 +6,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.events import Event, Line
@@ -19,6 +20,8 @@ from airflow_kafka_lake.core.ledger.records import (
     WaveRecord,
     WaveRow,
 )
+from airflow_kafka_lake.core.ledger.requests import RequestRecord
+from airflow_kafka_lake.core.ledger.rows import RequestRow
 from airflow_kafka_lake.core.ledger.streams import StreamRecord, StreamRow
 from airflow_kafka_lake.core.ledger.waves import (
     RESOLVED,
@@ -203,6 +206,27 @@ class MemoryReader:
     def segments(self, pipeline: str) -> tuple[Segment, ...]:
         mine = (row.segment for row in self._state.segments.values() if row.pipeline == pipeline)
         return tuple(sorted(mine, key=lambda item: item.key))
+
+    def requests(self, wave: str | None = None) -> tuple[RequestRecord, ...]:
+        state, now = self._state, self._clock.now()
+        order = {plan: number for number, plan in enumerate(state.plans)}
+        names = state.waves if wave is None else {wave}
+        found = [(state.waves[row.wave], row) for row in self._requests(names)]
+        found.sort(key=lambda pair: (order[pair[0].plan], pair[0].ordinal, pair[0].id))
+        return tuple(
+            RequestRecord(
+                **{item.name: getattr(row, item.name) for item in fields(RequestRow)},
+                live=now < row.until,
+                state=home.state,
+                holder=home.holder,
+                lease_live=guards.lease_is_live(home.lease_until, now),
+            )
+            for home, row in found
+        )
+
+    def _requests(self, waves: Collection[str]) -> tuple[RequestRow, ...]:
+        mine = (row for row in self._state.requests.values() if row.wave in waves)
+        return tuple(sorted(mine, key=lambda row: (row.at, row.id)))
 
     def gate(self, wave: str) -> tuple[Blocker, ...]:
         found = self.wave(wave)

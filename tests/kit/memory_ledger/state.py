@@ -18,6 +18,7 @@ from airflow_kafka_lake.core.ledger.rows import (
     ConfigurationRow,
     LayoutRow,
     NotifiedRow,
+    RequestRow,
     SegmentRow,
     SkipRow,
 )
@@ -51,6 +52,7 @@ class State:
     events: list[tuple[str, Event]] = field(default_factory=list)
     moves: list[tuple[str, Advance]] = field(default_factory=list)
     notified: dict[str, NotifiedRow] = field(default_factory=dict)
+    requests: dict[str, RequestRow] = field(default_factory=dict)
     outbox: dict[int, tuple[str, OutboxItem]] = field(default_factory=dict)
     last_item: list[int] = field(default_factory=lambda: [0])
 

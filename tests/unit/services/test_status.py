@@ -9,6 +9,7 @@ import pytest
 
 from airflow_kafka_lake.core.kafka import ages
 from airflow_kafka_lake.core.ledger.pausing import Pause
+from airflow_kafka_lake.core.ledger.requests import AskForWave
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.status.streams import StreamState
@@ -312,3 +313,19 @@ def test_pipelines_without_their_kafka_are_unknown(landed: World) -> None:
     (line,) = document["pipelines"]
     assert (line["state"], line["landed_rows"]) == ("unknown", 4)
     assert line["lag_state"] == "unknown: there is no connection kafka_default"
+
+
+def test_wave_that_no_worker_takes_needs_a_person(world: World) -> None:
+    """A task asks for it, and no worker has any wave; one that is busy with another takes it later."""
+    world.with_spec(target_range_bytes=1, max_wave_bytes=1)
+    world.produce(2)
+    first, second = (wave.id for wave in world.plan().waves)
+    for wave in (first, second):
+        world.ledger.commit(AskForWave(id=wave, wave=wave, actor="airflow:hourly/r/ingest"))
+    assert status(world)["needs_person"] == []
+    world.clock.advance(timedelta(minutes=3))
+    (item,) = status(world)["needs_person"]
+    assert (item["need"], [command["line"] for command in item["commands"]]) == ("untaken", ["kafka-lake worker"])
+    assert f"no worker has taken wave {first}, nor 1 more, which airflow:hourly/r/ingest asks for since" in item["text"]
+    claims.claim_wave(world.worker(), second)
+    assert status(world)["needs_person"] == []
