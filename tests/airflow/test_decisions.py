@@ -97,6 +97,7 @@ def test_reopen_is_shown_approved_and_recorded_with_the_approvers_name(
     assert found["subject"] == "Reopen 3 offsets with 3 rows of 1 partition of orders?"
     assert "| orders/0 | 1-4 | 3 | 3 | 1 | 1 |" in found["body"]
     assert "Reason: wrong decoder" in found["body"]
+    assert "Reopen 3 offsets" not in found["body"], "Airflow shows the subject above it"
     assert world.ledger.events("orders") == before
     approved(context)
     assert supervisor.asked[0].body == found["body"]

@@ -43,7 +43,7 @@ def offsets_of(decision: Decision, document: Json) -> int:
 
 
 def markdown(decision: Decision, document: Json, *, reason: str, flags: Sequence[str]) -> str:
-    """Return what a decision would do; `flags` are the switches of it that are on."""
+    """Return what a decision would do, below its headline; `flags` are the switches of it that are on."""
     match decision:
         case Decision.REOPEN:
             columns, rows, numbers = _reopened(document)
@@ -54,7 +54,6 @@ def markdown(decision: Decision, document: Json, *, reason: str, flags: Sequence
         case _ as never:
             assert_never(never)
     parts = [
-        f"**{plain(headline(decision, document))}**",
         f"Reason: {plain(reason)}",
         table(columns, rows, most=MOST, numbers=numbers),
         bullets(list(_consequences(decision, document, flags))),

@@ -29,10 +29,9 @@ def plan_headline(plan: Plan) -> str:
 
 
 def plan_markdown(plan: Plan, choice: Choice, where: str, *, reason: str | None) -> str:
-    """Return a plan as text for people: what of which partition, the cost, what is left out and why."""
-    parts = [f"**{plain(plan_headline(plan))}**"]
-    if reason:
-        parts.append(f"Reason: {plain(reason)}")
+    """Return a plan as text for people, below its headline: what of which partition, the cost, what is left out and
+    why."""
+    parts = [f"Reason: {plain(reason)}"] if reason else []
     if rows := list(_rows(plan)):
         parts.append(table(("partition", "offsets", "how many", "in Kafka"), rows, most=MOST, numbers=(2, 3)))
     parts.append(bullets(list(remarks(plan, where, dry_run=False, most=MOST))))
