@@ -1,5 +1,5 @@
 # From a fresh clone this needs python 3.11+, Java 17+ and make; everything else lands in .venv and in the jar cache.
-.PHONY: help install jars browser demo test suite test-fast suite-fast lint format proof soak matrix bench clean java
+.PHONY: help install jars browser demo test suite test-fast suite-fast lint format proof soak matrix bench pictures clean java
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -79,6 +79,10 @@ matrix: jars ## every failpoint in every mode (ARGS="--all", or "--real" with re
 
 bench: jars ## the benchmark (ARGS="--only audit --records 1000000")
 	$(BIN)/python -m bench.run $(ARGS)
+
+pictures: jars browser ## take the documents' pictures anew: of Airflow's page in a real browser, and of a terminal (15 minutes)
+	KAFKA_LAKE_IMAGES=$(CURDIR)/docs/images $(BIN)/pytest -n 0 --whole $(wildcard tests/integration/test_airflow_page*.py)
+	$(BIN)/python docs/pictures.py
 
 clean: ## remove .venv, caches and build results (the jar cache stays)
 	rm -rf .venv dist build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

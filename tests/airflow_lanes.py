@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+import psutil
+
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.local.airflow import LocalAirflow
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.local.processes import wait_until
@@ -18,7 +21,7 @@ from tests.sandbox import Sandbox
 
 MANUAL = "kafka_lake_manual"
 FOLLOWER = "kafka_lake_landed"
-REOPEN = "kafka_lake_reopen"
+REOPEN, SKIP, WITHDRAW = "kafka_lake_reopen", "kafka_lake_skip", "kafka_lake_withdraw"
 RUN_SECONDS = 280
 
 
@@ -143,6 +146,19 @@ def world_of(
         with LocalAirflow(dags_folder=dags, env=env) as airflow:
             airflow.unpause(MANUAL)
             yield World(airflow=airflow, kafka=kafka, lanes=made)
+
+
+def drivers(lane: Lane) -> Iterator[psutil.Process]:
+    """Find the Spark drivers that stage waves of a lane."""
+    ledger = lane.open_ledger()
+    try:
+        waves = ledger.waves(lane.topic, [WaveState.CLAIMED])
+        jobs = [attempt.job for wave in waves for attempt in ledger.attempts(wave.id) if attempt.job]
+    finally:
+        ledger.close()
+    for job in jobs:
+        if psutil.pid_exists(pid := int(job.rsplit("/", 2)[1])):
+            yield psutil.Process(pid)
 
 
 def until(condition: Callable[[], Any], seconds: float = 120) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ from tests.browser import Page, browser
 SUBMIT = "[data-testid=trigger-dag-submit]"
 CHOSEN = "data-chosen-by-a-test"
 WIDTH, HEIGHT = 1280, 1000
+LOG_HEIGHT = 620
+"""Enough for the log of one task."""
+IMAGES = "KAFKA_LAKE_IMAGES"
+"""The environment variable that names a folder for pictures; `make pictures` gives that of the documents."""
 STILL = "document.getAnimations().every(a => a.playState !== 'running' || a.effect.getTiming().iterations === Infinity)"
 """Nothing moves but what moves for ever: what is clicked stays where it is."""
 UI_SECONDS = 90.0
@@ -39,10 +44,10 @@ class AirflowUi:
     images: Path | None
     """Where pictures for the documents go; None keeps none."""
 
-    def picture(self, name: str, *, dark: bool = False) -> None:
+    def picture(self, name: str, *, dark: bool = False, height: int = HEIGHT) -> None:
         """Keep what is seen, light or dark, where pictures are asked for."""
         if self.images is not None:
-            self.page.show(WIDTH, HEIGHT, dark=dark)
+            self.page.show(WIDTH, height, dark=dark)
             self.images.mkdir(parents=True, exist_ok=True)
             self.page.screenshot(self.images / f"{name}.png")
             self.page.show(WIDTH, HEIGHT)
@@ -117,8 +122,9 @@ def run_path(dag: str, run_id: str, rest: str = "") -> str:
 
 
 @contextmanager
-def logged_in(airflow: LocalAirflow, folder: Path, images: Path | None = None) -> Iterator[AirflowUi]:
+def logged_in(airflow: LocalAirflow, folder: Path) -> Iterator[AirflowUi]:
     """Log in by Airflow's page."""
+    images = os.environ.get(IMAGES)
     with browser(folder) as page:
         page.show(WIDTH, HEIGHT)
         page.go(f"{airflow.base_url}/auth/login")
@@ -129,4 +135,4 @@ def logged_in(airflow: LocalAirflow, folder: Path, images: Path | None = None) -
         page.until("!document.querySelector('button[type=submit]').disabled")
         page.click("button[type=submit]")
         page.until("!location.pathname.startsWith('/auth')", UI_SECONDS)
-        yield AirflowUi(airflow, page, images)
+        yield AirflowUi(airflow, page, Path(images) if images else None)

@@ -35,8 +35,8 @@ def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def _generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
+def _generator(name: str = "generate") -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -53,6 +53,12 @@ def test_generated_page_is_as_the_code_says(page: str) -> None:
     pages = _generator().pages()
     assert set(pages) == set(PAGES)
     assert (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8") == pages[page]
+
+
+def test_picture_of_a_terminal_is_as_the_command_prints() -> None:
+    """Run `python docs/pictures.py` after a change of what `status` prints."""
+    for name, picture in _generator("pictures").pictures().items():
+        assert (ROOT / "docs" / "images" / name).read_text(encoding="utf-8") == picture
 
 
 def test_every_tier_of_the_suite_is_described() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +12,6 @@ from airflow_kafka_lake.core.ledger.waves import RangeState
 from tests.airflow_lanes import MANUAL, World, until, world_of
 from tests.airflow_ui import AirflowUi, Filled, logged_in, run_path
 
-IMAGES = "KAFKA_LAKE_IMAGES"
-"""The environment variable that names a folder for pictures; `make pictures` gives that of the documents."""
 NAME = "orders"
 PAGE = f"/kafka-lake/pipelines/{NAME}"
 SIZES = 'target_range_bytes = "4 KiB"\nmax_wave_bytes = "8 KiB"'
@@ -33,8 +30,7 @@ def world(spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture
 def ui(world: World, tmp_path: Path) -> Iterator[AirflowUi]:
-    images = os.environ.get(IMAGES)
-    with logged_in(world.airflow, tmp_path / "browser", Path(images) if images else None) as found:
+    with logged_in(world.airflow, tmp_path / "browser") as found:
         yield found
 
 

@@ -13,9 +13,8 @@ from urllib.parse import quote
 import psutil
 import pytest
 
-from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.local.airflow_api import AirflowApiError
-from tests.airflow_lanes import FOLLOWER, MANUAL, REOPEN, RUN_SECONDS, Lane, World, until, world_of
+from tests.airflow_lanes import FOLLOWER, MANUAL, REOPEN, RUN_SECONDS, World, drivers, until, world_of
 from tests.keyed_records import KeyedRecords
 
 PIPELINES = ("landed", "followed", "shown", "asked", "decided", "killed", "held", "awaited", "ordered")
@@ -252,19 +251,6 @@ def test_killed_task_takes_its_driver_along_and_the_next_run_finishes(world: Wor
 
     assert lane.run().code == 0
     lane.assert_exact()
-
-
-def drivers(lane: Lane) -> Iterator[psutil.Process]:
-    """Find the Spark drivers that stage waves of a lane."""
-    ledger = lane.open_ledger()
-    try:
-        waves = ledger.waves(lane.topic, [WaveState.CLAIMED])
-        jobs = [attempt.job for wave in waves for attempt in ledger.attempts(wave.id) if attempt.job]
-    finally:
-        ledger.close()
-    for job in jobs:
-        if psutil.pid_exists(pid := int(job.rsplit("/", 2)[1])):
-            yield psutil.Process(pid)
 
 
 def test_period_above_a_hold_lands_and_the_watermark_waits(world: World) -> None:
