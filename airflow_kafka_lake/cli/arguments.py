@@ -6,7 +6,8 @@ import argparse
 import getpass
 import os
 import re
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from airflow_kafka_lake.services import deciding
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.wiring.assemble import open_ledger, open_ports
 from airflow_kafka_lake.wiring.kafka import ANSWER_SECONDS
+from airflow_kafka_lake.wiring.spark import Engine
 
 TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_PARTITION = 2**31 - 1
@@ -200,6 +202,7 @@ def _spec_of_file(file: Path) -> PipelineSpec:
     return Pipeline.from_toml(file).spec
 
 
+@contextmanager
 def ports_of(
     arguments: argparse.Namespace,
     output: Output,
@@ -207,19 +210,23 @@ def ports_of(
     *,
     need_spark: bool = False,
     kafka_seconds: float = ANSWER_SECONDS,
-) -> AbstractContextManager[Ports]:
+    engine: Engine | None = None,
+) -> Iterator[Ports]:
     """Open a pipeline's ports; `need_spark` makes sure first that a job could start, `kafka_seconds` is how long an
-    admin call waits for Kafka."""
-    return open_ports(
-        spec,
-        ledger_conn_id=arguments.ledger,
-        actor=actor(),
-        progress=output.progress,
-        live=output.live,
-        need_kafka=True,
-        need_spark=need_spark,
-        kafka_seconds=kafka_seconds,
-    )
+    admin call waits for Kafka. Spark is started for the first job, and ends with the block if no `engine` keeps it."""
+    with ExitStack() as stack:
+        opened = open_ports(
+            spec,
+            ledger_conn_id=arguments.ledger,
+            actor=actor(),
+            progress=output.progress,
+            live=output.live,
+            need_kafka=True,
+            need_spark=need_spark,
+            kafka_seconds=kafka_seconds,
+            engine=engine or stack.enter_context(Engine()),
+        )
+        yield stack.enter_context(opened)
 
 
 def spec_of_subject(ledger: LedgerReader, subject: str) -> PipelineSpec:

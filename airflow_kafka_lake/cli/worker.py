@@ -19,6 +19,7 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.requests import Serving
 from airflow_kafka_lake.wiring.assemble import clock_and_processes, open_ledger
+from airflow_kafka_lake.wiring.spark import Engine
 
 
 def worker(arguments: argparse.Namespace, output: Output) -> Result:
@@ -29,12 +30,12 @@ def worker(arguments: argparse.Namespace, output: Output) -> Result:
 
     @contextmanager
     def opened(request: RequestRecord) -> Iterator[Ports]:
-        """Open what one wave needs: the one place where a worker's Spark is made."""
+        """Open what one wave needs; Spark is kept for the next one."""
         spec = known_spec(ledger, request.pipeline)
-        with ports_of(arguments, output, spec, need_spark=True) as ports:
+        with ports_of(arguments, output, spec, need_spark=True, engine=engine) as ports:
             yield replace(ports, wanted=lambda _: alive())
 
-    with open_ledger(arguments.ledger) as ledger, _drained(wanted=arguments.drain) as is_ending:
+    with Engine() as engine, open_ledger(arguments.ledger) as ledger, _drained(wanted=arguments.drain) as is_ending:
         serving = Serving(
             ledger=ledger,
             clock=clock,

@@ -10,8 +10,9 @@ from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.jobs.driver import session, taken
 from airflow_kafka_lake.jobs.formats import append, create_branch, drop_branch, table_name
-from airflow_kafka_lake.jobs.stage import branch_name, columns, session, stage, taken
+from airflow_kafka_lake.jobs.stage import branch_name, columns, stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

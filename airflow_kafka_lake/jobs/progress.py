@@ -46,7 +46,7 @@ _LOOK_AGAIN = 15
 def progress_lines(spark: SparkSession, folder: Path) -> Iterator[None]:
     """Write Spark's progress to `folder` whenever it changes, and once more when the block has ended."""
     ended, file = threading.Event(), folder / PROGRESS_FILE
-    counts = Counts(spark, before=newest_query(spark))
+    counts = Counts(spark, before=newest_query(spark), stages_before=active_stages(spark))
     reporter = threading.Thread(target=report_progress, args=(counts, file, ended), daemon=True)
     reporter.start()
     try:
@@ -67,8 +67,16 @@ def newest_query(spark: Any) -> int:
     """Return the newest query of a session that has worked before; -1 for none."""
     with suppress(Exception):  # shown numbers may be wrong, and the job must go on
         queries = spark._jsparkSession.sharedState().statusStore().executionsList()  # noqa: SLF001 - no public door in Python
-        return max((queries.apply(place).executionId() for place in range(queries.size())), default=-1)
+        last = range(max(0, queries.size() - _NESTED - 1), queries.size())
+        return max((queries.apply(place).executionId() for place in last), default=-1)
     return -1
+
+
+def active_stages(spark: Any) -> frozenset[int]:
+    """Return the stages that work already: those of an earlier job, whose end is not noted yet."""
+    with suppress(Exception):  # as above
+        return frozenset(Counts(spark).active())
+    return frozenset()
 
 
 def report_progress(counts: Counts, file: Path, ended: Any) -> None:
@@ -112,7 +120,7 @@ class Query:
 
 @dataclass(slots=True)
 class Counts:
-    """What a session has counted over the queries after `before`, and over all stages.
+    """What a session has counted over the queries after `before`, and over all stages but `stages_before`.
 
     Executors report the rows of a task that runs every ten seconds, or as `spark.executor.heartbeatInterval` says. In a
     local master the counters of a stage do not change before a task ends, because Spark sends them without names there:
@@ -121,12 +129,13 @@ class Counts:
 
     spark: Any
     before: int = -1
+    stages_before: frozenset[int] = frozenset()
     queries: dict[int, Query] = field(default_factory=dict)
     stages: dict[int, tuple[int, int, int]] = field(default_factory=dict)
 
     def read(self) -> str:
         """Return the present counters as JSON, with a digest that changes with whatever Spark has done."""
-        active = self._active()
+        active = self.active()
         found = {number: self._sql().executionMetrics(number).toString() for number in self._running()}
         signs = f"{sorted((number, stage[0]) for number, stage in active.items())} {list(found.values())}"
         with suppress(Exception):  # what is shown may be old; the sign of life may not be lost over it
@@ -143,11 +152,12 @@ class Counts:
             bytes_written=sum(size for _, _, size in self.stages.values()),
         )
 
-    def _active(self) -> dict[int, tuple[int, int, int]]:
+    def active(self) -> dict[int, tuple[int, int, int]]:
         """Return of each active stage how many tasks are done, how many it has, and what they have written."""
         stages = self.spark.sparkContext._jsc.sc().statusStore().activeStages()  # noqa: SLF001 - no public door in Python
         listed = (stages.apply(number) for number in range(stages.size()))
-        return {stage.stageId(): (stage.numCompleteTasks(), stage.numTasks(), stage.outputBytes()) for stage in listed}
+        found = {stage.stageId(): (stage.numCompleteTasks(), stage.numTasks(), stage.outputBytes()) for stage in listed}
+        return {number: stage for number, stage in found.items() if number not in self.stages_before}
 
     def _count_stages(self, active: dict[int, tuple[int, int, int]]) -> None:
         for number, (_, tasks, size) in self.stages.items():

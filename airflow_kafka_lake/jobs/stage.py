@@ -18,10 +18,8 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.errors import RefusedError
@@ -29,16 +27,12 @@ from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, LATEST_MS
 from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, RETAIN_DAYS, StageJob
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import TOPIC_NAME
-from airflow_kafka_lake.jobs.application import write_application
+from airflow_kafka_lake.jobs.driver import run
 from airflow_kafka_lake.jobs.formats import append, create_branch, table_name
 from airflow_kafka_lake.jobs.pacing import cores_of, fetch_bytes, paced, readers
-from airflow_kafka_lake.jobs.progress import progress_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-PROPERTIES_FILE, JAVA_OPTIONS_FILE = "spark.properties", "java.options"
-"""What else of a submit may hold secrets, beside the job's file."""
 
 _ATTEMPT = re.compile(r"[0-9a-f]{16}")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_+/=-]{1,64}")
@@ -101,40 +95,14 @@ def stage(
     work.append(records)
 
 
-def main(argv: list[str], steps: Callable[[SparkSession, StageJob, Mapping[str, str]], Any] = Steps) -> None:
-    """Run the job of the file named by the only argument: `{"job": …, "kafka": …}`; its secrets are removed first.
-
-    `steps` makes the steps of the job, as in `stage`.
-    """
-    request = taken(argv)
-    folder = Path(argv[0]).parent
-    with session() as spark, progress_lines(spark, folder):
-        write_application(spark, folder)
-        stage(spark, StageJob.from_json(request["job"]), request["kafka"], steps)
-
-
-def taken(argv: list[str]) -> dict[str, Any]:
-    """Return the request in the file named by the only argument, and remove it with what lies beside it.
-
-    Spark and Java have read their files by now; a job that dies from here on leaves no secret behind.
-    """
-    (path,) = map(Path, argv)
-    request: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    for name in (path.name, PROPERTIES_FILE, JAVA_OPTIONS_FILE):
-        path.with_name(name).unlink(missing_ok=True)
-    return request
-
-
-@contextmanager
-def session() -> Iterator[SparkSession]:
-    """Yield the session that spark-submit has configured."""
-    from pyspark.sql import SparkSession
-
-    spark = SparkSession.builder.getOrCreate()
-    try:
-        yield spark
-    finally:
-        spark.stop()
+def work(
+    spark: SparkSession,
+    request: Mapping[str, Any],
+    _: Callable[[str], object],
+    steps: Callable[[SparkSession, StageJob, Mapping[str, str]], Any] = Steps,
+) -> None:
+    """Do the job of a request, `{"job": …, "kafka": …}`; `steps` makes its steps, as in `stage`."""
+    stage(spark, StageJob.from_json(request["job"]), request["kafka"], steps)
 
 
 def branch_name(job: StageJob) -> str:
@@ -299,4 +267,4 @@ def _checked(pattern: re.Pattern[str], text: str, what: str) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run(sys.argv[1:], work)

@@ -18,7 +18,7 @@ from airflow_kafka_lake.services.watching import Lines
 from airflow_kafka_lake.wiring.kafka import ANSWER_SECONDS, KafkaConnection
 from airflow_kafka_lake.wiring.lake import LakeConnection
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, LedgerConnection
-from airflow_kafka_lake.wiring.spark import SparkConnection, SparkJobs
+from airflow_kafka_lake.wiring.spark import Engine, SparkConnection, SparkJobs
 from airflow_kafka_lake.wiring.wrapping import wrapped, wrapped_ledger
 
 CLIENT_ID = "kafka-lake-{}"
@@ -57,6 +57,7 @@ def open_ports(
     application: Callable[[Application], None] = lambda _: None,
     kafka_seconds: float = ANSWER_SECONDS,
     spark_conf: Mapping[str, str] | None = None,
+    engine: Engine | None = None,
 ) -> Iterator[Ports]:
     """Open ledger, Kafka, lake and Spark of a pipeline; `kafka_seconds` is how long an admin call waits for Kafka.
 
@@ -64,7 +65,8 @@ def open_ports(
     `need_…` the settings, and Spark on this machine, are checked before the block begins, so that no wave is claimed
     for a job that could not start: raises ConnectionSettingsError, or the error of a missing Java, PySpark or jar.
     `application` is given the Spark application of each job once it runs;
-    `spark_conf` are further settings of it, which those of the connection replace.
+    `spark_conf` are further settings of it, which those of the connection replace. With an `engine`, which the caller
+    closes, jobs run one after another in its warm driver, those of other pipelines too.
     """
     kafka = KafkaConnection(spec.kafka_connection, client_id=CLIENT_ID.format(spec.name))
     lake = LakeConnection(spec.lake_connection)
@@ -77,7 +79,11 @@ def open_ports(
     def jobs() -> SparkJobs:
         hook = SparkConnection(spec.spark_connection)
         return hook.runner(
-            catalog=lake.settings.spark(), kafka=kafka.settings.java(), application=show, further=spark_conf
+            catalog=lake.settings.spark(),
+            kafka=kafka.settings.java(),
+            application=show,
+            further=spark_conf,
+            engine=engine,
         )
 
     opened = [

@@ -8,7 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from airflow_kafka_lake.adapters.spark_submit import QUIET_SECONDS, SparkSubmitRunner, archive_path, make_archive
+from airflow_kafka_lake.adapters.spark_submit import (
+    QUIET_SECONDS,
+    Engine,
+    SparkSubmitRunner,
+    archive_path,
+    make_archive,
+)
 from airflow_kafka_lake.core.addresses import web_address
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError
 from airflow_kafka_lake.core.lake.application import Application, history_server_of
@@ -29,7 +35,12 @@ _IGNORED = frozenset({"rest-scheme", "rest-port", "yarn_resourcemanager_webapp_a
 _QUIET = "quiet-minutes"
 _HISTORY = "history-server"
 _PARENT = "spark.openlineage.parent"
+_IDLE = "idle-minutes"
+IDLE_SECONDS, IDLE_SECONDS_OF_A_CLUSTER = 600.0, 120.0
+"""How long a warm driver waits for its next job; on a cluster it may hold what others wait for."""
+
 _QUIET_MINUTES = re.compile(r"[1-9][0-9]{0,4}")
+_IDLE_MINUTES = re.compile(r"0|[1-9][0-9]{0,3}")
 
 
 class SparkConnection:
@@ -53,6 +64,13 @@ class SparkConnection:
         return QUIET_SECONDS if self._connection is None else quiet_seconds_of(self._connection)
 
     @property
+    def idle_seconds(self) -> float:
+        """How long a warm driver waits for its next job; 0 where every job has a driver of its own."""
+        if self._connection is None:
+            return IDLE_SECONDS
+        return idle_seconds_of(self._connection)
+
+    @property
     def history_server(self) -> str | None:
         """The address of the history server that shows applications which have ended, if there is one."""
         return None if self._connection is None else history_server(self._connection)
@@ -68,16 +86,23 @@ class SparkConnection:
         kafka: Mapping[str, str],
         application: Callable[[Application], None] = lambda _: None,
         further: Mapping[str, str] | None = None,
+        engine: Engine | None = None,
     ) -> SparkJobs:
         """Return the runner (`ports.JobRunner`) for a lake's Spark settings and a cluster's Java client settings.
 
         `application` is given the Spark application of each job, soon after it has begun. `further` are settings for a
-        connection that has none of their kind: it may name another parent of its applications.
+        connection that has none of their kind: it may name another parent of its applications. With an `engine` jobs
+        run in its warm driver, unless the connection has it otherwise. An application that names its parent, for
+        OpenLineage, is one job's.
         """
-        master, conf = self.master_and_conf
+        master, own = self.master_and_conf
+        conf = without_rivals(further or {}, own) | dict(own)
+        is_kept = self.idle_seconds and not _names_parent(conf)
         return SparkJobs(
             master=master,
-            conf=without_rivals(further or {}, conf) | dict(conf),
+            conf=conf,
+            engine=engine if is_kept else None,
+            idle_seconds=self.idle_seconds,
             catalog=catalog,
             kafka=kafka,
             quiet_seconds=self.quiet_seconds,
@@ -93,7 +118,7 @@ class SparkConnection:
 
 
 class SparkJobs:
-    """`ports.JobRunner` that verifies Java, PySpark and the jars anew before every job."""
+    """`ports.JobRunner` that verifies Java, PySpark and the jars anew before every start of a driver."""
 
     def __init__(
         self,
@@ -104,14 +129,19 @@ class SparkJobs:
         kafka: Mapping[str, str],
         quiet_seconds: float = QUIET_SECONDS,
         watching: Mapping[str, Any] | None = None,
+        engine: Engine | None = None,
+        idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self._conf = conf
+        self._verified: SparkSubmitRunner | None = None
         self._runner_with: Callable[[Mapping[str, Any]], SparkSubmitRunner] = lambda further: SparkSubmitRunner(
             master=master,
             catalog=catalog,
             kafka=kafka,
             conf=conf,
             quiet_seconds=quiet_seconds,
+            engine=engine,
+            idle_seconds=idle_seconds,
             **(watching or {}),
             **further,
         )
@@ -144,7 +174,7 @@ class SparkJobs:
         counted: Callable[[Counters], None] = uncounted,
     ) -> Mapping[str, Any]:
         """Run a job and return its document (`ports.JobRunner.report`)."""
-        return self._runner_with(self.check()).report(job, progress=progress, counted=counted)
+        return self._runner().report(job, progress=progress, counted=counted)
 
     def stage(
         self,
@@ -155,7 +185,13 @@ class SparkJobs:
         counted: Callable[[Counters], None] = uncounted,
     ) -> None:
         """Run the job to its end (`ports.JobRunner.stage`)."""
-        self._runner_with(self.check()).stage(job, started=started, heartbeat=heartbeat, counted=counted)
+        self._runner().stage(job, started=started, heartbeat=heartbeat, counted=counted)
+
+    def _runner(self) -> SparkSubmitRunner:
+        """Return the runner of the next job; what a warm driver has loaded need not be verified again."""
+        if self._verified is None or not self._verified.has_driver():
+            self._verified = self._runner_with(self.check())
+        return self._verified
 
 
 def prepare_start(jars: Sequence[Path], progress: Callable[[str], None]) -> None:
@@ -172,7 +208,11 @@ def prepare_start(jars: Sequence[Path], progress: Callable[[str], None]) -> None
 def without_rivals(further: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
     """Return further settings, unless `conf` already says who the parent of an application is: half of two parents
     would be none."""
-    return {} if any(key.startswith(_PARENT) for key in conf) else dict(further)
+    return {} if _names_parent(conf) else dict(further)
+
+
+def _names_parent(conf: Mapping[str, str]) -> bool:
+    return any(key.startswith(_PARENT) for key in conf)
 
 
 def master_of(connection: ConnectionSettings) -> str:
@@ -190,7 +230,7 @@ def conf_of(connection: ConnectionSettings) -> dict[str, str]:
     """Return the Spark settings of a connection's extra: `queue`, `namespace`, `conf` and keys that are Spark's own."""
     conf: dict[str, str] = {}
     for key, value in connection.extra.items():
-        if value is None or value == "" or key in {*_IGNORED, _QUIET, _HISTORY}:
+        if value is None or value == "" or key in {*_IGNORED, _QUIET, _IDLE, _HISTORY}:
             continue
         if key == "conf":
             conf |= _spark_settings(connection, value)
@@ -210,6 +250,22 @@ def quiet_seconds_of(connection: ConnectionSettings) -> float:
         return QUIET_SECONDS
     if not _QUIET_MINUTES.fullmatch(str(given)):
         raise _refusal(connection, f"{_QUIET} must be a whole number of minutes, at least 1")
+    return float(given) * 60
+
+
+def idle_seconds_of(connection: ConnectionSettings) -> float:
+    """Return how long a warm driver waits for its next job; 0: there is none, every job has a driver of its own.
+
+    `idle-minutes` of the extra, else ten minutes in a local master and two on YARN and Kubernetes. A standalone master
+    has none unless it is asked for: there the application that a lost host has left is ended by its job's name.
+    """
+    given = connection.extra.get(_IDLE)
+    if given is None or given == "":
+        if (master := master_of(connection)).startswith("spark://"):
+            return 0.0
+        return IDLE_SECONDS if master.startswith("local") else IDLE_SECONDS_OF_A_CLUSTER
+    if not _IDLE_MINUTES.fullmatch(str(given)):
+        raise _refusal(connection, f"{_IDLE} must be a whole number of minutes, 0 for none")
     return float(given) * 60
 
 
@@ -234,7 +290,8 @@ def _check_plain(connection: ConnectionSettings, key: str, value: object) -> Non
         case _:
             raise _refusal(
                 connection,
-                f"the extra has {key!r}; known: conf, queue, namespace, deploy-mode, {_QUIET}, {_HISTORY}, spark.…",
+                f"the extra has {key!r}; known: conf, queue, namespace, deploy-mode, {_QUIET}, {_IDLE}, {_HISTORY}, "
+                "spark.…",
             )
 
 

@@ -24,9 +24,11 @@ from airflow_kafka_lake.wiring.kafka import KafkaConnection
 from airflow_kafka_lake.wiring.ledger import ledger_url
 from airflow_kafka_lake.wiring.spark import (
     EMBEDDED_MASTER,
+    Engine,
     SparkConnection,
     conf_of,
     history_server,
+    idle_seconds_of,
     master_of,
     quiet_seconds_of,
 )
@@ -275,6 +277,37 @@ def test_a_runner_has_the_timeout_of_its_connection(monkeypatch: pytest.MonkeyPa
     assert SparkConnection("s").quiet_seconds == 90 * 60
     runner = SparkConnection("s").runner(catalog={}, kafka={})._runner_with({})
     assert runner._quiet_seconds == 90 * 60
+
+
+def test_wait_of_a_warm_driver_is_the_connections() -> None:
+    """Short where others may need the cluster; none where an application is looked for by the name of its job."""
+    assert SparkConnection(None).idle_seconds == idle_seconds_of(spark("local[2]")) == 600
+    assert [idle_seconds_of(spark(master)) for master in ("yarn", "k8s://https://x", "spark://m:7077")] == [120, 120, 0]
+    assert idle_seconds_of(spark("spark://m:7077", **{"idle-minutes": 5})) == 300
+    assert idle_seconds_of(spark("local", **{"idle-minutes": "0"})) == 0
+    assert conf_of(spark("local", **{"idle-minutes": 3})) == {}
+    for wrong in (-1, "ever", 1.5, True):
+        with pytest.raises(ConnectionSettingsError, match="idle-minutes must be a whole number"):
+            idle_seconds_of(spark("local", **{"idle-minutes": wrong}))
+
+
+@pytest.mark.parametrize(
+    ("extra", "further", "is_warm"),
+    [
+        ({}, {}, True),
+        ({"idle-minutes": 0}, {}, False),
+        ({}, {"spark.openlineage.parentRunId": "1"}, False),
+        ({"conf": {"spark.openlineage.parentRunId": "1"}}, {}, False),
+    ],
+)
+def test_jobs_share_a_driver_unless_the_connection_or_their_lineage_forbids_it(
+    monkeypatch: pytest.MonkeyPatch, extra: dict[str, object], further: dict[str, str], *, is_warm: bool
+) -> None:
+    """An application has one parent for OpenLineage: that of one wave."""
+    given(monkeypatch, "s", {"conn_type": "spark", "host": "local", "extra": extra})
+    with Engine() as engine:
+        jobs = SparkConnection("s").runner(catalog={}, kafka={}, further=further, engine=engine)
+        assert (jobs._runner_with({})._engine is engine) is is_warm
 
 
 def test_history_server_is_the_connections(monkeypatch: pytest.MonkeyPatch) -> None:

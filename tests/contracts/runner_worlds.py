@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
-from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner
+from airflow_kafka_lake.adapters.spark_submit import Engine, SparkSubmitRunner
 from airflow_kafka_lake.core.decoding import Decoder
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.records import Publication, Staged
@@ -17,6 +18,7 @@ from airflow_kafka_lake.core.ledger.waves import Committed, Token
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.local.processes import wait_until
 from airflow_kafka_lake.ports import JobRunner, Lake
 from tests import markers
 from tests.kit.memory_kafka import MemoryKafka
@@ -208,8 +210,22 @@ class RealTopic:
         self.name, self.id = f"t-{secrets.token_hex(4)}", secrets.token_urlsafe(16)
         self._settings = {"bootstrap.servers": bootstrap}
         self._admin = AdminClient(self._settings)
-        topic = NewTopic(self.name, PARTITIONS, config={"message.timestamp.after.max.ms": str(2**63 - 1)})
-        self._admin.create_topics([topic])[self.name].result()
+        self._asked = NewTopic(self.name, PARTITIONS, config={"message.timestamp.after.max.ms": str(2**63 - 1)})
+        self._admin.create_topics([self._asked])[self.name].result()
+
+    def recreate(self) -> None:
+        """Delete the topic, and create an empty one of the same name."""
+        self._admin.delete_topics([self.name])[self.name].result()
+        wait_until(self._created_again, timeout=30, failed=AssertionError)
+
+    def _created_again(self) -> bool:
+        """Create it once the old one is gone."""
+        from confluent_kafka import KafkaException
+
+        with suppress(KafkaException):
+            self._admin.create_topics([self._asked])[self.name].result()
+            return True
+        return False
 
     def produce(
         self, *values: bytes | None, partition: int = 0, end: str = "", timestamp_ms: int = AT_MS, **record: Any
@@ -244,7 +260,7 @@ class RealTopic:
 class SparkWorld(TableWorld):
     """A real broker, and Spark in the warm driver of this test process."""
 
-    def __init__(self, settings: LakeSettings, broker: LocalKafka, submit: Path) -> None:
+    def __init__(self, settings: LakeSettings, broker: LocalKafka, submit: Path, engine: Engine | None = None) -> None:
         self._bootstrap = broker.bootstrap
         super().__init__(settings)
         self.runner = SparkSubmitRunner(
@@ -253,6 +269,7 @@ class SparkWorld(TableWorld):
             kafka={"bootstrap.servers": broker.bootstrap},
             spark_submit=submit,
             heartbeat_seconds=0.01,
+            engine=engine,
         )
 
     def new_topic(self) -> Topic:

@@ -1,4 +1,5 @@
-"""What every `JobRunner` does: in memory, PyIceberg in Spark's place, and Spark itself with a real broker.
+"""What every `JobRunner` does: in memory, PyIceberg in Spark's place, and Spark itself with a real broker, in a driver
+for each job and in a warm one.
 
 The doubles are what most tests run on; whatever a service relies on of a job is here.
 """
@@ -7,9 +8,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.adapters.spark_submit import Engine
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import UNREADABLE_RECORD, JobFailedError, StaleFenceError
 from airflow_kafka_lake.core.lake.staging import StageJob
@@ -26,6 +31,7 @@ from tests.contracts.runner_worlds import (
     AT_MS,
     LEDGER,
     MemoryRunnerWorld,
+    RealTopic,
     RunnerWorld,
     SparkWorld,
     StandInWorld,
@@ -41,8 +47,8 @@ FIVE = (b"0", b"1", b"2", b"3", b"4")
 @pytest.fixture(scope="module")
 def spark(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[], SparkWorld]]:
-    """Make worlds of one catalog, one broker and one warm driver."""
+) -> Iterator[Callable[..., SparkWorld]]:
+    """Make worlds of one catalog, one broker and one Spark; with an engine their jobs run in its warm driver."""
     broker = request.getfixturevalue("kafka")
     request.getfixturevalue("spark_jars")
     settings = catalog_of(tmp_path_factory.mktemp("lake"))
@@ -50,10 +56,17 @@ def spark(
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
-        yield lambda: SparkWorld(settings, broker, submit)
+        yield lambda engine=None: SparkWorld(settings, broker, submit, engine)
 
 
-@pytest.fixture(params=["memory", "stand-in", "spark"])
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    """Keep one warm driver for the jobs of many tests, as a process does for many waves."""
+    with Engine() as made:
+        yield made
+
+
+@pytest.fixture(params=["memory", "stand-in", "warm", pytest.param("spark", marks=pytest.mark.nightly)])
 def world(request: pytest.FixtureRequest) -> Iterator[RunnerWorld]:
     """A runner with an empty topic, and a table that the pipeline owns."""
     match request.param:
@@ -61,6 +74,8 @@ def world(request: pytest.FixtureRequest) -> Iterator[RunnerWorld]:
             made: RunnerWorld = MemoryRunnerWorld()
         case "stand-in":
             made = StandInWorld(catalog_of(request.getfixturevalue("tmp_path")))
+        case "warm":
+            made = request.getfixturevalue("spark")(request.getfixturevalue("engine"))
         case _:
             made = request.getfixturevalue("spark")()
     yield made
@@ -298,9 +313,12 @@ def test_job_that_is_over_is_no_orphan(world: RunnerWorld) -> None:
     assert world.staged(job) == before
 
 
-def test_living_job_is_ended_by_its_reference(spark: Callable[[], SparkWorld]) -> None:
+@pytest.mark.parametrize("is_warm", [False, True])
+def test_living_job_is_ended_by_its_reference(
+    spark: Callable[..., SparkWorld], engine: Engine, *, is_warm: bool
+) -> None:
     """It says that a signal ended it, and nothing of it is ever seen; a job of a double ends with its worker."""
-    world = spark()
+    world = spark(engine if is_warm else None)
     world.topic.produce(*FIVE)
     job, ended = world.job(world.slice_(0, 5)), list[bool]()
 
@@ -311,6 +329,49 @@ def test_living_job_is_ended_by_its_reference(spark: Callable[[], SparkWorld]) -
         world.runner.stage(job, started=forgotten, heartbeat=lambda: None)
     assert ended == [False, True]
     assert world.main() == []
+    world.close()
+
+
+# From one job to the next
+
+LEAVING = """
+def work(spark, request, progress):
+    seen = {
+        "views": [table.name for table in spark.catalog.listTables()],
+        "partitions": spark.conf.get("spark.sql.shuffle.partitions"),
+        "cached": not spark._jsparkSession.sharedState().cacheManager().isEmpty(),
+    }
+    spark.conf.set("spark.sql.shuffle.partitions", "77")
+    spark.range(3).cache().createOrReplaceTempView("left_behind")
+    spark.table("left_behind").count()
+    return seen
+"""
+
+
+def test_nothing_passes_from_a_job_to_the_next(
+    spark: Callable[..., SparkWorld], engine: Engine, tmp_path: Path
+) -> None:
+    """No setting, no view, nothing cached, though Spark is the same."""
+    world, program = spark(engine), tmp_path / "leaving.py"
+    program.write_text(LEAVING)
+    job: Any = SimpleNamespace(name="leaving", program=str(program), is_heavy=False, to_json=dict)
+    first, second = (world.runner.report(job, progress=lambda _: None) for _ in range(2))
+    assert first == second
+    assert (second["views"], second["cached"]) == ([], False)
+    world.close()
+
+
+def test_topic_of_the_same_name_is_read_anew(spark: Callable[..., SparkWorld], engine: Engine) -> None:
+    """Neither records nor connections of a job serve the next: the same offsets of another topic are other records."""
+    world = spark(engine)
+    topic = world.topic
+    assert isinstance(topic, RealTopic)
+    topic.produce(*FIVE)
+    assert [row[3] for row in world.landed(world.job(world.slice_(0, 5)))] == list(FIVE)
+    topic.recreate()
+    others = tuple(b"other " + value for value in FIVE)
+    topic.produce(*others)
+    assert [row[3] for row in world.landed(world.job(world.slice_(0, 5)))] == list(others)
     world.close()
 
 

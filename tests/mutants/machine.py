@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _SUBMIT = "airflow_kafka_lake.adapters.spark_submit"
+_ENGINE = "tests/unit/adapters/test_engine.py"
 
 MACHINE = (
     Mutant(
@@ -76,5 +77,85 @@ MACHINE = (
         old="same_start or (holder.machine is not None and holder.machine == self._machine)",
         new="True",
         red=("tests/unit/adapters/test_processes.py::test_another_host_of_the_same_name_kills_no_process",),
+    ),
+    Mutant(
+        name="end-another-job-of-a-warm-driver",
+        law="zombies",
+        guard="A warm driver is ended by a job's reference only while it works on that job.",
+        module=f"{_SUBMIT}.current",
+        function="working_on",
+        old="_locked(file) and file.read() == number",
+        new="_locked(file)",
+        red=(f"{_ENGINE}::test_reference_of_an_earlier_job_ends_nothing",),
+    ),
+    Mutant(
+        name="begin-a-job-twice",
+        law="zombies",
+        guard="A job goes to another driver only when the first one has ended without having begun it.",
+        module=f"{_SUBMIT}.engine",
+        function="WarmDriver.has_begun",
+        old="not is_waiting",
+        new="False",
+        red=(f"{_ENGINE}::test_driver_that_dies_in_a_job_fails_it",),
+    ),
+    Mutant(
+        name="leave-the-driver-of-a-lost-wave",
+        law="zombies",
+        guard="What ends the watch over a job in a warm driver ends the driver.",
+        module=f"{_SUBMIT}.engine",
+        function="Engine.running",
+        old="driver.end()",
+        new="driver.forget",
+        red=(f"{_ENGINE}::test_error_of_the_heartbeat_ends_the_driver",),
+    ),
+    Mutant(
+        name="wear-out-a-driver",
+        law="zombies",
+        guard="A warm driver that has run many jobs, or whose memory is half full, takes no further job.",
+        module=f"{_SUBMIT}.engine",
+        function="WarmDriver.fits",
+        old="not self._is_worn()",
+        new="True",
+        red=(f"{_ENGINE}::test_worn_driver_takes_no_further_job",),
+    ),
+    Mutant(
+        name="run-a-job-with-anothers-settings",
+        law="secrets",
+        guard="A warm driver runs only jobs of the very settings with which it was started.",
+        module=f"{_SUBMIT}.engine",
+        function="WarmDriver.fits",
+        old="self._start.settings == start.settings",
+        new="True",
+        red=(f"{_ENGINE}::test_job_of_other_settings_has_another_driver",),
+    ),
+    Mutant(
+        name="two-jobs-at-once-in-a-driver",
+        law="zombies",
+        guard="A warm driver works on one job at a time.",
+        module=f"{_SUBMIT}.engine",
+        function="Engine.running",
+        old="not self._busy.acquire(blocking=False)",
+        new="False",
+        red=(f"{_ENGINE}::test_two_jobs_at_once_have_two_drivers",),
+    ),
+    Mutant(
+        name="work-on-for-a-dead-worker",
+        law="zombies",
+        guard="A warm driver ends at once when its worker dies in the middle of a job.",
+        module="airflow_kafka_lake.jobs.serve",
+        function="Orders._listen",
+        old="if not self._is_open: ...\nself._end()",
+        new="self._waiting.put(None)",
+        red=("tests/unit/jobs/test_serve.py::test_worker_that_dies_in_a_job_ends_the_driver",),
+    ),
+    Mutant(
+        name="work-on-for-a-stopped-worker",
+        law="zombies",
+        guard="A warm driver ends when its worker has sent no sign for minutes while a job runs.",
+        module="airflow_kafka_lake.jobs.serve",
+        function="Orders._read",
+        old="not select.select(...)[0] and self._is_open",
+        new="False",
+        red=("tests/unit/jobs/test_serve.py::test_silent_worker_ends_the_driver_in_a_job",),
     ),
 )

@@ -108,10 +108,9 @@ class _Job(socketserver.StreamRequestHandler):
 
     def handle(self) -> None:
         order = json.loads(self.rfile.readline())
-        context = self.server.spark.sparkContext
-        group = f"job-{threading.get_ident()}-{id(self)}"
-        context.setJobGroup(group, "one submit", interruptOnCancel=True)
-        threading.Thread(target=self._cancelled, args=(group,), daemon=True).start()
+        _mine.group = f"job-{threading.get_ident()}-{id(self)}"
+        _in_group(self.server.spark)
+        threading.Thread(target=self._cancelled, args=(_mine.group,), daemon=True).start()
         try:
             code, said = 0, perform(self.server.spark, order)
         except Exception:  # noqa: BLE001 - as a driver ends: the traceback in its log, and a code
@@ -130,31 +129,67 @@ class _Job(socketserver.StreamRequestHandler):
 _mine = threading.local()
 
 
+def _in_group(spark: SparkSession) -> None:
+    """Have what this thread's submit does cancelled with it."""
+    spark.sparkContext.setJobGroup(_mine.group, "one submit", interruptOnCancel=True)
+
+
 @contextmanager
 def own_session() -> Iterator[SparkSession]:
-    """Yield the session of this thread's job, where a driver would open one."""
+    """Yield the session of this thread's submit, where a driver would open one."""
     yield _mine.session
+
+
+def stand_in() -> None:
+    """Have the jobs' programs, and the warm driver's, take the sessions of this driver; it is not measured."""
+    from airflow_kafka_lake.core.lake.wear import Wear
+    from airflow_kafka_lake.jobs import driver, serve
+
+    session_of_its_own = serve.session_of_a_job
+
+    @contextmanager
+    def session_of_a_job(base: SparkSession, name: str) -> Iterator[SparkSession]:
+        with session_of_its_own(base, name) as session:
+            _set(session, _mine.settings)
+            _in_group(session)
+            yield session
+
+    driver.session = serve.session = own_session
+    serve.session_of_a_job = session_of_a_job
+    serve.wear_of = lambda _, jobs: Wear(jobs=jobs, heap=0, heap_most=1, metaspace=0)
+
+
+def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
+    for key, value in settings.items():
+        if OWN.match(key):
+            session.conf.set(key, value)
+
+
+def _run(script: str, request: str, spark: SparkSession) -> None:
+    """Run a job's program as a driver of its own does, and the warm driver's as that does."""
+    from airflow_kafka_lake.jobs import driver, serve
+
+    package = Path(importlib.import_module("airflow_kafka_lake").__path__[0])
+    module = importlib.import_module(".".join(Path(script).with_suffix("").relative_to(package.parent).parts))
+    group = _mine.group
+    if module is serve:
+        serve.main([request], end=lambda: spark.sparkContext.cancelJobGroup(group))
+    else:
+        driver.run([request], module.work)
 
 
 def perform(spark: SparkSession, order: Mapping[str, Any]) -> str:
     """Run a job as its module's `main` does, or SQL statements, with a session of its own; returns rows, as JSON."""
     session = spark.newSession()
-    for key, value in order["settings"].items():
-        if OWN.match(key):
-            session.conf.set(key, value)
+    _set(session, order["settings"])
     if "append" in order:
         _append(session, **order["append"])
     rows: list[Any] = []
     for statement in order.get("statements", ()):
         rows = [row.asDict() for row in session.sql(statement).collect()]
     if "script" in order:
-        _mine.session = session
-        script = Path(order["script"]).with_suffix("")
-        package = Path(importlib.import_module("airflow_kafka_lake").__path__[0])
-        module = importlib.import_module(".".join(script.relative_to(package.parent).parts))
-        for opener in (module, importlib.import_module("airflow_kafka_lake.jobs.reporting")):
-            opener.session = own_session  # type: ignore[attr-defined]
-        module.main([order["request"]])
+        _mine.session, _mine.settings = session, order["settings"]
+        _run(order["script"], order["request"], spark)
     return json.dumps(rows, default=str)
 
 
@@ -208,6 +243,7 @@ def main(address: str) -> None:
     with _Server(unlistened, _Job) as server:
         Path(unlistened).rename(address)  # what connects now waits until Spark is there
         server.spark = started()
+        stand_in()
         serving = threading.Thread(target=server.serve_forever, daemon=True)
         serving.start()
         sys.stdin.read()

@@ -39,13 +39,13 @@ class Signs:
 
 
 class FollowedLog:
-    """Passes every finished line to `progress` once and keeps the last ones in `lines`."""
+    """Passes every finished line to `progress` once and keeps the last ones in `lines`; `begin` is where to begin."""
 
-    def __init__(self, path: Path, progress: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, progress: Callable[[str], None], *, begin: int = 0) -> None:
         self.path = path
         self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self._progress = progress
-        self._read = 0
+        self._read = begin
         self._unfinished = b""
 
     def follow(self) -> None:

@@ -1,11 +1,11 @@
-"""Spark jobs by spark-submit in client mode: one driver process per attempt, which can only stage."""
+"""Spark jobs by spark-submit in client mode, in a driver of their own or in a warm one; a driver can only stage."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,14 @@ from airflow_kafka_lake.adapters.redaction import Secrets
 from airflow_kafka_lake.adapters.spark_submit.application import ApplicationFile, Show
 from airflow_kafka_lake.adapters.spark_submit.archive import archive_path
 from airflow_kafka_lake.adapters.spark_submit.driver import Driver, end_orphan
+from airflow_kafka_lake.adapters.spark_submit.engine import DriverStart, Engine
 from airflow_kafka_lake.adapters.spark_submit.failures import Job, job_failed, job_stalled
 from airflow_kafka_lake.adapters.spark_submit.folder import private_folder, sweep_folders
 from airflow_kafka_lake.adapters.spark_submit.log import FollowedLog, Signs
+from airflow_kafka_lake.adapters.spark_submit.running import LOG_FILE, RunningJob
 from airflow_kafka_lake.adapters.spark_submit.standalone import SCHEME, UI_PORT, end_application
 from airflow_kafka_lake.adapters.spark_submit.submission import (
+    MANY_JOBS,
     PACKAGE,
     QUICK_START,
     checked_conf,
@@ -32,21 +35,32 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
 )
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.progress import Counters
-from airflow_kafka_lake.jobs import stage
+from airflow_kafka_lake.jobs import serve, stage
 from airflow_kafka_lake.jobs.application import APPLICATION_FILE
+from airflow_kafka_lake.jobs.driver import MESSAGES_FILE, RESULT_FILE
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
-from airflow_kafka_lake.jobs.reporting import MESSAGES_FILE, RESULT_FILE
 from airflow_kafka_lake.ports import ReportingJob, uncounted
 
 _LIGHT_TASKS = 4
 QUIET_SECONDS = 1800.0
 """How long a driver may make no progress before it is ended; a job that waits for a busy cluster makes none."""
 
+IDLE_SECONDS = 600.0
+"""How long a warm driver waits for its next job."""
+
+SILENCE_SECONDS = 300.0
+"""After so long without a sign of its worker a warm driver that works ends itself: the lease is long over."""
+
+_STOP_SECONDS = 10.0
+_EVENT_LOG = "spark.eventLog.enabled"
 _logger = logging.getLogger(__name__)
 
 
 STAGE_PROGRAM = Path(stage.__file__)
 """The program of a staging job's driver; a `ReportingJob` names its own."""
+
+SERVE_PROGRAM = Path(serve.__file__)
+"""The program of a warm driver."""
 
 
 class SparkSubmitRunner:
@@ -57,7 +71,8 @@ class SparkSubmitRunner:
     paths. `spark_submit` and `java_home` default to the installed PySpark's and to spark-submit's own choice.
     `driver_memory` defaults to what suits the master, `temporary` to the machine's place for temporary files,
     `cache` (where the class archive is) to the one of the jars. `stage_program` is what a staging driver runs.
-    `application` is given each driver's application, with its page at `history_server`. Raises
+    `application` is given each driver's application, with its page at `history_server`. With an `engine` jobs run in
+    its warm driver, which waits `idle_seconds` for the next one; without, each in a driver of its own. Raises
     ConnectionSettingsError for a missing master, a setting that is not Spark's, and deploy mode `cluster`.
     """
 
@@ -79,6 +94,9 @@ class SparkSubmitRunner:
         history_server: str | None = None,
         heartbeat_seconds: float = 3.0,
         quiet_seconds: float = QUIET_SECONDS,
+        engine: Engine | None = None,
+        idle_seconds: float = IDLE_SECONDS,
+        silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
         self._master = checked_master(master)
         self._catalog = checked_conf(catalog)
@@ -95,6 +113,8 @@ class SparkSubmitRunner:
         self._history_server = history_server
         self._heartbeat_seconds = heartbeat_seconds
         self._quiet_seconds = quiet_seconds
+        self._engine = engine
+        self._waits = {"idle_seconds": idle_seconds, "silence_seconds": silence_seconds}
         self._secrets = Secrets(self._catalog, self._kafka, self._conf)
 
     def where(self) -> str:
@@ -117,8 +137,8 @@ class SparkSubmitRunner:
         progress within `quiet_seconds`. Whatever either raises, a longer silence, and an interrupt, ends the driver's
         whole process group and passes on.
         """
-        with self._folder() as folder:
-            self._run(folder, job, started=started, heartbeat=heartbeat, counted=counted)
+        with self._running(job) as running:
+            self._follow(running, job, started=started, heartbeat=heartbeat, counted=counted)
 
     def report(
         self,
@@ -128,31 +148,51 @@ class SparkSubmitRunner:
         counted: Callable[[Counters], None] = uncounted,
     ) -> Mapping[str, Any]:
         """Run a job and return its document (`ports.JobRunner.report`)."""
-        with self._folder() as folder:
-            messages = FollowedLog(folder / MESSAGES_FILE, progress)
-            self._run(folder, job, heartbeat=messages.follow, counted=counted)
+        with self._running(job) as running:
+            messages = FollowedLog(running.folder / MESSAGES_FILE, progress)
+            self._follow(running, job, heartbeat=messages.follow, counted=counted)
             messages.finish()
-            found: dict[str, Any] = json.loads((folder / RESULT_FILE).read_text(encoding="utf-8"))
+            found: dict[str, Any] = json.loads((running.folder / RESULT_FILE).read_text(encoding="utf-8"))
             return found
 
-    def _folder(self) -> AbstractContextManager[Path]:
-        return private_folder(self._temporary)
+    def has_driver(self) -> bool:
+        """Return whether a light job would find a warm driver."""
+        return self._engine is not None and self._engine.has_driver(self._start(is_heavy=False))
 
-    def _run(
+    @contextmanager
+    def _running(self, job: Job) -> Iterator[RunningJob]:
+        """Begin a job: in the warm driver, if there is one and it is free, else in one of its own."""
+        request = {"job": job.to_json(), "kafka": self._kafka}
+        if self._engine is not None:
+            start, program = self._start(is_heavy=_is_heavy(job)), _importable(self._program(job))
+            with self._engine.running(start, program, job.name, request) as warm:
+                if warm is not None:
+                    yield warm
+                    return
+        with private_folder(self._temporary) as folder:
+            driver = self._submitted(
+                folder, name=job.name, program=self._program(job), request=request, is_heavy=_is_heavy(job)
+            )
+            try:
+                yield RunningJob(driver=driver, ref=driver.ref, folder=folder, log=folder / LOG_FILE)
+            finally:
+                driver.end()
+
+    def _follow(
         self,
-        folder: Path,
+        running: RunningJob,
         job: Job,
         *,
         started: Callable[[str], None] = lambda _: None,
         heartbeat: Callable[[], None],
         counted: Callable[[Counters], None],
     ) -> None:
-        """Run a driver in a folder of its own; JobFailedError when it fails or makes no progress."""
-        log = FollowedLog(folder / "driver.log", lambda line: _logger.debug("%s", self._secrets.masked(line)))
-        prepared = self._prepared(folder, job)
-        driver = Driver(prepared, log=log.path, env=self._environment(), cwd=folder)
-        signs = Signs(folder / PROGRESS_FILE, self._quiet_seconds, counted)
-        application = ApplicationFile(folder / APPLICATION_FILE, self._history_server, self._application)
+        """Watch a job to its end; JobFailedError when it fails or makes no progress."""
+        log = FollowedLog(
+            running.log, lambda line: _logger.debug("%s", self._secrets.masked(line)), begin=running.log_begin
+        )
+        signs = Signs(running.folder / PROGRESS_FILE, self._quiet_seconds, counted)
+        application = ApplicationFile(running.folder / APPLICATION_FILE, self._history_server, self._application)
 
         def tick() -> None:
             log.follow()
@@ -162,17 +202,15 @@ class SparkSubmitRunner:
             if not signs.is_recent():
                 raise job_stalled(job, self._quiet_seconds)
             heartbeat()
+            running.beat()
 
-        try:
-            started(driver.ref)
-            code = driver.wait(renew, self._heartbeat_seconds, tick)
-        finally:
-            driver.end()
+        started(running.ref)
+        code = running.driver.wait(renew, self._heartbeat_seconds, tick, running.is_done)
         log.finish()
         application.follow()
         signs.is_recent()  # what was counted last
-        if code:
-            raise job_failed(job, code, log.lines, self._secrets)
+        if running.has_failed(code):
+            raise job_failed(job, code or 0, log.lines, self._secrets)
 
     def end_orphan(self, job: str | None, name: str) -> bool:
         """End an attempt's job (`ports.JobRunner.end_orphan`), and remove the folders that killed workers left.
@@ -186,37 +224,67 @@ class SparkSubmitRunner:
         sweep_folders(self._temporary)
         return ended
 
-    def _prepared(self, folder: Path, job: Job) -> list[str]:
+    def _start(self, *, is_heavy: bool) -> DriverStart:
+        """Return how a warm driver is started: its application has no job's name, by which it would be ended."""
+        return DriverStart(
+            settings=(
+                *(self._master, self._catalog, self._conf, self._driver_memory, self._jars, self._waits),
+                *(self._spark_submit, self._java_home),
+                # One set of secrets for each driver: what its log may hold can be masked. A client's id is no secret.
+                {key: value for key, value in self._kafka.items() if key != "client.id"},
+            ),
+            is_heavy=is_heavy,
+            temporary=self._temporary,
+            begin=lambda folder: self._submitted(
+                folder,
+                name=f"kafka-lake driver {folder.name}",
+                program=SERVE_PROGRAM,
+                request=self._waits,
+                is_heavy=is_heavy,
+                conf=MANY_JOBS | self._conf,
+            ),
+            stop_seconds=0.0 if is_local(self._master) and not self._is_logged() else _STOP_SECONDS,
+        )
+
+    def _is_logged(self) -> bool:
+        return self._conf.get(_EVENT_LOG, "false").lower() == "true"
+
+    def _submitted(
+        self,
+        folder: Path,
+        *,
+        name: str,
+        program: Path,
+        request: Mapping[str, Any],
+        is_heavy: bool,
+        conf: Mapping[str, str] | None = None,
+    ) -> Driver:
         settings = properties(
             master=self._master,
             catalog=self._catalog,
-            conf=self._conf,
+            conf=self._conf if conf is None else conf,
             driver_memory=self._driver_memory,
             folder=folder,
         )
-        write_files(
-            folder,
-            request={"job": job.to_json(), "kafka": self._kafka},
-            settings=settings,
-            options=java_options(folder, self._start_options(job), self._conf),
-        )
-        binary = self._spark_submit or pyspark_home() / "bin" / "spark-submit"
-        return command(
-            binary,
+        options = java_options(folder, self._start_options(is_heavy=is_heavy), self._conf)
+        write_files(folder, request=request, settings=settings, options=options)
+        words = command(
+            self._spark_submit or pyspark_home() / "bin" / "spark-submit",
             folder,
             master=self._master,
-            name=job.name,
+            name=name,
             jars=self._jars,
             conf=self._conf,
-            program=self._program(job),
+            program=program,
         )
+        return Driver(words, log=folder / LOG_FILE, env=self._environment(), cwd=folder)
 
     def _program(self, job: Job) -> Path:
         return self._stage_program if isinstance(job, StageJob) else PACKAGE / job.program
 
-    def _start_options(self, job: Job) -> list[str]:
+    def _start_options(self, *, is_heavy: bool) -> list[str]:
         """Return what makes the driver start fast; a heavy job in a local master is worth the better compiler."""
-        quick = [] if is_local(self._master) and _is_heavy(job) else list(QUICK_START)
+        quick = [] if is_local(self._master) and is_heavy else list(QUICK_START)
         archive = archive_path(self._jars, java_home=self._java_home, cache=self._cache)
         return [*quick, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else quick
 
@@ -226,3 +294,10 @@ class SparkSubmitRunner:
 
 def _is_heavy(job: Job) -> bool:
     return job.tasks > _LIGHT_TASKS if isinstance(job, StageJob) else job.is_heavy
+
+
+def _importable(program: Path) -> str:
+    """Return a program of this package as the module that it is in the driver, any other as a file."""
+    if not program.is_relative_to(PACKAGE):
+        return str(program)
+    return ".".join(program.relative_to(PACKAGE.parent).with_suffix("").parts)

@@ -17,8 +17,8 @@ import airflow_kafka_lake
 from airflow_kafka_lake.adapters.java import PysparkMissingError
 from airflow_kafka_lake.adapters.redaction import SPARK_PATTERN
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.jobs.driver import JAVA_OPTIONS_FILE, PROPERTIES_FILE
 from airflow_kafka_lake.jobs.formats import EXTENSIONS, SETTINGS
-from airflow_kafka_lake.jobs.stage import JAVA_OPTIONS_FILE, PROPERTIES_FILE
 
 PACKAGE = Path(airflow_kafka_lake.__file__).parent
 _FEATURES = ("features/__init__.py", "features/*/__init__.py", "features/*/job/**/*.py")
@@ -42,6 +42,12 @@ _UNLESS_SAID = {
     "spark.log.level": "WARN",
     "spark.ui.showConsoleProgress": "false",
 }
+
+MANY_JOBS = {
+    "spark.ui.retainedTasks": "10000",
+    "spark.sql.ui.retainedExecutions": "200",
+}
+"""What a driver that runs job after job remembers of them, unless a connection says otherwise."""
 
 _REDACTION = {"spark.redaction.regex": SPARK_PATTERN, "spark.sql.redaction.options.regex": SPARK_PATTERN + "|url"}
 """What a connection sets here is hidden too; it cannot uncover what is secret to us."""
@@ -133,8 +139,13 @@ def write_files(folder: Path, *, request: Mapping[str, Any], settings: Mapping[s
     """Write what the driver reads; the files that may hold secrets are readable by their owner only."""
     _write_private(folder / PROPERTIES_FILE, properties_text(settings))
     _write_private(folder / JAVA_OPTIONS_FILE, options)
-    _write_private(folder / REQUEST_FILE, json.dumps(request))
+    write_request(folder / REQUEST_FILE, request)
     (folder / _ZIP_FILE).write_bytes(package_zip())
+
+
+def write_request(path: Path, request: Mapping[str, Any]) -> None:
+    """Write what a job is asked for, with secrets, for its driver to remove."""
+    _write_private(path, json.dumps(request))
 
 
 def command(

@@ -16,14 +16,15 @@ from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.jobs.driver import run
 from airflow_kafka_lake.jobs.formats import create_branch, repeated, table_name
 from airflow_kafka_lake.jobs.formats.iceberg.tables import COMMIT_TRIES
 from airflow_kafka_lake.jobs.stage import (
     branch_name,
     columns,
-    main,
     reads,
     source_options,
+    work,
 )
 
 pytestmark = pytest.mark.unit
@@ -150,7 +151,7 @@ def test_illegal_topics_are_refused(topic: str, topic_id: str) -> None:
 def test_the_job_takes_exactly_one_argument() -> None:
     """The command line holds a path and nothing else."""
     with pytest.raises(ValueError, match="not enough values"):
-        main([])
+        run([], work)
 
 
 def test_importing_the_job_imports_no_spark() -> None:

@@ -17,8 +17,8 @@ from airflow_kafka_lake.core.lake.staging import LANDED, RETAIN_DAYS
 from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.jobs.decoding import with_decoded
 from airflow_kafka_lake.jobs.digests import FIELDS
+from airflow_kafka_lake.jobs.driver import run
 from airflow_kafka_lake.jobs.formats import repeated, table_name
-from airflow_kafka_lake.jobs.reporting import report
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -110,14 +110,10 @@ def _digest() -> str:
     return f"xxhash64({', '.join(FIELDS.values())})"
 
 
-def main(argv: list[str]) -> None:
-    """Run the job of the file named by the only argument: `{"job": …}`; its secrets are removed first."""
-
-    def work(spark: SparkSession, request: Mapping[str, Any], progress: Callable[[str], object]) -> Mapping[str, Any]:
-        return dataclasses.asdict(redecode(spark, RedecodeJob.from_json(request["job"]), progress))
-
-    report(argv, work)
+def work(spark: SparkSession, request: Mapping[str, Any], progress: Callable[[str], object]) -> Mapping[str, Any]:
+    """Do the job of a request, `{"job": …}`; returns its document."""
+    return dataclasses.asdict(redecode(spark, RedecodeJob.from_json(request["job"]), progress))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run(sys.argv[1:], work)

@@ -32,8 +32,8 @@ from airflow_kafka_lake.features.deep_audit.job.comparing import (
     parts_of,
 )
 from airflow_kafka_lake.jobs.digests import FIELDS
+from airflow_kafka_lake.jobs.driver import run
 from airflow_kafka_lake.jobs.formats import at_snapshot, table_name
-from airflow_kafka_lake.jobs.reporting import report
 from airflow_kafka_lake.jobs.stage import Steps
 
 if TYPE_CHECKING:
@@ -269,14 +269,10 @@ def _added(found: Sequence[Difference]) -> tuple[Difference, ...]:
     )
 
 
-def main(argv: list[str]) -> None:
-    """Run the job of the file named by the only argument: `{"job": …, "kafka": …}`; its secrets are removed first."""
-
-    def work(spark: SparkSession, request: Mapping[str, Any], progress: Callable[[str], object]) -> Mapping[str, Any]:
-        return compare(spark, CompareJob.from_json(request["job"]), request["kafka"], progress=progress).to_json()
-
-    report(argv, work)
+def work(spark: SparkSession, request: Mapping[str, Any], progress: Callable[[str], object]) -> Mapping[str, Any]:
+    """Do the job of a request, `{"job": …, "kafka": …}`; returns its document."""
+    return compare(spark, CompareJob.from_json(request["job"]), request["kafka"], progress=progress).to_json()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run(sys.argv[1:], work)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from airflow_kafka_lake.core.errors import RefusedError
@@ -56,6 +57,17 @@ def _checked(part: str) -> str:
     if not TABLE_PART.fullmatch(part):
         raise RefusedError(f"The table {part!r} has characters that no table has; nothing was staged.")
     return part
+
+
+def close_catalog(spark: SparkSession) -> None:
+    """Close the connections that a session has opened to the catalog; it is of no use afterwards.
+
+    Each session opens the catalog for itself, and Spark closes none. A catalog that cannot be closed, such as one that
+    a connection wraps in a cache, is left to Java.
+    """
+    with suppress(Exception):
+        manager = spark._jsparkSession.sessionState().catalogManager()  # noqa: SLF001 - no public door in Python
+        manager.catalog(CATALOG).icebergCatalog().close()
 
 
 def at_snapshot(table: str, snapshot: int) -> str:

@@ -1,0 +1,67 @@
+"""What a driver does around a job: take its request, open a session, show what it does, write its result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_kafka_lake.jobs.application import write_application
+from airflow_kafka_lake.jobs.progress import progress_lines
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROPERTIES_FILE, JAVA_OPTIONS_FILE = "spark.properties", "java.options"
+"""What else of a submit may hold secrets, beside the job's file."""
+
+RESULT_FILE, MESSAGES_FILE = "result.json", "messages"
+
+Work = Callable[["SparkSession", Mapping[str, Any], Callable[[str], object]], Mapping[str, Any] | None]
+"""Takes the session, the request and a function that reports a sentence; returns the job's document, if it has one."""
+
+
+def run(argv: list[str], work: Work) -> None:
+    """Run the one job of this driver, of the file named by the only argument; its secrets are removed first."""
+    request = taken(argv)
+    with session() as spark:
+        perform(spark, request, Path(argv[0]).parent, work)
+
+
+def perform(spark: SparkSession, request: Mapping[str, Any], folder: Path, work: Work) -> None:
+    """Do a job whose request was taken from `folder`.
+
+    The document is written last, and read only after the job has ended well.
+    """
+    messages = (folder / MESSAGES_FILE).open("w", encoding="utf-8", buffering=1)
+    with messages, progress_lines(spark, folder):
+        write_application(spark, folder)
+        document = work(spark, request, lambda text: messages.write(f"{text}\n"))
+    if document is not None:
+        (folder / RESULT_FILE).write_text(json.dumps(document), encoding="utf-8")
+
+
+def taken(argv: list[str]) -> dict[str, Any]:
+    """Return the request in the file named by the only argument, and remove it with what lies beside it.
+
+    Spark and Java have read their files by now; a job that dies from here on leaves no secret behind.
+    """
+    (path,) = map(Path, argv)
+    request: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    for name in (path.name, PROPERTIES_FILE, JAVA_OPTIONS_FILE):
+        path.with_name(name).unlink(missing_ok=True)
+    return request
+
+
+@contextmanager
+def session() -> Iterator[SparkSession]:
+    """Yield the session that spark-submit has configured."""
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()

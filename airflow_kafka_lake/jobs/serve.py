@@ -1,0 +1,203 @@
+"""Run the jobs of one worker one after another in one Spark: a warm driver.
+
+The worker holds the other end of a pipe in this driver's folder. It sends the job that is next, and a sign of its own
+life every few seconds. The driver answers with files, the same as a driver of one job leaves, and `done` at the end of
+a job. A job that fails ends the driver as it would end a driver of its own: with its traceback in the log, and a code.
+
+The pipe's end is the worker's end: in the middle of a job the driver's whole process group dies at once. A worker that
+sends no sign for minutes while a job runs was stopped, or hangs; its lease is over, and the driver ends likewise.
+
+Nothing passes from one job to the next: each has a Spark session with settings, views and a catalog of its own, what it
+has cached is dropped, and Spark gives every read of Kafka a consumer group, and so consumers, of its own.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import queue
+import runpy
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_kafka_lake.core.lake.wear import Wear
+from airflow_kafka_lake.jobs.driver import Work, perform, session, taken
+from airflow_kafka_lake.jobs.formats import close_catalog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ORDERS_FILE, JOB_FILE, DONE_FILE, WEAR_FILE = "orders", "job.json", "done", "wear.json"
+_GRACE_SECONDS = 30.0
+_JOB_GROUP = ("spark.jobGroup.id", "spark.job.description")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A job to run: its folder in the driver's own, its program (a module, or a file), its name."""
+
+    folder: str
+    program: str
+    name: str
+
+    def to_line(self) -> bytes:
+        """Return the line that is sent."""
+        return json.dumps(asdict(self)).encode() + b"\n"
+
+    @classmethod
+    def from_line(cls, line: bytes) -> Order:
+        """Read what `to_line` wrote."""
+        return cls(**json.loads(line))
+
+
+class Orders:
+    """The orders that come through a pipe; `end` is called when the worker is gone, or silent, while one is open."""
+
+    def __init__(self, pipe: Path, *, silence_seconds: float, end: Callable[[], None]) -> None:
+        # Not waiting for a worker that has died since: its end of the pipe reads as an end.
+        self._pipe = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        self._silence_seconds = silence_seconds
+        self._end = end
+        self._waiting: queue.Queue[Order | None] = queue.Queue()
+        self._received = self._finished = 0  # each is written by one thread
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def next(self, idle_seconds: float) -> Order | None:
+        """Return the next order; None when the worker has ended, or had none for so long."""
+        try:
+            return self._waiting.get(timeout=idle_seconds)
+        except queue.Empty:
+            return None
+
+    def finished(self) -> None:
+        """Note that an order is carried out."""
+        self._finished += 1
+
+    @property
+    def _is_open(self) -> bool:
+        return self._received > self._finished
+
+    def _listen(self) -> None:
+        unfinished = b""
+        while found := self._read():
+            *lines, unfinished = (unfinished + found).split(b"\n")
+            for line in filter(None, lines):
+                self._received += 1
+                self._waiting.put(Order.from_line(line))
+        if not self._is_open:
+            self._waiting.put(None)
+            time.sleep(_GRACE_SECONDS)  # for Spark to stop by itself
+        self._end()
+
+    def _read(self) -> bytes:
+        while True:
+            try:
+                return os.read(self._pipe, 65_536)
+            except BlockingIOError:
+                if not select.select([self._pipe], [], [], self._silence_seconds)[0] and self._is_open:
+                    self._end()
+
+
+def serve(
+    home: Path,
+    orders: Orders,
+    *,
+    idle_seconds: float,
+    new_session: Callable[[str], AbstractContextManager[SparkSession]],
+    wear: Callable[[int], Wear],
+) -> None:
+    """Carry out orders until there are no more; what a job raises passes through.
+
+    `new_session` opens a job's session, given its name; `wear` tells, given the number of jobs, what the driver uses.
+    """
+    jobs = 0
+    while (order := orders.next(idle_seconds)) is not None:
+        folder = home / order.folder
+        request = taken([str(folder / JOB_FILE)])
+        work = work_of(order.program)
+        with new_session(order.name) as spark:
+            perform(spark, request, folder, work)
+            (folder / DONE_FILE).touch()
+            orders.finished()
+        jobs += 1
+        _write(home / WEAR_FILE, wear(jobs).to_json())
+
+
+def work_of(program: str) -> Work:
+    """Return the `work` of a job's program: of a module, or of a file that is no part of this package."""
+    found = runpy.run_path(program) if program.endswith(".py") else vars(importlib.import_module(program))
+    work: Work = found["work"]
+    return work
+
+
+@contextmanager
+def session_of_a_job(base: SparkSession, name: str) -> Iterator[SparkSession]:
+    """Yield a session that shares only the cluster with others; its jobs have their group's name in Spark's page."""
+    from pyspark.sql import SparkSession
+
+    spark = base.newSession()
+    context = spark.sparkContext
+    context.setJobGroup(name, name)
+    _activate(SparkSession, spark)
+    yield spark
+    spark.catalog.clearCache()
+    close_catalog(spark)
+    for item in _JOB_GROUP:
+        context.setLocalProperty(item, None)  # removes it
+    _activate(SparkSession, base)
+
+
+def _activate(sessions: Any, spark: SparkSession) -> None:
+    """Make a session the one that this thread's work is planned with, as the only session of a driver is."""
+    sessions._activeSession = spark  # noqa: SLF001 - as `createDataFrame` does
+    sessions._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)  # noqa: SLF001
+
+
+def wear_of(base: SparkSession, jobs: int) -> Wear:
+    """Return what the driver's Java still uses after a collection, which also lets Spark remove what it shuffled."""
+    gc.collect()
+    jvm: Any = base._jvm  # noqa: SLF001 - no public door in Python
+    beans = jvm.java.lang.management.ManagementFactory
+    jvm.java.lang.System.gc()
+    heap = beans.getMemoryMXBean().getHeapMemoryUsage()
+    classes = sum(pool.getUsage().getUsed() for pool in beans.getMemoryPoolMXBeans() if pool.getName() == "Metaspace")
+    return Wear(jobs=jobs, heap=heap.getUsed(), heap_most=heap.getMax(), metaspace=classes)
+
+
+def _write(file: Path, text: str) -> None:
+    unfinished = file.with_name(f"{file.name}.part")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.rename(file)
+
+
+def _end_group() -> None:
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def main(argv: list[str], end: Callable[[], None] = _end_group) -> None:
+    """Take jobs until the worker ends; the file named by the only argument says how long to wait for one."""
+    home = Path(argv[0]).parent
+    waits = taken(argv)
+    orders = Orders(home / ORDERS_FILE, silence_seconds=waits["silence_seconds"], end=end)
+    with session() as base:
+        serve(
+            home,
+            orders,
+            idle_seconds=waits["idle_seconds"],
+            new_session=lambda name: session_of_a_job(base, name),
+            wear=lambda jobs: wear_of(base, jobs),
+        )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

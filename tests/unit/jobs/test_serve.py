@@ -1,0 +1,127 @@
+"""The driver's end of the pipe through which a worker sends jobs, and what happens when the worker is gone."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.core.lake.wear import Wear
+from airflow_kafka_lake.jobs.driver import RESULT_FILE
+from airflow_kafka_lake.jobs.serve import DONE_FILE, JOB_FILE, WEAR_FILE, Order, Orders, serve
+
+pytestmark = [pytest.mark.unit, pytest.mark.timeout(60)]
+
+ORDER = Order(folder="1", program="a.module", name="a job")
+
+
+class Worker:
+    """The other end of the pipe, and whether the driver was ended over it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.pipe = folder / "orders"
+        os.mkfifo(self.pipe, 0o600)
+        self._end: int | None = os.open(self.pipe, os.O_RDWR | os.O_NONBLOCK)
+        self.ended = threading.Event()
+
+    def orders(self, silence_seconds: float = 60) -> Orders:
+        return Orders(self.pipe, silence_seconds=silence_seconds, end=self.ended.set)
+
+    def sends(self, line: bytes) -> None:
+        assert self._end is not None
+        os.write(self._end, line)
+
+    def dies(self) -> None:
+        if self._end is not None:
+            os.close(self._end)
+            self._end = None
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[Worker]:
+    made = Worker(tmp_path)
+    yield made
+    made.dies()
+
+
+def test_orders_come_one_after_another(worker: Worker) -> None:
+    """In halves of lines and several at once, with signs of life between them."""
+    orders = worker.orders()
+    second = Order(folder="2", program="b.py", name="wave ü\n2")
+    lines = ORDER.to_line() + b"\n\n" + second.to_line()
+    worker.sends(lines[:10])
+    worker.sends(lines[10:])
+    assert [orders.next(30), orders.next(30)] == [ORDER, second]
+
+
+def test_worker_that_dies_in_a_job_ends_the_driver(worker: Worker) -> None:
+    """At once, whatever the job is doing."""
+    orders = worker.orders()
+    worker.sends(ORDER.to_line())
+    assert orders.next(30) == ORDER
+    worker.dies()
+    assert worker.ended.wait(30)
+
+
+def test_worker_that_dies_between_jobs_lets_the_driver_stop(worker: Worker) -> None:
+    """There is time to close the application."""
+    orders = worker.orders()
+    worker.sends(ORDER.to_line())
+    assert orders.next(30) == ORDER
+    orders.finished()
+    worker.dies()
+    assert orders.next(30) is None
+    assert not worker.ended.is_set()
+
+
+def test_worker_that_has_died_before_is_noticed(worker: Worker) -> None:
+    """A driver takes seconds to start."""
+    worker.dies()
+    assert worker.orders().next(30) is None
+
+
+def test_silent_worker_ends_the_driver_in_a_job(worker: Worker) -> None:
+    """A stopped worker keeps its end of the pipe open."""
+    orders = worker.orders(silence_seconds=0.05)
+    worker.sends(ORDER.to_line())
+    assert orders.next(30) == ORDER
+    assert worker.ended.wait(30)
+
+
+def test_worker_without_a_job_may_be_silent(worker: Worker) -> None:
+    """Until the driver has waited for long enough."""
+    orders = worker.orders(silence_seconds=0.01)
+    assert orders.next(0.2) is None
+    assert not worker.ended.is_set()
+
+
+def test_job_is_done_when_all_of_it_is_there(worker: Worker, tmp_path: Path) -> None:
+    """Its document is written, its request removed, and what the driver has used is noted after each job."""
+    program = tmp_path / "program.py"
+    program.write_text("work = lambda spark, request, progress: request['job'] | {'name': spark.name}")
+    orders = worker.orders()
+    for number in ("1", "2"):
+        (tmp_path / number).mkdir()
+        (tmp_path / number / JOB_FILE).write_text(f'{{"job": {{"number": {number}}}}}')
+        worker.sends(Order(folder=number, program=str(program), name=f"job {number}").to_line())
+
+    def wear(jobs: int) -> Wear:
+        if jobs == 2:
+            worker.dies()
+        return Wear(jobs=jobs, heap=1, heap_most=2, metaspace=3)
+
+    serve(tmp_path, orders, idle_seconds=30, new_session=lambda name: nullcontext(_session(name)), wear=wear)
+    for number in ("1", "2"):
+        assert sorted(path.name for path in (tmp_path / number).iterdir()) == [DONE_FILE, "messages", RESULT_FILE]
+        assert (tmp_path / number / RESULT_FILE).read_text() == f'{{"number": {number}, "name": "job {number}"}}'
+    assert Wear.from_json((tmp_path / WEAR_FILE).read_text()) == Wear(jobs=2, heap=1, heap_most=2, metaspace=3)
+
+
+def _session(name: str) -> Any:
+    return SimpleNamespace(name=name)
