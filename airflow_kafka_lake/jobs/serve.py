@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ORDERS_FILE, JOB_FILE, DONE_FILE, WEAR_FILE = "orders", "job.json", "done", "wear.json"
-_GRACE_SECONDS = 30.0
+_GRACE_SECONDS, _GO_ON_SECONDS = 30.0, 15.0
 _JOB_GROUP = ("spark.jobGroup.id", "spark.job.description")
 
 
@@ -104,8 +104,13 @@ class Orders:
             try:
                 return os.read(self._pipe, 65_536)
             except BlockingIOError:
-                if not select.select([self._pipe], [], [], self._silence_seconds)[0] and self._is_open:
+                if self._is_silent() and self._is_open:
                     self._end()
+
+    def _is_silent(self) -> bool:
+        """Wait for the worker; once more if it is silent, because both may have been stopped and go on just now."""
+        waits = (self._silence_seconds, min(self._silence_seconds, _GO_ON_SECONDS))
+        return not any(select.select([self._pipe], [], [], seconds)[0] for seconds in waits)
 
 
 def serve(
@@ -114,13 +119,14 @@ def serve(
     *,
     idle_seconds: float,
     new_session: Callable[[str], AbstractContextManager[SparkSession]],
-    wear: Callable[[int], Wear],
+    wear: Callable[[int, int], Wear],
 ) -> None:
     """Carry out orders until there are no more; what a job raises passes through.
 
-    `new_session` opens a job's session, given its name; `wear` tells, given the number of jobs, what the driver uses.
+    `new_session` opens a job's session, given its name; `wear` tells, given the number of jobs and of seconds, what the
+    driver uses.
     """
-    jobs = 0
+    jobs, begun = 0, time.monotonic()
     while (order := orders.next(idle_seconds)) is not None:
         folder = home / order.folder
         request = taken([str(folder / JOB_FILE)])
@@ -130,7 +136,7 @@ def serve(
             (folder / DONE_FILE).touch()
             orders.finished()
         jobs += 1
-        _write(home / WEAR_FILE, wear(jobs).to_json())
+        _write(home / WEAR_FILE, wear(jobs, int(time.monotonic() - begun)).to_json())
 
 
 def work_of(program: str) -> Work:
@@ -163,7 +169,7 @@ def _activate(sessions: Any, spark: SparkSession) -> None:
     sessions._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)  # noqa: SLF001
 
 
-def wear_of(base: SparkSession, jobs: int) -> Wear:
+def wear_of(base: SparkSession, jobs: int, seconds: int) -> Wear:
     """Return what the driver's Java still uses after a collection, which also lets Spark remove what it shuffled."""
     gc.collect()
     jvm: Any = base._jvm  # noqa: SLF001 - no public door in Python
@@ -171,7 +177,7 @@ def wear_of(base: SparkSession, jobs: int) -> Wear:
     jvm.java.lang.System.gc()
     heap = beans.getMemoryMXBean().getHeapMemoryUsage()
     classes = sum(pool.getUsage().getUsed() for pool in beans.getMemoryPoolMXBeans() if pool.getName() == "Metaspace")
-    return Wear(jobs=jobs, heap=heap.getUsed(), heap_most=heap.getMax(), metaspace=classes)
+    return Wear(jobs=jobs, seconds=seconds, heap=heap.getUsed(), heap_most=heap.getMax(), metaspace=classes)
 
 
 def _write(file: Path, text: str) -> None:
@@ -195,7 +201,7 @@ def main(argv: list[str], end: Callable[[], None] = _end_group) -> None:
             orders,
             idle_seconds=waits["idle_seconds"],
             new_session=lambda name: session_of_a_job(base, name),
-            wear=lambda jobs: wear_of(base, jobs),
+            wear=lambda jobs, seconds: wear_of(base, jobs, seconds),
         )
 
 

@@ -133,7 +133,7 @@ class SparkJobs:
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self._conf = conf
-        self._verified: SparkSubmitRunner | None = None
+        self._engine = engine
         self._runner_with: Callable[[Mapping[str, Any]], SparkSubmitRunner] = lambda further: SparkSubmitRunner(
             master=master,
             catalog=catalog,
@@ -152,7 +152,18 @@ class SparkJobs:
 
     def check(self) -> Mapping[str, Any]:
         """Return the jars of a submit; raises the error of a missing Java, PySpark or jar, with the command that
-        installs it."""
+        installs it.
+
+        What a warm driver has loaded need not be verified again.
+        """
+        if self._engine is not None:
+            found = self._engine.verified
+            if found is None or not self._runner_with(found).has_driver():
+                found = self._engine.verified = self._verify()
+            return found
+        return self._verify()
+
+    def _verify(self) -> Mapping[str, Any]:
         from airflow_kafka_lake.adapters.jars import JOBS, verified
         from airflow_kafka_lake.adapters.java import require_java, require_matching_pyspark
 
@@ -174,7 +185,7 @@ class SparkJobs:
         counted: Callable[[Counters], None] = uncounted,
     ) -> Mapping[str, Any]:
         """Run a job and return its document (`ports.JobRunner.report`)."""
-        return self._runner().report(job, progress=progress, counted=counted)
+        return self._runner_with(self.check()).report(job, progress=progress, counted=counted)
 
     def stage(
         self,
@@ -185,13 +196,7 @@ class SparkJobs:
         counted: Callable[[Counters], None] = uncounted,
     ) -> None:
         """Run the job to its end (`ports.JobRunner.stage`)."""
-        self._runner().stage(job, started=started, heartbeat=heartbeat, counted=counted)
-
-    def _runner(self) -> SparkSubmitRunner:
-        """Return the runner of the next job; what a warm driver has loaded need not be verified again."""
-        if self._verified is None or not self._verified.has_driver():
-            self._verified = self._runner_with(self.check())
-        return self._verified
+        self._runner_with(self.check()).stage(job, started=started, heartbeat=heartbeat, counted=counted)
 
 
 def prepare_start(jars: Sequence[Path], progress: Callable[[str], None]) -> None:

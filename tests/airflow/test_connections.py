@@ -300,7 +300,7 @@ def test_wait_of_a_warm_driver_is_the_connections() -> None:
         ({"conf": {"spark.openlineage.parentRunId": "1"}}, {}, False),
     ],
 )
-def test_jobs_share_a_driver_unless_the_connection_or_their_lineage_forbids_it(
+def test_jobs_share_a_driver_unless_that_is_forbidden(
     monkeypatch: pytest.MonkeyPatch, extra: dict[str, object], further: dict[str, str], *, is_warm: bool
 ) -> None:
     """An application has one parent for OpenLineage: that of one wave."""

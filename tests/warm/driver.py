@@ -156,7 +156,7 @@ def stand_in() -> None:
 
     driver.session = serve.session = own_session
     serve.session_of_a_job = session_of_a_job
-    serve.wear_of = lambda _, jobs: Wear(jobs=jobs, heap=0, heap_most=1, metaspace=0)
+    serve.wear_of = lambda _, jobs, seconds: Wear(jobs=jobs, seconds=seconds, heap=0, heap_most=1, metaspace=0)
 
 
 def _set(session: SparkSession, settings: Mapping[str, str]) -> None:

@@ -20,10 +20,12 @@ _POLL_SECONDS = 0.05
 def write_current(folder: Path, number: str) -> None:
     """Write down which job the driver of `folder` works on from now on, empty for none.
 
-    Waits while another process ends the job that was written before; the driver has ended then.
+    Waits while another process ends the job that was written before; the driver has ended then. OSError where it cannot
+    be written.
     """
     with (folder / _FILE).open("a", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        if not _locked(file):
+            raise TimeoutError("another process looks at the driver, and does not end")
         file.truncate(0)
         file.write(number)
 
@@ -39,7 +41,7 @@ def working_on(folder: Path, number: str) -> Iterator[bool]:
 
 
 def _locked(file: IO[str]) -> bool:
-    """Lock the file; False when its writer was stopped while it had it locked."""
+    """Lock the file; False when another process has it locked and was stopped."""
     until = time.monotonic() + _WAIT_SECONDS
     while True:
         try:

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from airflow_kafka_lake.adapters.spark_submit.current import OF_DRIVER, write_current
 from airflow_kafka_lake.adapters.spark_submit.driver import Driver
-from airflow_kafka_lake.adapters.spark_submit.folder import private_folder
+from airflow_kafka_lake.adapters.spark_submit.folder import private_folder, unusable
 from airflow_kafka_lake.adapters.spark_submit.running import LOG_FILE, RunningJob
 from airflow_kafka_lake.adapters.spark_submit.submission import write_request
 from airflow_kafka_lake.core.lake.wear import Wear
@@ -41,20 +41,21 @@ class DriverStart:
     stop_seconds: float
 
 
+class NoPipeError(OSError):
+    """The file system of the temporary files has no named pipes, or no locks."""
+
+
 class WarmDriver:
-    """A driver that was started to run many jobs, and its private folder."""
+    """A driver that was started to run many jobs, and its private folder; NoPipeError where there cannot be one."""
 
     def __init__(self, start: DriverStart) -> None:
         self._start = start
         self._jobs = 0
         with ExitStack() as stack:
             self._folder = stack.enter_context(private_folder(start.temporary))
-            os.mkfifo(self._folder / ORDERS_FILE, 0o600)
-            # Read and write: opening does not wait for the driver. The driver reads its end when this process ends.
-            self._orders = os.open(self._folder / ORDERS_FILE, os.O_RDWR | os.O_NONBLOCK)
+            self._orders = _pipe(self._folder)
             self._open = stack.enter_context(ExitStack())
             self._open.callback(os.close, self._orders)
-            write_current(self._folder, "")
             self._driver = start.begin(self._folder)
             self._rest = stack.pop_all()
 
@@ -64,14 +65,17 @@ class WarmDriver:
         return same and not self._driver.has_exited() and not self._is_worn()
 
     def order(self, program: str, name: str, request: Mapping[str, Any]) -> RunningJob:
-        """Have a job run as soon as the driver is ready."""
+        """Have a job run as soon as the driver is ready; UnavailableError when there is no room for its files."""
         self._jobs += 1
         number = str(self._jobs)
         folder = self._folder / number
         log = self._folder / LOG_FILE
-        folder.mkdir(mode=0o700)
-        write_request(folder / JOB_FILE, request)
-        write_current(self._folder, number)
+        try:
+            folder.mkdir(mode=0o700)
+            write_request(folder / JOB_FILE, request)
+            write_current(self._folder, number)
+        except OSError as error:
+            raise unusable(self._start.temporary, error) from None
         job = RunningJob(
             driver=self._driver,
             ref=f"{self._driver.ref}{OF_DRIVER}{number}",
@@ -112,9 +116,9 @@ class WarmDriver:
         self._rest.close()
 
     def end(self) -> None:
-        """End the driver and what it works on."""
-        self._open.close()
+        """End the driver and what it works on, with the time that Spark needs to leave a cluster."""
         self._driver.end()
+        self._open.close()
         self._rest.close()
 
     def _send(self, line: bytes) -> None:
@@ -129,15 +133,27 @@ class WarmDriver:
         return wear is None or wear.is_too_much
 
 
+def _pipe(folder: Path) -> int:
+    """Make a named pipe and open it. The driver reads the pipe's end when this process ends."""
+    try:
+        write_current(folder, "")
+        os.mkfifo(folder / ORDERS_FILE, 0o600)
+        return os.open(folder / ORDERS_FILE, os.O_RDWR | os.O_NONBLOCK)  # for both, so as not to wait for the driver
+    except OSError as error:
+        raise NoPipeError(str(error)) from None
+
+
 class Engine:
     """Keeps a Spark driver for the next job of this process, whichever runner it comes from, instead of starting one
     for each.
 
     There is at most one, with one job at a time; it is replaced when the next job needs another one, when its job has
     failed, and when it is worn. Close it at the end: until then it waits for the next job, some minutes at most.
+    `verified` is what was found right before the driver was started, and holds as long as it lives.
     """
 
     def __init__(self) -> None:
+        self.verified: Mapping[str, Any] | None = None
         self._driver: WarmDriver | None = None
         self._busy = threading.Lock()
 
@@ -161,14 +177,17 @@ class Engine:
     def running(
         self, start: DriverStart, program: str, name: str, request: Mapping[str, Any]
     ) -> Iterator[RunningJob | None]:
-        """Yield a job in the warm driver; None while it works on another one. An exception ends the driver."""
+        """Yield a job in the warm driver; None while it works on another one, and where there cannot be any.
+
+        An exception ends the driver.
+        """
         if not self._busy.acquire(blocking=False):
             yield None
             return
         try:
             job = self._ordered(start, program, name, request)
             yield job
-            if self._driver:
+            if job and self._driver:
                 self._driver.forget(job)
         except BaseException:
             if driver := self._take():
@@ -177,7 +196,7 @@ class Engine:
         finally:
             self._busy.release()
 
-    def _ordered(self, start: DriverStart, program: str, name: str, request: Mapping[str, Any]) -> RunningJob:
+    def _ordered(self, start: DriverStart, program: str, name: str, request: Mapping[str, Any]) -> RunningJob | None:
         if self._driver and not self._driver.fits(start):
             self.close()
         if self._driver:
@@ -188,7 +207,10 @@ class Engine:
             if self._driver.has_begun(job):
                 return job  # just then, and its end is that of any job whose driver is killed
             self.close()
-        self._driver = WarmDriver(start)
+        try:
+            self._driver = WarmDriver(start)
+        except NoPipeError:
+            return None
         return self._driver.order(program, name, request)
 
     def _take(self) -> WarmDriver | None:

@@ -26,18 +26,18 @@ def private_folder(parent: Path | None) -> Iterator[Path]:
     try:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     except OSError as error:
-        raise _unusable(parent, error) from None
+        raise unusable(parent, error) from None
     try:
         try:
             (folder / OWNER_FILE).write_text(str(HostProcesses().this()), encoding="utf-8")
         except OSError as error:
-            raise _unusable(parent, error) from None
+            raise unusable(parent, error) from None
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _unusable(parent: Path | None, error: OSError) -> UnavailableError:
+def unusable(parent: Path | None, error: OSError) -> UnavailableError:
     """Return the error of temporary files that cannot be written: without room, or without a folder."""
     where = f"in {parent}" if parent else "in the machine's folder for temporary files (TMPDIR)"
     return UnavailableError(

@@ -15,11 +15,16 @@ MOST_METASPACE = 512 * 1024 * 1024
 """Bytes of loaded classes; a driver that has run every kind of job has about half as many."""
 
 
+MOST_SECONDS = 6 * 3600
+"""A cluster's tickets and tokens, which are given at the start, last for a day or less."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wear:
-    """What a driver has used: how many jobs it has run, and bytes after a garbage collection."""
+    """What a driver has used: how many jobs it has run in how many seconds, and bytes after a garbage collection."""
 
     jobs: int
+    seconds: int
     heap: int
     heap_most: int
     metaspace: int
@@ -27,7 +32,8 @@ class Wear:
     @property
     def is_too_much(self) -> bool:
         """Whether the driver should take no further job."""
-        return self.jobs >= MOST_JOBS or self.heap > MOST_HEAP * self.heap_most or self.metaspace > MOST_METASPACE
+        is_old = self.jobs >= MOST_JOBS or self.seconds >= MOST_SECONDS
+        return is_old or self.heap > MOST_HEAP * self.heap_most or self.metaspace > MOST_METASPACE
 
     def to_json(self) -> str:
         """Return one line of JSON."""

@@ -7,10 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -19,17 +21,19 @@ from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit import Engine, SparkSubmitRunner
 from airflow_kafka_lake.adapters.spark_submit import engine as engines
 from airflow_kafka_lake.adapters.spark_submit.folder import PREFIX
-from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError
+from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError, UnavailableError
 from airflow_kafka_lake.core.lake.staging import StageJob
-from airflow_kafka_lake.core.lake.wear import MOST_JOBS, Wear
+from airflow_kafka_lake.core.lake.wear import MOST_JOBS, MOST_SECONDS, Wear
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.local.processes import wait_until
+from airflow_kafka_lake.wiring import spark as wiring
+from airflow_kafka_lake.wiring.spark import SparkJobs
 
 pytestmark = [pytest.mark.unit, pytest.mark.timeout(120)]
 
-FRESH = Wear(jobs=1, heap=10, heap_most=100, metaspace=1)
+FRESH = Wear(jobs=1, seconds=60, heap=10, heap_most=100, metaspace=1)
 SECRET = "pw-kafka"
 SUBMIT = """#!{python}
 import json, os, pathlib, runpy, sys
@@ -119,19 +123,25 @@ class FakeSpark:
         """Whether a session was closed, as it is when a driver ends in an orderly way."""
         return (self._notes / "stopped").exists()
 
-    def runner(self, engine: Engine | None, **changes: object) -> SparkSubmitRunner:
-        given = {
-            "master": "local[2]",
-            "catalog": {},
-            "kafka": {"bootstrap.servers": "broker:9092", "sasl.jaas.config": f'Module required password="{SECRET}";'},
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What a runner needs to run in this one."""
+        return {
             "spark_submit": self._submit,
             "stage_program": self._program,
             "temporary": self.temporary,
             "cache": self.temporary.parent,
             "heartbeat_seconds": 0.05,
+        }
+
+    def runner(self, engine: Engine | None, **changes: object) -> SparkSubmitRunner:
+        given = {
+            "master": "local[2]",
+            "catalog": {},
+            "kafka": {"bootstrap.servers": "broker:9092", "sasl.jaas.config": f'Module required password="{SECRET}";'},
             "engine": engine,
         }
-        return SparkSubmitRunner(**(given | changes))  # type: ignore[arg-type]
+        return SparkSubmitRunner(**(self.parts | given | changes))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -339,12 +349,17 @@ def test_idle_driver_lets_go(spark: FakeSpark, engine: Engine) -> None:
     assert len(spark.starts) == 2
 
 
-WORN = [replace(FRESH, jobs=MOST_JOBS), replace(FRESH, heap=51), replace(FRESH, metaspace=2**30)]
+WORN = [
+    replace(FRESH, jobs=MOST_JOBS),
+    replace(FRESH, seconds=MOST_SECONDS),
+    replace(FRESH, heap=51),
+    replace(FRESH, metaspace=2**30),
+]
 
 
 @pytest.mark.parametrize("wear", WORN)
 def test_what_grows_with_the_number_of_jobs_wears_a_driver_out(wear: Wear) -> None:
-    """The jobs themselves, the heap, the classes."""
+    """The jobs themselves, its age, the heap, the classes."""
     assert wear.is_too_much
     assert not FRESH.is_too_much
     assert Wear.from_json(wear.to_json()) == wear
@@ -391,6 +406,35 @@ def test_pipelines_of_the_same_connections_share_a_driver(spark: FakeSpark, engi
     assert len(spark.starts) == 1
 
 
+class Verified(SparkJobs):
+    """Counts how often Java and the jars are looked at."""
+
+    times = 0
+
+    def _verify(self) -> Mapping[str, Any]:
+        Verified.times += 1
+        return {"jars": [Path("/jars/a.jar")]}
+
+
+def test_jars_are_verified_for_each_driver_once(
+    spark: FakeSpark, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right before it is started, also where each wave is another pipeline's; what is loaded needs no second look."""
+    monkeypatch.setattr(wiring, "SparkSubmitRunner", partial(SparkSubmitRunner, **spark.parts))
+    monkeypatch.setattr(Verified, "times", 0)
+    for wave, times in (("w1", 1), ("w2", 1), ("w3", 2)):
+        jobs = Verified(master="local[2]", conf={}, catalog={}, kafka={}, engine=engine)
+        jobs.stage(job(wave), started=lambda _: None, heartbeat=lambda: None)
+        assert (Verified.times, len(spark.starts)) == (times, times)
+        if wave == "w2":
+            os.kill(spark.starts[0]["pid"], signal.SIGKILL)
+            gone(spark.starts[0]["pid"])
+    cold = Verified(master="local[2]", conf={}, catalog={}, kafka={})
+    cold.check()
+    cold.stage(job("w4"), started=lambda _: None, heartbeat=lambda: None)
+    assert Verified.times == 4
+
+
 def test_heavy_job_does_not_run_in_a_light_driver(spark: FakeSpark, engine: Engine) -> None:
     """That one compiles too little; a heavy one takes light jobs."""
     runner = spark.runner(engine)
@@ -413,6 +457,27 @@ def test_two_jobs_at_once_have_two_drivers(spark: FakeSpark, engine: Engine) -> 
     first = stage(runner, heartbeat=heartbeat)
     assert ["+" in ref for ref in (first, *refs)] == [True, False]
     assert stage(runner, "w3") == first.replace("+1", "+2")
+
+
+def test_job_has_a_driver_of_its_own_where_there_are_no_pipes(
+    spark: FakeSpark, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some file systems have none."""
+    monkeypatch.setattr(engines, "ORDERS_FILE", "no/such/place")
+    assert "+" not in stage(spark.runner(engine))
+    assert list(spark.temporary.iterdir()) == []
+
+
+def test_job_without_room_for_its_files_says_so(spark: FakeSpark, engine: Engine) -> None:
+    """It was not begun, and can be repeated."""
+    runner = spark.runner(engine)
+    stage(runner)
+    (folder,) = spark.temporary.iterdir()
+    (folder / "2").mkdir()
+    with pytest.raises(UnavailableError, match="cannot be written"):
+        stage(runner, "w2")
+    stage(runner, "w3")
+    assert [done["job"]["wave"] for done in spark.jobs] == ["w1", "w3"]
 
 
 def test_close_ends_the_driver_and_removes_its_folder(spark: FakeSpark) -> None:

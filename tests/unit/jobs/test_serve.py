@@ -111,16 +111,18 @@ def test_job_is_done_when_all_of_it_is_there(worker: Worker, tmp_path: Path) -> 
         (tmp_path / number / JOB_FILE).write_text(f'{{"job": {{"number": {number}}}}}')
         worker.sends(Order(folder=number, program=str(program), name=f"job {number}").to_line())
 
-    def wear(jobs: int) -> Wear:
+    def wear(jobs: int, seconds: int) -> Wear:
         if jobs == 2:
             worker.dies()
-        return Wear(jobs=jobs, heap=1, heap_most=2, metaspace=3)
+        return Wear(jobs=jobs, seconds=seconds, heap=1, heap_most=2, metaspace=3)
 
     serve(tmp_path, orders, idle_seconds=30, new_session=lambda name: nullcontext(_session(name)), wear=wear)
     for number in ("1", "2"):
         assert sorted(path.name for path in (tmp_path / number).iterdir()) == [DONE_FILE, "messages", RESULT_FILE]
         assert (tmp_path / number / RESULT_FILE).read_text() == f'{{"number": {number}, "name": "job {number}"}}'
-    assert Wear.from_json((tmp_path / WEAR_FILE).read_text()) == Wear(jobs=2, heap=1, heap_most=2, metaspace=3)
+    noted = Wear.from_json((tmp_path / WEAR_FILE).read_text())
+    assert noted is not None
+    assert (noted.jobs, noted.heap, noted.metaspace) == (2, 1, 3)
 
 
 def _session(name: str) -> Any:
