@@ -142,6 +142,17 @@ def test_request_after_an_answer_is_a_new_one(ledger: Ledger) -> None:
     assert error_of(taken_up) is None
 
 
+def test_wave_at_work_is_not_answered(ledger: Ledger) -> None:
+    """The worker that failed is not the one that has the wave."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    asked(ledger, wave)
+    claim = claimed(ledger, wave)
+    assert answered(ledger, wave) == 0
+    assert is_wanted(ledger.requests(wave))
+    ledger.commit(EndAttempt(key=claim.key, outcome=AttemptOutcome.FAILED, error=None))
+    assert answered(ledger, wave) == 1
+
+
 def test_answer_keeps_what_a_task_goes_on_by() -> None:
     """A limit is a fact of its error; a kind that this version does not know is worth repeating."""
     from airflow_kafka_lake.core.errors import TransientError, restored

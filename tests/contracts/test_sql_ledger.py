@@ -34,6 +34,7 @@ from airflow_kafka_lake.core.ledger.attempts import RecordCommit
 from airflow_kafka_lake.core.ledger.deliveries import BeginDelivery
 from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import Verdict
+from airflow_kafka_lake.core.ledger.requests import AskForWave, EndRequest
 from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
 from airflow_kafka_lake.core.ledger.streams import watermark
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState, Token, WaveState
@@ -393,6 +394,9 @@ def _count_acts(ledger: SqlLedger, size: int, topic: str) -> dict[str, int]:
         "claim": claim,
         "revoke": take,
         "release": release,
+        "ask": lambda: ledger.commit(AskForWave(id=topic, wave=wave, actor="task")),
+        "requests": ledger.requests,
+        "end request": lambda: ledger.commit(EndRequest(id=topic, wave=wave)),
         "claim again": claim,
         "recover": recover,
         "advance": lambda: kept.update(moves=ledger.advance(SPEC.name)),

@@ -66,6 +66,16 @@ REQUESTS = (
         red=(f"{_LEDGER}test_answer_is_kept_for_all_who_asked[memory]",),
     ),
     Mutant(
+        name="answered-while-at-work",
+        law="fine print: request",
+        guard="A worker that fails answers nothing while another one works on the wave.",
+        module="airflow_kafka_lake.core.ledger.requests",
+        function="AnswerRequests.decide",
+        old="guards.lease_is_live(wave.lease_until, records.now)",
+        new="False",
+        red=(f"{_LEDGER}test_wave_at_work_is_not_answered[memory]",),
+    ),
+    Mutant(
         name="request-of-another-task",
         law="fine print: request",
         guard="A task ends its own request only.",

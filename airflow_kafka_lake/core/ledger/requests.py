@@ -96,6 +96,7 @@ class AskForWave(Write[Asked]):
 class AnswerRequests(Write[int]):
     """Answer all that was asked for a wave with the error that ended the work on it; returns how many were waiting.
 
+    Nothing is answered while a process works on the wave: it was another one that failed, and this one may not.
     Each of them may ask anew: an answer is not about the wave, and holds nothing.
     """
 
@@ -110,7 +111,7 @@ class AnswerRequests(Write[int]):
     def decide(self, records: Records) -> Change[int]:
         wave = records.wave(self.wave)
         waiting = [item for item in records.requests if item.answer is None]
-        if not waiting:
+        if not waiting or guards.lease_is_live(wave.lease_until, records.now):
             return Change(result=0)
         answer = json.dumps(self.error.to_json(), default=str)
         entry = Entry(

@@ -69,7 +69,7 @@ def outcomes(world: World, wave: str) -> list[AttemptOutcome]:
 
 
 def test_waves_that_are_asked_for_land_one_after_another() -> None:
-    """In the order of their plan, whoever asked first; each advances, and what is not asked for stays planned."""
+    """In the order of their plan, not of the requests; each advances, and what is not asked for stays planned."""
     world = World(spec=SMALL)
     world.produce(3)
     first, second, third = (wave.id for wave in world.plan().waves)
