@@ -16,10 +16,11 @@ from airflow_kafka_lake.core.backoff import Wait
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError, TransientError, UnavailableError
 from airflow_kafka_lake.ports import Ledger, OffsetSource
 from airflow_kafka_lake.services.history import newest_event
+from airflow_kafka_lake.triggers.shared import LEDGERS
 from airflow_kafka_lake.wiring.connections import aget_connection
 from airflow_kafka_lake.wiring.kafka import TYPES as KAFKA_TYPES
 from airflow_kafka_lake.wiring.kafka import KafkaConnection
-from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, LedgerConnection
+from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 from airflow_kafka_lake.wiring.ledger import TYPES as LEDGER_TYPES
 
 T = TypeVar("T")
@@ -86,11 +87,9 @@ class LedgerTrigger(BaseTrigger):
             wait = wait.checked(self.now())
 
     async def cleanup(self) -> None:
-        """Close the ledger."""
-        close = getattr(self._ledger, "close", None)
-        self._ledger = None
-        if close is not None:
-            await asyncio.to_thread(close)
+        """Give the ledger back."""
+        ledger, self._ledger = self._ledger, None
+        await asyncio.to_thread(LEDGERS.close, ledger)
 
     async def _look(self) -> WaitEvent | None:
         """Ask once; return the event that ends the wait, None to go on."""
@@ -117,7 +116,7 @@ class LedgerTrigger(BaseTrigger):
         """Ask the ledger in a thread, and open it first where it is not open."""
         if self._ledger is None:
             connection = await aget_connection(self.ledger_conn_id, *LEDGER_TYPES)
-            self._ledger = await asyncio.to_thread(LedgerConnection(self.ledger_conn_id, connection=connection).ledger)
+            self._ledger = await asyncio.to_thread(LEDGERS.open, connection)
         return await asyncio.to_thread(question, self._ledger)
 
     async def kafka(self) -> str | None:

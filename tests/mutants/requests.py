@@ -96,6 +96,16 @@ REQUESTS = (
         red=(f"{_TASK}test_only_a_task_that_a_person_has_ended_ends_its_request_at_once[scheduled-True]",),
     ),
     Mutant(
+        name="ledger-closed-under-others",
+        law="fine print: request",
+        guard="A trigger that ends leaves the ledger open for those that wait on.",
+        module="airflow_kafka_lake.triggers.shared",
+        function="SharedLedgers.close",
+        old="if self._users[found]:\n    ...",
+        new="",
+        red=("tests/airflow/test_shared_ledgers.py::test_ledger_is_opened_once_and_closed_after_the_last",),
+    ),
+    Mutant(
         name="answer-is-not-the-tasks",
         law="fine print: request",
         guard="What a worker answers, the task ends in.",
