@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import traceback
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,10 @@ from airflow.sdk.exceptions import (
     AirflowTaskTerminated,
     TaskDeferred,
 )
+from sqlalchemy import event
 
+from airflow_kafka_lake.adapters.spark_submit.failures import recognised
+from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.assets import MAX_STREAMS, event_extras
 from airflow_kafka_lake.core.errors import (
     JobFailedError,
@@ -389,6 +393,51 @@ def test_failed_job_may_be_retried(world: World, context: Context) -> None:
         ingest(context, wave)
     ingest(context, wave)
     assert world.offsets() == [(0, 0), (0, 1)]
+
+
+def test_full_disk_under_a_job_is_a_sentence_of_the_log_and_the_next_try_lands(
+    world: World, context: Context, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An error of its own, with what to do; it may be retried, because there may be room then."""
+    world.produce(2)
+    (wave,) = plan(world, context)
+    full = recognised(["java.io.IOException: No space left on device"])
+    assert full is not None
+    world.runner.failures.append(f"The Spark job of wave {wave} ended with exit code 1. {full.advice}")
+    with pytest.raises(JobFailedError):
+        ingest(context, wave)
+    (said,) = [line.getMessage() for line in caplog.records if line.levelname == "ERROR"]
+    assert said.startswith(f"JobFailedError: The Spark job of wave {wave} ended with exit code 1. A disk is full: that")
+    assert said.endswith("Make room there; nothing was published, the wave is unharmed and can be run again.")
+    ingest(context, wave)
+    assert world.offsets() == [(0, 0), (0, 1)]
+
+
+def test_full_disk_under_the_ledger_is_a_sentence_of_the_log_and_the_next_try_plans(
+    world: World, context: Context, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """Nothing is recorded by halves."""
+    ledger = SqlLedger(f"sqlite:///{tmp_path}/ledger.db")
+    ledger.upgrade()
+    world.clock.advance(datetime.now(UTC) - world.clock.now())
+    world.ledger = ledger  # type: ignore[assignment]
+    world.produce(2)
+    limit = "PRAGMA max_page_count = 1"  # SQLite takes what the file has now for the least that it can be
+
+    def is_full(connection: Any, _: Any) -> None:
+        connection.execute(limit).close()
+
+    ledger.close()
+    event.listen(ledger.engine, "connect", is_full)
+    with pytest.raises(UnavailableError):
+        plan(world, context, reason="x" * 100_000)
+    (said,) = [line.getMessage() for line in caplog.records if line.levelname == "ERROR"]
+    assert re.search(r"UnavailableError: The ledger .* has no room to write: .*full", said)
+    assert said.endswith("Nothing was recorded. Make room on its disk, then repeat.")
+    event.remove(ledger.engine, "connect", is_full)
+    ledger.close()
+    assert plan(world, context)
+    ledger.close()
 
 
 def test_exception_that_no_part_expects_may_be_retried(

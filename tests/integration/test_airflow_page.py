@@ -10,7 +10,7 @@ import pytest
 
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from tests.airflow_lanes import MANUAL, World, until, world_of
-from tests.airflow_ui import AirflowUi, Filled, logged_in, run_path
+from tests.airflow_ui import LOG_HEIGHT, AirflowUi, Filled, logged_in, run_path
 
 NAME = "orders"
 PAGE = f"/kafka-lake/pipelines/{NAME}"
@@ -44,7 +44,7 @@ def test_person_is_refused_is_shown_starts_watches_cancels_releases_and_sees_the
     run = ui.trigger(MANUAL, NAME, [Filled("Period by offset", "from_offset", "1.200")])
     assert world.end(MANUAL, run).state == "failed"
     ui.open(run_path(MANUAL, run, "/tasks/review"), "from_offset: '1.200' is not an offset: use digits only")
-    ui.picture("refused")
+    ui.picture("refused", height=LOG_HEIGHT)
 
     run = ui.trigger(MANUAL, NAME, [Filled("How", "dry_run", True)], picture="form")
     assert world.end(MANUAL, run).state == "success"
@@ -65,7 +65,6 @@ def test_person_is_refused_is_shown_starts_watches_cancels_releases_and_sees_the
     assert world.end(MANUAL, run).state == "failed", "a hold fails the run until a person decides"
 
     ui.open(PAGE, "What needs a person")
-    ui.picture("held")
     ui.picture("held-dark", dark=True)
     _confirm(ui, "Release", "it may go on")
     ledger, person = lane.open_ledger(), f"airflow user {ui.airflow.user}"
@@ -81,18 +80,16 @@ def test_person_is_refused_is_shown_starts_watches_cancels_releases_and_sees_the
     ui.open(PAGE, "Where every offset is")
     ui.page.until("document.body.innerText.includes('up to date 12')", 240)
     assert world.end(MANUAL, run).state == "success"
-    ui.picture("landed")
-    ui.picture("landed-dark", dark=True)
     lane.assert_exact()
     assert ui.page.complaints() == []
 
 
 def _cancel_one(ui: AirflowUi) -> str:
     """Cancel a wave that waits for its turn; return what the page answers."""
-    return _confirm(ui, "Cancel", "another look at it first", picture="cancel")
+    return _confirm(ui, "Cancel", "another look at it first")
 
 
-def _confirm(ui: AirflowUi, label: str, reason: str, picture: str = "") -> str:
+def _confirm(ui: AirflowUi, label: str, reason: str) -> str:
     """Press the last button of a kind, give a reason, and return what came of it."""
     buttons = f"[...document.querySelectorAll('button[data-act]')].filter(e => e.innerText.trim() === {_quoted(label)})"
     ui.page.until(f"{buttons}.length > 0", 120)
@@ -100,8 +97,6 @@ def _confirm(ui: AirflowUi, label: str, reason: str, picture: str = "") -> str:
     ui.page.until("document.getElementById('ask').open")
     ui.page.click("#ask-reason")
     ui.page.type(reason)
-    if picture:
-        ui.picture(picture)
     ui.page.click("#ask-do")
     ui.page.until("document.getElementById('ask-answer').className === 'ok'", 60)
     answer = ui.page.text("#ask-answer")
