@@ -20,7 +20,8 @@ from typing import Any
 import psutil
 
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
-from airflow_kafka_lake.core.ledger.waves import PUBLISHES
+from airflow_kafka_lake.adapters.spark_submit.current import OF_DRIVER
+from airflow_kafka_lake.core.ledger.waves import PUBLISHES, LeaseHolder
 from airflow_kafka_lake.local.processes import wait_until
 from tests import markers, warm
 from tests.documented import undocumented
@@ -86,6 +87,11 @@ def assert_nothing_left(home: Path, command: Mapping[str, str], code: int) -> No
                 left[process.pid] = " ".join(process.cmdline())
                 process.kill()
     assert not left, f"a command that ended with {code} left processes behind: {left}"
+
+
+def driver_of(reference: str) -> psutil.Process:
+    """Return the driver of a job's reference."""
+    return psutil.Process(LeaseHolder.parse(reference.partition(OF_DRIVER)[0]).pid)
 
 
 def drivers(pid: int) -> list[psutil.Process]:

@@ -14,14 +14,13 @@ from typing import Any
 
 import psutil
 
-from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.local.processes import wait_until
 from tests import warm
 from tests.faults.place import TABLE, Ended, Place, Started
 from tests.faults.standing_kafka import Acknowledged
 from tests.faults.tasks import TASKS
 from tests.kit import arming
-from tests.sandbox import CLI_SECONDS, HOME, Sandbox, assert_nothing_left, end_all, numbered
+from tests.sandbox import CLI_SECONDS, HOME, Sandbox, assert_nothing_left, driver_of, end_all, numbered
 
 WAIT_SECONDS = 120
 
@@ -138,7 +137,7 @@ class RealPlace(Place):
         ledger = self.ledger()
         jobs = [item.job for wave in ledger.waves(self.name) for item in ledger.attempts(wave.id) if item.job]
         ledger.close()
-        driver = psutil.Process(LeaseHolder.parse(jobs[-1]).pid)
+        driver = driver_of(jobs[-1])
         wait_until(lambda: driver.status() == psutil.STATUS_STOPPED, timeout=WAIT_SECONDS, failed=AssertionError)
         return driver.pid
 

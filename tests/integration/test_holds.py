@@ -14,11 +14,11 @@ import psutil
 import pytest
 
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
-from airflow_kafka_lake.core.ledger.waves import OPEN, LeaseHolder
+from airflow_kafka_lake.core.ledger.waves import OPEN
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.local.processes import wait_until
 from tests.kit import arming
-from tests.sandbox import Ended, Sandbox
+from tests.sandbox import Ended, Sandbox, driver_of
 
 WAIT_SECONDS = 120
 
@@ -143,7 +143,7 @@ class Stopped:
         assert self.process.poll() is None, self._rig.end(self.process)
         ledger = SqlLedger(f"sqlite:///{self._rig.ledger}")
         (wave,) = ledger.waves(self._rig.name, OPEN)
-        found = psutil.Process(LeaseHolder.parse(ledger.attempts(wave.id)[-1].job or "").pid)
+        found = driver_of(ledger.attempts(wave.id)[-1].job or "")
         ledger.close()
         wait_until(lambda: found.status() == psutil.STATUS_STOPPED, timeout=WAIT_SECONDS, failed=AssertionError)
         return found

@@ -203,12 +203,12 @@ def test_a_terminated_run_ends_its_driver_and_says_how_to_go_on(sandbox: Sandbox
     process = sandbox.start("run", str(sandbox.file))
     started = psutil.Process(process.pid)
 
-    def stages(child: psutil.Process) -> bool:
+    def serves(child: psutil.Process) -> bool:
         with suppress(psutil.Error):
-            return any(word.endswith("stage.py") for word in child.cmdline())
+            return any(word.endswith("serve.py") for word in child.cmdline())
         return False
 
-    wait_until(lambda: any(map(stages, started.children())), timeout=120, failed=AssertionError)
+    wait_until(lambda: any(map(serves, started.children())), timeout=120, failed=AssertionError)
     drivers = started.children(recursive=True)
     process.send_signal(signal.SIGTERM)
     ended = sandbox.end(process)
