@@ -14,7 +14,7 @@ import pytest
 
 from airflow_kafka_lake.core.lake.wear import Wear
 from airflow_kafka_lake.jobs.driver import RESULT_FILE
-from airflow_kafka_lake.jobs.serve import DONE_FILE, JOB_FILE, WEAR_FILE, Order, Orders, serve
+from airflow_kafka_lake.jobs.serve import DONE_FILE, JOB_FILE, WEAR_FILE, Order, Orders, serve, session_of_a_job
 
 pytestmark = [pytest.mark.unit, pytest.mark.timeout(60)]
 
@@ -123,6 +123,41 @@ def test_job_is_done_when_all_of_it_is_there(worker: Worker, tmp_path: Path) -> 
     noted = Wear.from_json((tmp_path / WEAR_FILE).read_text())
     assert noted is not None
     assert (noted.jobs, noted.heap, noted.metaspace) == (2, 1, 3)
+
+
+class FakeSpark:
+    """A Spark session as far as the change from job to job touches it; sessions of one Spark share `seen`."""
+
+    def __init__(self, seen: dict[str, Any] | None = None) -> None:
+        self.seen = {"group": None, "active": None, "closed": [], "cached": True} if seen is None else seen
+        self.catalog = SimpleNamespace(clearCache=lambda: self.seen.update(cached=False))
+        self.sparkContext = SimpleNamespace(
+            setJobGroup=lambda name, _: self.seen.update(group=name),
+            setLocalProperty=lambda key, value: self.seen.update(group=value) if key == "spark.jobGroup.id" else None,
+        )
+        iceberg = SimpleNamespace(close=lambda: self.seen["closed"].append(self))
+        manager = SimpleNamespace(catalog=lambda _: SimpleNamespace(icebergCatalog=lambda: iceberg))
+        state = SimpleNamespace(catalogManager=lambda: manager)
+        self._jsparkSession = SimpleNamespace(sessionState=lambda: state)
+        sessions = SimpleNamespace(setActiveSession=lambda java: self.seen.update(active=java))
+        self._jvm = SimpleNamespace(**{"org.apache.spark.sql.classic.SparkSession": sessions})
+
+    def newSession(self) -> FakeSpark:  # noqa: N802 (Spark's name)
+        return FakeSpark(self.seen)
+
+
+def test_each_job_has_a_session_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Named in Spark's page, and the one that its work is planned with; nothing of it is left when it has ended."""
+    from pyspark.sql import SparkSession
+
+    monkeypatch.setattr(SparkSession, "_activeSession", None)
+    base: Any = FakeSpark()
+    with session_of_a_job(base, "wave 1") as spark:
+        assert spark is not base
+        assert (base.seen["group"], base.seen["active"]) == ("wave 1", spark._jsparkSession)
+        assert SparkSession._activeSession is spark
+    assert base.seen == {"group": None, "active": base._jsparkSession, "closed": [spark], "cached": False}
+    assert SparkSession._activeSession is base
 
 
 def _session(name: str) -> Any:
