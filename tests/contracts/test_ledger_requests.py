@@ -168,9 +168,11 @@ def test_request_dies_with_its_wave(ledger: Ledger, end: object) -> None:
     """Of a wave that has landed, or that a person has cancelled, nothing is wanted, and asking again says so."""
     (wave,) = planned(ledger, [(0, 0, 10)])
     asked(ledger, wave)
+    asked(ledger, wave, "of a task that was cleared")
     end(ledger, wave)  # type: ignore[operator]
     assert not is_wanted(ledger.requests(wave))
     assert asked(ledger, wave).request is None
+    assert ledger.requests() == ()
     assert asked(ledger, wave, "other").request is None
     assert ledger.requests() == ()
 

@@ -68,7 +68,9 @@ class AskForWave(Write[Asked]):
     def decide(self, records: Records) -> Change[Asked]:
         wave, known, now = records.wave(self.wave), _own(records, self.id), records.now
         if wave.state in FINISHED:
-            return Change(result=Asked(request=None, now=now), edits=(Edit(before=known),) if known else ())
+            return Change(
+                result=Asked(request=None, now=now), edits=tuple(Edit(before=item) for item in records.requests)
+            )
         if known is None:
             new = RequestRow(
                 id=self.id,
