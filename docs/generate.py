@@ -197,7 +197,7 @@ ATTEMPT_FORM = {
     AttemptOutcome.STAGED: "staged and audited, not published yet",
     AttemptOutcome.COMMITTED: "its commit is in the lake",
     AttemptOutcome.REJECTED: "the table changed, and its staged rows could not be published",
-    AttemptOutcome.FAILED: "ended with an error, or its audit found something",
+    AttemptOutcome.FAILED: "ended with an error, or its audit found something; another may publish what it had audited",
     AttemptOutcome.UNKNOWN: "the answer to its commit, or to the search for an earlier one, was lost",
     AttemptOutcome.ABANDONED: "another attempt took over, and may publish what it had audited",
 }

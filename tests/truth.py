@@ -46,8 +46,8 @@ class Seen:
 MOST_TIMES_TARGET = 2
 """How many times the target size a range may have by the smallest estimate: what is left of a cut is not one more."""
 
-NOT_VISIBLE = frozenset({AttemptOutcome.REJECTED, AttemptOutcome.FAILED})
-"""Outcomes that are on record only once it is certain that nothing of an attempt is in the lake."""
+NOT_SENT = frozenset({AttemptOutcome.REJECTED, AttemptOutcome.FAILED})
+"""Outcomes that are on record only once it is certain that no commit which an attempt has sent is in the lake."""
 
 
 def check_always(world: World) -> None:
@@ -235,13 +235,26 @@ def _check_whole_wave(world: World, seen: set[Place], wave: str, ranges: Sequenc
     assert seen <= expected, f"wave {wave}: unexpected {seen - expected}"
 
 
-def _check_attempts(world: World, visible: AbstractSet[str], attempts: Iterable[AttemptRecord]) -> None:
-    """No job starts before its base is on record; what is visible has receipts, and is not called rejected."""
+def _check_attempts(world: World, visible: AbstractSet[str], attempts: Sequence[AttemptRecord]) -> None:
+    """No job starts before its base is on record; what is visible has receipts, and an attempt that may have sent it.
+
+    A later attempt of the wave may go on with what one has staged, and sends it in that one's name: what the earlier
+    one is called says how its own work ended. What was rejected goes on no more.
+    """
     proven = {row.attempt for row in _row_receipts(world)}
     assert visible <= proven, f"visible before it was accounted for: {visible - proven}"
     for item in attempts:
         assert item.job is None or item.base is not None, f"a job without a base: {item}"
-        assert item.attempt not in visible or item.outcome not in NOT_VISIBLE, f"{item.outcome}, and visible: {item}"
+        if item.attempt in visible:
+            senders = [item, *(other for other in attempts if _goes_on_with(other, item))]
+            assert item.outcome is not AttemptOutcome.REJECTED, f"rejected, and visible: {item}"
+            assert {sender.outcome for sender in senders} - NOT_SENT, f"not sent, and visible: {senders}"
+
+
+def _goes_on_with(later: AttemptRecord, earlier: AttemptRecord) -> bool:
+    """Return whether a later attempt has taken what an earlier one of its wave has staged for its own."""
+    is_later = later.wave == earlier.wave and later.fence > earlier.fence
+    return is_later and earlier.audited is not None and later.audited == earlier.audited
 
 
 def _check_watermark(world: World, stream: StreamRecord, ranges: list[RangeRecord]) -> None:

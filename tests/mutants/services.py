@@ -95,6 +95,19 @@ PUBLISHING = (
         red=("tests/unit/services/test_publishing.py::test_unreachable_catalog_while_publishing_is_no_rejection",),
     ),
     Mutant(
+        name="failed-is-not-looked-for",
+        law="L9",
+        guard="The search looks for every attempt of a wave: a later one may have published what a failed one staged.",
+        module=_PUBLISHING,
+        function="probe",
+        old="found = ...",
+        new=(
+            "attempts = [item for item in attempts if item.outcome.value != 'failed']\n"
+            "found = ports.lake.table(claim.table).find_commit(attempts)"
+        ),
+        red=("tests/unit/services/test_earlier_attempts.py::test_what_has_failed_is_looked_for_like_any_other",),
+    ),
+    Mutant(
         name="forget-that-it-is-unknown",
         law="fine print: rejected and unknown",
         guard="An attempt that ends without knowing its outcome says so, and its wave stays PUBLISHING.",

@@ -42,6 +42,16 @@ EPISODES: tuple[Episode, ...] = (
         for call in ("", "table.find_commit", "ledger.record_commit")
         for then in itertools.product((Step("kill", -1), Step("recover"), Step("run"), Step("cancel", 0, 1)), OTHERS)
     ),
+    # The lake is out of reach after the audit; the next worker goes on with what is staged, and is overtaken.
+    *(
+        (
+            *(Step("produce", 0, 3), Step("run", stop="ledger.mark_staged")),
+            *(Step("lake down", 1), GO_ON, Step("lake down", 0)),
+            *(Step("ingest", stop=call, late=True), other, GO_ON),
+        )
+        for call in ("", "table.publish", "ledger.record_commit")
+        for other in (*OTHERS, Step("cancel"))
+    ),
     # A commit that landed is not committed, and its token expires before others look.
     *(
         (Step("ingest", stop="ledger.record_commit", late=True), Step("foreign"), Step("expire"), other, GO_ON)

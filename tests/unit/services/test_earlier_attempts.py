@@ -16,16 +16,19 @@ from airflow_kafka_lake.core.errors import (
     KafkaLakeError,
     LedgerBehindError,
     StaleFenceError,
+    StateError,
     UnavailableError,
     UnknownOutcomeError,
 )
 from airflow_kafka_lake.core.lake.staging import branch_of
+from airflow_kafka_lake.core.ledger.attempts import EndAttempt
 from airflow_kafka_lake.core.ledger.plans import SavePipeline
 from airflow_kafka_lake.core.ledger.records import Verdict
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Requirement, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.services import attempt_audit, decisions, pipeline_audit, rebuilding
 from airflow_kafka_lake.services.fencing import revoke
+from tests import truth
 from tests.gates import Before, Calls, Killed, KilledError, Passing
 from tests.kit.memory_lake import Answer, Row
 from tests.kit.memory_ledger import MemoryLedger
@@ -105,6 +108,53 @@ def test_lost_contention_costs_no_second_job(world: World, wave: str) -> None:
     assert world.recover().swept.dropped == ()
     assert world.run().exit_code == 0
     came_right(world, wave, attempt)
+
+
+def lake_fails_after_the_audit(world: World, wave: str) -> str:
+    """Let an attempt fail that has staged and audited, and sent nothing; return it."""
+    with pytest.raises(UnavailableError):
+        world.ingest(wave, world.worker(failing("table.add_receipts", UnavailableError("no answer came"))))
+    (failed,) = world.ledger.attempts(wave)
+    assert failed.outcome is AttemptOutcome.FAILED
+    return failed.attempt
+
+
+def lands_in_the_hands_of_the_next(world: World, wave: str) -> None:
+    """Let a second worker publish what the one that failed has staged, and die before it is on record."""
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("ledger.record_commit")))
+    failed, later = world.ledger.attempts(wave)
+    assert (failed.outcome, later.outcome) == (AttemptOutcome.FAILED, AttemptOutcome.STAGED)
+    assert {row.attempt for row in world.table.rows()} - {""} == {failed.attempt}
+
+
+def cancel_what_has_landed(world: World, wave: str) -> None:
+    """Try to take the wave away from under it."""
+    with pytest.raises(StateError, match="published"):
+        decisions.cancel(world.worker(), wave, "not now")
+
+
+@pytest.mark.parametrize("then", [World.recover, World.run, World.ingest, cancel_what_has_landed])
+def test_what_has_failed_is_looked_for_like_any_other(world: World, wave: str, then: Callable[..., object]) -> None:
+    """A later worker may have published it: what the ledger calls it says how its own work ended, and decides
+    nothing."""
+    attempt = lake_fails_after_the_audit(world, wave)
+    lands_in_the_hands_of_the_next(world, wave)
+    truth.check_always(world)
+    assert check(pipeline_audit.gather(world.ledger, world.lake, world.spec)) == ()
+    world.lease_ends()
+    then(world) if then in (World.recover, World.run) else then(world, wave)
+    came_right(world, wave, attempt)
+
+
+def test_none_that_may_have_sent_it_is_not_enough(world: World, wave: str) -> None:
+    """The simulation's own judgement: rows are there, and each attempt is said to have sent nothing."""
+    lake_fails_after_the_audit(world, wave)
+    lands_in_the_hands_of_the_next(world, wave)
+    key = world.ledger.attempts(wave)[-1].key
+    world.ledger.commit(EndAttempt(key=key, outcome=AttemptOutcome.FAILED, error=None))
+    with pytest.raises(AssertionError, match="not sent, and visible"):
+        truth.check_always(world)
 
 
 @pytest.mark.parametrize("answer", [Answer.LOST, Answer.LATE])
