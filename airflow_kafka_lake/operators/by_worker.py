@@ -52,7 +52,14 @@ def ask_worker(task: Any, context: Mapping[str, Any], record: WaveRecord) -> Non
     request, actor, rate = secrets.token_hex(8), actor_of(context), rate_of(task.bytes_per_second)
     with assemble.open_ledger(task.ledger_conn_id) as ledger:
         asked = ledger.commit(
-            AskForWave(id=request, wave=record.id, actor=actor, wanted_for=task.wanted_for, bytes_per_second=rate)
+            AskForWave(
+                id=request,
+                wave=record.id,
+                actor=actor,
+                wanted_for=task.wanted_for,
+                bytes_per_second=rate,
+                begins=True,
+            )
         )
     if asked.request is None:
         return

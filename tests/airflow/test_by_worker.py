@@ -243,6 +243,25 @@ def test_only_a_task_that_a_person_has_ended_ends_its_request_at_once(
     assert is_wanted(world.ledger.requests(wave)) is stays
 
 
+def test_task_that_was_cleared_and_is_then_marked_failed_wants_nothing(
+    world: World, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request from before it was cleared does not keep the worker at it."""
+    from airflow.sdk.execution_time import task_runner
+
+    wave = planned(world, context)
+    deferred(task(wave), context)
+    trigger = opened(deferred(task(wave), context).trigger, world.ledger)
+    trigger._task_instance = SimpleNamespace(dag_id="dag", run_id="run", task_id="ingest", map_index=-1)
+
+    def send(_: Any) -> Any:
+        return SimpleNamespace(task_states={"run": {"ingest": "failed"}})
+
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", SimpleNamespace(send=send), raising=False)
+    asyncio.run(trigger.on_kill())
+    assert world.ledger.requests(wave) == ()
+
+
 def test_airflow_that_does_not_answer_ends_no_request(
     world: World, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -92,6 +93,21 @@ def test_every_task_has_a_request_of_its_own(ledger: Ledger) -> None:
     assert is_wanted(ledger.requests(wave))
     assert ledger.commit(EndRequest(id="two", wave=wave)) == two.request
     assert ledger.requests() == ()
+
+
+def test_task_that_begins_again_ends_what_it_asked_for_before(ledger: Ledger) -> None:
+    """It was cleared while it waited: what it asks for now is all that it wants, answered or not, and is no other
+    task's."""
+    first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])
+    for name, wave, actor in (("old", first, "me"), ("other", first, "you"), ("elsewhere", second, "me")):
+        ledger.commit(AskForWave(id=name, wave=wave, actor=actor, begins=True))
+    answered(ledger, first)
+    for name in ("new", "newest"):
+        again = AskForWave(id=name, wave=first, actor="me", begins=True)
+        assert ledger.commit(again).request == ledger.commit(replace(again, begins=False)).request
+    assert {item.id for item in ledger.requests()} == {"other", "newest", "elsewhere"}
+    ledger.commit(EndRequest(id="newest", wave=first))
+    assert not is_wanted(ledger.requests(first))
 
 
 def test_id_of_a_request_is_one_waves(ledger: Ledger) -> None:

@@ -86,6 +86,19 @@ REQUESTS = (
         red=(f"{_LEDGER}test_every_task_has_a_request_of_its_own[memory]",),
     ),
     Mutant(
+        name="request-from-before-a-clear",
+        law="fine print: request",
+        guard="A task that asks anew wants nothing by what it asked for before.",
+        module="airflow_kafka_lake.core.ledger.requests",
+        function="AskForWave.decide",
+        old="self.begins and item.actor == self.actor",
+        new="False",
+        red=(
+            f"{_LEDGER}test_task_that_begins_again_ends_what_it_asked_for_before[memory]",
+            f"{_TASK}test_task_that_was_cleared_and_is_then_marked_failed_wants_nothing",
+        ),
+    ),
+    Mutant(
         name="cleared-task-ends-the-work",
         law="fine print: request",
         guard="A task that was cleared goes on with the attempt that runs.",

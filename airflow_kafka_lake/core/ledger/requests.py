@@ -52,7 +52,8 @@ class Asked:
 class AskForWave(Write[Asked]):
     """Ask for a wave, or say that it is still wanted: for `wanted_for` from now on.
 
-    What was answered stays as it is. UnknownSubjectError for a wave that is not on record.
+    What was answered stays as it is. A task that `begins` ends with its request what the same actor has asked for the
+    wave before: it was cleared while it waited. UnknownSubjectError for a wave that is not on record.
     """
 
     name: ClassVar[str] = "ask"
@@ -61,6 +62,7 @@ class AskForWave(Write[Asked]):
     actor: str
     wanted_for: timedelta = WANTED_FOR
     bytes_per_second: int | None = None
+    begins: bool = False
 
     def scope(self) -> Scope:
         return Scope(waves=(self.wave,), requests=True)
@@ -84,7 +86,9 @@ class AskForWave(Write[Asked]):
             entry = Entry(
                 pipeline=wave.pipeline, actor=self.actor, kind="request", subject=wave.id, detail=f"request {self.id}"
             )
-            return Change(result=Asked(request=new, now=now), edits=(Edit(after=new),), entries=(entry,))
+            earlier = [item for item in records.requests if self.begins and item.actor == self.actor]
+            edits = (*(Edit(before=item) for item in earlier), Edit(after=new))
+            return Change(result=Asked(request=new, now=now), edits=edits, entries=(entry,))
         if known.answer is not None or known.until - now > self.wanted_for * (RENEWALS - 1) / RENEWALS:
             return Change(result=Asked(request=known, now=now))
         renewed = replace(known, until=now + self.wanted_for)
