@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -44,7 +45,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Add up durations where reports arrive: in the process that starts the others."""
+    """Add up durations where reports arrive: in the process that starts the others.
+
+    What a shell without a terminal starts with `&` ignores Ctrl-C, and so would all that tests start.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(Shares(config), "shares")
     if config.getoption("--fast"):
         settings.load_profile("fast")

@@ -83,6 +83,19 @@ def test_killed_owner_leaves_nothing(tmp_path: Path, number: signal.Signals) -> 
     wait_for(lambda: gone(running) and not (tmp_path / "data").exists())
 
 
+def test_server_can_be_interrupted_though_its_owner_ignores_that(tmp_path: Path) -> None:
+    """As what a script starts with `&` does: Airflow ends in order by SIGINT only."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Keeper() as keeper:
+            log = start(keeper, tmp_path, "import signal; print('up', flush=True); signal.pause()")
+            wait_for(lambda: "up" in log.read_text())
+            keeper.signal_group(signal.SIGINT)
+            assert keeper.wait_ended(20)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_end_of_the_server_is_noticed_with_its_children(keeper: Keeper, tmp_path: Path) -> None:
     """A server that dies by itself is not running, and its orphans are gone."""
     running = pids(start(keeper, tmp_path, SERVER))
