@@ -6,7 +6,7 @@ every command that crosses a point, and at its last crossing too. `--real`: with
 each point outside of the driver, for such a case costs half a minute.
 
 Results go into the evidence of the proof (`tests/proof/evidence`); `python docs/generate.py` makes the page.
-`--missing` plays what is not there, red, or left too far behind by the code.
+`--missing` plays what is not there, red, or left too far behind by the code; `--red` exactly the cases that are red.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.faults.matrix import DRIVER, Case, Traces
 from tests.faults.operations import ACTS
 from tests.faults.place import ForkedPlace, Place
 from tests.kit.failpoints import points
-from tests.kit.traps import modes
+from tests.kit.traps import Mode, modes
 from tests.proof.evidence import ALLOWED, Chunk, Counts, Evidence
 from tests.proof.parts import FORKED, SPARK, named
 from tests.proof.tree import Tree
@@ -51,6 +51,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--real", action="store_true", help="the real command line, Kafka and Spark")
     parser.add_argument("--points", default="", help="only points that match this regular expression")
     parser.add_argument("--missing", action="store_true", help="only what is not green in the results yet, or too old")
+    parser.add_argument("--red", action="store_true", help="only the cases that are red in the results")
     parser.add_argument("--workers", type=int, default=2, help="places that are played in at once")
     parser.add_argument("--seed", type=int, help="deals the commands to the points; without it the first that fits")
     parser.add_argument("--share", default="1/1", metavar="N/OF", help="only each so manieth case")
@@ -64,7 +65,8 @@ def main(words: Sequence[str]) -> int:
         record = _recorder(chosen, words)
         known = _green(SPARK if chosen.real else FORKED) if chosen.missing else frozenset()
         number, of = map(int, chosen.share.split("/"))
-        cases = list(_wanted(_traces(places[0], chosen), chosen))[number - 1 :: of]
+        wanted = _red(SPARK if chosen.real else FORKED) if chosen.red else _wanted(_traces(places[0], chosen), chosen)
+        cases = list(wanted)[number - 1 :: of]
         results = _played(places, [case for case in cases if str(case) not in known], console, record)
     red = {case: why for case, why in results.items() if why}
     for case, why in red.items():
@@ -171,6 +173,17 @@ def _green(part: str) -> frozenset[str]:
         for case, why in chunk.counts.cases.items()
         if not why
     )
+
+
+def _red(part: str) -> Iterator[Case]:
+    """Yield what is red in the evidence."""
+    acts = {act.name: act for act in ACTS}
+    for case, why in Evidence.read(part).counts.cases.items():
+        if why:
+            trap, name = case.split(" in ", 1)
+            point, mode = trap.split("=", 1)
+            mode, _, nth = mode.partition("@")
+            yield Case(act=acts[name], point=point, mode=Mode(mode), nth=int(nth or 1))
 
 
 def _recorder(chosen: argparse.Namespace, words: Sequence[str]) -> Callable[[Mapping[Case, str]], None]:
