@@ -426,6 +426,7 @@ PROOF_CLOSE = """
 make proof                                  # everything that is not green for this commit yet, about four hours
 make proof ARGS="--list"                    # the parts, how long they take, and what is known of them
 make proof ARGS="--only histories --seed 7"
+make proof ARGS="--red"                     # what is red in the evidence, once more, with its seed
 ```
 
 It needs a tree without changes of its own, because evidence names a commit; a part that meets a change while it is

@@ -116,6 +116,19 @@ def test_evidence_says_what_was_played_on_which_commit(repository: Path) -> None
     assert _evidence(repository, "first").counts.passed == 2
 
 
+def test_what_is_red_can_be_played_alone_once_more(repository: Path) -> None:
+    """With its seed, on a later commit, beside what was green before and stays as it is."""
+    assert _prove(repository, "--seed", "7", first=["goes well", "fails"], second=["goes well"]) == 1
+    before = Tree(repository).commit()
+    _commit(repository, "package/code.py")
+    again = {"first": ["goes well", "goes well too"], "second": ["goes well"]}
+    assert _prove(repository, "--red", **again) == 0
+    assert _played(repository)[3:] == ["goes well too"]
+    chunks = _evidence(repository, "first").chunks
+    now = Tree(repository).commit()
+    assert [(chunk.commit, chunk.seed, chunk.red) for chunk in chunks.values()] == [(before, 7, ""), (now, 7, "")]
+
+
 @pytest.mark.parametrize(
     ("does", "why"),
     [

@@ -3,6 +3,7 @@
     make proof                                    # everything that is not green for this commit yet
     make proof ARGS="--list"                      # the parts, their minutes, and what is known of them
     make proof ARGS="--only histories --seed 7"
+    make proof ARGS="--red"                       # once more what is red in the evidence, as it was dealt then
 
 Exit code: 0 all of the chosen parts are green, 1 one is not, 2 it cannot begin or the tree changed, 130 stopped.
 """
@@ -30,6 +31,7 @@ def arguments(words: Sequence[str], names: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", choices=names, action="append", help="only this part; may be given again")
     parser.add_argument("--list", action="store_true", help="show the parts and what is known of them, and end")
     parser.add_argument("--again", action="store_true", help="play also what is green for this commit")
+    parser.add_argument("--red", action="store_true", help="only the chunks that are red, with the seed of the first")
     parser.add_argument("--seed", type=int, help="deals histories, faults and orders; the commit deals them without it")
     parser.add_argument("--histories", type=int, default=HISTORIES, help=f"how many are simulated ({HISTORIES:,})")
     parser.add_argument("--minutes", type=float, default=SOAK_MINUTES, help="how long the soak strikes (60)")
@@ -55,7 +57,11 @@ def main(
         if not asked.list:
             return 2
     chosen = [part for part in parts if not asked.only or part.name in asked.only]
-    seed = asked.seed if asked.seed is not None else _seed(tree, asked.evidence, parts)
+    seed = (
+        asked.seed
+        if asked.seed is not None
+        else _seed(tree, asked.evidence, parts, red=chosen if asked.red else ())
+    )
     wish = Wish(seed=seed, histories=asked.histories, minutes=asked.minutes)
     works: Chosen = {part.name: (part, part.works(wish)) for part in chosen}
     proof = Proof(
@@ -65,6 +71,7 @@ def main(
         versions=found_versions(),
         screen=screen,
         again=asked.again,
+        only_red=asked.red,
     )
     if asked.list:
         _show(proof, works)
@@ -81,11 +88,12 @@ def main(
     return _show(proof, works)
 
 
-def _seed(tree: Tree, folder: Path, parts: Sequence[Part]) -> int:
-    """Return the seed of what is known of this tree, so that it goes on with that; else one that the commit deals."""
-    for part in parts:
+def _seed(tree: Tree, folder: Path, parts: Sequence[Part], *, red: Sequence[Part]) -> int:
+    """Return the seed of the first that is red in some parts, or of what is known of this tree, so that it goes on with
+    that; else one that the commit deals."""
+    for part in red or parts:
         for chunk in Evidence.read(part.name, folder).chunks.values():
-            if chunk.seed is not None and tree.same(chunk.commit):
+            if chunk.seed is not None and (chunk.red if red else tree.same(chunk.commit)):
                 return chunk.seed
     return int(tree.commit(), 16) % SEEDS
 

@@ -38,6 +38,7 @@ class Proof:
     versions: Mapping[str, str]
     screen: Screen
     again: bool = False
+    only_red: bool = False
 
     def play(self, parts: Mapping[str, tuple[Part, Sequence[Work]]], seed: int) -> None:
         """Play whatever is not green for this tree; MovedError when the tree does not stay as it is."""
@@ -57,12 +58,12 @@ class Proof:
             evidence.write()
 
     def waiting(self, part: Part, works: Sequence[Work], *, again: bool) -> Iterator[Work]:
-        """Yield what is not played for this tree, or not green; all of it `again`."""
+        """Yield what is not played for this tree, or not green; all of it `again`; of a proof of what is red, that."""
         known = Evidence.read(part.name, self.folder).chunks
         for work in works:
             chunk = known.get(work.name)
             done = chunk and not chunk.red and chunk.command == str(work) and self.tree.same(chunk.commit)
-            if again or not done:
+            if (chunk and chunk.red) if self.only_red else again or not done:
                 yield work
 
     def expected(self, part: str, work: Work) -> float:
