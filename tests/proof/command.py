@@ -57,11 +57,7 @@ def main(
         if not asked.list:
             return 2
     chosen = [part for part in parts if not asked.only or part.name in asked.only]
-    seed = (
-        asked.seed
-        if asked.seed is not None
-        else _seed(tree, asked.evidence, parts, red=chosen if asked.red else ())
-    )
+    seed = asked.seed if asked.seed is not None else _seed(tree, asked.evidence, parts, red=chosen if asked.red else ())
     wish = Wish(seed=seed, histories=asked.histories, minutes=asked.minutes)
     works: Chosen = {part.name: (part, part.works(wish)) for part in chosen}
     proof = Proof(
