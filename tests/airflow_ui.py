@@ -18,10 +18,14 @@ CHOSEN = "data-chosen-by-a-test"
 WIDTH, HEIGHT = 1280, 1000
 LOG_HEIGHT = 620
 """Enough for the log of one task."""
+PAGE_HEIGHT = 1500
+"""Enough for the page of a pipeline of a dozen partitions."""
 IMAGES = "KAFKA_LAKE_IMAGES"
 """The environment variable that names a folder for pictures; `make pictures` gives that of the documents."""
 STILL = "document.getAnimations().every(a => a.playState !== 'running' || a.effect.getTiming().iterations === Infinity)"
 """Nothing moves but what moves for ever: what is clicked stays where it is."""
+FOLD = "document.querySelectorAll('details[open]').forEach(each => { each.open = false; })"
+"""Where a log has a stack trace, its first line is enough: the others name the folders of a machine."""
 UI_SECONDS = 90.0
 """A React page on a busy machine."""
 
@@ -49,7 +53,8 @@ class AirflowUi:
         if self.images is not None:
             self.page.show(WIDTH, height, dark=dark)
             self.images.mkdir(parents=True, exist_ok=True)
-            self.page.screenshot(self.images / f"{name}.png")
+            self.page.js(FOLD)
+            self.page.screenshot(self.images / f"{name}.webp")
             self.page.show(WIDTH, HEIGHT)
 
     def open(self, path: str, expected: str) -> None:
@@ -135,4 +140,5 @@ def logged_in(airflow: LocalAirflow, folder: Path) -> Iterator[AirflowUi]:
         page.until("!document.querySelector('button[type=submit]').disabled")
         page.click("button[type=submit]")
         page.until("!location.pathname.startsWith('/auth')", UI_SECONDS)
+        page.js("localStorage.setItem('log_wrap', 'true')")
         yield AirflowUi(airflow, page, Path(images) if images else None)

@@ -127,8 +127,8 @@ class Page:
         return {item["name"]: item["value"] for item in self.call("Performance.getMetrics")["metrics"]}
 
     def screenshot(self, file: Path, *, whole: bool = False) -> None:
-        """Write what is seen, or the whole page, as a PNG."""
-        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        """Write what is seen, or the whole page, as a WebP or PNG, as the name ends."""
+        shot = self.call("Page.captureScreenshot", format=file.suffix[1:], captureBeyondViewport=whole)
         file.write_bytes(base64.b64decode(shot["data"]))
 
 

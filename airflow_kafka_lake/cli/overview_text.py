@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from airflow_kafka_lake.cli.status_text import STYLES, Json, working
-from airflow_kafka_lake.cli.text import BOLD, DIM, Column, Line, age, ago, count, moment, table, until, wrapped
+from airflow_kafka_lake.cli.text import BOLD, DIM, Column, Line, ago, count, moment, table, until, wrapped
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import age
 
 _PIPELINE_COLUMNS = (
     Column(title="pipeline"),

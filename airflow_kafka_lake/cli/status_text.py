@@ -15,7 +15,6 @@ from airflow_kafka_lake.cli.text import (
     YELLOW,
     Column,
     Line,
-    age,
     ago,
     count,
     labelled,
@@ -27,7 +26,7 @@ from airflow_kafka_lake.cli.text import (
     wrapped,
 )
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import size, span
+from airflow_kafka_lake.core.amounts import age, size, span
 from airflow_kafka_lake.core.documents.explanation import waiting_text
 from airflow_kafka_lake.core.documents.groups import groups_of, worst_first
 

@@ -110,13 +110,6 @@ def until(at: str | None, now: str) -> str:
     return f"in {span(seconds)}" if seconds > 0 else "now"
 
 
-def age(seconds: int | None) -> str:
-    """Return an age of which only the least is known."""
-    if seconds is None:
-        return ""
-    return f"over {span(seconds)}" if seconds else "under 1 min"
-
-
 def count(number: int, one: str, many: str | None = None) -> str:
     """Return a number with its noun."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

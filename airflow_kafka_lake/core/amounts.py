@@ -28,6 +28,13 @@ def span(seconds: float) -> str:
     return _two(round(seconds / _HOUR) * _HOUR, (_DAY, "d"), (_HOUR, "h"))
 
 
+def age(seconds: float | None) -> str:
+    """Return an age of which only the least is known; nothing where not even that is."""
+    if seconds is None:
+        return ""
+    return f"over {span(seconds)}" if seconds else "under 1 min"
+
+
 def _two(whole: int, large: tuple[int, str], small: tuple[int, str]) -> str:
     rest = whole % large[0] // small[0]
     return f"{whole // large[0]} {large[1]}" + (f" {rest} {small[1]}" if rest else "")

@@ -162,7 +162,7 @@ def _ages(source: OffsetSource, unread: Mapping[Unread, int], now: datetime) -> 
             found |= search.ages()
     except KafkaLakeError as error:
         return {}, f"unknown: {error.message}"
-    some = f"observed on the {len(found)} of {len(unread)} partitions that lag most"
+    some = f"observed on the {len(found):,} of {len(unread):,} partitions that lag most"
     return found, some if len(found) < len(unread) else "observed"
 
 

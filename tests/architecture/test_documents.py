@@ -29,6 +29,8 @@ SPAN = re.compile(r"`(?:airflow )?kafka-lake (?P<arguments>[a-z][^`]*)`")
 FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 SHELL = {"", "sh", "console"}
+MOST_BYTES = 110_000
+"""Of a picture: readers of the page load them all."""
 
 
 def _name(path: Path) -> str:
@@ -88,6 +90,18 @@ def test_every_relative_link_has_its_target() -> None:
             found = there.exists() and (not anchor or anchor in _anchors(there.read_text(encoding="utf-8")))
             broken += [] if found else [f"{_name(path)}: {match['target']}"]
     assert broken == []
+
+
+def test_every_picture_is_shown_and_small() -> None:
+    """A picture that no page shows any more is removed; `make pictures` keeps those of a browser small."""
+    images = sorted((ROOT / "docs" / "images").iterdir())
+    linked = {
+        (path.parent / match["target"]).resolve()
+        for path in DOCUMENTS
+        for match in LINK.finditer(path.read_text(encoding="utf-8"))
+    }
+    assert [_name(path) for path in images if path.resolve() not in linked] == []
+    assert [_name(path) for path in images if path.stat().st_size > MOST_BYTES] == []
 
 
 def test_every_document_can_be_reached_from_the_index() -> None:

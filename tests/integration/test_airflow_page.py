@@ -10,7 +10,7 @@ import pytest
 
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from tests.airflow_lanes import MANUAL, World, until, world_of
-from tests.airflow_ui import LOG_HEIGHT, AirflowUi, Filled, logged_in, run_path
+from tests.airflow_ui import LOG_HEIGHT, PAGE_HEIGHT, AirflowUi, Filled, logged_in, run_path
 
 NAME = "orders"
 PAGE = f"/kafka-lake/pipelines/{NAME}"
@@ -60,12 +60,12 @@ def test_person_is_refused_is_shown_starts_watches_cancels_releases_and_sees_the
     cancelled = _cancel_one(ui)
     before = ui.page.text("[data-key=map]")
     ui.page.until(f"document.querySelector('[data-key=map]').innerText !== {_quoted(before)}", 240)
-    ui.page.until(f"{_states('landed')} && {_states('running')}", 240)
-    ui.picture("running")
+    ui.page.until(f"{_waves('up-to-date')} && {_waves('running')}", 240)
+    ui.picture("running", height=PAGE_HEIGHT)
     assert world.end(MANUAL, run).state == "failed", "a hold fails the run until a person decides"
 
     ui.open(PAGE, "What needs a person")
-    ui.picture("held-dark", dark=True)
+    ui.picture("held-dark", dark=True, height=PAGE_HEIGHT)
     _confirm(ui, "Release", "it may go on")
     ledger, person = lane.open_ledger(), f"airflow user {ui.airflow.user}"
     until(lambda: not ledger.ranges(pipeline=NAME, states=(RangeState.CANCELLED, RangeState.HELD)))
@@ -86,10 +86,10 @@ def test_person_is_refused_is_shown_starts_watches_cancels_releases_and_sees_the
 
 def _cancel_one(ui: AirflowUi) -> str:
     """Cancel a wave that waits for its turn; return what the page answers."""
-    return _confirm(ui, "Cancel", "another look at it first")
+    return _confirm(ui, "Cancel", "another look at it first", picture="cancel")
 
 
-def _confirm(ui: AirflowUi, label: str, reason: str) -> str:
+def _confirm(ui: AirflowUi, label: str, reason: str, picture: str = "") -> str:
     """Press the last button of a kind, give a reason, and return what came of it."""
     buttons = f"[...document.querySelectorAll('button[data-act]')].filter(e => e.innerText.trim() === {_quoted(label)})"
     ui.page.until(f"{buttons}.length > 0", 120)
@@ -97,6 +97,8 @@ def _confirm(ui: AirflowUi, label: str, reason: str) -> str:
     ui.page.until("document.getElementById('ask').open")
     ui.page.click("#ask-reason")
     ui.page.type(reason)
+    if picture:
+        ui.picture(picture, height=LOG_HEIGHT)
     ui.page.click("#ask-do")
     ui.page.until("document.getElementById('ask-answer').className === 'ok'", 60)
     answer = ui.page.text("#ask-answer")
@@ -104,9 +106,9 @@ def _confirm(ui: AirflowUi, label: str, reason: str) -> str:
     return answer
 
 
-def _states(state: str) -> str:
-    """Return the expression: a wave on the page is in this state."""
-    return f"[...document.querySelectorAll('[data-key=waves] .pill')].some(e => e.innerText === {_quoted(state)})"
+def _waves(kind: str) -> str:
+    """Return the expression: a wave on the page is of this kind; its label says more (claimed, staged, publishing)."""
+    return f"!!document.querySelector('[data-key=waves] .pill.{kind}')"
 
 
 def _quoted(text: str) -> str:

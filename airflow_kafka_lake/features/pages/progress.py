@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.amounts import size
-from airflow_kafka_lake.features.pages.rendering import Json, duration, percent
+from airflow_kafka_lake.core.amounts import size, span
+from airflow_kafka_lake.features.pages.rendering import Json, percent
 
 _STEPS = {"read": "reading Kafka", "audit": "auditing what is staged", "publish": "publishing"}
 
@@ -27,7 +27,7 @@ def bar_of(progress: Json | None) -> Bar:
     done, expected = progress["rows_done"], progress["rows_expected"]
     share = percent(done, expected) if expected else None
     step = str(_STEPS.get(progress["step"], progress["step"]))
-    left = [f"about {duration(progress['seconds_left'])} left"] if progress["seconds_left"] else []
+    left = [f"about {span(progress['seconds_left'])} left"] if progress["seconds_left"] else []
     counted = [] if share is None else [f"{share:.0f} %"]
     return Bar(
         share=share,

@@ -1,4 +1,4 @@
-"""Documents through templates to HTML, in which text cannot become markup: names and reasons come from strangers."""
+"""Documents through templates to HTML, in which text cannot become markup: names and reasons come from anywhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from airflow_kafka_lake.core.amounts import size
+from airflow_kafka_lake.core.amounts import age, size
 
 Json = Mapping[str, Any]
 """A document, or a part of one."""
@@ -19,8 +19,6 @@ Json = Mapping[str, Any]
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
 """What a page loads: a style sheet and a script, from here and nowhere else."""
-
-_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
 def render(template: str, **values: object) -> str:
@@ -56,7 +54,7 @@ def _environment() -> Environment:
         auto_reload=False,
         finalize=visible,
     )
-    made.filters |= {"number": number, "duration": duration, "size": size, "utc": utc, "last_column": last_column}
+    made.filters |= {"number": number, "size": size, "utc": utc, "last_column": last_column}
     made.globals |= {"style": static_text, "version_of": version_of}
     return made
 
@@ -84,26 +82,11 @@ def percent(part: float, whole: float) -> float:
     return 0.0 if whole <= 0 else round(min(max(100 * part / whole, 0.0), 100.0), 2)
 
 
-def duration(seconds: float | None, unknown: str = "not known") -> str:
-    """Return a time span in its two largest units."""
-    if seconds is None:
-        return unknown
-    whole = round(seconds)
-    if whole < _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min {whole % _MINUTE} s" if whole < 10 * _MINUTE else f"{whole // _MINUTE} min"
-    if whole < 2 * _DAY:
-        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
-    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
-
-
 def last_column(stream: Json) -> str:
     """Return by how much time a partition is behind, or why that is not known."""
     if stream["bounds_state"] != "observed":
         return stream["bounds_state"]
-    seconds = stream["behind_seconds"]
-    return "" if seconds == 0 and not stream["lag"] else duration(seconds, "")
+    return age(stream["behind_seconds"]) if stream["lag"] else ""
 
 
 def utc(timestamp: str) -> str:

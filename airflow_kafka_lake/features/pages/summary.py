@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from airflow_kafka_lake.core.amounts import age, span
 from airflow_kafka_lake.core.audit.timeline import OffsetStatus
-from airflow_kafka_lake.features.pages.rendering import Json, duration, macro, number
+from airflow_kafka_lake.features.pages.rendering import Json, macro, number
 
 OBSERVED = "observed"
 
@@ -49,11 +50,11 @@ def facts_of(summary: Json) -> tuple[Fact, ...]:
 
 
 def behind(summary: Json) -> str:
-    """Return how old the first unread record is, between the two ages that Kafka was asked about."""
+    """Return how old the first unread record is: Kafka was asked about two ages, and it is between them."""
     seconds, below = summary["behind_seconds"], summary.get("behind_below_seconds")
     if seconds == 0:
-        return f"under {duration(below)}" if below else "nothing"
-    return duration(seconds)
+        return f"under {span(below)}" if below else "nothing"
+    return age(seconds) or "not known"
 
 
 def shares_of(summary: Json) -> Iterator[tuple[str, int]]:
