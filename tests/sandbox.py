@@ -95,13 +95,16 @@ def driver_of(reference: str) -> psutil.Process:
 
 
 def drivers(pid: int) -> list[psutil.Process]:
-    """Return the Spark drivers below a command; children that have ended and were not waited for yet are none."""
+    """Return the Spark drivers below a command; children that have ended and were not waited for yet are none.
+
+    Each has a session of its own. What Java forks in order to start something looks like Java, for a moment.
+    """
     return [child for child in psutil.Process(pid).children(recursive=True) if _is_driver(child)]
 
 
 def _is_driver(process: psutil.Process) -> bool:
-    with suppress(psutil.NoSuchProcess):
-        return any("deploy.SparkSubmit" in word for word in process.cmdline())
+    with suppress(psutil.NoSuchProcess, ProcessLookupError):
+        return os.getsid(process.pid) == process.pid and any("deploy.SparkSubmit" in i for i in process.cmdline())
     return False
 
 

@@ -183,10 +183,24 @@ def test_a_command_that_leaves_a_process_behind_is_red(sandbox: Sandbox) -> None
 ORPHAN = "import subprocess as s; print(s.Popen(['sleep', '600'], stdout=s.DEVNULL, stderr=s.DEVNULL).pid)"
 
 
+def test_what_a_driver_forks_is_no_driver() -> None:
+    """It looks like its parent until it starts something else, and has no session of its own."""
+    before = drivers(os.getpid())
+    waits = [sys.executable, "-c", "input()", "deploy.SparkSubmit"]
+    with (
+        subprocess.Popen(waits, stdin=subprocess.PIPE, start_new_session=True) as driver,
+        subprocess.Popen(waits, stdin=subprocess.PIPE) as forked,
+    ):
+        found = [process.pid for process in drivers(os.getpid()) if process not in before]
+        driver.communicate(b"\n")
+        forked.communicate(b"\n")
+    assert found == [driver.pid]
+
+
 def test_a_child_that_has_ended_is_no_driver() -> None:
     """It was not waited for yet, and its command line is gone."""
     before = drivers(os.getpid())  # the warm one of this process
-    child = subprocess.Popen([sys.executable, "-c", "pass", "deploy.SparkSubmit"])
+    child = subprocess.Popen([sys.executable, "-c", "pass", "deploy.SparkSubmit"], start_new_session=True)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE
     assert drivers(os.getpid()) == before
