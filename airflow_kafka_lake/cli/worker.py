@@ -26,7 +26,8 @@ def worker(arguments: argparse.Namespace, output: Output) -> Result:
     """Serve until a signal ends it, or nothing is left to do."""
     alive = _touching(arguments.alive)
     clock, processes = clock_and_processes()
-    holder = str(processes.this())
+    this = processes.this()
+    holder = str(this)
 
     @contextmanager
     def opened(request: RequestRecord) -> Iterator[Ports]:
@@ -47,7 +48,7 @@ def worker(arguments: argparse.Namespace, output: Output) -> Result:
             is_ending=is_ending,
             alive=alive,
         )
-        output.note(f"worker {holder} waits for waves")
+        output.note(f"worker, {this.shown}, waits for waves")
         serving.run(until_idle=arguments.until_idle)
     document = {"worker": holder, "waves": serving.waves, "rows": serving.rows, "problems": serving.problems}
     return Result(document=document)

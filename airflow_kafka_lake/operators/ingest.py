@@ -138,9 +138,10 @@ class IngestWaveOperator(WithLineage, SparkTask):
             show_page(self, spec.name, wave=wave)
             if record.state is WaveState.COMMITTED:
                 with ports_of(self, spec, context) as ports:
-                    self.log.info("%s", describe_landed(ports.ledger, record))
                     if request is not None:
                         WaveSignals(self, context).landed(ports, spec, record, by_worker=True)
+                    else:
+                        self.log.info("%s", describe_landed(ports.ledger, record))
                     self._advance(context, ports, record, spec)
             else:
                 try:

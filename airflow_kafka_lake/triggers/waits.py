@@ -15,6 +15,7 @@ from airflow_kafka_lake.core.naming import nearest, unknown_topic
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.ordering.order import Order
 from airflow_kafka_lake.core.ordering.segments import Graph, describe
+from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource
 from airflow_kafka_lake.triggers.ledger import Answer, LedgerTrigger, Source
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
@@ -79,7 +80,9 @@ class WaveFreeTrigger(LedgerTrigger):
         record = ledger.wave(self.wave)
         if record.state in FINISHED or not record.lease_live:
             return Answer(done=True, message=f"wave {self.wave} is {record.state} and free")
-        return Answer(done=False, message=f"{record.holder} works on wave {self.wave} until {record.lease_until}")
+        holder = record.holder.shown if record.holder else "another process"
+        until = timestamp(record.lease_until)
+        return Answer(done=False, message=f"{holder} works on wave {self.wave}; its lease is until {until}")
 
 
 class WaveLaunchableTrigger(WaveFreeTrigger):

@@ -84,8 +84,10 @@ def serve(world: World) -> Serving:
     return made
 
 
-def test_task_waits_for_a_worker_and_ends_as_if_it_had_staged(world: World, context: Context, told: Events) -> None:
-    """The same XCom and the same asset events; Spark is no business of Airflow's worker."""
+def test_task_waits_for_a_worker_and_ends_as_if_it_had_staged(
+    world: World, context: Context, told: Events, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The same XCom, the same asset events and the same line in its log; Spark is no business of Airflow's worker."""
     wave = planned(world, context)
     operator, here = task(wave), told.task("ingest")
     before = len(world.opened)
@@ -93,7 +95,11 @@ def test_task_waits_for_a_worker_and_ends_as_if_it_had_staged(world: World, cont
     assert isinstance(waited.trigger, WaveServedTrigger)
     assert (world.opened[before:], world.runner.jobs) == ([], [])
     assert serve(world).waves == 1
-    assert resumed(world, operator, here, waited) == {"wave": wave, "state": "COMMITTED", "ranges": 1, "rows": 3}
+    with caplog.at_level("INFO"):
+        assert resumed(world, operator, here, waited) == {"wave": wave, "state": "COMMITTED", "ranges": 1, "rows": 3}
+    said = [record.getMessage() for record in caplog.records]
+    assert [line for line in said if line.startswith(f"wave {wave} is in raw.orders, ")]
+    assert not [line for line in said if "nothing to do" in line]
     assert not any(item.get("need_spark") for item in world.opened)
     assert world.ledger.requests() == ()
     told.end(here)
@@ -212,7 +218,7 @@ def test_trigger_says_how_far_a_worker_is(world: World, context: Context) -> Non
     lease = timedelta(minutes=2)
     claim = world.ledger.commit(ClaimWave(wave=wave, attempt="a" * 16, holder=OTHER, lease=lease))
     trigger = opened(waited.trigger, world.ledger)
-    assert trigger.ask(world.ledger, None).message == f"{OTHER} works on wave {wave}"
+    assert trigger.ask(world.ledger, None).message == f"{OTHER.shown} works on wave {wave}"
     progress = Progress(step=Step.READ, rows=1, rows_expected=3)
     world.ledger.commit(Renew(key=claim.key, lease=lease, progress=progress))
     assert "read 1 rows of 3 offsets" in trigger.ask(world.ledger, None).message

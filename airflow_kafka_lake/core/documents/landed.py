@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.core.amounts import size
 from airflow_kafka_lake.core.lake.application import Application
+from airflow_kafka_lake.core.lake.halving import why_halved
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, AttemptRecord, RangeState
 
@@ -15,7 +16,8 @@ from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, AttemptRecord, 
 class LandedWave:
     """A COMMITTED wave as the ledger has it, and the Spark application that worked for it in this process, if any.
 
-    `seconds` are those of the work in this process; the wave may have been begun by another.
+    `seconds` are those of the work in this process; the wave may have been begun by another. `halved` says why a part
+    of it went to a wave of its own before.
     """
 
     record: WaveRecord
@@ -23,6 +25,7 @@ class LandedWave:
     attempt: AttemptRecord | None
     seconds: float
     application: Application | None = None
+    halved: str | None = None
 
     @classmethod
     def of(
@@ -42,6 +45,7 @@ class LandedWave:
             attempt=ended[-1] if ended else None,
             seconds=seconds,
             application=application,
+            halved=why_halved(attempts),
         )
 
     @property
@@ -63,9 +67,10 @@ class LandedWave:
         }
         named = "".join(f", {what} {which}" for what, which in found.items() if which is not None)
         weight = f", {size(self.bytes)}" if self.bytes is not None else ""
+        rest = f". It was {self.halved}; the other part is a wave of its own, for the next run" if self.halved else ""
         return (
             f"wave {self.record.id} is in {self.record.table}{named}: {self.rows:,} rows of {len(self.ranges)} ranges"
-            f"{weight}, {self.seconds:.1f} s"
+            f"{weight}, {self.seconds:.1f} s{rest}"
         )
 
 

@@ -80,6 +80,12 @@ class History:
         return is_unknown(error) and self.found < MOST_FOUND and failures > 1 and failures & (failures - 1) == 0
 
 
+def why_halved(attempts: Iterable[AttemptRecord]) -> str | None:
+    """Return why a wave was halved the last time, as its attempts say it; None for one that never was."""
+    reasons = [item.error for item in attempts if item.error and _says(item, SPLIT)]
+    return reasons[-1] if reasons else None
+
+
 def is_unknown(error: Exception) -> bool:
     """Return whether a job may have failed because of what it read; False where the world around it is named."""
     return _reason(error) in _UNKNOWN_REASONS

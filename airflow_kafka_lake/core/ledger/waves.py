@@ -133,6 +133,11 @@ class LeaseHolder:
         return cls(host=host, pid=int(pid), started=float(ticks), boot=boot or None, machine=machine or None)
 
     @property
+    def shown(self) -> str:
+        """The process for a person who looks for it: "process 4711 on worker-3"."""
+        return f"process {self.pid} on {self.host}"
+
+    @property
     def clock(self) -> str:
         """What counts the ticks of this process: others' can be compared only when they have the same."""
         return self.host if self.boot is None else f"{self.host}:{self.boot}"

@@ -11,14 +11,14 @@ from enum import StrEnum
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.ledger.holds import HoldReason
 from airflow_kafka_lake.core.ledger.pauses import PauseRow
-from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.ordering.order import Order
 from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.status.facts import Facts
+from airflow_kafka_lake.core.status.facts import Facts, Recorded
 from airflow_kafka_lake.core.status.streams import StreamState, StreamStatus
 from airflow_kafka_lake.core.wire import timestamp
 
@@ -65,7 +65,7 @@ def attention(facts: Facts, streams: Sequence[StreamStatus], order: Order) -> tu
     return (
         *_on_hold(item for stream in streams for item in stream.ranges if item.state in ON_HOLD),
         *_lost(pipeline, streams),
-        *_without_worker(pipeline, facts.recorded.waves),
+        *_without_worker(facts.recorded),
         *_hanging(facts),
         *_out_of_order(streams, order),
         *_retention(pipeline, streams, facts.at),
@@ -113,8 +113,9 @@ def _lost(pipeline: str, streams: Iterable[StreamStatus]) -> Iterator[Attention]
         )
 
 
-def _without_worker(pipeline: str, waves: Iterable[WaveRecord]) -> Iterator[Attention]:
-    for wave in waves:
+def _without_worker(recorded: Recorded) -> Iterator[Attention]:
+    pipeline, wanted = recorded.spec.name, {item.wave for item in recorded.requests if item.is_wanted}
+    for wave in recorded.waves:
         if wave.state not in OPEN or wave.lease_live:
             continue
         since = timestamp(wave.lease_until) or "an unknown time"
@@ -126,11 +127,12 @@ def _without_worker(pipeline: str, waves: Iterable[WaveRecord]) -> Iterator[Atte
                 subject=wave.id,
             )
         else:
+            is_asked_for = wave.id in wanted
             yield Attention(
                 need=Need.INTERRUPTED,
-                text=f"wave {wave.id} was interrupted: its worker has given no sign since {since}. The next run takes "
-                "it up",
-                commands=(remedies.run(pipeline),),
+                text=f"wave {wave.id} was interrupted: its worker has given no sign since {since}. The next "
+                f"{'worker that is free' if is_asked_for else 'run'} takes it up",
+                commands=(remedies.worker() if is_asked_for else remedies.run(pipeline),),
                 subject=wave.id,
             )
 

@@ -27,7 +27,7 @@ class Serving:
 def serving(request: RequestRow, wave: WaveRecord, attempts: Sequence[AttemptRecord], now: datetime) -> Serving:
     """Return how a wave is that is not finished, from its attempts, oldest first."""
     if wave.lease_live:
-        return Serving(message=f"{wave.holder} works on {_how_far(wave, attempts, now)}")
+        return Serving(message=f"{_process_of(wave)} works on {_how_far(wave, attempts, now)}")
     last = [attempts[-1].ended_at, wave.lease_until] if attempts else []
     since = max(request.at, *(moment for moment in last if moment is not None and moment <= now), request.at)
     untaken = now - since
@@ -36,6 +36,10 @@ def serving(request: RequestRow, wave: WaveRecord, attempts: Sequence[AttemptRec
         f"all are busy, or none runs. Start one beside Airflow with: {remedies.worker()}",
         untaken=untaken,
     )
+
+
+def _process_of(wave: WaveRecord) -> str:
+    return wave.holder.shown if wave.holder else "another process"
 
 
 def _how_far(wave: WaveRecord, attempts: Sequence[AttemptRecord], now: datetime) -> str:

@@ -94,7 +94,7 @@ def _line(wave: Json) -> WaveLine:
                 wave=wave, kind="running", label=state.lower(), bar=bar_of(wave.get("progress")), since=since
             )
         case _:
-            note = "its worker gives no sign: the next run takes it up"
+            note = "its worker gives no sign: the next run or worker takes it up"
             return WaveLine(wave=wave, kind="waiting", label="interrupted", note=note, since=since)
 
 

@@ -208,6 +208,18 @@ def test_wave_whose_worker_gave_no_sign_is_interrupted(landed: World) -> None:
     assert parts(document["streams"][0]) == [(0, 5, "committed"), (5, 9, "planned")]
 
 
+def test_wave_that_was_interrupted_goes_to_a_worker_where_a_task_waits_for_it(landed: World) -> None:
+    """Another run would only wait for the same."""
+    landed.produce(4)
+    wave = landed.planned_wave()
+    claims.claim_wave(landed.worker(), wave)
+    landed.lease_ends()
+    landed.ledger.commit(AskForWave(id="r", wave=wave, actor="airflow:hourly/r/ingest"))
+    (need,) = status(landed)["needs_person"]
+    assert (need["need"], need["commands"][0]["line"]) == ("interrupted", "kafka-lake worker")
+    assert need["text"].endswith("The next worker that is free takes it up")
+
+
 def test_pause_is_told_with_who_and_why(landed: World) -> None:
     """It is a person's decision, and a person's to end."""
     landed.ledger.commit(Pause(pipeline="orders", plan=None, reason="the cluster moves", actor="ann"))
