@@ -50,13 +50,17 @@ class Page:
 
     def call(self, method: str, **parameters: Any) -> Any:
         """Give a command of the protocol; what else the browser says meanwhile is kept in `events`."""
+        said = self._answer(method, parameters)
+        assert "error" not in said, (method, said["error"])
+        return said["result"]
+
+    def _answer(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
         number = next(self._numbers)
         self._connection.send(json.dumps({"id": number, "method": method, "params": parameters}))
         while True:
             said = json.loads(self._connection.recv(timeout=PATIENCE))
             if said.get("id") == number:
-                assert "error" not in said, (method, said["error"])
-                return said["result"]
+                return said
             self.events.append(said)
 
     def show(self, width: int, height: int, *, dark: bool = False) -> None:
@@ -84,9 +88,9 @@ class Page:
         found: list[Any] = []
 
         def holds() -> bool:
-            # While a page is replaced by another, there is none to ask.
-            answer = self.call("Runtime.evaluate", expression=condition, returnByValue=True)
-            found.append(answer.get("result", {}).get("value"))
+            # While a page is replaced by another, there is none to ask, and the browser says so.
+            answer = self._answer("Runtime.evaluate", {"expression": condition, "returnByValue": True})
+            found.append(answer.get("result", {}).get("result", {}).get("value"))
             return bool(found[-1])
 
         wait_until(holds, timeout=seconds, failed=lambda why: AssertionError(f"{condition}: {why}; last {found[-1]!r}"))

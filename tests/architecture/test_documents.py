@@ -29,7 +29,7 @@ SPAN = re.compile(r"`(?:airflow )?kafka-lake (?P<arguments>[a-z][^`]*)`")
 FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 SHELL = {"", "sh", "console"}
-MOST_BYTES = 110_000
+MOST_BYTES = 120_000
 """Of a picture: readers of the page load them all."""
 
 
