@@ -48,8 +48,8 @@ def get_provider_info() -> dict[str, Any]:
                     },
                     "stage_by": {
                         "description": "Which process brings waves into the lake where a Dag says nothing else: "
-                        "`task`, the task's own, in its worker slot; or `worker`, one beside Airflow (`kafka-lake "
-                        "worker`), while the task is deferred.",
+                        "`task`, the task's own, in its worker slot; or `worker`, the command of that name, "
+                        "which runs beside Airflow, while the task is deferred.",
                         "version_added": "0.1.0",
                         "type": "string",
                         "example": "worker",

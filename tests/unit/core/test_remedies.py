@@ -42,6 +42,7 @@ WHOLE = {
     "rebuild": [remedies.rebuild("p"), remedies.rebuild("p", accept_rollback=True)],
     "upgrade_ledger": [remedies.upgrade_ledger()],
     "fetch_jars": [remedies.fetch_jars()],
+    "worker": [remedies.worker()],
 }
 """Each remedy as messages write it out."""
 SHORT = [remedies.plan(), remedies.run(), remedies.status(), remedies.advance(), remedies.rebuild(), remedies.skip("p")]
