@@ -77,7 +77,7 @@ soak: jars ## faults on real parts (ARGS="--minutes 30 --seed 7"; --list shows t
 matrix: jars ## every failpoint in every mode (ARGS="--all", or "--real" with real Spark)
 	$(BIN)/python -m tests.faults.run_matrix $(ARGS)
 
-bench: jars ## the benchmark (ARGS="--only audit --records 1000000")
+bench: jars ## the benchmark, hours: this package against others, and its parts (ARGS="--only race --workload quiet")
 	$(BIN)/python -m bench.run $(ARGS)
 
 pictures: jars browser ## take the documents' pictures anew: of Airflow's page in a real browser, and of a terminal (15 minutes)

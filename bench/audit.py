@@ -73,17 +73,23 @@ def counting(arm: str, offsets: int, marker: int) -> Measured:
 
 def _landed(home: Path, offsets: int, marker: int) -> int:
     """Bring the offsets into a lake by the services themselves; returns how many rows there are."""
-    log = Log(PARTITIONS, offsets // PARTITIONS, marker)
+    sizes = {
+        "target_range_bytes": max(1, offsets // PARTITIONS // WAVES * BYTES),
+        "max_wave_bytes": max(1, offsets // WAVES * BYTES),
+    }
+    with synthetic(home, Log(PARTITIONS, offsets // PARTITIONS, marker), **sizes) as (ports, spec):
+        done = running.run(ports, spec, Bounds())
+    if done.exit_code:
+        raise SystemExit(f"bench: landing failed: {done.problems} {done.held}")
+    return sum(wave.rows or 0 for wave in done.waves)
+
+
+@contextmanager
+def synthetic(home: Path, log: Log, **sizes: int) -> Iterator[tuple[Ports, PipelineSpec]]:
+    """Yield a pipeline and its ports: a log that is only numbers, and a real ledger and lake in a folder."""
     lake = IcebergLake(LakeSettings.parse("lake_default", _lake(home)))
     ledger = SqlLedger(f"sqlite:///{home}/ledger.db")
     ledger.upgrade()
-    spec = PipelineSpec(
-        name=TOPIC,
-        topics=(TOPIC,),
-        table="raw.bench",
-        target_range_bytes=max(1, offsets // PARTITIONS // WAVES * BYTES),
-        max_wave_bytes=max(1, offsets // WAVES * BYTES),
-    )
     ports = Ports(
         ledger=ledger,
         source=log,
@@ -97,12 +103,9 @@ def _landed(home: Path, offsets: int, marker: int) -> int:
         features=FEATURES,
         added={"group_sync": MemoryKafka(), "schemas": MemoryRegistry()},
     )
-    done = running.run(ports, spec, Bounds())
-    if done.exit_code:
-        raise SystemExit(f"bench: landing failed: {done.problems} {done.held}")
+    yield ports, PipelineSpec(name=TOPIC, topics=(TOPIC,), table="raw.bench", **sizes)
     ledger.close()
     lake.close()
-    return sum(wave.rows or 0 for wave in done.waves)
 
 
 def _lake(home: Path) -> dict[str, str]:

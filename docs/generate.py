@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # what the tests know: guards, and evidence
 REFERENCE = Path(__file__).parent / "reference"
+PICTURES = REFERENCE / "benchmark"
 NOTE = "<!-- written by docs/generate.py -->"
 
 
@@ -46,6 +47,9 @@ def main(words: Sequence[str]) -> int:
     """Write the pages; returns the exit code."""
     for name, text in pages().items():
         (REFERENCE / name).write_text(text, encoding="utf-8")
+    for name, text in pictures().items():
+        PICTURES.mkdir(exist_ok=True)
+        (PICTURES / name).write_text(text, encoding="utf-8")
     if "--tests" in words:
         (REFERENCE / "tests.md").write_text(tests_page(), encoding="utf-8")
     return 0
@@ -61,7 +65,22 @@ def pages() -> dict[str, str]:
         "failpoints.md": failpoints_page(),
         "proof.md": proof_page(),
         "metrics.md": metrics_page(),
+        "benchmark.md": benchmark_page(),
     }
+
+
+def pictures() -> dict[str, str]:
+    """Return every picture of a committed report of the benchmark, by file name."""
+    from bench import page
+
+    return page.pictures(page.reports())
+
+
+def benchmark_page() -> str:
+    """Return benchmark.md from the arms, the workloads and the committed reports."""
+    from bench import page
+
+    return _page("Benchmark", *page.page(page.reports()))
 
 
 def _page(title: str, *parts: str) -> str:

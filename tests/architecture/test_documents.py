@@ -46,7 +46,16 @@ def _generator(name: str = "generate") -> ModuleType:
     return module
 
 
-PAGES = ("commands.md", "states.md", "errors.md", "mutants.md", "failpoints.md", "proof.md", "metrics.md")
+PAGES = (
+    "benchmark.md",
+    "commands.md",
+    "errors.md",
+    "failpoints.md",
+    "metrics.md",
+    "mutants.md",
+    "proof.md",
+    "states.md",
+)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -61,6 +70,12 @@ def test_picture_of_a_terminal_is_as_the_command_prints() -> None:
     """Run `python docs/pictures.py` after a change of what `status` prints."""
     for name, picture in _generator("pictures").pictures().items():
         assert (ROOT / "docs" / "images" / name).read_text(encoding="utf-8") == picture
+
+
+def test_pictures_of_the_benchmark_are_of_its_committed_reports() -> None:
+    """None is left of a report that is gone, and none is older than its numbers."""
+    committed = ROOT / "docs" / "reference" / "benchmark"
+    assert {path.name: path.read_text(encoding="utf-8") for path in committed.glob("*")} == _generator().pictures()
 
 
 def test_every_tier_of_the_suite_is_described() -> None:

@@ -350,4 +350,9 @@ def test_reports_of_the_other_programs_are_counted(tmp_path: Path) -> None:
     }
     found = random_report(written(drawn))
     assert (found.passed, found.failed, found.facts["survivors"]) == (2, 1, {"line 3 of a.py:f": ""})
-    assert bench_report(written([{"arm": "audit", "seconds": 1.25}])) == Counts(passed=1, facts={"audit": 1.2})
+    run = {"workload": "quiet", "arm": "ours", "seconds": 9.04, "problem": None}
+    wrong = run | {"arm": "batch", "seconds": None, "problem": "9 rows instead of 10"}
+    parts = [{"arm": "audit", "seconds": 1.25}]
+    assert bench_report(written({"runs": [run, wrong], "parts": parts})) == Counts(
+        passed=2, failed=1, facts={"audit": 1.2, "quiet: ours": 9.0, "quiet: batch": "9 rows instead of 10"}
+    )

@@ -47,9 +47,12 @@ def demo_report(file: Path) -> Counts:
 
 
 def bench_report(file: Path) -> Counts:
-    """Read `bench.run --report`; a case is an arm that was measured."""
-    arms = json.loads(file.read_text(encoding="utf-8"))
-    return Counts(passed=len(arms), facts={arm["arm"]: round(arm["seconds"], 1) for arm in arms})
+    """Read `bench.run --report`; a case is an arm, or a part, that was measured: an arm's work was right then."""
+    report = json.loads(file.read_text(encoding="utf-8"))
+    parts = {part["arm"]: round(part["seconds"], 1) for part in report["parts"]}
+    right = {f"{run['workload']}: {run['arm']}": round(run["seconds"], 1) for run in report["runs"] if run["seconds"]}
+    wrong = {f"{run['workload']}: {run['arm']}": run["problem"] for run in report["runs"] if run["problem"]}
+    return Counts(passed=len(right) + len(parts), failed=len(wrong), facts=right | wrong | parts)
 
 
 def random_report(file: Path) -> Counts:

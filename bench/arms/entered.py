@@ -1,0 +1,44 @@
+"""Everything that takes part, by name, in the order of the tables. A new way joins by one line here."""
+
+from __future__ import annotations
+
+from bench.arms.airflow import OursInAirflow
+from bench.arms.arm import Arm
+from bench.arms.connect import Connect
+from bench.arms.loader import Encode, Loader
+from bench.arms.ours import Ours
+from bench.arms.spark import SparkArm, SubmitForEach
+from bench.arms.warm import OursWarm
+
+ARMS: dict[str, Arm] = {
+    arm.name: arm
+    for arm in (
+        Ours(),
+        OursWarm(),
+        SparkArm("batch", "plain Spark batch job, one append to Iceberg", mode="batch"),
+        SparkArm(
+            "batch-tuned", "the same with this package's Kafka and write options, in 16 tasks", mode="batch", tuned=True
+        ),
+        SparkArm("available-now", "Structured Streaming, `AvailableNow`, with a checkpoint", mode="stream"),
+        SparkArm("available-now-tuned", "the same with the same options", mode="stream", tuned=True),
+        Connect("connect", "Iceberg's sink in a Kafka Connect worker, by its defaults", tuned=False),
+        Connect(
+            "connect-tuned",
+            "the same: commits each 10 s, flushes each second, polls of 5,000 records and 4 MiB",
+            tuned=True,
+        ),
+        Loader(),
+        OursInAirflow(),
+        SubmitForEach(),
+        SparkArm(
+            "read",
+            "ceiling: this package's Kafka options, rows go nowhere; Spark's start included",
+            mode="read",
+            tuned=True,
+        ),
+        SparkArm(
+            "files", "plain Spark batch job to Parquet files by Spark's defaults: no table, no commit", mode="files"
+        ),
+        Encode(),
+    )
+}

@@ -1,0 +1,42 @@
+"""Run the pipeline `warm`, and then `bench` for whoever asks by the socket. Its only argument is the folder."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from multiprocessing.connection import Listener
+from pathlib import Path
+
+from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.services import running
+from airflow_kafka_lake.wiring.assemble import open_ports
+from airflow_kafka_lake.wiring.spark import Engine
+
+
+def main(home: Path) -> None:
+    """Serve one command after another until SIGTERM."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with Engine() as engine:
+        code = run(home, "warm", engine, print)
+        if code:
+            sys.exit(f"the pipeline that warms up ended with {code}")
+        with Listener(str(home / "warm.socket"), family="AF_UNIX") as listener:
+            while True:
+                with listener.accept() as asking:
+                    asking.send(run(home, "bench", engine, asking.send))
+
+
+def run(home: Path, name: str, engine: Engine, progress: Callable[[str], None]) -> int:
+    """Do what `kafka-lake run` does."""
+    spec = Pipeline.from_toml(home / "pipelines" / f"{name}.toml").spec
+    with open_ports(spec, actor="bench", progress=progress, need_spark=True, engine=engine) as ports:
+        done = running.run(ports, spec, Bounds())
+    for problem in done.problems:
+        progress(str(problem))
+    return done.exit_code
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
