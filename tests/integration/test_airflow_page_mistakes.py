@@ -1,4 +1,4 @@
-"""What Airflow's page shows of a newcomer's mistakes, in a real browser, under the real supervisor."""
+"""What Airflow's page shows of a newcomer's mistakes and of accidents, in a real browser, under the real supervisor."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
+import psutil
 import pytest
 
 from airflow_kafka_lake.local.airflow_api import AirflowApiError
-from tests.airflow_lanes import MANUAL, World, until, world_of
+from tests.airflow_lanes import MANUAL, World, drivers, until, world_of
 from tests.airflow_ui import LOG_HEIGHT, AirflowUi, logged_in, run_path
 
 NAME = "orders"
 WRONG = "kafka_lake.payments"
 """The Dag of a pipeline file that does not validate."""
+INGEST = "kafka_lake.ingest"
+FILE_BYTES = 65_536
+"""How long a file of a Spark driver may become: for what writes it, the disk is full then."""
 
 pytestmark = [pytest.mark.timeout(1500), pytest.mark.nightly]
 
@@ -75,6 +79,39 @@ def test_mistakes_are_answered_on_the_page_of_the_task_that_fails(world: World, 
     ui.picture("broker-down", height=LOG_HEIGHT)
     _mark_failed(world, down[0], "review")
     assert world.end(MANUAL, down[0]).state == "failed"
+
+
+def test_accidents_are_answered_on_the_page_and_the_next_try_goes_on(world: World, ui: AirflowUi) -> None:
+    """A task that is marked failed while Spark reads, a full disk, a finished task that is cleared: every record is in
+    the table once at the end."""
+    lane = world.lanes[NAME]
+    lane.produce(3000, size=1000, begin=1000, dense=True)
+    killed = world.airflow.trigger(MANUAL, {"pipeline": NAME, "bytes_per_second": "100 kB"})
+    driver = until(lambda: next(iter(drivers(lane)), None))
+    _mark_failed(world, killed, f"{INGEST}/0")
+    assert world.end(MANUAL, killed).state == "failed"
+    until(lambda: not driver.is_running())
+    ui.open(run_path(MANUAL, killed, f"/tasks/{INGEST}/mapped/0"), "the task was killed: the Spark driver is ended")
+    ui.picture("interrupted", height=LOG_HEIGHT)
+
+    full = world.airflow.trigger(MANUAL, {"pipeline": NAME})
+    driver = until(lambda: next(iter(drivers(lane)), None))
+    for process in (driver, *driver.children(recursive=True)):
+        process.rlimit(psutil.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
+    until(lambda: world.airflow.task_states(MANUAL, full).get(f"{INGEST}[0]") == "up_for_retry")
+    first = run_path(MANUAL, full, f"/tasks/{INGEST}/mapped/0?try_number=1")
+    ui.open(first, "A disk is full: that of the warehouse or the catalog")
+    ui.sees("nothing was published, the wave is unharmed and can be run again")
+    ended = world.end(MANUAL, full)
+    assert ended.state == "success", ended.tasks
+    lane.assert_exact()
+
+    cleared = {"dry_run": False, "dag_run_id": full, "task_ids": [INGEST], "only_failed": False}
+    world.airflow.api("POST", f"/dags/{MANUAL}/clearTaskInstances", cleared)
+    assert world.end(MANUAL, full).state == "success"
+    ui.open(run_path(MANUAL, full, f"/tasks/{INGEST}/mapped/0"), "is in the lake since")
+    ui.picture("cleared", height=LOG_HEIGHT)
+    lane.assert_exact()
 
 
 def _mark_failed(world: World, run_id: str, task: str) -> None:
