@@ -114,9 +114,9 @@ KAFKA = (
         law="L16",
         guard="What the client had fetched for another slice does not weigh in a sample.",
         module=_SAMPLING,
-        function="_messages",
-        old="message.offset() >= slice_.range.start",
-        new="True",
+        function="Reading.is_over_with",
+        old="message.offset() < self.slice.range.start",
+        new="False",
         red=(f"{_UNIT}/test_kafka_sampling.py::test_records_of_an_earlier_assignment_do_not_weigh",),
     ),
     Mutant(

@@ -18,7 +18,7 @@ SLICES = 16
 SECONDS = 5.0
 RECORDS = 300
 BYTES = 1024 * 1024
-_SLICE_SECONDS = 1.5
+_TOGETHER_SECONDS = 2.5
 
 
 def sample(settings: KafkaSettings, slices: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
@@ -29,13 +29,58 @@ def sample(settings: KafkaSettings, slices: Sequence[Slice], isolation: Isolatio
     if not slices:
         return ()
     until = time.monotonic() + SECONDS
+    readings = [Reading(slice_) for slice_ in slices[:: math.ceil(len(slices) / SLICES)]]
     consumer = Consumer(_settings(settings, isolation), logger=LogToPython())
     try:
-        chosen = slices[:: math.ceil(len(slices) / SLICES)]
-        found = [_read(consumer, slice_, min(until, time.monotonic() + _SLICE_SECONDS)) for slice_ in chosen]
+        for together in _of_different_partitions(readings):
+            _read(consumer, together, min(until, time.monotonic() + _TOGETHER_SECONDS))
     finally:
         consumer.close()
-    return tuple(item for item in found if item)
+    return tuple(found for reading in readings if (found := reading.sample()))
+
+
+class Reading:
+    """What was read of a slice so far."""
+
+    def __init__(self, slice_: Slice) -> None:
+        self.slice = slice_
+        self.place = (slice_.stream.topic, slice_.stream.partition)
+        self._records = self._bytes = 0
+        self._seen_to = slice_.range.start
+        self._first: int | None = None
+        self._last: int | None = None
+
+    def is_over_with(self, message: Message) -> bool:
+        """Take a record, the partition's end or its error; return whether it ends the reading."""
+        end = self.slice.range.end
+        if message.error():
+            return True
+        if message.offset() < self.slice.range.start:
+            return False
+        if message.offset() >= end:
+            self._seen_to = end
+            return True
+        kind, milliseconds = message.timestamp()
+        self._last = None if kind == TIMESTAMP_NOT_AVAILABLE else milliseconds
+        if not self._records:
+            self._first = self._last
+        self._records += 1
+        self._bytes += _weight(message)
+        self._seen_to = message.offset() + 1
+        return self._records >= RECORDS or self._bytes >= BYTES or self._seen_to == end
+
+    def sample(self) -> Sample | None:
+        """Return what the records weigh; None without any."""
+        if not self._records:
+            return None
+        span = self._seen_to - self.slice.range.start
+        return Sample(
+            stream=self.slice.stream,
+            bytes_per_offset=self._bytes / span,
+            records_per_offset=self._records / span,
+            first_timestamp_ms=self._first,
+            last_timestamp_ms=self._last,
+        )
 
 
 def _settings(settings: KafkaSettings, isolation: Isolation) -> dict[str, object]:
@@ -57,51 +102,31 @@ def _settings(settings: KafkaSettings, isolation: Isolation) -> dict[str, object
     )
 
 
-def _read(consumer: Consumer, slice_: Slice, until: float) -> Sample | None:
-    wanted = slice_.range
-    consumer.assign([TopicPartition(slice_.stream.topic, slice_.stream.partition, wanted.start)])
-    records = weight = 0
-    seen_to = wanted.start
-    first: int | None = None
-    last: int | None = None
-    for message in _messages(consumer, slice_, until):
-        if message.offset() >= wanted.end:
-            seen_to = wanted.end
-            break
-        kind, milliseconds = message.timestamp()
-        last = None if kind == TIMESTAMP_NOT_AVAILABLE else milliseconds
-        if not records:
-            first = last
-        records += 1
-        weight += _weight(message)
-        seen_to = message.offset() + 1
-        if records >= RECORDS or weight >= BYTES or seen_to == wanted.end:
-            break
-    if not records:
-        return None
-    span = seen_to - wanted.start
-    return Sample(
-        stream=slice_.stream,
-        bytes_per_offset=weight / span,
-        records_per_offset=records / span,
-        first_timestamp_ms=first,
-        last_timestamp_ms=last,
-    )
+def _of_different_partitions(readings: Sequence[Reading]) -> Iterator[list[Reading]]:
+    """Yield readings that one assignment can serve: a consumer is at one place of a partition."""
+    left = list(readings)
+    while left:
+        together: dict[tuple[str, int], Reading] = {}
+        for reading in left:
+            together.setdefault(reading.place, reading)
+        yield list(together.values())
+        left = [reading for reading in left if together[reading.place] is not reading]
 
 
-def _messages(consumer: Consumer, slice_: Slice, until: float) -> Iterator[Message]:
-    """Yield a partition's records until its end, an error of it, or the time."""
-    while (left := until - time.monotonic()) > 0:
+def _read(consumer: Consumer, readings: Sequence[Reading], until: float) -> None:
+    """Read slices of different partitions side by side. One after another, each new topic would cost about a second
+    until librdkafka has its metadata."""
+    waiting = {reading.place: reading for reading in readings}
+    consumer.assign([TopicPartition(*place, reading.slice.range.start) for place, reading in waiting.items()])
+    while waiting and (left := until - time.monotonic()) > 0:
         message = consumer.poll(left)
-        if message is None or (message.topic(), message.partition()) != (
-            slice_.stream.topic,
-            slice_.stream.partition,
-        ):
+        if message is None:
             continue
-        if message.error():
-            return
-        if message.offset() >= slice_.range.start:
-            yield message
+        place = (message.topic(), message.partition())
+        reading = waiting.get(place)
+        if reading and reading.is_over_with(message):
+            del waiting[place]
+            consumer.pause([TopicPartition(*place)])
 
 
 def _weight(message: Message) -> int:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
 
 from airflow_kafka_lake.adapters.kafka import sampling
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
@@ -35,11 +36,64 @@ def message(offset: int, *, partition: int = 0, weight: int = 10, error: object 
     )
 
 
+class FakeConsumer:
+    """Gives these messages, and notes what is assigned and paused."""
+
+    def __init__(self, messages: Sequence[Any]) -> None:
+        self._left = iter(messages)
+        self.assigned: list[tuple[str, int, int]] = []
+        self.paused: list[int] = []
+
+    def assign(self, places: Sequence[TopicPartition]) -> None:
+        self.assigned += [(item.topic, item.partition, item.offset) for item in places]
+
+    def poll(self, _: float) -> Any:
+        return next(self._left)
+
+    def pause(self, places: Sequence[TopicPartition]) -> None:
+        self.paused += [item.partition for item in places]
+
+
+def reading(start: int, end: int, partition: int = 0) -> sampling.Reading:
+    """Return one of a slice."""
+    return sampling.Reading(Slice(Stream("orders", "", partition), OffsetRange(start, end)))
+
+
+def read(messages: Sequence[Any], *readings: sampling.Reading) -> FakeConsumer:
+    """Read slices of a consumer that gives these messages."""
+    consumer = FakeConsumer(messages)
+    sampling._read(consumer, readings, time.monotonic() + 60)  # type: ignore[arg-type]
+    return consumer
+
+
 def sampled(messages: Sequence[Any], start: int, end: int) -> Sample | None:
-    """Read a slice of a consumer that gives these messages."""
-    left = iter(messages)
-    consumer = SimpleNamespace(assign=lambda _: None, poll=lambda _: next(left))
-    return sampling._read(consumer, Slice(Stream("orders", "", 0), OffsetRange(start, end)), time.monotonic() + 60)  # type: ignore[arg-type]
+    """Return the sample of one slice."""
+    one = reading(start, end)
+    read(messages, one)
+    return one.sample()
+
+
+def test_partitions_are_read_side_by_side() -> None:
+    """One assignment serves all of them, and one that is through is asked for no more."""
+    first, second = reading(0, 2), reading(5, 100, partition=1)
+    mixed = [message(5, partition=1), message(0), message(6, partition=1), message(1), message(7, partition=1, error=1)]
+    consumer = read(mixed, first, second)
+    assert consumer.assigned == [("orders", 0, 0), ("orders", 1, 5)]
+    assert consumer.paused == [0, 1]
+    found = [item.sample() for item in (first, second)]
+    assert [(item.bytes_per_offset, item.first_timestamp_ms) for item in found if item] == [
+        (10, AT_MS),
+        (10, AT_MS + 5),
+    ]
+
+
+def test_slices_of_one_partition_are_read_one_after_another() -> None:
+    """A consumer is at one place of a partition."""
+    head, other, tail = reading(0, 9), reading(0, 9, partition=1), reading(90, 99)
+    assert list(sampling._of_different_partitions([head, other, tail])) in (
+        [[head, other], [tail]],
+        [[other, head], [tail]],
+    )
 
 
 def test_records_of_an_earlier_assignment_do_not_weigh() -> None:
