@@ -8,7 +8,7 @@ The pipe's end is the worker's end: in the middle of a job the driver's whole pr
 sends no sign for minutes while a job runs was stopped, or hangs; its lease is over, and the driver ends likewise.
 
 Nothing passes from one job to the next: each has a Spark session with settings, views and a catalog of its own, what it
-has cached is dropped, and Spark gives every read of Kafka a consumer group, and so consumers, of its own.
+has cached is dropped, and every read of Kafka has consumers of its own.
 """
 
 from __future__ import annotations

@@ -25,11 +25,13 @@ from typing import TYPE_CHECKING, Any
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, LATEST_MS
 from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, RETAIN_DAYS, StageJob
+from airflow_kafka_lake.core.lake.tasks import divided
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import TOPIC_NAME
 from airflow_kafka_lake.jobs.driver import run
 from airflow_kafka_lake.jobs.formats import append, create_branch, table_name
 from airflow_kafka_lake.jobs.pacing import cores_of, fetch_bytes, paced, readers
+from airflow_kafka_lake.jobs.shared_consumer import SETTING, consumer_settings, shared_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -207,12 +209,32 @@ def _paced_rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str], ra
 
 
 def _frames(spark: SparkSession, job: StageJob, kafka: Mapping[str, str], pace: int | None = None) -> list[DataFrame]:
-    frames = [_gathered(spark, job, read, kafka, pace=pace).selectExpr(*columns(job)) for read in reads(job)]
+    shared = _shared(spark, job, kafka)
+    found = [_gathered(spark, job, read, kafka, pace=pace) for read in reads(job)] if shared is None else [shared]
+    frames = [frame.selectExpr(*columns(job)) for frame in found]
     if job.overflowing or not frames:
         from airflow_kafka_lake.jobs.overflowing import overflowing_rows
 
         frames.append(overflowing_rows(spark, job, kafka).selectExpr(*columns(job, overflowing=True)))
     return frames
+
+
+def is_shared(job: StageJob) -> bool:
+    """Return whether one consumer reads all slices of a task: not where the polls of single slices are counted."""
+    return bool(job.slices) and not job.singly and job.rate is None
+
+
+def _shared(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> DataFrame | None:
+    """Return the records of tasks with one consumer each; None where Spark's own Kafka source has to read."""
+    if not is_shared(job) or spark.conf.get(SETTING, "true").lower() == "false":
+        return None
+    tasks = divided(job.slices, job.tasks, job.max_records_per_partition)
+    try:
+        return shared_rows(spark, tasks, consumer_settings(job, tasks, _fast_settings(job) | dict(kafka)))
+    except Exception as error:  # noqa: BLE001 - whatever a session without Java, or another Spark, raises
+        # The text of an error may hold a setting.
+        sys.stderr.write(f"Spark's Kafka source reads, with a consumer for each range: {type(error).__name__}\n")
+        return None
 
 
 def _gathered(

@@ -1,4 +1,4 @@
-"""A Spark standalone cluster: a driver that outlives its worker is found by its name, and ended."""
+"""A Spark standalone cluster: a driver that outlives its worker is found by its name, and ended; executors can read."""
 
 from __future__ import annotations
 
@@ -59,6 +59,13 @@ class Cluster:
     def applications(self) -> list[str]:
         """Return the names of the applications that run or wait."""
         return sorted(item["name"] for item in (self._listing() or {}).get("activeapps", ()))
+
+    def given_jars(self) -> dict[str, set[str]]:
+        """Return the names of the jars that the executors of each application were given."""
+        found: dict[str, set[str]] = {}
+        for path in (self._home / "work").glob("app-*/*/*.jar"):
+            found.setdefault(path.parent.parent.name, set()).add(path.name)
+        return found
 
     def connection(self) -> str:
         """Return the Airflow connection to this cluster; a job takes one core."""
@@ -175,3 +182,16 @@ def test_a_retry_on_another_host_ends_the_driver_that_its_wave_left_on_the_clust
     sandbox.assert_exact()
     assert len(sandbox.publishes()) == 1
     assert sandbox.run().document["waves"] == []
+
+
+@pytest.mark.nightly
+def test_executors_of_a_cluster_read_with_shared_consumers(sandbox: Sandbox, cluster: Cluster) -> None:
+    """Every wave of a run is read by the class that its driver compiled, and every record comes once."""
+    sandbox.write_pipeline(sizes='target_range_bytes = "64 KiB"\nmax_wave_bytes = "64 KiB"')
+    sandbox.produce(200, size=1000)
+    done = sandbox.run(env={"AIRFLOW_CONN_SPARK_DEFAULT": cluster.connection()})
+    assert (done.code, len(done.document["waves"]) > 1) == (0, True), done.err
+    sandbox.assert_exact()
+    given = cluster.given_jars()
+    assert given
+    assert all(any(name.startswith("kafka-lake-") for name in names) for names in given.values()), given

@@ -5,13 +5,16 @@ from __future__ import annotations
 import gc
 import logging
 import math
+import random
 import re
 import secrets
 import sys
 import threading
 import urllib.request
 import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -21,28 +24,33 @@ import psutil
 import pyarrow as pa
 import pytest
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, archive_path, make_archive
+from airflow_kafka_lake.adapters.spark_submit.failures import recognised
 from airflow_kafka_lake.cli import main as kafka_lake
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError
+from airflow_kafka_lake.core.lake.accounting import account
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.progress import Counters
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.features.decoding.job.decode import decoded
+from airflow_kafka_lake.jobs import shared_consumer
 from airflow_kafka_lake.jobs.formats import EXTENSIONS, STAGED_BY
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, Counts, await_counts, newest_query, report_progress
-from airflow_kafka_lake.jobs.stage import stage
+from airflow_kafka_lake.jobs.shared_consumer import SETTING
+from airflow_kafka_lake.jobs.stage import Steps, stage
 from airflow_kafka_lake.local.processes import free_ports
 from airflow_kafka_lake.wiring.spark import SparkJobs
 from tests import markers
 from tests.canaries import planted
+from tests.integration import test_accounting as accounting
 from tests.silence import SilentServer
 
 if TYPE_CHECKING:
@@ -51,6 +59,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.snapshots import Snapshot
 
     from airflow_kafka_lake.local.kafka import LocalKafka
+    from tests.integration.test_accounting import Truth
 
 pytestmark = pytest.mark.integration
 
@@ -87,14 +96,15 @@ class Lake:
 class Topic:
     """A topic of its own for a test, and what was produced to it."""
 
-    def __init__(self, kafka: LocalKafka, partitions: int = 1) -> None:
+    def __init__(self, kafka: LocalKafka, partitions: int = 1, **settings: str) -> None:
         from confluent_kafka.admin import AdminClient, NewTopic
 
         self.bootstrap = kafka.bootstrap
         self.name = f"stage-{secrets.token_hex(4)}"
         self.id = secrets.token_urlsafe(16)
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        new = NewTopic(self.name, partitions, config={"max.message.bytes": "4000000"})
+        config = {name.replace("_", "."): value for name, value in settings.items()}
+        new = NewTopic(self.name, partitions, config={"max.message.bytes": "4000000"} | config)
         self.admin.create_topics([new])[self.name].result()
 
     def send(self, *records: dict[str, Any], end: str | None = None) -> None:
@@ -317,6 +327,20 @@ def test_staged_rows_are_invisible_on_main(spark: SparkSession, lake: Lake, kafk
     assert spark.table(name).count() == 1
 
 
+@pytest.fixture(
+    params=[
+        pytest.param("true", id="shared consumer"),
+        pytest.param("false", id="Spark's source", marks=pytest.mark.nightly),
+    ]
+)
+def reader(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each of the two ways to read Kafka."""
+    spark.conf.set(SETTING, request.param)
+    yield
+    spark.conf.unset(SETTING)
+
+
+@pytest.mark.usefixtures("reader")
 def test_offsets_below_the_log_start_stop_the_job(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
     """Lost offsets are an error and nothing is staged as finished."""
     from confluent_kafka import TopicPartition
@@ -326,9 +350,177 @@ def test_offsets_below_the_log_start_stop_the_job(spark: SparkSession, lake: Lak
     (deleted,) = topic.admin.delete_records([TopicPartition(topic.name, 0, 5)]).values()
     deleted.result()
     work = job(table, topic.slice_(0, 10))
-    with pytest.raises(Exception, match=r"(?i)data ?loss|lost"):
+    with pytest.raises(Exception, match=r"may have been lost|KAFKA_DATA_LOSS") as failure:
         run(spark, topic, work)
+    found = recognised(str(failure.value).splitlines())
+    assert found is not None
+    assert found.name == "data-loss"
     assert STAGED_BY not in summary(staged(table, work))
+
+
+@pytest.mark.usefixtures("reader")
+def test_offsets_behind_the_end_of_the_log_stop_the_job(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
+    """A log that was cut off, or whose last transaction is open, is not waited for; other partitions do not hide it."""
+    topic, table = Topic(kafka, 2), lake.create()
+    topic.send(*({"value": b"v", "partition": number % 2} for number in range(10)))
+    work = job(table, topic.slice_(0, 5), topic.slice_(0, 9, 1))
+    with pytest.raises(Exception, match=r"may have been lost|KAFKA_DATA_LOSS") as failure:
+        run(spark, topic, work)
+    found = recognised(str(failure.value).splitlines())
+    assert found is not None
+    assert found.name == "data-loss"
+    assert STAGED_BY not in summary(staged(table, work))
+
+
+@pytest.mark.usefixtures("reader")
+def test_topic_that_is_gone_stops_the_job_and_stays_gone(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
+    """It is named as such, soon, and not created by being read."""
+    topic, table = Topic(kafka), lake.create()
+    topic.admin.delete_topics([topic.name])[topic.name].result()
+    work = job(table, topic.slice_(0, 1))
+    with pytest.raises(Exception, match="UnknownTopicOrPartition") as failure:
+        run(spark, topic, work)
+    found = recognised(str(failure.value).splitlines())
+    assert found is not None
+    assert found.name == "unknown-topic"
+    assert topic.name not in topic.admin.list_topics(timeout=30).topics
+
+
+FAR = 253_402_300_800_000
+"""A time of the year 10000, which is kept as a number."""
+
+
+@pytest.fixture(scope="module")
+def mixed(kafka: LocalKafka) -> tuple[str, tuple[Slice, ...]]:
+    """Nulls, headers, transactions, aborted records, both kinds of time, a log that starts within a batch; slices that
+    begin and end in gaps, and islands; returns Kafka's address and the slices."""
+    from confluent_kafka import TopicPartition
+
+    topic = Topic(kafka, 4, message_timestamp_after_max_ms=str(2**63 - 1))
+    appended = Topic(kafka, 1, message_timestamp_type="LogAppendTime")
+    topic.send(
+        {"key": None, "value": b"no key", "timestamp": 1_700_000_000_123},
+        {"key": b"gone", "value": None, "timestamp": 1},
+        {"key": b"", "value": b"", "timestamp": FAR},
+        {"value": b"h", "headers": [("a", b"1"), ("a", b"\x00\xff"), ("none", None), ("", b""), ("ä", b"2")]},
+        *({"value": b"v%d" % number * 50, "partition": 1, "timestamp": number} for number in range(200)),
+        *({"value": b"d%d" % number, "partition": 3} for number in range(10)),
+    )
+    (deleted,) = topic.admin.delete_records([TopicPartition(topic.name, 3, 4)]).values()
+    deleted.result()
+    topic.send({"value": b"t", "partition": 2}, {"value": b"t", "partition": 1}, end="commit")
+    topic.send({"value": b"never", "partition": 2}, {"value": b"never", "partition": 1}, end="abort")
+    topic.send({"value": b"last", "partition": 2}, {"value": b"last", "partition": 1}, end="commit")
+    appended.send({"value": b"x", "timestamp": 7}, {"value": b"y"})
+    ranges = {0: [(0, 2), (2, 3), (3, 4)], 1: [(0, 3), (7, 150), (190, 206)], 2: [(1, 3), (3, 5), (5, 6)], 3: [(4, 10)]}
+    found = [topic.slice_(*each, partition) for partition, its in ranges.items() for each in its]
+    return topic.bootstrap, (*found, appended.slice_(0, 2))
+
+
+def read(spark: SparkSession, work: StageJob, bootstrap: str, shared: str) -> list[Row]:
+    """Return the rows of a job, in an order of their own, by one of the two ways to read Kafka."""
+    spark.conf.set(SETTING, shared)
+    try:
+        rows = Steps(spark, work, {"bootstrap.servers": bootstrap}).read()
+        shown = rows.selectExpr("*", "hex(key) AS k", "hex(value) AS v").drop("key", "value")
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", ResourceWarning
+            )  # PySpark leaves the closing of its sockets to the collector
+            found = sorted(shown.collect(), key=str)
+            gc.collect()
+            return found
+    finally:
+        spark.conf.unset(SETTING)
+
+
+@pytest.mark.parametrize("isolation", Isolation)
+def test_both_readers_return_the_same(
+    spark: SparkSession,
+    lake: Lake,
+    mixed: tuple[str, tuple[Slice, ...]],
+    isolation: Isolation,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every field of every record, and nothing of what lies outside of the slices."""
+    for name, value in (("_OF_FEW", 1000), ("WIDTH", 2)):  # so that partitions come in turns, and in several polls
+        monkeypatch.setattr(shared_consumer, name, value)
+    bootstrap, slices = mixed
+    work = replace(job(lake.create(), *slices, tasks=2), isolation=isolation)
+    found = read(spark, work, bootstrap, "true")
+    assert len(found) == (171 if isolation is Isolation.READ_COMMITTED else 173)
+    assert found == read(spark, work, bootstrap, "false")
+
+
+truths = accounting.truths
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("isolation", Isolation)
+def test_both_readers_account_alike_for_every_offset(
+    spark: SparkSession,
+    lake: Lake,
+    kafka: LocalKafka,
+    truths: Sequence[Truth],
+    isolation: Isolation,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Slices cut anywhere out of interleaved transactions, markers, cleaned and compressed batches and moved starts:
+    the rows are equal, they are those of the log dump, and they leave no offset unexplained."""
+    monkeypatch.setattr(shared_consumer, "WIDTH", 3)
+    dice, table, batches = random.Random(), lake.create(), accounting.reader(kafka)
+    for limit in (None, 40):
+        asked = {truth.gap(item.start, item.end): truth for truth, item in accounting.random_ranges(truths, dice)}
+        work = replace(job(table, *asked, tasks=3, limit=limit), isolation=isolation)
+        found = read(spark, work, kafka.bootstrap, "true")
+        assert found == read(spark, work, kafka.bootstrap, "false"), asked.keys()
+        offsets = Counter((row.kafka_topic, row.kafka_offset) for row in found)
+        assert set(offsets.values()) == {1}
+        for slice_, truth in asked.items():
+            seen = RangeSet(OffsetRange(at, at + 1) for topic, at in offsets if topic == truth.topic)
+            rows = RangeSet((slice_.range,)) & seen
+            said = batches.explain([slice_.part(gap) for gap in RangeSet((slice_.range,)) - rows], isolation)
+            numbers = account(slice_.range, rows, [each for its in said.values() for each in its])
+            assert numbers.unexplained == 0, slice_
+            if isolation is Isolation.READ_COMMITTED:
+                assert numbers == truth.numbers(slice_.range, truth.visible()), slice_
+            else:
+                assert numbers.visible == sum(at in slice_.range for at in truth.present), slice_
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (".offset() < end", ".offset() >= 0"),
+        ("consumer.seek(place, slice(place)[0]);", ""),
+        ("position >= slice(place)[1]", "position >= slice(place)[1] - 1"),
+    ],
+    ids=["what a poll finds behind a slice", "the next slice of a partition", "the last offset"],
+)
+def test_java_without_a_guard_is_noticed(
+    spark: SparkSession,
+    lake: Lake,
+    mixed: tuple[str, tuple[Slice, ...]],
+    old: str,
+    new: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The comparison of the two readers fails for each guard that is taken out of the Java text."""
+    text, name = shared_consumer.source(), f"Without{secrets.token_hex(4)}"
+    assert text.count(old) == 1
+    changed = text.replace(old, new).replace("SharedConsumer", name)
+    for attribute, value in {
+        "source": lambda: changed,
+        "CLASS": f"airflow_kafka_lake.{name}",
+        "_compiled": {},
+        "_OF_FEW": 1000,
+        "WIDTH": 2,
+    }.items():
+        monkeypatch.setattr(shared_consumer, attribute, value)
+    bootstrap, slices = mixed
+    work = job(lake.create(), *slices, tasks=2)
+    assert read(spark, work, bootstrap, "true") != read(spark, work, bootstrap, "false")
 
 
 def test_columns_beside_ours_are_filled_with_null(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:

@@ -6,6 +6,8 @@ from tests.mutants.mutant import Mutant
 
 _GROUPS = "airflow_kafka_lake.adapters.kafka.groups"
 _STAGE = "airflow_kafka_lake.jobs.stage"
+_SHARED = "airflow_kafka_lake.jobs.shared_consumer"
+_UNIT = "tests/unit/jobs/test_shared_consumer.py::"
 _ACCOUNTING = "airflow_kafka_lake.core.lake.accounting"
 _OPERATORS = "airflow_kafka_lake.operators"
 _TRIGGERS = "airflow_kafka_lake.triggers"
@@ -85,6 +87,56 @@ JOBS = (
         old="(s.stream.topic, s.stream.partition, s.range.end)",
         new="(s.stream.topic, s.stream.partition, -1)",
         red=("tests/unit/jobs/test_stage_options.py::test_offsets_are_explicit_at_both_ends",),
+    ),
+    Mutant(
+        name="a-missing-offset-has-a-default",
+        law="L13",
+        guard="A shared consumer fails on an offset that Kafka no longer has.",
+        module=_SHARED,
+        function="consumer_settings",
+        old="'none'",
+        new="'earliest'",
+        red=(_UNIT + "test_settings_that_decide_about_records_are_the_jobs",),
+    ),
+    Mutant(
+        name="client-decides-isolation-of-all",
+        law="L7",
+        guard="The job's isolation wins over a setting of the Kafka connection, for a shared consumer too.",
+        module=_SHARED,
+        function="consumer_settings",
+        old="return ...",
+        new="return {**..., **kafka}",
+        red=(_UNIT + "test_settings_that_decide_about_records_are_the_jobs",),
+    ),
+    Mutant(
+        name="a-consumer-keeps-what-it-likes",
+        law="fine print: audited",
+        guard="What a shared consumer fetches ahead of its task is bounded, whatever the connection says.",
+        module=_SHARED,
+        function="consumer_settings",
+        old="min(most, int(kafka.get(key, most)))",
+        new="kafka.get(key, most)",
+        red=(_UNIT + "test_what_is_fetched_ahead_is_bounded",),
+    ),
+    Mutant(
+        name="careful-polls-are-shared",
+        law="fine print: audited",
+        guard="Where polls may not reach behind a slice, no consumer reads several of them.",
+        module=_STAGE,
+        function="is_shared",
+        old="not job.singly",
+        new="True",
+        red=(_UNIT + "test_jobs_that_count_their_polls_are_read_slice_by_slice",),
+    ),
+    Mutant(
+        name="no-java-no-job",
+        law="fine print: audited",
+        guard="A session that cannot share consumers reads by Spark's own source.",
+        module=_STAGE,
+        function="_shared",
+        old="Exception",
+        new="ZeroDivisionError",
+        red=(_UNIT + "test_session_without_java_is_read_by_sparks_source",),
     ),
     Mutant(
         name="two-topics-of-a-name",

@@ -130,6 +130,13 @@ REASONS = (
         advice="A topic or partition of this wave does not exist any more. Plan again.",
     ),
     Reason(
+        name="no-shared-consumer",
+        pattern=re.compile(r"ClassNotFoundException: airflow_kafka_lake\.SharedConsumer"),
+        advice="Spark's executors did not get the class that reads Kafka: they fetch it from the driver, as any jar. "
+        "Let them reach the driver's ports, or set spark.kafka_lake.shared_consumer to false in the conf of the Spark "
+        "connection, and Spark's own Kafka source reads.",
+    ),
+    Reason(
         name="master-unreachable",
         pattern=re.compile(r"All masters are unresponsive|Could not parse Master URL|Failed to connect to master"),
         advice="Spark does not reach its master: check the host and port of the spark connection.",

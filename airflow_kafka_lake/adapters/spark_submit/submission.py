@@ -22,7 +22,7 @@ from airflow_kafka_lake.jobs.formats import EXTENSIONS, SETTINGS
 
 PACKAGE = Path(airflow_kafka_lake.__file__).parent
 _FEATURES = ("features/__init__.py", "features/*/__init__.py", "features/*/job/**/*.py")
-_TRAVELS = ("__init__.py", "core/**/*.py", "jobs/**/*.py", *_FEATURES)
+_TRAVELS = ("__init__.py", "core/**/*.py", "jobs/**/*.py", "jobs/**/*.java", *_FEATURES)
 REQUEST_FILE = "job.json"
 _ZIP_FILE = "kafka_lake.zip"
 

@@ -503,6 +503,7 @@ def test_a_foreign_reference_is_no_orphan(ref: str) -> None:
         ("KafkaException: Received exception when fetching the next record from orders-2.", "unreadable-record"),
         ("CorruptRecordException: Record is corrupt (stored crc = 1, computed crc = 2)", "unreadable-record"),
         ("org.apache.kafka.common.errors.SaslAuthenticationException: failed", "kafka-authentication"),
+        ("java.lang.ClassNotFoundException: airflow_kafka_lake.SharedConsumer", "no-shared-consumer"),
     ],
 )
 def test_usual_failures_are_named(line: str, name: str) -> None:
@@ -625,7 +626,8 @@ def test_what_travels_is_small_and_complete(tmp_path: Path) -> None:
     path = tmp_path / "travels.zip"
     path.write_bytes(package_zip())
     with zipfile.ZipFile(path) as archive:
-        names = [name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in archive.namelist()]
+        modules = [name.removesuffix(".py") for name in archive.namelist() if name.endswith(".py")]
+    names = [name.removesuffix("/__init__").replace("/", ".") for name in modules]
     assert {"airflow_kafka_lake.jobs.stage", "airflow_kafka_lake.features.deep_audit.job.compare"} <= set(names)
     code = (
         f"import importlib, sys; sys.path[:0] = [{str(path)!r}]\n"
@@ -633,6 +635,10 @@ def test_what_travels_is_small_and_complete(tmp_path: Path) -> None:
     )
     answer = subprocess.run([sys.executable, "-S", "-I", "-c", code], capture_output=True, text=True, check=True)
     assert all(line.startswith(str(path)) for line in answer.stdout.splitlines())
+    text = "from airflow_kafka_lake.jobs.shared_consumer import source; print('class SharedConsumer ' in source())"
+    code = f"import sys; sys.path[:0] = [{str(path)!r}]\n{text}"
+    answer = subprocess.run([sys.executable, "-S", "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout == "True\n"
 
 
 def test_class_archive_is_one_of_this_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,39 @@
+"""Divide the slices of a staging job among its tasks."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice
+
+
+def divided(slices: Iterable[Slice], tasks: int, limit: int | None) -> tuple[tuple[Slice, ...], ...]:
+    """Return the slices of each task: every offset of every slice once, in tasks of about the same weight.
+
+    A slice of more than `limit` offsets is split, and each part has a task of its own. The others, in their order, fill
+    as many tasks as their offsets need: `tasks` where nothing is split. Neighbours stay together, so that a file holds
+    few partitions.
+    """
+    found = sorted(slices, key=lambda item: (item.stream, item.range))
+    heavy = [item for item in found if limit is not None and item.range.span > limit]
+    light = [item for item in found if limit is None or item.range.span <= limit]
+    total = sum(item.range.span for item in light)
+    count = tasks if limit is None else math.ceil(total / limit)
+    return (*((part,) for item in heavy for part in _parts(item, limit or 1)), *_gathered(light, total, count))
+
+
+def _parts(item: Slice, limit: int) -> list[Slice]:
+    count = math.ceil(item.range.span / limit)
+    edges = [item.range.start + item.range.span * number // count for number in range(count + 1)]
+    return [item.part(OffsetRange(start, end)) for start, end in itertools.pairwise(edges)]
+
+
+def _gathered(light: list[Slice], total: int, count: int) -> list[tuple[Slice, ...]]:
+    """Put each slice where its middle falls when all of them, one after the other, are cut into equal lengths."""
+    before = itertools.accumulate((item.range.span for item in light), initial=0)
+    places = [(2 * start + item.range.span) * count // (2 * total) for item, start in zip(light, before, strict=False)]
+    grouped = itertools.groupby(zip(places, light, strict=True), key=lambda pair: pair[0])
+    return [tuple(item for _, item in its) for _, its in grouped]

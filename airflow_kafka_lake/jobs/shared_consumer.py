@@ -1,0 +1,125 @@
+"""Read the slices of a task with one Kafka consumer, the shared consumer.
+
+Spark's Kafka source gives every range a consumer with a connection of its own, which waits for some ten answers before
+its first record; with a thousand quiet partitions nothing else matters. `SharedConsumer.java` reads all slices of a
+task with one consumer of the same Java client and the same settings, and the source's own class makes the rows. Spark's
+compiler, which compiles every query, compiles it in the driver; executors get it as they get any jar.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pkgutil
+import tempfile
+import threading
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.slices import Slice
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SETTING = "spark.kafka_lake.shared_consumer"
+"""A setting of a Spark connection: `false` leaves the reading to Spark's Kafka source."""
+
+SOURCE, CLASS = "SharedConsumer.java", "airflow_kafka_lake.SharedConsumer"
+
+WIDTH = 32
+"""Partitions that a consumer reads at the same time: it keeps what a fetch has brought of each of them."""
+
+PER_POLL = 500
+"""Records that a poll takes, and a task holds: a shared consumer asks for nothing between its polls, so few cost no
+more than many."""
+
+_FETCH_BYTES = 16 * 1024 * 1024
+_PARTITION_BYTES, _OF_FEW = 1024 * 1024, 4 * 1024 * 1024
+_FEW = 8
+
+_compiling = threading.Lock()
+_compiled: dict[str, Any] = {}
+
+
+def consumer_settings(job: StageJob, tasks: Sequence[Sequence[Slice]], kafka: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a task's consumer: those of the caller, and over them what decides about records.
+
+    Nothing decides for a missing offset, and no topic is created by being read. What a consumer has fetched of all its
+    partitions stays below `WIDTH` MiB, as Kafka keeps it: compressed. Only a smaller bound of the caller is kept.
+    """
+    bounds = {
+        "fetch.max.bytes": _FETCH_BYTES,
+        "max.partition.fetch.bytes": _OF_FEW if max(map(len, tasks)) <= _FEW else _PARTITION_BYTES,
+        "max.poll.records": PER_POLL,
+    }
+    return {
+        **{key: value for key, value in kafka.items() if key not in {"group.id", "group.instance.id"}},
+        **{key: str(min(most, int(kafka.get(key, most)))) for key, most in bounds.items()},
+        "isolation.level": job.isolation.value,
+        "auto.offset.reset": "none",
+        "enable.auto.commit": "false",
+        "allow.auto.create.topics": "false",
+    }
+
+
+def shared_rows(spark: SparkSession, tasks: Sequence[Sequence[Slice]], settings: Mapping[str, str]) -> DataFrame:
+    """Return the records of the slices of each task, as Spark's Kafka source has them; nothing is fetched yet.
+
+    Raises what a session without a Java of its own raises (Spark Connect), or a Spark without the compiler.
+    """
+    from pyspark.sql import DataFrame
+
+    jvm: Any = spark._jvm  # noqa: SLF001  # Spark has no other door to Java
+    texts, options = jvm.java.util.ArrayList(), jvm.java.util.HashMap()
+    for slices in tasks:
+        texts.add("\n".join(map(_line, slices)))
+    for key, value in settings.items():
+        options.put(key, value)
+    (constructor,) = _class_of(spark).getConstructors()
+    arguments = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 2)  # noqa: SLF001
+    arguments[0], arguments[1] = options, WIDTH
+    parts = spark.sparkContext._jsc.parallelize(texts, len(tasks))  # noqa: SLF001
+    rows = parts.mapPartitions(constructor.newInstance(arguments)).setName("slices")
+    schema = jvm.org.apache.spark.sql.kafka010.KafkaRecordToRowConverter.kafkaSchema(True)
+    return DataFrame(spark._jsparkSession.internalCreateDataFrame(rows.rdd(), schema, False), spark)  # noqa: SLF001
+
+
+def _line(item: Slice) -> str:
+    return f"{item.stream.topic}\t{item.stream.partition}\t{item.range.start}\t{item.range.end}"
+
+
+def _class_of(spark: SparkSession) -> Any:
+    """Return the class that reads, compiled once for an application and given to its executors."""
+    context = spark.sparkContext
+    with _compiling:
+        if context.applicationId not in _compiled:
+            compiler = _cooked(spark._jvm, source())  # noqa: SLF001
+            context._jsc.addJar(str(_jar(compiler.getBytecodes(), context._temp_dir)))  # noqa: SLF001
+            _compiled.clear()
+            _compiled[context.applicationId] = compiler.getClassLoader().loadClass(CLASS)
+        return _compiled[context.applicationId]
+
+
+def source() -> str:
+    """Return the Java text, also out of the zip that a driver gets."""
+    return (pkgutil.get_data(__package__, SOURCE) or b"").decode("utf-8")
+
+
+def _cooked(jvm: Any, text: str) -> Any:
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    # Jars that came with the submit are known to the thread only.
+    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    compiler.cook(text)
+    return compiler
+
+
+def _jar(classes: Mapping[str, bytes], folder: str) -> Path:
+    """Write a jar with its digest in its name, in a folder that Spark removes at its end."""
+    digest = hashlib.sha256(b"".join(classes[name] for name in sorted(classes))).hexdigest()[:12]
+    path = Path(tempfile.mkdtemp(dir=folder)) / f"kafka-lake-{digest}.jar"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, code in sorted(classes.items()):
+            archive.writestr(f"{name.replace('.', '/')}.class", code)
+    return path

@@ -1,0 +1,63 @@
+"""A job's slices are divided among tasks that weigh about the same."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_kafka_lake.core.lake.tasks import divided
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
+from tests.properties.strategies import slices
+
+pytestmark = pytest.mark.properties
+
+counts = st.integers(min_value=1, max_value=12)
+limits = st.none() | st.integers(min_value=1, max_value=70)
+
+
+def _offsets(items: list[Slice] | tuple[Slice, ...]) -> Counter[tuple[str, int, int]]:
+    return Counter((s.stream.topic, s.stream.partition, at) for s in items for at in range(s.range.start, s.range.end))
+
+
+@given(slices, counts, limits)
+def test_every_offset_is_read_by_one_task(items: list[Slice], tasks: int, limit: int | None) -> None:
+    """As often as it was asked for, and no task is without a slice."""
+    found = divided(items, tasks, limit)
+    assert _offsets([item for task in found for item in task]) == _offsets(items)
+    assert all(found)
+
+
+@given(slices, counts, limits)
+def test_tasks_weigh_about_the_same(items: list[Slice], tasks: int, limit: int | None) -> None:
+    """No part is heavier than the limit, and no task of others exceeds its share by more than one of its slices."""
+    found = divided(items, tasks, limit)
+    light = [item.range.span for item in items if limit is None or item.range.span <= limit]
+    parts = sum(math.ceil(s.range.span / limit) for s in items if s.range.span > limit) if limit else 0
+    spans = [sum(item.range.span for item in task) for task in found]
+    assert all(span <= (limit or 0) for span in spans[:parts])
+    assert sum(spans[parts:]) == sum(light)
+    count = tasks if limit is None else math.ceil(sum(light) / limit)
+    assert len(spans) - parts <= count
+    assert all(span <= sum(light) / count + max(light) for span in spans[parts:])
+
+
+@given(slices, counts, limits)
+def test_neighbours_stay_together(items: list[Slice], tasks: int, limit: int | None) -> None:
+    """Slices that are not split keep their order over all tasks, so that a file holds few partitions."""
+    light = sorted(item for item in items if limit is None or item.range.span <= limit)
+    found = [item for task in divided(items, tasks, limit) for item in task]
+    assert found[len(found) - len(light) :] == light
+
+
+@given(st.integers(min_value=1, max_value=2000), st.integers(min_value=1, max_value=40))
+def test_equal_slices_fill_equal_tasks(partitions: int, tasks: int) -> None:
+    """A thousand quiet partitions of one size are spread evenly."""
+    items = [Slice(Stream("quiet", "id", number), OffsetRange(0, 10)) for number in range(partitions)]
+    sizes = [len(task) for task in divided(items, tasks, None)]
+    assert max(sizes) - min(sizes) <= 1
+    assert len(sizes) == min(tasks, partitions)
