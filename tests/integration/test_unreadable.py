@@ -74,6 +74,7 @@ def test_records_that_no_job_can_read_are_held_by_themselves(spark_jars: list[Pa
             f"{sandbox.topic}/2 3-6 held: UnreadableRecordError: {sandbox.topic}/2 3-6 cannot be read: wrong checksum, "
             "batch 3-6. Skip it with: kafka-lake skip "
         )
+        assert done.document["left"] == [], done.err
         lost = {(2, 3), (2, 4), (2, 5)}
         landed = {key: value for key, value in sandbox.acknowledged.items() if key not in lost}
         sandbox.assert_exact(landed)
