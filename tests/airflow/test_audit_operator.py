@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowTaskTerminated
 
-from airflow_kafka_lake.core.errors import UnavailableError
+from airflow_kafka_lake.core.errors import UnavailableError, UsageError
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.operators.audit import AuditOperator
 from airflow_kafka_lake.services import running
@@ -83,6 +83,19 @@ def test_contents_and_a_cutover_are_judged_when_asked_for(landed: World, context
     assert audit(context, deep="true", deep_rate="20 MiB", cutover="live.orders")["rows"] == 8
     assert any("comparing 8 offsets of raw.orders with Kafka" in line for line in landed.logged)
     assert "reading live.orders" in landed.logged
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ({"deep_rate": "20 MiB"}, "--deep-rate bounds what --deep reads: give --deep too"),
+        ({"shallow": True}, "shallow"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(world: World, words: dict[str, Any], why: str) -> None:
+    """An audit that passes over it would be taken for one that did what was asked."""
+    with pytest.raises(UsageError, match=why):
+        world.ports().features.audit_checks(words)
 
 
 def test_a_killed_comparison_ends_its_driver(landed: World, context: dict[str, Any], monkeypatch: Any) -> None:

@@ -160,3 +160,5 @@ def test_hooks_are_what_airflow_expects_of_a_connection_type(hook: type[Any]) ->
         hook.default_conn_name,
     )
     assert callable(made.test_connection)
+    with pytest.raises(TypeError, match="conn_idd"):
+        hook(conn_idd="some")

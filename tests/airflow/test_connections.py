@@ -110,6 +110,18 @@ def test_missing_connection_says_what_to_set() -> None:
 
 
 @pytest.mark.parametrize(
+    "legal", [("kafka",), ("lake",), ("sqlite", "postgres"), ("http", "kafka_lake_registry"), ("spark",)]
+)
+def test_example_for_a_missing_connection_resolves(legal: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can be copied from the sentence as it is."""
+    with pytest.raises(ConnectionSettingsError) as missing:
+        get_connection("nowhere", *legal)
+    _, _, example = missing.value.message.partition(", for example to ")
+    monkeypatch.setenv("AIRFLOW_CONN_NOWHERE", example)
+    assert get_connection("nowhere", *legal).conn_type in legal
+
+
+@pytest.mark.parametrize(
     "value",
     [
         {"conn_type": "http", "password": SECRET, "extra": {"token": SECRET}},

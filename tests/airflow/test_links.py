@@ -20,6 +20,7 @@ from airflow_kafka_lake.get_provider_info import get_provider_info
 from airflow_kafka_lake.links.task_links import PAGE, SNAPSHOT, SPARK
 from airflow_kafka_lake.operators.advance import AdvanceWatermarkOperator, FinishPlanOperator
 from airflow_kafka_lake.operators.audit import AuditOperator
+from airflow_kafka_lake.operators.decisions import ReopenOperator
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.ports.feature import Features
@@ -104,6 +105,9 @@ def test_spark_that_has_ended_without_history_is_linked_no_more(world: World, co
 
     def fail(job: Any, **_: Any) -> None:
         world.opened[-1]["application"](Application(id="app-1", page="http://driver:4040"))
+        assert context["ti"].xcoms["ingest", SPARK.xcom_key] == "http://driver:4040"
+        world.opened[-1]["application"](Application(id="app-1"))
+        assert context["ti"].xcoms["ingest", SPARK.xcom_key] == ""
         raise JobFailedError("the job ended", reason=None, wave=job.wave, attempt=job.attempt)
 
     world.runner.stage = fail  # type: ignore[method-assign]
@@ -156,7 +160,7 @@ def test_lake_without_pages_has_no_link_to_a_snapshot(
 
 
 def test_other_tasks_link_to_the_page_of_their_pipeline(world: World, context: Context) -> None:
-    """Plan, advance, finish and a sensor."""
+    """Plan, advance, finish, a decision and a sensor."""
     planned(world, context)
     advance = AdvanceWatermarkOperator(task_id="advance", pipeline=ORDERS, plan_task_id="plan")
     plan = PlanIngestOperator(task_id="plan", pipeline=ORDERS)
@@ -169,9 +173,20 @@ def test_other_tasks_link_to_the_page_of_their_pipeline(world: World, context: C
     for task in (advance, finish):
         task.execute(context)
     sensor.poke(context)  # type: ignore[arg-type]
+    reopen = ReopenOperator(
+        task_id="reopen",
+        pipeline=ORDERS,
+        topic="orders",
+        partitions="0",
+        from_=0,
+        to=1,
+        reason="again",
+        is_dry_run=True,
+    )
+    reopen.execute(context)
     shown = "https://airflow.example.org/team/kafka-lake/pipelines/orders"
-    assert {task.task_id: link(task, PAGE) for task in (plan, advance, finish, sensor)} == dict.fromkeys(
-        ("plan", "advance", "finish", "sensor"), shown
+    assert {task.task_id: link(task, PAGE) for task in (plan, advance, finish, reopen, sensor)} == dict.fromkeys(
+        ("plan", "advance", "finish", "reopen", "sensor"), shown
     )
 
 

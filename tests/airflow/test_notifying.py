@@ -171,9 +171,9 @@ def test_running_deliverer_is_waited_for_until_its_lease_ends(world: World, told
 
 
 def test_advance_waits_for_a_delivery_that_ends_well(
-    world: World, told: Events, monkeypatch: pytest.MonkeyPatch
+    world: World, told: Events, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And then tells what comes after it."""
+    """And then tells what comes after it; its log says once for whom it waits."""
     first, second = planned(world, told, 2)
     busy = ingesting(told, first, 0)
     succeed(told, ingesting(told, second, 1))
@@ -187,6 +187,7 @@ def test_advance_waits_for_a_delivery_that_ends_well(
     monkeypatch.setattr(world.clock, "sleep", sleep)
     succeed(told, advancing(told))
     assert (len(slept), slices(told)) == (2, [(0, 1), (1, 2)])
+    assert capsys.readouterr().out.count("Waiting for it") == 1
 
 
 @pytest.mark.parametrize("error", [UnavailableError("the ledger is away"), RuntimeError("not foreseen")])

@@ -400,6 +400,9 @@ def test_every_key_is_documented(server: PageServer) -> None:
         assert strange("Of the page in Airflow", server.get(f"/api/{what}", "user").json()) == []
     assert strange("Of the page in Airflow", server.decide("retry", subject=wave).json()) == []
     assert undocumented("status", server.get("/api/pipelines/orders").json()) == []
+    several = server.get("/api/pipelines").json()
+    assert several.pop("ledger") == server.get("/api/session").json()["ledger"]
+    assert undocumented("status", several) == []
 
 
 @dataclass

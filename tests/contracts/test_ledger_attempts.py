@@ -593,6 +593,19 @@ def test_success_that_arrives_late_is_adopted_not_obeyed(ledger: Ledger) -> None
         ledger.commit(RecordCommit(key=late, attempt=late.attempt, snapshot=4, receipts=receipts))
 
 
+def test_attempt_that_another_overtakes_keeps_the_time_at_which_it_ended(ledger: Ledger, clock: FakeClock) -> None:
+    """Its outcome was unknown, and is known by the commit of the other; when it ended was known before."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    ledger.commit(EndAttempt(key=publishing(ledger, wave).key, outcome=AttemptOutcome.UNKNOWN, error="no answer"))
+    (before,) = ledger.attempts(wave)
+    clock.advance(timedelta(minutes=5))
+    committed(ledger, wave)
+    first, second = ledger.attempts(wave)
+    assert (first.outcome, second.outcome) == (AttemptOutcome.ABANDONED, AttemptOutcome.COMMITTED)
+    assert before.ended_at is not None
+    assert first.ended_at == before.ended_at
+
+
 def test_success_that_arrives_after_a_cut_is_refused(ledger: Ledger) -> None:
     """An attempt whose range was taken away under a newer fence commits nothing."""
     (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])

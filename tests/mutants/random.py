@@ -148,14 +148,13 @@ def _digest(files: Iterable[Path]) -> str:
 def reaching(slip: Slip, reached: Reach) -> dict[str, dict[str, float]]:
     """Return the tests that run a slip's function, by tier, those that run the least beside it first.
 
-    What runs while modules are imported is met by all tests that run a function of the module; where there is none,
-    as in a module of constants, by those that run one of a module which imports it.
+    What runs while modules are imported, such as a table of constants, is met by all tests that run a function of the
+    module or of one which imports it.
     """
     function = f"{slip.file}:{slip.place}"
     found = [test for test, record in reached.items() if slip.place and function in record["functions"]]
-    found = found or [test for test, record in reached.items() if slip.file in record["modules"]]
     if not found:
-        modules = importers(slip.file)
+        modules = {slip.file, *importers(slip.file)}
         found = [test for test, record in reached.items() if not modules.isdisjoint(record["modules"])]
     if slip.file.startswith(WALKED):
         found += [test for test in reached if test.startswith(WALKERS) and test not in found]

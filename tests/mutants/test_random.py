@@ -8,12 +8,13 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.mutants.mutant import ROOT
 from tests.mutants.mutations import PACKAGE, slips, slips_of
-from tests.mutants.random import GUARDED, JUDGED, LEAST, drawn, folder_of, parts, table
+from tests.mutants.random import GUARDED, JUDGED, LEAST, drawn, folder_of, parts, reaching, table
 
 SOURCE = '''"""LongText: 1 < 2."""
 from typing import TYPE_CHECKING
@@ -89,6 +90,24 @@ def test_seed_draws_from_every_folder() -> None:
     assert set(counted) == there
     for part in GUARDED.values():
         assert sum(counted[folder] for folder in part) >= LEAST
+
+
+def test_slip_of_a_constant_meets_the_tests_of_those_who_use_it() -> None:
+    """A helper of its module runs while it is imported, in one test alone: most that depend on it run no function of
+    it."""
+    file, user = (f"airflow_kafka_lake/adapters/sql_ledger/{name}.py" for name in ("tables", "reading"))
+
+    def ran(function: str) -> dict[str, Any]:
+        return {"seconds": 1.0, "functions": {function}, "modules": {function.partition(":")[0]}}
+
+    reached = {
+        "tests/contracts/test_first.py::test_imports": ran(f"{file}:_table"),
+        "tests/contracts/test_user.py::test_reads": ran(f"{user}:waves"),
+        "tests/unit/test_other.py::test_other": ran("airflow_kafka_lake/core/offsets.py:missing"),
+    }
+    constant = next(slip for slip in slips(ROOT / file) if not slip.place)
+    found = reaching(constant, reached)
+    assert {test for tests in found.values() for test in tests} == {*reached} - {"tests/unit/test_other.py::test_other"}
 
 
 def test_share_counts_what_is_judged_apart() -> None:

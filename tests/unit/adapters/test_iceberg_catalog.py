@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -46,7 +47,9 @@ def test_connection_that_is_given_back_has_no_open_transaction() -> None:
     connection.close()
 
 
-def test_file_that_sqlite_cannot_open_is_denied_only_where_it_is_closed_to_us(tmp_path: Path) -> None:
+def test_file_that_sqlite_cannot_open_is_denied_only_where_it_is_closed_to_us(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same word stands for a missing folder or too many open files, and other errors say nothing of the file."""
     file = tmp_path / "catalog.db"
 
@@ -56,6 +59,10 @@ def test_file_that_sqlite_cannot_open_is_denied_only_where_it_is_closed_to_us(tm
         return OperationalError("SELECT 1", None, error)
 
     assert not denied(failed(sqlite3.SQLITE_CANTOPEN), file)
+    assert not denied(failed(sqlite3.SQLITE_CANTOPEN), tmp_path / "missing" / "catalog.db")
+    assert not denied(failed(sqlite3.SQLITE_CANTOPEN))
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert denied(failed(sqlite3.SQLITE_CANTOPEN), file)
     assert not denied(failed(sqlite3.SQLITE_BUSY), file)
     assert denied(failed(sqlite3.SQLITE_READONLY), file)
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition, Uuid
 from confluent_kafka.admin import OffsetSpec
 
 from airflow_kafka_lake.adapters.kafka import client as module
@@ -153,3 +153,26 @@ def test_topic_that_no_broker_knows_is_refused_by_its_name(monkeypatch: pytest.M
 def test_no_epochs_ask_no_broker() -> None:
     """A plan of topics whose leaders never changed costs no connection."""
     assert source(Admin(), epoch_ends=lambda *_, **__: {"asked": 1}).epoch_ends([]) == {}
+
+
+def test_limits_of_a_topic_are_told_and_minus_one_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka says -1 where it keeps everything; 0 is a limit, and the tightest."""
+
+    def answered(value: Any) -> Future[Any]:
+        told: Future[Any] = Future()
+        told.set_result(value)
+        return told
+
+    def described(age: str, size: str) -> tuple[int | None, int | None]:
+        said = {"cleanup.policy": "delete", "retention.ms": age, "retention.bytes": size}
+        configs = {name: SimpleNamespace(value=value) for name, value in said.items()}
+        admin = Admin()
+        topic = SimpleNamespace(topic_id=Uuid(1, 2), partitions=[SimpleNamespace(id=0, leader=None)])
+        monkeypatch.setattr(admin, "describe_topics", lambda *_, **__: {"orders": answered(topic)}, raising=False)
+        monkeypatch.setattr(admin, "describe_configs", lambda asked, **_: {asked[0]: answered(configs)}, raising=False)
+        agreed = TopicIds(ids={"orders": frozenset({"id"})}, silent={})
+        (found,) = source(admin, every_broker=lambda *_, **__: agreed).describe(["orders"])
+        return found.retention_ms, found.retention_bytes
+
+    assert described("-1", "-1") == (None, None)
+    assert described("604800000", "0") == (604_800_000, 0)

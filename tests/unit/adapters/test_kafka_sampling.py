@@ -116,6 +116,13 @@ def test_partition_that_fails_gives_no_sample() -> None:
     assert sampled([message(0, error="broken")], 0, 10) is None
 
 
+def test_sample_whose_time_is_over_reads_nothing() -> None:
+    """A partition may have no end to come to."""
+    one, consumer = reading(0, 10), FakeConsumer(())
+    sampling._read(consumer, [one], time.monotonic() - 1)  # type: ignore[arg-type]
+    assert one.sample() is None
+
+
 def test_sample_decides_for_no_missing_offset() -> None:
     """It reads as the pipeline does, commits nothing, and makes no topic."""
     told = sampling._settings(KafkaSettings.parse({"bootstrap.servers": "kafka:9092"}), Isolation.READ_COMMITTED)

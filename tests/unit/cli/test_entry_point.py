@@ -7,6 +7,7 @@ import io
 import json
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -177,3 +178,11 @@ def test_terminal_without_unicode_gets_signs_that_it_has(monkeypatch: pytest.Mon
     Output(as_json=False).line("orders → lake: 0–41 … für 🜚")
     sys.stdout.flush()
     assert raw.getvalue().decode("latin-1") == "orders -> lake: 0-41 ... für \\U0001f71a\n"
+
+
+def test_pipeline_file_is_found_from_where_the_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No ledger is opened for it: a file says all that a pipeline is."""
+    text = '[pipeline]\nname = "orders"\n[source]\ntopics = ["orders"]\n[lake]\ntable = "raw.orders"\n'
+    (tmp_path / "mine.toml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert cli_arguments.spec_of("mine.toml", "no_such_ledger").name == "orders"

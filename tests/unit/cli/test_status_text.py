@@ -137,6 +137,15 @@ def test_status_of_everything_at_once(busy: World, width: int) -> None:
         assert item["wave"] in found
 
 
+def test_partition_of_which_nothing_has_landed_says_so() -> None:
+    """A field that is empty would look as if it were not known."""
+    world = World()
+    world.produce(3)
+    world.plan()
+    found = shown(reporting.status(world.worker(), world.spec))
+    assert re.search(r"^            0  behind    3  under 1 min  nothing$", found, re.MULTILINE)
+
+
 def test_columns_in_which_nothing_stands_are_left_out() -> None:
     """No lag, no age, no hold: no such columns."""
     world = World()

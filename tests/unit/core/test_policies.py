@@ -202,6 +202,14 @@ def test_offset_beyond_the_last_stable_one_is_refused(bounds: Bounds, at_noon: i
     assert caught.value.facts["last_stable"] == 90
 
 
+def test_reader_of_everything_is_refused_beyond_the_high_watermark() -> None:
+    """Which is the end that it is told: open transactions bound it no more."""
+    everything = dataclasses.replace(SPEC, isolation=Isolation.READ_UNCOMMITTED)
+    assert _asked(everything, bounds=Bounds(start=12, end=100)).end == 100
+    with pytest.raises(RangeBeyondEndError, match="beyond the high watermark 100"):
+        _asked(everything, bounds=Bounds(start=12, end=101))
+
+
 def test_end_of_the_log_itself_may_be_asked_for() -> None:
     """The exclusive end equals the last stable offset."""
     assert _asked(bounds=Bounds(start=12, end=90)).end == 90

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pyspark.sql import types as t
@@ -13,7 +14,7 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.features.decoding.job import protobuf
 from airflow_kafka_lake.features.decoding.job.decode import _by_name
 from airflow_kafka_lake.features.decoding.job.quirks import _paths
-from airflow_kafka_lake.jobs.formats.iceberg.columns import changes
+from airflow_kafka_lake.jobs.formats.iceberg.columns import aligned, changes
 
 pytestmark = pytest.mark.unit
 
@@ -79,6 +80,60 @@ def test_names_are_compared_as_spark_does() -> None:
     assert needed(struct(Amount=I), amount=L) == ["ALTER COLUMN `amount` TYPE bigint"]
 
 
+class Known:
+    """A column of one row, whose value is known: what of Spark's columns the alignment takes, for values of Python."""
+
+    def __init__(self, value: Any, name: str = "") -> None:
+        self.value, self.name = value, name
+
+    def getField(self, name: str) -> Known:  # noqa: N802 - Spark's name
+        return Known(None if self.value is None else self.value[name])
+
+    def isNotNull(self) -> bool:  # noqa: N802 - Spark's name
+        return self.value is not None
+
+    def cast(self, kind: t.DataType) -> Known:
+        return Known(self.value if self.value is None else f"{self.value} as {kind.simpleString()}")
+
+    def alias(self, name: str) -> Known:
+        return Known(self.value, name)
+
+
+KNOWN = {
+    "lit": Known,
+    "struct": lambda *columns: Known({item.name: item.value for item in columns}),
+    "when": lambda holds, column: column if holds else Known(None),
+    "transform": lambda column, of: Known([of(Known(item)).value for item in column.value]),
+    "transform_values": lambda column, of: Known(
+        {key: of(Known(key), Known(item)).value for key, item in column.value.items()}
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "value", "found"),
+    [
+        (struct(x=I), struct(x=I, y=S), {"x": 1}, {"x": 1, "y": None}),
+        (struct(X=I), struct(y=S, x=L), {"X": 1}, {"y": None, "x": "1 as bigint"}),
+        (struct(x=I), struct(x=I, y=S), None, None),
+        (struct(a=struct(x=I)), struct(a=struct(x=I, y=S)), {"a": {"x": 1}}, {"a": {"x": 1, "y": None}}),
+        (t.ArrayType(struct(x=I)), t.ArrayType(struct(y=S, x=I)), [{"x": 1}], [{"y": None, "x": 1}]),
+        (t.MapType(S, I), t.MapType(S, L), {"k": 1}, {"k": "1 as bigint"}),
+        (I, I, 1, 1),
+    ],
+    ids=str,
+)
+def test_decoded_value_keeps_what_it_has_and_lacks_what_the_table_has_more(
+    there: t.DataType, wanted: t.DataType, value: Any, found: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At any depth: an older schema lands in the table of a newer one, and no struct comes into being out of null."""
+    from pyspark.sql import functions
+
+    for name, known in KNOWN.items():
+        monkeypatch.setattr(functions, name, known)
+    assert aligned(Known(value), there, wanted).value == found  # type: ignore[arg-type, comparison-overlap]
+
+
 def test_columns_that_every_table_has_are_named_once() -> None:
     """What a job writes, what the table is made of, and the list that others read."""
     from airflow_kafka_lake.adapters.iceberg.schema import LANDING
@@ -130,6 +185,23 @@ def test_fields_are_reached_through_structs() -> None:
     schema = struct(a=struct(b=I, c=struct(d=S)), e=t.ArrayType(I), **{"o'clock": I})
     found = [(path, kind) for path, kind in _paths(schema, "value") if not isinstance(kind, t.ArrayType)]
     assert found == [("value['a']['b']", I), ("value['a']['c']['d']", S)]
+
+
+def test_every_kind_of_protobuf_value_has_a_column_type() -> None:
+    """A message with one of each; the words for the types are Spark's own."""
+    from google.protobuf import descriptor_pb2, descriptor_pool
+
+    kind = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="all.proto", syntax="proto3")
+    file.enum_type.add(name="Colour").value.add(name="RED", number=0)
+    fields = file.message_type.add(name="All").field
+    for number, name in enumerate(sorted(protobuf._SCALARS), 1):
+        of = ".Colour" if name == "enum" else None
+        fields.add(name=name, number=number, type=kind.Type.Value(f"TYPE_{name.upper()}"), label=1, type_name=of)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    found = protobuf._struct(pool.FindMessageTypeByName("All"), ())
+    assert {field.name: field.dataType.simpleString() for field in found.fields} == dict(protobuf._SCALARS)
 
 
 def test_unsigned_numbers_of_protobuf_are_whole_decimals() -> None:

@@ -73,6 +73,7 @@ def test_client_settings_win_over_the_fast_ones() -> None:
     assert options["kafka.bootstrap.servers"] == "b:1"
     assert options["kafka.fetch.max.wait.ms"] == "100"
     assert options["kafka.receive.buffer.bytes"] == "-1"
+    assert int(source_options(work, work.slices, {})["kafka.fetch.max.wait.ms"]) < 500, "Kafka's own default"
 
 
 @pytest.mark.parametrize(("span", "tasks", "per_poll"), [(10, 1, 500), (160_000, 1, 10_000), (10**9, 2, 50_000)])

@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs import stage
 from airflow_kafka_lake.services import decisions, polling
-from tests.gates import Before, Killed, KilledError, Passing
+from tests.gates import Killed, KilledError, Passing
 from tests.world import World
 
 pytestmark = pytest.mark.unit
@@ -171,15 +171,20 @@ def test_failure_that_is_not_of_the_records_holds_nothing(world: World) -> None:
 
 
 def test_failure_that_the_world_explains_begins_no_search(world: World) -> None:
-    """A broker out of reach says nothing of the records."""
+    """A broker out of reach says nothing of the records: nor are their batches asked for what cannot be read."""
     world.produce(10)
+    calls: list[str] = []
 
-    def fails(_call: str) -> None:
-        raise JobFailedError("Spark does not reach Kafka", reason="kafka-unreachable")
+    def fails(call: str) -> None:
+        calls.append(call)
+        if call == "runner.stage":
+            raise JobFailedError("Spark does not reach Kafka", reason="kafka-unreachable")
 
-    for _ in range(3):
-        assert world.run(worker=world.worker(Before("runner.stage", lambda: fails("")))).exit_code == 3
-    assert jobs_of(world) == 0
+    assert world.run(worker=world.worker(fails)).exit_code == 3
+    assert "batches.explain" not in calls
+    for _ in range(2):
+        assert world.run(worker=world.worker(fails)).exit_code == 3
+    assert (jobs_of(world), calls.count("runner.stage")) == (0, 3)
     assert world.run().exit_code == 0
     world.check()
 

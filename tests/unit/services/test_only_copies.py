@@ -238,6 +238,17 @@ def test_cancel_of_what_was_read_again_drops_its_branch(world: World) -> None:
     assert world.table.branches() == ()
 
 
+def test_only_copy_is_looked_for_where_something_was_audited(world: World) -> None:
+    """A wave of which no attempt came so far is given up without a list of the table's branches."""
+    with pytest.raises(KilledError):
+        world.ingest("p1-w0", world.worker(Killed("runner.stage")))
+    world.lease_ends()
+    calls: list[str] = []
+    decisions.cancel(world.worker(calls.append), "p1-w0", "not now")
+    assert "table.fence" in calls
+    assert "table.branches" not in calls
+
+
 def test_withdraw_never_meets_a_branch(world: World, attempt: str) -> None:
     """Only what was never claimed is withdrawn, and only what was claimed has staged."""
     everything = decisions.find_subject(world.ledger, "orders")

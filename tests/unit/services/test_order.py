@@ -21,8 +21,9 @@ from airflow_kafka_lake.core.ledger.waves import UNFINISHED, RangeState, Rejecte
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import Ordering, Partitioner, Policy, PolicyKind
-from airflow_kafka_lake.services import decisions, reopening, segment_declarations
+from airflow_kafka_lake.services import deciding, decisions, reopening, segment_declarations
 from airflow_kafka_lake.services.running import finish_plan
 from tests.gates import Before, Killed, KilledError
 from tests.kit.clock import FakeClock
@@ -379,6 +380,18 @@ def test_skipped_parent_frees_its_child_only_with_the_order_acknowledged() -> No
     again = decisions.skip(world.worker(), "orders", world.stream(0), slice_, reason="known", acknowledge_order=True)
     assert again.offsets == 0
     assert world.ingest(second.id).state is WaveState.COMMITTED
+
+
+def test_order_is_acknowledged_by_name_alone() -> None:
+    """Who skips a period and says nothing of the order leaves the child waiting."""
+    world = of_three()
+    expanded(world, 4)
+    world.produce(1, 0)
+    _, second = world.plan().waves
+    parent = Selection(topic="orders", partitions=frozenset({0}), start=6, end=7)
+    assert deciding.skip(world.worker(), world.spec, parent, reason="poison")["skipped"] == 1
+    with pytest.raises(HeldError, match="without acknowledging the order"):
+        world.ingest(second.id)
 
 
 def test_pruned_parent_is_not_drained() -> None:

@@ -13,6 +13,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.services import decisions, pausing
 from airflow_kafka_lake.services.pausing import Paused
+from tests.documented import missing, undocumented
 from tests.gates import Killed, KilledError
 from tests.world import SPEC, World
 
@@ -177,4 +178,5 @@ def test_resume_of_what_is_not_paused_says_so(world: World) -> None:
     world.produce(1)
     world.run()
     answer = resume(world)
+    assert (undocumented("resume", answer.to_json()), missing("resume", answer.to_json())) == ([], [])
     assert (answer.changed, answer.pause, answer.to_json()["paused"]) == (False, None, None)

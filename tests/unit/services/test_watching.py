@@ -67,6 +67,23 @@ def test_every_step_of_a_wave_is_shown(world: World) -> None:
     assert seen[-1].progress.bytes > 0
 
 
+def test_audit_of_what_a_dead_attempt_has_staged_is_shown(world: World) -> None:
+    """No job is run for it, and the audit may take its time."""
+    world.produce(5)
+    wave, seen = world.planned_wave(), list[Live]()
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed("table.publish")))
+    world.lease_ends()
+    world.ingest(wave, replace(world.worker(), live=seen.append))
+    assert [(item.moment, item.progress.step) for item in seen] == [
+        (Moment.BEGUN, Step.AUDIT),
+        (Moment.ENDED, Step.AUDIT),
+        (Moment.BEGUN, Step.PUBLISH),
+        (Moment.LANDED, Step.PUBLISH),
+    ]
+    assert seen[0].progress.rows_expected == 5
+
+
 def test_long_read_writes_a_line_each_half_minute(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between staging and publishing there is a sign of life, with a rate once it is known."""
     world.produce(100)

@@ -51,10 +51,18 @@ class Rows:
         return [self._answer]
 
 
-class Session:
-    """A table with a head; `main` is where main is, and `branch` how many rows there are on the job's."""
+class NoRows(Rows):
+    """A data frame without a line."""
 
-    def __init__(self, *, branch: int = 3) -> None:
+    def collect(self) -> list[tuple[int, ...]]:
+        return []
+
+
+class Session:
+    """A table with a head, but for an `empty` one; on the job's branch are `branch` rows."""
+
+    def __init__(self, *, branch: int = 3, empty: bool = False) -> None:
+        self._empty = empty
         self.said: list[str] = []
         self.conf = SimpleNamespace(set=lambda *_: None)
         self._branch = branch
@@ -67,6 +75,8 @@ class Session:
 
     def sql(self, text: str) -> Rows:
         self.said.append(text)
+        if "refs" in text and self._empty:
+            return NoRows()
         if "refs" in text:
             return Rows(answer=(BASE if "'main'" in text else STAGED,))
         if "count(*)" in text:
@@ -109,3 +119,10 @@ def test_table_without_such_rows_is_left_alone(monkeypatch: pytest.MonkeyPatch) 
     session = Session()
     assert redecoded(session) == Redecoded(rows=0, failed=0)
     assert not session.leaves_a_branch
+
+
+def test_table_without_a_commit_is_left_alone() -> None:
+    """It has no snapshot to read, and no branch can be made of it."""
+    session = Session(empty=True)
+    assert redecoded(session) == Redecoded(rows=0, failed=0)
+    assert len(session.said) == 1, "it asks where main is, and nothing else"

@@ -90,6 +90,9 @@ def test_the_verdict_and_every_problem_are_said_in_words() -> None:
     assert page.one("span", class_="verdict").text == "✗ the audit failed"
     assert "1 finding" in {item.text for item in page.all("h2")}
     assert [item.text for item in page.all("td")] == ["lost", "orders/3", "3 rows are gone"]
+    for place in ({"wave": "w", "table": None}, {"wave": None, "table": "raw.orders"}, {"wave": None, "table": None}):
+        found = audit_page(document(findings=[finding | {"topic": None, "partition": None} | place], ok=False))
+        assert [item.text for item in read(found).all("td")][1] == (place["wave"] or place["table"] or "")
     good = read(audit_page(document(stream())))
     assert good.one("span", class_="verdict").text == "✓ nothing is missing, twice or unexplained"
 

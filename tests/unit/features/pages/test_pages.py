@@ -107,6 +107,20 @@ def test_page_of_a_pipeline_says_how_far_it_is(landed: World) -> None:
     )
 
 
+def test_page_tells_nothing_left_from_not_known(landed: World) -> None:
+    """Where all is read nothing is behind; where Kafka does not answer the page says that, and no number."""
+
+    def facts() -> dict[str, str]:
+        page = read(pipeline_page(LOOKS, status(landed)))
+        parts = [item for item in page.one("dl", class_="facts").parts if isinstance(item, Element)]
+        return {item.one("dt").text: item.one("dd").text for item in parts}
+
+    assert (facts()["lag"], facts()["behind by"]) == ("0 offsets to read", "nothing everything is read")
+    landed.kafka.down = True
+    assert "Kafka in memory is down" in facts()["lag"]
+    assert "offsets to read" not in facts()["lag"]
+
+
 def test_age_is_said_to_be_the_least_that_it_may_be(landed: World) -> None:
     """As on the command line: Kafka was asked about some ages, and the record is older than one of them."""
     landed.produce(3)
