@@ -104,7 +104,14 @@ class World:
         return self.airflow.api("GET", path)
 
     def answer(self, dag: str, run_id: str, task: str, chosen: str) -> None:
-        """Answer what a task asks, as the user of the API."""
+        """Answer what a task asks, as the user of the API.
+
+        The scheduler has to have seen the end of the process that asked: an answer that is quicker may make Airflow 3.3
+        take that end for the end of the process that goes on with it, and the task fails, and asks again.
+        """
+        key = f"TaskInstanceKey(dag_id='{dag}', task_id='{task}', run_id='{run_id}'"
+        end = f"Received executor event with state success for task instance {key}"
+        until(lambda: end in self.airflow.server_log.read_text(errors="replace"))
         path = f"/dags/{dag}/dagRuns/{quote(run_id)}/taskInstances/{task}/-1/hitlDetails"
         self.airflow.api("PATCH", path, {"chosen_options": [chosen], "params_input": {}})
 

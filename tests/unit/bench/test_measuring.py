@@ -30,13 +30,13 @@ def test_cpu_of_children_and_of_orphans_counts(tmp_path: Path) -> None:
     """A child that was waited for, and one whose parent has gone before it: both are the command's."""
     program = """
 import subprocess, sys
-work = "import time\\nheld = b'x' * 2**26\\nwhile time.process_time() < 0.2: pass"
+work = "import time\\nheld = b'x' * 2**26\\nwhile time.process_time() < 0.4: pass"
 subprocess.run([sys.executable, "-c", work])
 subprocess.Popen([sys.executable, "-c", work], start_new_session=True)
 """
     cost = cost_of(program, tmp_path)
     assert cost.code == 0
-    assert cost.cpu_seconds >= 0.4
+    assert cost.cpu_seconds >= 0.8
     assert cost.peak_mib >= 64
     assert cost.left == []
 
