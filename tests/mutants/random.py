@@ -149,13 +149,17 @@ def reaching(slip: Slip, reached: Reach) -> dict[str, dict[str, float]]:
     """Return the tests that run a slip's function, by tier, those that run the least beside it first.
 
     What runs while modules are imported, such as a table of constants, is met by all tests that run a function of the
-    module or of one which imports it.
+    module or of one which imports it, or that import it themselves.
     """
     function = f"{slip.file}:{slip.place}"
     found = [test for test, record in reached.items() if slip.place and function in record["functions"]]
     if not found:
         modules = {slip.file, *importers(slip.file)}
-        found = [test for test, record in reached.items() if not modules.isdisjoint(record["modules"])]
+        found = [
+            test
+            for test, record in reached.items()
+            if not modules.isdisjoint({*record["modules"], test.split("::")[0]})
+        ]
     if slip.file.startswith(WALKED):
         found += [test for test in reached if test.startswith(WALKERS) and test not in found]
     found.sort(key=lambda test: (len(reached[test]["functions"]), reached[test]["seconds"]))
@@ -163,11 +167,13 @@ def reaching(slip: Slip, reached: Reach) -> dict[str, dict[str, float]]:
 
 
 def importers(file: str) -> set[str]:
-    """Return the modules of the package that import a module."""
+    """Return the files of the package and of the tests that import a module."""
     name = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    imported = re.compile(rf"^\s*(from|import) {re.escape(name)}\b", re.MULTILINE)
-    every = (path for path in PACKAGE.rglob("*.py") if imported.search(path.read_text(encoding="utf-8")))
-    return {path.relative_to(ROOT).as_posix() for path in every}
+    folder, _, own = map(re.escape, name.rpartition("."))
+    imported = re.compile(rf"^\s*((from|import) {re.escape(name)}\b|from {folder} import .*\b{own}\b)", re.MULTILINE)
+    every = (path for place in (PACKAGE, ROOT / "tests") for path in place.rglob("*.py"))
+    found = (path for path in every if imported.search(path.read_text(encoding="utf-8")))
+    return {path.relative_to(ROOT).as_posix() for path in found}
 
 
 # Playing
