@@ -36,8 +36,12 @@ def commit(bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]) -
     positions = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
     asked = [ConsumerGroupTopicPartitions(group, positions)]
     admin = AdminClient({"bootstrap.servers": bootstrap})  # it answers as long as it is referenced
-    (future,) = admin.alter_consumer_group_offsets(asked).values()
-    assert [item.error for item in future.result(30).topic_partitions] == [None] * len(positions)
+
+    def is_done() -> bool:
+        (future,) = admin.alter_consumer_group_offsets(asked).values()
+        return not any(item.error for item in future.result(30).topic_partitions)
+
+    wait_until(is_done, timeout=30, failed=AssertionError)  # a new broker first loads its groups
 
 
 def commit_in(producer: Producer, bootstrap: str, group: str, topic: str, partition: int, offset: int) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.mutants.mutant import ROOT
 from tests.mutants.mutations import PACKAGE, slips, slips_of
-from tests.mutants.random import GUARDED, JUDGED, LEAST, drawn, folder_of, parts, reaching, table
+from tests.mutants.random import GUARDED, JUDGED, LEAST, drawn, fails_in, folder_of, parts, reaching, table
 
 SOURCE = '''"""LongText: 1 < 2."""
 from typing import TYPE_CHECKING
@@ -151,6 +151,13 @@ def test_slip_is_met_and_leaves_no_trace(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == [test, 1, "", 0, 1]
+
+
+def test_slip_that_raises_as_its_module_is_imported_is_noticed() -> None:
+    """No test can be collected then, by the line of the slip; a test that is broken by another line proves nothing."""
+    slip = slips(ROOT / "airflow_kafka_lake/core/offsets.py")[0]
+    assert fails_in(slip, f"../overlay/{slip.file}:{slip.line}: in _joined\nE   RecursionError: maximum depth")
+    assert not fails_in(slip, f"../overlay/{slip.file}:{slip.line + 1}: in _joined\nE   RecursionError: maximum depth")
 
 
 @pytest.mark.parametrize(
