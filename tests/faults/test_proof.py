@@ -21,7 +21,7 @@ from tests.proof.tree import ROOT, Tree, UnknownCommitError
 
 FIRST_RECORD = "384d07e"
 """The commit that first recorded the matrix."""
-NOT_YET = frozenset({"random-mutants", "suite"})
+NOT_YET = frozenset({"suite"})
 """Parts that were never played whole. None may come back into this list."""
 FAKE = """
 import json, os, signal, sys
