@@ -25,11 +25,9 @@ def show_schema(output: Output, document: Json) -> None:
 
 def jars(_: argparse.Namespace, output: Output) -> Result:
     """Fetch and verify the jars of all jobs."""
-    from airflow_kafka_lake.adapters.jars import JOBS, fetch
-    from airflow_kafka_lake.wiring.spark import prepare_start
+    from airflow_kafka_lake.wiring.spark import fetch_jars
 
-    found = [path for jars in JOBS for path in fetch(jars, progress=output.progress)]
-    prepare_start(found, output.progress)
+    found = fetch_jars(output.progress)
     return Result(document={"jars": [path.name for path in found], "folder": str(found[0].parent)})
 
 

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from airflow_kafka_lake.adapters.jars import JarSet, fetch, verified
+from airflow_kafka_lake.adapters.jars import JarSet, fetch
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import KafkaLakeError, UsageError
 from airflow_kafka_lake.local.airflow import LocalAirflow
@@ -26,7 +26,7 @@ from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services import pipeline_audit, reporting
 from airflow_kafka_lake.wiring.assemble import open_ports
-from airflow_kafka_lake.wiring.spark import prepare_start
+from airflow_kafka_lake.wiring.spark import fetch_jars
 
 DAG = "kafka_lake_manual"
 TABLE = "demo.events"
@@ -80,9 +80,8 @@ def demonstrate(show: Show, *, keep_running: bool, report: Path | None) -> int:
         stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _interrupt))
         with seconds.of("setup"):
             show.progress("fetching and verifying jars")
-            for jars in (JarSet.SPARK, JarSet.KAFKA_BROKER):
-                fetch(jars, progress=show.progress)
-            prepare_start(verified(JarSet.SPARK), show.progress)
+            fetch_jars(show.progress)
+            fetch(JarSet.KAFKA_BROKER, progress=show.progress)
             home = Path(tempfile.mkdtemp(prefix="kafka-lake-demo-"))
             stack.callback(shutil.rmtree, home, ignore_errors=True)
         with seconds.of("kafka"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from airflow_kafka_lake.local.processes import Keeper
 from tests.proof.evidence import Chunk, Counts, Evidence
-from tests.proof.parts import REPORT, Part, Work
+from tests.proof.parts import EMPTY, REPORT, Part, Work
 from tests.proof.tree import Tree
 from tests.soak.screen import Screen
 
@@ -98,11 +99,12 @@ class Proof:
         outside = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
         path = os.pathsep.join(filter(None, [str(self.tree.root), os.environ.get("PYTHONPATH", "")]))
         began = time.monotonic()
-        with Keeper() as keeper:
+        with tempfile.TemporaryDirectory(prefix="proof-", ignore_cleanup_errors=True) as empty, Keeper() as keeper:
+            special = {key: value.replace(EMPTY, empty) for key, value in work.environment.items()}
             keeper.start(
                 [sys.executable, "-m", *words],
                 log=log,
-                env={**outside, "PYTHONPATH": path, **work.environment},
+                env={**outside, "PYTHONPATH": path, **special},
                 cwd=self.tree.root,
             )
             try:

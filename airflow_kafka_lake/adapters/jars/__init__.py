@@ -1,6 +1,7 @@
 """The pinned jars of Spark and of the local servers."""
 
 from airflow_kafka_lake.adapters.jars.cache import (
+    CACHE_VARIABLE,
     JOBS,
     Jar,
     JarChecksumError,
@@ -14,6 +15,7 @@ from airflow_kafka_lake.adapters.jars.cache import (
 )
 
 __all__ = [
+    "CACHE_VARIABLE",
     "JOBS",
     "Jar",
     "JarChecksumError",
