@@ -24,7 +24,7 @@ from tests.proof.evidence import Evidence
 from tests.proof.parts import FORKED, SPARK
 
 NAMED = {act.name: act for act in ACTS}
-SOON, OTHERS = 3, 8
+SOON, OTHERS = 6, 16
 SHARES = {Mode.KILL: SOON, Mode.LOST: SOON, Mode.STOP: SOON}
 """How many changes of the package it takes, on average, until each point was played in a mode: zombies soon."""
 REAL_CASES = (
