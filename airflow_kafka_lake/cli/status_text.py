@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -210,17 +211,22 @@ def _streams(document: Json, width: int, rows: int | None) -> Iterator[Line]:
     shown = ranked if everything else [item for item in ranked if item["state"] not in quiet][:rows]
     named = {id(item) for item in shown}
     rest = groups_of(item for item in streams if id(item) not in named)
-    topics = list(dict.fromkeys((item["topic"], item["topic_id"]) for item in shown))
-    for topic in topics:
-        mine = [item for item in shown if (item["topic"], item["topic_id"]) == topic]
+    topics, groups = _by_topic(shown), _by_topic(rest)
+    for topic, mine in topics.items():
         yield Line(f"  {topic[0]}", BOLD)
         yield from _rows(mine, width)
-        for group in rest:
-            if (group["topic"], group["topic_id"]) == topic:
-                yield from _group(group, width)
+        for group in groups.get(topic, ()):
+            yield from _group(group, width)
     yield from _other_topics([group for group in rest if (group["topic"], group["topic_id"]) not in topics], width)
     if len(streams) > len(shown):
         yield from wrapped(f"all of them: {remedies.status(document['pipeline'])} --all", width, indent="  ", style=DIM)
+
+
+def _by_topic(items: Iterable[Json]) -> Mapping[tuple[str, str], list[Json]]:
+    found: dict[tuple[str, str], list[Json]] = defaultdict(list)
+    for item in items:
+        found[item["topic"], item["topic_id"]].append(item)
+    return found
 
 
 _COLUMNS = (

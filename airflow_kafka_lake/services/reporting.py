@@ -19,10 +19,9 @@ from airflow_kafka_lake.core.ledger.pauses import pause_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, UNFINISHED, UNRESOLVED, AttemptOutcome, RangeState
 from airflow_kafka_lake.core.naming import nearest, require_streams
-from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.ordering.order import Order, segments_document
 from airflow_kafka_lake.core.ordering.segments import Graph
-from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.slices import SliceSet
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.status.facts import Chosen, Facts, Recorded, Seen
 from airflow_kafka_lake.core.status.streams import StreamStatus, first_unread
@@ -52,16 +51,17 @@ def status(
     topic: str | None = None,
     partitions: Sequence[int] | None = None,
     show: Callable[[StreamStatus], bool] = lambda _: True,
+    most: int | None = None,
 ) -> dict[str, Any]:
     """Return `status --json`; an unreachable broker makes the bounds unknown and nothing else.
 
-    `show` narrows the streams that are listed, by their state. Raises UnknownSubjectError for a topic or a partition of
-    which the pipeline has no stream.
+    `show` narrows the streams that are listed, by their state, and `most` how many are, the worst first. Raises
+    UnknownSubjectError for a topic or a partition of which the pipeline has no stream.
     """
     own = recorded(ports.ledger, spec)
     require_streams(spec.name, (stream.key for stream in own.streams), topic=topic, partitions=partitions)
     chosen = Chosen(topic=topic, partitions=None if partitions is None else frozenset(partitions))
-    return status_document(_facts(ports, own, chosen), show=show)
+    return status_document(_facts(ports, own, chosen), show=show, most=most)
 
 
 def overview(
@@ -120,7 +120,8 @@ def _facts(ports: Ports, own: Recorded, chosen: Chosen) -> Facts:
     group = own.spec.end.group or own.spec.start.group
     streams = [item for item in own.streams if item.key in chosen]
     seen = look(ports.source, ports.clock, [replace(own, streams=streams)], group)
-    waiting = [seen.partitions[item.key] for item in streams if item.key in seen.partitions]
+    observed = seen.partitions
+    waiting = [observed[item.key] for item in streams if item.key in observed]
     held_up = waiting_for_stable(waiting, own.spec.isolation)
     seen = replace(seen, transactions=open_transactions(ports, held_up))
     return Facts(at=ports.clock.now(), recorded=own, seen=seen, chosen=chosen)
@@ -190,19 +191,14 @@ def describe_landed(ledger: LedgerReader, record: WaveRecord) -> str:
     ended = [item.ended_at for item in ledger.attempts(record.id) if item.outcome is AttemptOutcome.COMMITTED]
     since = timestamp(max((at for at in ended if at), default=None))
     committed = ledger.ranges(wave=record.id, states=(RangeState.COMMITTED,))
-    slices = [
-        (stream, interval)
-        for stream in dict.fromkeys(item.stream for item in committed)
-        for interval in RangeSet(item.range for item in committed if item.stream == stream)
-    ]
+    slices = tuple(SliceSet(item.slice for item in committed))
     here = f"wave {record.id} is in the lake{f' since {since}' if since else ''}: {record.rows or 0} rows"
     if not slices:
         return f"{here}. All of it was reopened, and is read again in other waves"
-    first = Slice(*slices[0])
     more = f"; {len(slices) - 1} more slices of it: {remedies.wave(record.id)}" if len(slices) > 1 else ""
     return (
         f"{here}, and there is nothing to do. Have it read again with: "
-        f"{remedies.reopen(record.pipeline, first)}, then {remedies.run(record.pipeline)}{more}"
+        f"{remedies.reopen(record.pipeline, slices[0])}, then {remedies.run(record.pipeline)}{more}"
     )
 
 

@@ -824,7 +824,7 @@ IDENTITY = (
         guard="A partition that was there when its topic was first planned begins where the policy says.",
         module="airflow_kafka_lake.core.planning.decision",
         function="_is_expanded",
-        old="item.stream.partition >= min(at_first)",
+        old="item.stream.partition >= at_first",
         new="True",
         red=(f"{_PARTIAL}test_partition_that_was_not_observed_at_first_begins_where_the_policy_says",),
     ),

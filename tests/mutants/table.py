@@ -320,9 +320,9 @@ PLAN = (
         name="old-partition-forgotten",
         law="L13",
         guard="A partition that a re-created topic lacks is not forgotten: another one waits for it.",
-        module="airflow_kafka_lake.core.planning.decision",
-        function="_is_older_generation",
-        old="key.partition % partitions",
+        module="airflow_kafka_lake.core.planning.generations",
+        function="_older",
+        old="key.partition % sizes[key.topic]",
         new="key.partition",
         red=(
             "tests/unit/services/test_plan_refusals.py::test_partition_that_a_recreated_topic_lacks_is_not_forgotten",

@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.ledger.records import AttemptRows, RangeRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
-from airflow_kafka_lake.core.ordering.segments import Segment
+from airflow_kafka_lake.core.ordering.segments import Graph, Segment
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.wire import timestamp
 
@@ -83,8 +83,9 @@ def audit_document(
     shown = scope.of(inputs, findings)
     known = {stream.key for stream in streams}
     lines = _lines(inputs, streams, shown, observed)
+    graph = Graph(segments)
     for line, stream in zip(lines, streams, strict=True):
-        line["seals"] = [item.seal for item in segments if item.stream == stream.key and item.sealed]
+        line["seals"] = [item.seal for item in graph.of(stream.key) if item.sealed]
     return {
         "pipeline": inputs.ledger.pipeline,
         "audited_at": timestamp(at),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -75,14 +75,19 @@ def plan_document(plan: Plan, *, recorded: bool) -> Json:
 
 def waiting_document(plan: Plan) -> list[Json]:
     """Return what the partitions of a plan wait for that end at an open transaction."""
-    return [waiting(item, plan.transactions, plan.observed_at) for item in plan.waiting_for_stable]
+    return waiting(plan.waiting_for_stable, plan.transactions, plan.observed_at)
 
 
-def waiting(item: PartitionSnapshot, transactions: Iterable[OpenTransaction], now: datetime) -> Json:
-    """Return what a partition waits for: the end that it goes on to, and the transaction that holds it, if known."""
-    held_by = next(
-        (t for t in transactions if (t.topic, t.partition) == (item.stream.topic, item.stream.partition)), None
-    )
+def waiting(
+    partitions: Iterable[PartitionSnapshot], transactions: Sequence[OpenTransaction], now: datetime
+) -> list[Json]:
+    """Return what partitions wait for: the end that each goes on to, and the first transaction that holds it, if
+    known."""
+    first = {(item.topic, item.partition): item for item in reversed(transactions)}
+    return [_waiting(item, first.get((item.stream.topic, item.stream.partition)), now) for item in partitions]
+
+
+def _waiting(item: PartitionSnapshot, held_by: OpenTransaction | None, now: datetime) -> Json:
     return {
         "topic": item.stream.topic,
         "partition": item.stream.partition,

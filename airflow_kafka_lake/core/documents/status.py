@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from airflow_kafka_lake.core.audit.timeline import fewer
-from airflow_kafka_lake.core.documents.groups import groups_of
+from airflow_kafka_lake.core.documents.groups import groups_of, worst_first
 from airflow_kafka_lake.core.documents.pauses import pause_document
 from airflow_kafka_lake.core.documents.plan import waiting
 from airflow_kafka_lake.core.documents.progress import progress_document
@@ -31,15 +31,19 @@ FINISHED_WAVES = 40
 """How many of the finished waves are listed."""
 
 
-def status_document(facts: Facts, *, show: Callable[[StreamStatus], bool] = lambda _: True) -> Json:
-    """Return `status --json`; `show` narrows the streams that are listed, not what the summary counts."""
+def status_document(
+    facts: Facts, *, show: Callable[[StreamStatus], bool] = lambda _: True, most: int | None = None
+) -> Json:
+    """Return `status --json`; `show` narrows the streams that are listed, and of them the worst `most` are, if given.
+    The summary counts all, and the groups all that are shown."""
     own, seen = facts.recorded, facts.seen
     order = Order(own.spec.name, Graph(own.segments), own.streams, own.unresolved)
     streams = stream_statuses(facts)
     needs = attention(facts, streams, order)
-    listed = [item for item in streams if show(item)]
-    most = max(LEAST_PARTS, min(MOST_PARTS, ALL_PARTS // max(1, len(listed))))
-    documents = [_stream(item, order, most) for item in listed]
+    shown = [item for item in streams if show(item)]
+    briefs = [_brief(item) for item in shown]
+    listed = shown if most is None else _worst(shown, briefs, most)
+    parts = max(LEAST_PARTS, min(MOST_PARTS, ALL_PARTS // max(1, len(listed))))
     return {
         "pipeline": own.spec.name,
         "observed_at": timestamp(facts.at),
@@ -47,12 +51,13 @@ def status_document(facts: Facts, *, show: Callable[[StreamStatus], bool] = lamb
         "summary": summary_document(facts, streams, len(needs)),
         "running": running_documents(facts),
         "needs_person": [_attention(item) for item in needs],
-        "groups": groups_of(documents),
-        "streams": documents,
+        "groups": groups_of(briefs),
+        "streams": [_stream(item, order, parts) for item in listed],
+        "not_listed": len(shown) - len(listed),
         "waves": [wave_line(wave) for wave in _worth_listing(own.waves)],
-        "waiting_for_stable": [
-            waiting(item.bounds, seen.transactions, facts.at) for item in streams if item.waits and item.bounds
-        ],
+        "waiting_for_stable": waiting(
+            [item.bounds for item in streams if item.waits and item.bounds][:most], seen.transactions, facts.at
+        ),
     }
 
 
@@ -99,14 +104,27 @@ def _attention(item: Attention) -> Json:
     }
 
 
-def _stream(item: StreamStatus, order: Order, most: int) -> Json:
-    record, bounds = item.record, item.bounds
-    lag, parts = item.lag, tuple(item.timeline())
+def _worst(streams: Sequence[StreamStatus], briefs: Sequence[Json], most: int) -> list[StreamStatus]:
+    worst = {(item["topic"], item["topic_id"], item["partition"]) for item in worst_first(briefs)[:most]}
+    return [item for item in streams if item.key in worst]
+
+
+def _brief(item: StreamStatus) -> Json:
     return {
         "topic": item.key.topic,
         "topic_id": item.key.topic_id,
         "partition": item.key.partition,
         "state": item.state.value,
+        "lag": item.lag,
+        "behind_seconds": item.age.seconds if item.age else _no_age(item),
+    }
+
+
+def _stream(item: StreamStatus, order: Order, most: int) -> Json:
+    record, bounds = item.record, item.bounds
+    parts = tuple(item.timeline())
+    return {
+        **_brief(item),
         "origin": record.origin,
         "watermark": record.watermark,
         "hold": item.hold,
@@ -119,8 +137,6 @@ def _stream(item: StreamStatus, order: Order, most: int) -> Json:
         "last_stable": bounds.last_stable if bounds else None,
         "high_watermark": bounds.high_watermark if bounds else None,
         "bounds_state": item.bounds_state,
-        "lag": lag,
-        "behind_seconds": item.age.seconds if item.age else _no_age(item),
         "retention_deadline": timestamp(item.deadline),
         "group_offset": bounds.group_offset if bounds else None,
         "group_offset_state": bounds.group_offset_state.value if bounds else "unknown",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from itertools import chain
 
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
@@ -60,12 +61,17 @@ class LayoutChange:
         return frozenset(item.stream for item in self.in_grace if item.is_new)
 
     def __or__(self, other: LayoutChange) -> LayoutChange:
-        return LayoutChange(
-            layouts=self.layouts + other.layouts,
-            segments=self.segments + other.segments,
-            in_grace=self.in_grace + other.in_grace,
-            overruns=self.overruns + other.overruns,
-        )
+        return LayoutChange.of_all((self, other))
+
+    @classmethod
+    def of_all(cls, changes: Iterable[LayoutChange]) -> LayoutChange:
+        """Return what several changes add together, in their order."""
+        every = tuple(changes)
+        parts = {
+            item.name: tuple(chain.from_iterable(getattr(change, item.name) for change in every))
+            for item in fields(cls)
+        }
+        return cls(**parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,9 @@ under both numbers meanwhile: a segment holds records of every layout that was s
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from math import gcd
@@ -28,14 +29,19 @@ def topics_seen(snapshot: Snapshot, asked: Collection[Stream]) -> tuple[Topic, .
     seen: dict[tuple[str, str], dict[int, PartitionSnapshot]] = defaultdict(dict)
     for item in snapshot.partitions:
         seen[item.stream.topic, item.stream.topic_id][item.stream.partition] = item
-    unseen = [(item.topic, item.partition) for item in snapshot.unknown]
+    last_unseen: dict[str, int] = {}
+    for gap in snapshot.unknown:
+        last_unseen[gap.topic] = max(gap.partition, last_unseen.get(gap.topic, 0))
+    wanted: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for name, topic_id, partition in sorted(asked):
+        wanted[name, topic_id].append(partition)
     return tuple(
         Topic(
             name=name,
             id=topic_id,
-            partitions=1 + max([*found, *(partition for topic, partition in unseen if topic == name)]),
+            partitions=1 + max(*found, last_unseen.get(name, 0)),
             seen=found,
-            asked=sorted(key.partition for key in asked if key[:2] == (name, topic_id)),
+            asked=wanted[name, topic_id],
             at=snapshot.observed_at,
         )
         for (name, topic_id), found in sorted(seen.items())
@@ -68,24 +74,22 @@ def _roots(spec: PipelineSpec, topic: Topic, known: KnownLayouts, below: int) ->
     new = [p for p in sorted(topic.asked) if p < below and not known.graph.of(topic.stream(p))]
     if not new:
         return ()
-    older = _older_generation(topic, known)
-    opened = [_first_of(spec, topic, known, partition=p, layout=below, older=older) for p in new]
-    return (*_sealed_where_they_end(older, known), *opened)
+    before = _older_generation(topic, known)
+    older = Older(spec, before, known.layouts)
+    opened = [_first_of(topic, known, partition=p, layout=below, older=older) for p in new]
+    return (*_sealed_where_they_end(before, known), *opened)
 
 
-def _first_of(
-    spec: PipelineSpec, topic: Topic, known: KnownLayouts, *, partition: int, layout: int, older: Iterable[Segment]
-) -> Segment:
+def _first_of(topic: Topic, known: KnownLayouts, *, partition: int, layout: int, older: Older) -> Segment:
     """Return the first segment of a partition that the topic has since it had `layout` partitions."""
     first = Segment(stream=topic.stream(partition), start=0, layout=layout)
     under = written_under(first, known.layouts) | {topic.partitions}
-    return replace(first, parents=related(spec, partition, under, older=older, layouts=known.layouts))
+    return replace(first, parents=older.related(partition, under))
 
 
 def _older_generation(topic: Topic, known: KnownLayouts) -> list[Segment]:
     """Return the last segment of every stream of the same topic with another id."""
-    last = {item.stream: item for item in known.graph}
-    return [item for key, item in sorted(last.items()) if key.topic == topic.name and key.topic_id != topic.id]
+    return [segments[-1] for segments in known.graph.of_topic(topic.name) if segments[0].stream.topic_id != topic.id]
 
 
 def _sealed_where_they_end(older: Iterable[Segment], known: KnownLayouts) -> Iterator[Segment]:
@@ -132,13 +136,14 @@ def _relayed(spec: PipelineSpec, topic: Topic, known: KnownLayouts, current: int
     old: dict[int, Segment] = {}
     below = 0
     for layout in (current, *(n for n in _pending(topic, known) if current < n < topic.partitions)):
-        before = list(old.values()) or older
+        before = Older(spec, list(old.values()) or older, known.layouts)
         for p in range(below, layout):
             found = known.graph.of(topic.stream(p))
-            open_ = found[-1] if found else _first_of(spec, topic, known, partition=p, layout=layout, older=before)
+            open_ = found[-1] if found else _first_of(topic, known, partition=p, layout=layout, older=before)
             end = topic.seen[p].high_watermark if open_.seal is None else open_.seal
             old[p] = replace(open_, seal=end, sealed=True)
         below = layout
+    outgrown = Older(spec, old.values(), known.layouts)
     opened = []
     for p in range(topic.partitions):
         own = old.get(p)
@@ -148,7 +153,7 @@ def _relayed(spec: PipelineSpec, topic: Topic, known: KnownLayouts, current: int
                 stream=topic.stream(p),
                 start=(own.seal or 0) if own else 0,
                 layout=topic.partitions,
-                parents=inherited | related(spec, p, {topic.partitions}, older=old.values(), layouts=known.layouts),
+                parents=inherited | outgrown.related(p, {topic.partitions}),
             )
         )
     return (*_sealed_where_they_end(older, known), *(item for item in old.values() if not item.is_empty), *opened)
@@ -168,26 +173,44 @@ def written_under(segment: Segment, layouts: Iterable[Layout]) -> frozenset[int]
     return frozenset({segment.layout} | seen)
 
 
-def related(
-    spec: PipelineSpec, partition: int, under: Collection[int], *, older: Iterable[Segment], layouts: Iterable[Layout]
-) -> frozenset[SegmentKey]:
-    """Return those older segments that can hold records of the same keys as a partition that is written `under` some
-    layouts; an empty one is replaced by its parents."""
-    layouts = tuple(layouts)
-    found: set[SegmentKey] = set()
-    for item in older:
-        if not _shares(spec, item, written_under(item, layouts), partition=partition, under=under):
-            continue
-        found |= item.parents if item.is_empty else {item.key}
-    return frozenset(found)
+class Older:
+    """Older segments, to be asked which of them a partition continues: those that can hold records of the same keys.
+
+    They are kept by what their partitions leave modulo a number of partitions, so that asking for every partition of a
+    topic takes as long as it has partitions and parents.
+    """
+
+    def __init__(self, spec: PipelineSpec, segments: Iterable[Segment], layouts: Iterable[Layout]) -> None:
+        self._spec = spec
+        self._layouts = tuple(layouts)
+        self._by_layouts: dict[frozenset[int], list[Segment]] = defaultdict(list)
+        for item in segments:
+            self._by_layouts[written_under(item, self._layouts)].append(item)
+        self._alike: dict[tuple[frozenset[int], int], Mapping[int, Sequence[Segment]]] = {}
+
+    def related(self, partition: int, under: Collection[int]) -> frozenset[SegmentKey]:
+        """Return the segments that a partition which is written `under` some layouts continues; an empty one is
+        replaced by its parents."""
+        found: set[SegmentKey] = set()
+        for written, segments in self._by_layouts.items():
+            for modulus in self._moduli(written, under):
+                if (written, modulus) not in self._alike:
+                    self._alike[written, modulus] = _by_residue(segments, modulus)
+                for item in self._alike[written, modulus].get(partition % modulus, ()):
+                    found |= item.parents if item.is_empty else {item.key}
+        return frozenset(found)
+
+    def _moduli(self, written: Collection[int], under: Collection[int]) -> set[int]:
+        """Return modulo which numbers two partitions must be alike, any of them, to share a key."""
+        if self._spec.ordering is Ordering.PARTITION:
+            return {sys.maxsize}  # only the same partition
+        if self._spec.partitioner is Partitioner.UNKNOWN:
+            return {1}
+        return {gcd(then, now) for then in written for now in under}
 
 
-def _shares(
-    spec: PipelineSpec, older: Segment, older_under: Collection[int], *, partition: int, under: Collection[int]
-) -> bool:
-    if spec.ordering is Ordering.PARTITION:
-        return older.stream.partition == partition
-    if spec.partitioner is Partitioner.UNKNOWN:
-        return True
-    apart = older.stream.partition - partition
-    return any(apart % gcd(then, now) == 0 for then in older_under for now in under)
+def _by_residue(segments: Iterable[Segment], modulus: int) -> Mapping[int, Sequence[Segment]]:
+    found: dict[int, list[Segment]] = defaultdict(list)
+    for item in segments:
+        found[item.stream.partition % modulus].append(item)
+    return found

@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.layout_changes import GraceWait, KnownLayouts, LayoutChange, Overrun, Topic
-from airflow_kafka_lake.core.ordering.layouts import related, written_under
+from airflow_kafka_lake.core.ordering.layouts import Older, written_under
 from airflow_kafka_lake.core.ordering.segments import Segment
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -22,14 +22,13 @@ from airflow_kafka_lake.core.wire import timestamp
 def check_seals(spec: PipelineSpec, topic: Topic, known: KnownLayouts) -> LayoutChange:
     """Check what was declared: a log that runs past its seal is an error, one that still ends there a layout grace
     later is sealed for good."""
-    layout_change = LayoutChange()
+    changes = []
     for partition, seen in sorted(topic.seen.items()):
         segments = known.graph.of(topic.stream(partition))
         if segments and segments[-1].seal is not None and segments[-1].declared_at is not None:
-            layout_change |= _check_seal(
-                spec, topic, seen, segment=segments[-1], record=known.streams[topic.stream(partition)]
-            )
-    return layout_change
+            record = known.streams[topic.stream(partition)]
+            changes.append(_check_seal(spec, topic, seen, segment=segments[-1], record=record))
+    return LayoutChange.of_all(changes)
 
 
 def _check_seal(
@@ -82,6 +81,7 @@ def migrated(
     `known` holds the segments that both topics have, or get by the same plan.
     """
     old = [declared(source, partition, seal, known) for partition, seal in sorted(seals.items())]
+    older = Older(spec, old, known.layouts)
     new = []
     for partition in range(target.partitions):
         if not (found := known.graph.of(target.stream(partition))):
@@ -89,6 +89,5 @@ def migrated(
                 f"{target.name}/{partition} has not committed yet, the topic got more partitions: plan when it has"
             )
         under = written_under(found[0], known.layouts)
-        parents = related(spec, partition, under, older=old, layouts=known.layouts)
-        new.append(replace(found[0], parents=found[0].parents | parents))
+        new.append(replace(found[0], parents=found[0].parents | older.related(partition, under)))
     return LayoutChange(segments=(*old, *new))

@@ -77,8 +77,14 @@ class Graph:
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         self._by_key = {item.key: item for item in segments}
         self._by_stream: dict[Stream, list[Segment]] = defaultdict(list)
+        self._children: dict[SegmentKey, list[SegmentKey]] = defaultdict(list)
         for item in sorted(self._by_key.values(), key=lambda item: item.key):
             self._by_stream[item.stream].append(item)
+            for parent in item.parents:
+                self._children[parent].append(item.key)
+        self._by_topic: dict[str, list[Stream]] = defaultdict(list)
+        for stream in self._by_stream:
+            self._by_topic[stream.topic].append(stream)
 
     def __iter__(self) -> Iterator[Segment]:
         for found in self._by_stream.values():
@@ -93,6 +99,10 @@ class Graph:
     def of(self, stream: Stream) -> tuple[Segment, ...]:
         """Return a stream's segments by start."""
         return tuple(self._by_stream.get(stream, ()))
+
+    def of_topic(self, name: str) -> tuple[tuple[Segment, ...], ...]:
+        """Return the segments of each stream of a topic of this name, whatever its id, by stream and start."""
+        return tuple(self.of(stream) for stream in self._by_topic.get(name, ()))
 
     def at(self, stream: Stream, offset: int) -> Segment | None:
         """Return the segment that an offset lies in; None where the ledger knows none."""
@@ -130,7 +140,14 @@ class Graph:
 
     def descendants(self, key: SegmentKey) -> tuple[Segment, ...]:
         """Return all segments that wait for one."""
-        return tuple(item for item in self if item.parents and key in self.ancestors(item.key))
+        found: set[SegmentKey] = set()
+        left = list(self._children.get(key, ())) if key in self._by_key else []
+        while left:
+            child = left.pop()
+            if child not in found:
+                found.add(child)
+                left += self._children.get(child, ())
+        return tuple(self._by_key[child] for child in sorted(found))
 
     def refuse_cycles(self) -> None:
         """Raise StateError when a segment would wait for itself."""

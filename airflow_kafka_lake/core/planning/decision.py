@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,7 @@ from airflow_kafka_lake.core.errors import GroupOffsetError, PendingCommitError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample, UnknownPartition
 from airflow_kafka_lake.core.ordering.layout_changes import (
     KnownLayouts,
+    Layout,
     LayoutChange,
     LayoutPlan,
     Topic,
@@ -18,12 +20,13 @@ from airflow_kafka_lake.core.ordering.layouts import evolve, topics_seen
 from airflow_kafka_lake.core.ordering.seals import check_seals
 from airflow_kafka_lake.core.planning.estimates import heaviest, to_read, weights
 from airflow_kafka_lake.core.planning.facts import Facts
+from airflow_kafka_lake.core.planning.generations import Generations
 from airflow_kafka_lake.core.planning.in_period import period_of
 from airflow_kafka_lake.core.planning.packing import build_plan
 from airflow_kafka_lake.core.planning.periods import Period
 from airflow_kafka_lake.core.planning.plan import Asked, Blocked, Plan
 from airflow_kafka_lake.core.planning.policies import asked_of, generation_gap, together
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PolicyKind
 
 Declare = Callable[[KnownLayouts, Sequence[Topic]], LayoutChange]
@@ -65,12 +68,12 @@ def want(facts: Facts) -> Wanted:
     used, RefusedError leaves for bounds that cannot be met.
     """
     asked: list[Asked] = []
-    blocked, sizes = list(facts.seen.blocked), facts.sizes
+    blocked, generations = list(facts.seen.blocked), Generations.of(facts)
     refused: list[GroupOffsetError] = []
     pending: list[PendingCommitError] = []
     for item in facts.seen.selected:
         try:
-            answer = _answer(facts, item, sizes[item.stream.topic])
+            answer = _answer(facts, item, generations)
         except PendingCommitError as error:
             pending.append(error)
         except GroupOffsetError as error:
@@ -93,9 +96,9 @@ def want(facts: Facts) -> Wanted:
     )
 
 
-def _answer(facts: Facts, item: PartitionSnapshot, partitions: int) -> Asked | Blocked:
-    known, record = facts.seen.known, facts.seen.known.get(item.stream)
-    older = [stream for key, stream in known.items() if _is_older_generation(key, item, partitions)]
+def _answer(facts: Facts, item: PartitionSnapshot, generations: Generations) -> Asked | Blocked:
+    record = facts.seen.known.get(item.stream)
+    older = generations.older.get((item.stream.topic, item.stream.partition), ())
     return generation_gap(facts.spec.name, item, record, older=older, graph=facts.graph, ends=facts.ends) or asked_of(
         facts.spec,
         facts.bounds,
@@ -103,7 +106,7 @@ def _answer(facts: Facts, item: PartitionSnapshot, partitions: int) -> Asked | B
         record=record,
         times=facts.times,
         start_snapshot=facts.starts.get(item.stream, item),
-        expanded=_is_expanded(facts, item),
+        expanded=_is_expanded(facts, item, generations.at_first.get(item.stream[:2])),
     )
 
 
@@ -132,32 +135,24 @@ def _apply_layout_change(facts: Facts, asked: Sequence[Asked], declare: Declare)
     """Decide what becomes of the segments of every topic that was observed."""
     known = facts.recorded
     topics = topics_seen(facts.seen.snapshot, {item.snapshot.stream for item in asked})
-    layout_change = LayoutChange()
+    layouts: dict[str, list[Layout]] = defaultdict(list)
+    for item in known.layouts:
+        layouts[item.topic].append(item)
+    changes = []
     for topic in topics:
-        layout_change |= check_seals(facts.spec, topic, known) | evolve(facts.spec, topic, known)
+        own = replace(known, layouts=layouts[topic.name])
+        changes += [check_seals(facts.spec, topic, own), evolve(facts.spec, topic, own)]
+    layout_change = LayoutChange.of_all(changes)
     then = replace(known, graph=apply_layout_change(known.graph, layout_change).graph)
     return apply_layout_change(known.graph, layout_change | declare(then, topics))
 
 
-def _is_older_generation(key: Stream, item: PartitionSnapshot, partitions: int) -> bool:
-    """Return whether a stream is of an older generation, and this partition's to judge (of a gone one, another's)."""
-    return (
-        key.topic == item.stream.topic
-        and key.topic_id != item.stream.topic_id
-        and key.partition % partitions == item.stream.partition
-    )
-
-
-def _is_expanded(facts: Facts, item: PartitionSnapshot) -> bool:
-    """Return whether a partition has come since its topic was first planned.
+def _is_expanded(facts: Facts, item: PartitionSnapshot, at_first: int | None) -> bool:
+    """Return whether a partition has come since its topic was first planned, when it had `at_first` partitions.
 
     One that was there and was not observed or not asked for begins where the policy says; where that is the end, the
     end has moved since, so that only the log's begin is sure to lose nothing.
     """
-    siblings = [key.partition for key in facts.seen.known if key[:2] == item.stream[:2]]
-    if not siblings:
+    if at_first is None:
         return False
-    at_first = [layout.partitions for layout in facts.layouts if layout.topic_id == item.stream.topic_id] or [
-        max(siblings) + 1
-    ]
-    return item.stream.partition >= min(at_first) or facts.spec.start.kind is PolicyKind.LATEST
+    return item.stream.partition >= at_first or facts.spec.start.kind is PolicyKind.LATEST

@@ -100,8 +100,9 @@ def lake_bytes(kafka_bytes: Mapping[str, int], costs: Iterable[WaveCost]) -> tup
     written: dict[str, float] = defaultdict(float)
     read: dict[str, int] = defaultdict(int)
     for cost in costs:
-        for item in cost.topics if cost.lake_bytes and cost.kafka_bytes else ():
-            written[item.topic] += (cost.lake_bytes or 0) * item.kafka_bytes / cost.kafka_bytes
+        weight = cost.kafka_bytes
+        for item in cost.topics if cost.lake_bytes and weight else ():
+            written[item.topic] += (cost.lake_bytes or 0) * item.kafka_bytes / weight
             read[item.topic] += item.kafka_bytes
     whole = sum(read.values())
     if not whole:

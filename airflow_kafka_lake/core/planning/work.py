@@ -89,9 +89,12 @@ def choose(
     ranges: dict[str, list[RangeRecord]] = defaultdict(list)
     for item in planned:
         ranges[item.wave].append(item)
-    works = [(_work(wave, ranges[wave.id]), ranges[wave.id]) for wave in waves]
-    chosen = [work for work, held in works if asked is None or _holds(held, asked)]
-    return Choice(taken=tuple(chosen), left=tuple(work for work, _ in works if work not in chosen))
+    taken: list[Work] = []
+    left: list[Work] = []
+    for wave in waves:
+        mine = ranges[wave.id]
+        (taken if asked is None or _holds(mine, asked) else left).append(_work(wave, mine))
+    return Choice(taken=tuple(taken), left=tuple(left))
 
 
 def _work(wave: WaveRecord, planned: Sequence[RangeRecord]) -> Work:

@@ -44,12 +44,13 @@ class Reopens:
 
     def open(self, since: Iterable[ReceiptRow]) -> Iterator[tuple[Stream, OffsetRange, int]]:
         """Yield what was neither committed nor skipped since it was reopened, with its newest generation."""
-        done = list(since)
+        done: dict[Stream, list[ReceiptRow]] = defaultdict(list)
+        for row in since:
+            done[row.stream].append(row)
         for stream, slices in sorted(self.by_stream.items()):
             edges = sorted({edge for item, _ in slices for edge in (item.start, item.end)})
-            mine = [row for row in done if row.stream == stream]
             for item in RangeSet(item for item, _ in slices):
                 for part in item.split_at(edges):
                     newest = max(generation for other, generation in slices if other.overlaps(part))
-                    ended = RangeSet(row.range for row in mine if row.generation >= newest)
+                    ended = RangeSet(row.range for row in done[stream] if row.generation >= newest)
                     yield from ((stream, left, newest) for left in RangeSet((part,)) - ended)

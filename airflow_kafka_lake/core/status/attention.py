@@ -138,8 +138,9 @@ def _without_worker(recorded: Recorded) -> Iterator[Attention]:
 
 
 def _hanging(facts: Facts) -> Iterator[Attention]:
+    known = {stream.key[::2] for stream in facts.recorded.streams}
     for item in facts.seen.transactions:
-        if item.hangs(facts.at) and any(s.key[::2] == (item.topic, item.partition) for s in facts.recorded.streams):
+        if item.hangs(facts.at) and (item.topic, item.partition) in known:
             yield Attention(need=Need.TRANSACTION, text=f"{item.topic}/{item.partition}: {item.describe(facts.at)}")
 
 

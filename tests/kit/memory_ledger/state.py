@@ -88,7 +88,7 @@ class State:
 
     def pieces(self, pipeline: str, key: Stream) -> list[RangeRecord]:
         """Return a stream's ranges by start."""
-        return ordered(item for item in self.ranges.values() if item.pipeline == pipeline and item.stream == key)
+        return ordered(item for item in self.ranges.values() if item.pipeline == pipeline and item.slice.stream == key)
 
 
 def ordered(ranges: Iterable[RangeRecord]) -> list[RangeRecord]:
