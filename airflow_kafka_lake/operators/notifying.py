@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from airflow_kafka_lake.assets import all_pipelines, event_extras, pipeline_asset
-from airflow_kafka_lake.core.ledger.records import Advance
+from airflow_kafka_lake.core.ledger.records import Advance, joined
 from airflow_kafka_lake.core.ledger.rows import NotifiedRow
 from airflow_kafka_lake.core.metrics.samples import of_moves
 from airflow_kafka_lake.ports import Ledger
@@ -19,6 +19,9 @@ from airflow_kafka_lake.wiring import assemble
 
 EVENTS = all_pipelines()
 """The outlet of all pipelines' events: which of them moved is known only when the task runs."""
+
+LOGGED = 100
+"""Moves that a task's log names; the rest is counted."""
 
 NEWEST = 10
 """Events of a pipeline's asset among which a delivery is looked for: no other task has delivered since, but a person
@@ -36,9 +39,12 @@ def notify(context: _Context, ledger: Ledger, pipeline: str, plan: str | None) -
     if delivery is None:
         return ()
     for extra in event_extras(pipeline, plan, delivery.moves, after=delivery.after):
-        for stream in extra["streams"]:
-            _logger.info("%(topic)s/%(partition)s: watermark moved from %(from)s to %(to)s", stream)
         context["outlet_events"][EVENTS].add(pipeline_asset(pipeline), extra=extra)
+    moves = joined(delivery.moves)
+    for move in moves[:LOGGED]:
+        _logger.info("%s: watermark moved from %d to %d", move.stream, move.start, move.end)
+    if len(moves) > LOGGED:
+        _logger.info("and %d more watermarks moved", len(moves) - LOGGED)
     return delivery.moves
 
 

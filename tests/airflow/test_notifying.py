@@ -89,6 +89,22 @@ def test_each_wave_tells_what_it_moved(world: World, told: Events) -> None:
     assert slices(told) == [(0, 1), (1, 2), (2, 3)]
 
 
+def test_log_names_some_of_many_moves(
+    world: World, told: Events, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The events name all of them."""
+    monkeypatch.setattr(notifying, "LOGGED", 1)
+    for partition in (0, 1):
+        world.produce(1, partition)
+    pipeline = Pipeline(name="orders", topics=["orders"], table="raw.orders")
+    (wave,) = PlanIngestOperator(task_id="plan", pipeline=pipeline).execute(told.task("plan"))
+    with caplog.at_level("INFO"):
+        context = ingesting(told, wave, 0)
+    assert sum(len(extra["streams"]) for extra in emitted(context)) == 2
+    logged = [record.getMessage() for record in caplog.records if "watermark" in record.getMessage()]
+    assert logged == ["orders/0: watermark moved from 0 to 1", "and 1 more watermarks moved"]
+
+
 def test_tasks_at_once_tell_in_order(world: World, told: Events) -> None:
     """Who comes while another tells leaves his moves to the next, also if he is accepted first."""
     waves = planned(world, told, 4)
