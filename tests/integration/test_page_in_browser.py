@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.core.documents.groups import groups_of
 from airflow_kafka_lake.features.pages.pipeline import pipeline_page
 from airflow_kafka_lake.features.pages.web.headers import CSP
 from airflow_kafka_lake.features.pages.web.views import static_files
@@ -179,9 +180,10 @@ def test_two_thousand_partitions_are_one_light_page(page: Page, site: Site) -> N
     """The worst is in sight, the quiet ones are one row; a number finds any of them."""
     (one, other) = site.document["streams"]
     quiet = {"state": "up to date", "lag": 0, "behind_seconds": 0}
-    site.document["streams"] = [
+    site.document["streams"] = streams = [
         (one if number % 50 == 0 else other | quiet) | {"partition": number} for number in range(PARTITIONS)
     ]
+    site.document["groups"] = groups_of(streams)
     page.go(f"{site.url}/pipelines/orders")
     assert page.js("document.querySelectorAll('li.stream[data-kind]').length") == PARTITIONS
     assert page.js("document.querySelectorAll('*').length") < MOST_ELEMENTS

@@ -4,12 +4,15 @@ in one row that opens."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from airflow_kafka_lake.features.pages.rendering import Json
 
 WORST_FIRST = ("blocked", "lost", "unknown", "behind", "running", "waiting", "up to date", "gone")
+LISTED = 2_000
+"""Partitions that a page lists, the worst first; the others are counted."""
+
 SHOWN = 50
 """Rows of one state that are seen at once; the others are folded."""
 
@@ -21,9 +24,10 @@ _RANK = {state: rank for rank, state in enumerate(WORST_FIRST)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Partitions of one topic in one state."""
+    """Partitions of one topic in one state: how many, and those that are listed."""
 
     state: str
+    count: int
     streams: tuple[Json, ...]
 
     @property
@@ -34,7 +38,7 @@ class Group:
     @property
     def shown(self) -> tuple[Json, ...]:
         """Those that are seen at once."""
-        return () if self.state in QUIET and len(self.streams) > 1 else self.streams[:SHOWN]
+        return () if self.state in QUIET and self.count > 1 else self.streams[:SHOWN]
 
     @property
     def folded(self) -> tuple[Json, ...]:
@@ -56,28 +60,30 @@ def kind_of(state: str) -> str:
     return state.replace(" ", "-")
 
 
-def topics_of(streams: Iterable[Json]) -> tuple[Topic, ...]:
-    """Return the topics of a pipeline, the one with the worst partition first."""
-    found: dict[tuple[str, str], dict[str, list[Json]]] = defaultdict(lambda: defaultdict(list))
-    for stream in streams:
-        found[stream["topic"], stream["topic_id"]][stream["state"]].append(stream)
+def topics_of(document: Json) -> tuple[Topic, ...]:
+    """Return the topics of `status --json` of which a partition is listed, the one with the worst partition first."""
+    listed: dict[tuple[str, str, str], list[Json]] = defaultdict(list)
+    for stream in document["streams"]:
+        listed[stream["topic"], stream["topic_id"], stream["state"]].append(stream)
+    found: dict[tuple[str, str], list[Group]] = defaultdict(list)
+    for group in document["groups"]:
+        topic, topic_id, state = group["topic"], group["topic_id"], group["state"]
+        mine = sorted(listed[topic, topic_id, state], key=_quiet if state in QUIET else _urgent)
+        found[topic, topic_id].append(Group(state=state, count=group["partitions"], streams=tuple(mine)))
     topics = [
-        Topic(topic=topic, topic_id=topic_id, groups=_groups(by_state)) for (topic, topic_id), by_state in found.items()
+        Topic(topic=topic, topic_id=topic_id, groups=tuple(groups))
+        for (topic, topic_id), groups in found.items()
+        if any(group.streams for group in groups)
     ]
     return tuple(sorted(topics, key=lambda item: (_RANK[item.groups[0].state], item.topic, item.topic_id)))
 
 
-def counts_of(streams: Iterable[Json]) -> dict[str, int]:
+def counts_of(groups: Iterable[Json]) -> dict[str, int]:
     """Return how many partitions are in which state, the worst first; states that none is in are left out."""
-    counts = Counter(stream["state"] for stream in streams)
+    counts: Counter[str] = Counter()
+    for group in groups:
+        counts[group["state"]] += group["partitions"]
     return {state: counts[state] for state in WORST_FIRST if counts[state]}
-
-
-def _groups(by_state: Mapping[str, Sequence[Json]]) -> tuple[Group, ...]:
-    return tuple(
-        Group(state=state, streams=tuple(sorted(by_state[state], key=_quiet if state in QUIET else _urgent)))
-        for state in sorted(by_state, key=_RANK.__getitem__)
-    )
 
 
 def _quiet(stream: Json) -> tuple[int, ...]:

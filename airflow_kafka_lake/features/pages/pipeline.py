@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from airflow_kafka_lake.core import remedies
@@ -38,7 +38,7 @@ class WaveLine:
 
 def pipeline_page(visitor: Visitor, document: Json) -> str:
     """Draw `status --json` of one pipeline."""
-    name, topics = document["pipeline"], topics_of(document["streams"])
+    name, topics = document["pipeline"], topics_of(document)
     running = document["running"]
     waiting = [wave for wave in document["waves"] if wave["state"] in {"PLANNED", "CANCELLED"}]
     landed = [wave for wave in document["waves"] if wave["state"] == "COMMITTED"][-LANDED_WAVES:]
@@ -48,7 +48,7 @@ def pipeline_page(visitor: Visitor, document: Json) -> str:
         poll=BUSY if running else IDLE,
         observed_at=document["observed_at"],
         document=document,
-        counts=[(state, kind_of(state), count) for state, count in counts_of(document["streams"]).items()],
+        counts=[(state, kind_of(state), count) for state, count in counts_of(document["groups"]).items()],
         facts=facts_of(document["summary"]),
         banners=tuple(banners_of(document)),
         needs=attention_of(document, visitor, NEEDS),
@@ -67,6 +67,7 @@ def pipeline_page(visitor: Visitor, document: Json) -> str:
         paused=document["summary"]["paused"],
         pause=pause(name, visitor) if visitor.acts and not document["summary"]["paused"] else None,
         status_command=str(remedies.status(name)),
+        listed=len(document["streams"]),
         plan_command=str(remedies.plan(name)),
     )
 
@@ -110,12 +111,12 @@ def _buttons(line: WaveLine, pipeline: str, visitor: Visitor) -> Iterator[Button
 
 def banners_of(document: Json) -> Iterator[Banner]:
     """Give what holds for the whole page: without Kafka, only what the ledger has recorded is known."""
-    reasons = _reasons(stream["bounds_state"] for stream in document["streams"])
-    if reasons:
+    state = document["summary"]["lag_state"]
+    if state.startswith("unknown"):
         yield Banner(
             title="Kafka did not answer",
             lines=(
-                reasons[0],
+                state.removeprefix("unknown: "),
                 "What is in the table, planned or on hold comes from the ledger, and is still true.",
                 "What came since, and so lag and age, is not known until Kafka answers. This page asks again.",
             ),
@@ -128,17 +129,11 @@ def banners_of(document: Json) -> Iterator[Banner]:
         )
 
 
-def _reasons(states: Iterable[str]) -> list[str]:
-    """Return why no partition was observed; nothing where one was."""
-    found = set(states)
-    return [] if "observed" in found else sorted(s.removeprefix("unknown: ") for s in found if s.startswith("unknown"))
-
-
 def _worst(topics: tuple[Topic, ...]) -> str | None:
     """Return the id of the row that a person should look at first."""
     for topic in topics:
         for group in topic.groups:
-            if group.state not in QUIET:
+            if group.state not in QUIET and group.streams:
                 first = group.streams[0]
                 return f"s-{first['topic']}-{first['topic_id']}-{first['partition']}"
     return None

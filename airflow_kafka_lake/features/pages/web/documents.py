@@ -13,6 +13,7 @@ from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
+from airflow_kafka_lake.features.pages.grouping import LISTED
 from airflow_kafka_lake.features.pages.web import reads
 from airflow_kafka_lake.features.pages.web.answers import Made
 from airflow_kafka_lake.features.pages.web.asking import Asked, unknown
@@ -51,13 +52,13 @@ def _overview(asked: Asked, names: tuple[str, ...], ledger: SqlLedger) -> Json:
 
 
 async def pipeline(asked: Asked, name: str) -> Made:
-    """Return `status --json` of a pipeline."""
+    """Return `status --json` of a pipeline, with the partitions that a page lists."""
     await asked.dags(name)
 
     def make(ledger: SqlLedger) -> Json:
         spec = reporting.known_spec(ledger, name)
         with asked.ports(spec) as ports:
-            return reporting.status(ports, spec)
+            return reporting.status(ports, spec, most=LISTED)
 
     return await _shared(asked, ("status", name), make)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.core.documents.groups import groups_of
 from airflow_kafka_lake.features.pages.beginning import missing
 from airflow_kafka_lake.features.pages.grouping import SHOWN, WORST_FIRST, kind_of
 from airflow_kafka_lake.features.pages.history import history_page
@@ -22,7 +23,7 @@ from airflow_kafka_lake.features.pages.waves import wave_page, waves_page
 from airflow_kafka_lake.features.pages.web.visitor import Visitor
 from airflow_kafka_lake.services import claims, decisions, pausing, reporting
 from tests.reading_html import Element, handlers, ids, read
-from tests.world import World
+from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit
 
@@ -67,7 +68,7 @@ def many(document: dict[str, Any], states: list[str]) -> dict[str, Any]:
     """Return a status with one partition for each of these states."""
     (one,) = document["streams"]
     streams = [one | {"partition": number, "state": state} for number, state in enumerate(states)]
-    return document | {"streams": streams}
+    return document | {"streams": streams, "groups": groups_of(streams)}
 
 
 @pytest.fixture
@@ -281,6 +282,24 @@ def test_partitions_are_seen_worst_first_and_the_quiet_ones_in_one_row(landed: W
     assert len(html := pipeline_page(LOOKS, many(status(landed), states))) < 1_500_000, len(html)
     (jump,) = [item for item in page.all("a") if item.text == "Go to the worst"]
     assert jump.attributes["href"] == f"#{page.all('li', data_kind='blocked')[0].attributes['id']}"
+
+
+def test_page_of_more_partitions_than_it_lists_counts_all() -> None:
+    """Of all topics together the worst are listed, and a command lists the rest."""
+    world = World(partitions=3, spec=replace(SPEC, topics=("orders", "payments")))
+    world.create("payments")
+    world.run()
+    world.produce(1, 1)
+    document = reporting.status(world.worker(), world.spec, most=2)
+    page = read(pipeline_page(LOOKS, document))
+    rows = [str(item.attributes["data-key"]) for item in page.all("li", class_="stream") if "id" in item.attributes]
+    assert rows == ["orders/1", "orders/0"]
+    assert "1 behind" in page.text
+    assert "2 up to date" in page.text
+    assert (
+        "The 2 partitions to look at first are listed, and 2 more are not: kafka-lake status orders --all" in page.text
+    )
+    assert "are listed" not in read(pipeline_page(LOOKS, status(world))).text
 
 
 def test_without_kafka_it_is_said_what_is_still_true(landed: World) -> None:
