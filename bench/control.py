@@ -1,15 +1,20 @@
-"""What planning, recording, settling and advancing cost by themselves: a log of numbers, real SQL, a real lake."""
+"""What planning, recording, settling, advancing and looking cost: a log that is numbers, real SQL, a real lake."""
 
 from __future__ import annotations
 
 import resource
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.services import planning, staging
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.features.pages.grouping import LISTED
+from airflow_kafka_lake.features.pages.pipeline import pipeline_page
+from airflow_kafka_lake.features.pages.web.visitor import Visitor
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services import planning, reporting, staging
 from airflow_kafka_lake.services.advance import advance
 from airflow_kafka_lake.services.decisions import new_id
 from bench.audit import Measured, synthetic
@@ -17,28 +22,43 @@ from bench.synthetic import Log
 
 SIZES = (1_000, 10_000, 100_000)
 OFFSETS = 10
+LOOKS = Visitor(base="", name="bench", csrf="", ledger="kafka_lake_ledger")
 
 
 def growing(partitions: int) -> Iterator[Measured]:
-    """Bring one wave of so many partitions (and of fewer) into a lake; say what each step took."""
+    """Bring waves of so many partitions (and of fewer) into a lake, twice; say what each step took of the processor."""
     for count in (size for size in SIZES if size <= partitions):
         yield from _at(count)
 
 
 def _at(count: int) -> Iterator[Measured]:
+    log = Log(count, OFFSETS, 0)
     with (
         tempfile.TemporaryDirectory(prefix="kafka-lake-bench-") as folder,
-        synthetic(Path(folder), Log(count, OFFSETS, 0)) as (ports, spec),
+        synthetic(Path(folder), log) as (ports, spec),
     ):
-        steps = {
-            "plan": lambda: planning.plan(ports, spec, Bounds(), plan_id=new_id(), dry_run=True),
-            "plan and record": lambda: planning.plan(ports, spec, Bounds(), plan_id=new_id()),
-            "stage, audit, settle": lambda: [staging.ingest(ports, wave.id) for wave in ports.ledger.waves(spec.name)],
-            "advance": lambda: advance(ports, spec.name),
-        }
-        for name, step in steps.items():
-            begun = time.monotonic()
+        for name, step in _steps(ports, spec, log):
+            begun = time.process_time()
             step()
-            seconds = time.monotonic() - begun
+            seconds = time.process_time() - begun
             mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             yield Measured(arm=f"{count:,} partitions: {name}", records=count, seconds=seconds, mib=mib)
+
+
+def _steps(ports: Ports, spec: PipelineSpec, log: Log) -> Iterator[tuple[str, Callable[[], object]]]:
+    def plan(*, dry_run: bool = False) -> object:
+        return planning.plan(ports, spec, Bounds(), plan_id=new_id(), dry_run=dry_run)
+
+    def settle() -> object:
+        return [staging.ingest(ports, wave.id) for wave in ports.ledger.waves(spec.name)]
+
+    yield "plan", lambda: plan(dry_run=True)
+    yield "plan and record", plan
+    yield "stage, audit, settle", settle
+    yield "advance", lambda: advance(ports, spec.name)
+    yield "plan, nothing new", plan
+    log.offsets += OFFSETS
+    yield "next plan", lambda: plan(dry_run=True)
+    yield "next plan and record", plan
+    yield "status", lambda: reporting.status(ports, spec)
+    yield "page", lambda: pipeline_page(LOOKS, reporting.status(ports, spec, most=LISTED))

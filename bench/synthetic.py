@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -35,13 +35,15 @@ class Log:
     def describe(self, topics: Sequence[str]) -> tuple[TopicDescription, ...]:
         return (TopicDescription(topic=TOPIC, topic_id=TOPIC_ID, partitions=self.partitions),)
 
-    def snapshot(self, topics: Sequence[str], group: str | None) -> Snapshot:
+    def snapshot(
+        self, topics: Sequence[str], group: str | None, only: Collection[tuple[str, int]] | None = None
+    ) -> Snapshot:
         bounds = {"log_start": 0, "last_stable": self.offsets, "high_watermark": self.offsets}
         return Snapshot(
             observed_at=AT,
             partitions=tuple(
                 PartitionSnapshot(stream=Stream(TOPIC, TOPIC_ID, number), leader_epoch=0, **bounds)
-                for number in range(self.partitions)
+                for number in (range(self.partitions) if only is None else sorted(number for _, number in only))
             ),
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from airflow_kafka_lake.core.kafka.epochs import EpochEnds, EpochKey
@@ -27,11 +27,14 @@ class OffsetSource(Protocol):
     def describe(self, topics: Sequence[str]) -> tuple[TopicDescription, ...]:
         """Return id, partition count and retention of each topic; UnknownTopicError names a missing one."""
 
-    def snapshot(self, topics: Sequence[str], group: str | None) -> Snapshot:
+    def snapshot(
+        self, topics: Sequence[str], group: str | None, only: Collection[tuple[str, int]] | None = None
+    ) -> Snapshot:
         """Observe all partitions in the safe order: describe → group offsets (require stable, partitions named) →
         last stable → high watermark → log start → describe again; ids and counts must match or it starts over.
 
-        A partition that cannot be observed is in `Snapshot.unknown`. Raises UnknownTopicError, UnavailableError.
+        `only` are the partitions whose bounds are asked for, where not all are needed. A partition that cannot be
+        observed is in `Snapshot.unknown`. Raises UnknownTopicError, UnavailableError.
         """
 
     def offsets_at(

@@ -26,7 +26,7 @@ from airflow_kafka_lake.core.ledger.withdrawing import NEVER_CLAIMED, Kept, With
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.selection import Selection
-from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.claims import ending_on_error
@@ -158,7 +158,7 @@ def _refuse_beyond_end(ports: Ports, pipeline: str, stream: StreamRecord, interv
     known = Graph(ports.ledger.segments(pipeline)).known_end(stream)
     if interval.end <= known:
         return
-    seen = ports.source.snapshot((stream.key.topic,), None)
+    seen = ports.source.snapshot((stream.key.topic,), None, {stream.key[::2]})
     end = max([known, *(item.high_watermark for item in seen.partitions if item.stream == stream.key)])
     if interval.end > end:
         raise RangeBeyondEndError(
@@ -184,7 +184,7 @@ def accepted_epoch(ports: Ports, stream: StreamRecord, interval: OffsetRange) ->
     if stream.leader_epoch is None or interval.end < stream.end_seen:
         return None
     try:
-        snapshot = ports.source.snapshot((stream.key.topic,), None)
+        snapshot = ports.source.snapshot((stream.key.topic,), None, {stream.key[::2]})
         seen = next((item for item in snapshot.partitions if item.stream == stream.key), None)
         if seen is None:
             return None
@@ -249,7 +249,9 @@ def withdraw(ports: Ports, subject: Subject, selection: Selection, *, reason: st
     asked = slices(ports, touched, selection)
     if isinstance(selection.start, datetime) and touched:
         seen = ports.source.snapshot(sorted({item.key.topic for item in touched}), None).partitions
-        starts = {key: min(i.range.start for i in found if i.stream == key) for key in {i.stream for i in found}}
+        starts: dict[Stream, int] = {}
+        for item in found:
+            starts[item.stream] = min(item.range.start, starts.get(item.stream, item.range.start))
         expired = {i.stream: i for i in seen if i.stream in starts and starts[i.stream] < i.log_start}
         refuse_gone(ports, selection.start, touched, expired)
     wanted = [(i, asked[i.stream]) for i in found if i.stream in asked and i.range.overlaps(asked[i.stream])]

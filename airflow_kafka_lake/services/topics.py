@@ -90,7 +90,8 @@ def check_losses(ports: Ports, ranges: Sequence[RangeRecord]) -> Losses:
     changed, problems = compare_topics(ports.source, {(item.stream.topic, item.stream.topic_id) for item in ranges})
     facts = LogFacts(changed=changed, problems=problems)
     if topics := facts.to_observe(ranges):
-        facts = replace(facts, snapshot=ports.source.snapshot(topics, None))
+        only = {(item.stream.topic, item.stream.partition) for item in ranges if item.stream.topic in topics}
+        facts = replace(facts, snapshot=ports.source.snapshot(topics, None, only))
     if doubts := facts.in_doubt(ranges):
         facts = replace(facts, ends=ports.source.epoch_ends(doubts))
     return facts.losses(ranges)

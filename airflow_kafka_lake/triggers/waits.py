@@ -265,13 +265,10 @@ class StableTrigger(LedgerTrigger):
         """See `LedgerTrigger`; the end of the time ends the wait too, because the task then asks again itself."""
         if self.time_is_over():
             return Answer(done=True, message=f"commits of group {self.group!r} are still pending, and the time is over")
-        snapshot = source().snapshot(sorted({str(topic) for topic, _ in self.partitions}), self.group)
-        pending = [
-            str(item.stream)
-            for item in snapshot.partitions
-            if [item.stream.topic, item.stream.partition] in self.partitions
-            and item.group_offset_state is GroupOffsetState.UNSTABLE
-        ]
+        only = {(str(topic), int(partition)) for topic, partition in self.partitions}
+        snapshot = source().snapshot(sorted({topic for topic, _ in only}), self.group, only)
+        unstable = (item for item in snapshot.partitions if item.group_offset_state is GroupOffsetState.UNSTABLE)
+        pending = [str(item.stream) for item in unstable]
         if not pending:
             return Answer(done=True, message=f"no commit of group {self.group!r} is pending")
         return Answer(done=False, message=f"commits of group {self.group!r} are pending on {', '.join(pending)}")

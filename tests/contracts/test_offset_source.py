@@ -538,6 +538,16 @@ def test_cluster_out_of_reach_ends_every_call(world: World) -> None:
             call()
 
 
+def test_snapshot_of_some_partitions_has_no_others(world: World, name: str) -> None:
+    """In the same order; one that there is not is in no answer."""
+    topics = [f"{name}-a", f"{name}-b"]
+    for topic in topics:
+        world.create(topic, 3)
+    found = world.source.snapshot(topics, name, {(topics[1], 2), (topics[1], 0), (topics[0], 1), (topics[0], 9)})
+    assert [item.stream[::2] for item in found.partitions] == [(topics[0], 1), (topics[1], 0), (topics[1], 2)]
+    assert found.unknown == ()
+
+
 def test_order_of_the_snapshot_is_by_topic_and_partition(world: World, name: str) -> None:
     """Topics given twice or out of order appear once and in order."""
     topics = [f"{name}-b", f"{name}-a"]

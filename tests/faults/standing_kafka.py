@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -65,11 +65,13 @@ class StandingKafka(MemoryKafka):
         super().__init__(now=lambda: AT)
         self._home = home
 
-    def snapshot(self, topics: list[str], group: str | None) -> Snapshot:  # type: ignore[override]
+    def snapshot(
+        self, topics: Sequence[str], group: str | None, only: Collection[tuple[str, int]] | None = None
+    ) -> Snapshot:
         """See `ports.OffsetSource`."""
         for name, partition, offset in told(self._home):
             self.commit_group(name, TOPIC, partition, offset)
-        return super().snapshot(topics, group)
+        return super().snapshot(topics, group, only)
 
     def commit(self, group: str, offsets: Mapping[Stream, int]) -> Mapping[Stream, str]:
         """See `GroupCommitter`."""

@@ -86,16 +86,16 @@ class Client:
 
     def completed(self, futures: Iterable[Future[_T]], doing: str) -> None:
         """Return once all futures are done; a login that stays refused ends the wait early."""
-        left = set(futures)
         begun = time.monotonic()
         self._heard.clear()
-        while left:
-            left = wait(left, timeout=_POLL_SECONDS).not_done
-            self.admin.poll(0)
-            waited = time.monotonic() - begun
-            refused = waited > _REFUSED_SECONDS and self._last_refusal()
-            if left and (refused or waited > self.timeout + _GRACE_SECONDS):
-                raise self._failed("no answer", doing)
+        for future in futures:  # one after the other: a wait for all of them goes through all at every poll
+            while not future.done():
+                wait([future], timeout=_POLL_SECONDS)
+                self.admin.poll(0)
+                waited = time.monotonic() - begun
+                refused = waited > _REFUSED_SECONDS and self._last_refusal()
+                if not future.done() and (refused or waited > self.timeout + _GRACE_SECONDS):
+                    raise self._failed("no answer", doing)
 
     def topic_names(self) -> list[str]:
         """Return the names of all existing topics."""

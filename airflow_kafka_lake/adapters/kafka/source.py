@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -104,13 +104,14 @@ class KafkaOffsetSource:
             for name, topic in found.items()
         )
 
-    def snapshot(self, topics: Sequence[str], group: str | None) -> Snapshot:
+    def snapshot(self, topics: Sequence[str], group: str | None, only: Collection[Key] | None = None) -> Snapshot:
         """See `ports.OffsetSource`; UnstableError when the topics changed during every one of a few passes."""
         for left in reversed(range(_PASSES)):
             observed_at = self._clock.now()
             before = self._described(topics)
-            committed = self._group_offsets(group, before)
-            bounds, unknown = self._bounds(before)
+            keys = _keys(before, only)
+            committed = self._group_offsets(group, keys)
+            bounds, unknown = self._bounds(before, keys)
             after = self._described(topics)
             if any(before[name].identity != after[name].identity for name in before):
                 continue
@@ -232,10 +233,15 @@ class KafkaOffsetSource:
             topics=sorted(doubts),
         )
 
-    def _bounds(self, topics: Mapping[str, Topic]) -> tuple[dict[Key, Bounds], dict[Key, str]]:
+    def _bounds(self, topics: Mapping[str, Topic], asked: Iterable[Key]) -> tuple[dict[Key, Bounds], dict[Key, str]]:
         """Read last stable, then high watermark, then log start; a partition that fails once is not asked again."""
-        unknown = {(n, p): "it has no leader now" for n, t in topics.items() for p in t.partitions - t.led}
-        keys = [(name, partition) for name, topic in topics.items() for partition in topic.led]
+        keys: list[Key] = []
+        unknown: dict[Key, str] = {}
+        for name, partition in asked:
+            if partition in topics[name].led:
+                keys.append((name, partition))
+            else:
+                unknown[name, partition] = "it has no leader now"
         steps: list[Mapping[Key, ListOffsetsResultInfo]] = []
         for spec, level in (
             (OffsetSpec.latest(), IsolationLevel.READ_COMMITTED),
@@ -256,11 +262,16 @@ class KafkaOffsetSource:
             for key in keys
         }, unknown
 
-    def _group_offsets(self, group: str | None, topics: Mapping[str, Topic]) -> dict[Key, GroupOffset]:
-        keys = [(name, partition) for name, topic in topics.items() for partition in topic.partitions]
+    def _group_offsets(self, group: str | None, keys: Sequence[Key]) -> dict[Key, GroupOffset]:
         if group is None or not keys:
             return dict.fromkeys(keys, groups.NONE)
         return self._committed(self._settings, group, keys, timeout=self._client.timeout, clock=self._clock)
+
+
+def _keys(topics: Mapping[str, Topic], only: Collection[Key] | None) -> list[Key]:
+    if only is not None:
+        return sorted((name, partition) for name, partition in only if partition in topics[name].partitions)
+    return [(name, partition) for name, topic in topics.items() for partition in topic.partitions]
 
 
 def _name(error: BaseException | KafkaError | None) -> str:

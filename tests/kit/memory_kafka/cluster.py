@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -191,11 +191,18 @@ class MemoryKafka:
             for name, topic in self._known(topics).items()
         )
 
-    def snapshot(self, topics: Sequence[str], group: str | None) -> Snapshot:
+    def snapshot(
+        self, topics: Sequence[str], group: str | None, only: Collection[tuple[str, int]] | None = None
+    ) -> Snapshot:
         """See `ports.OffsetSource`."""
         self._reach()
         known = self._known(topics)
-        logs = [(name, topic.id, number, log) for name, topic in known.items() for number, log in enumerate(topic.logs)]
+        logs = [
+            (name, topic.id, number, log)
+            for name, topic in known.items()
+            for number, log in enumerate(topic.logs)
+            if only is None or (name, number) in only
+        ]
         return Snapshot(
             observed_at=self._now(),
             partitions=tuple(self._observed(*item, group) for item in logs if not item[-1].unreachable),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +14,7 @@ import pytest
 
 import airflow_kafka_lake
 from airflow_kafka_lake.cli.status_text import status_lines
+from airflow_kafka_lake.core.kafka.snapshots import Snapshot
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.services import pipeline_audit, reporting
@@ -119,3 +120,22 @@ def test_work_for_a_partition_does_not_grow_with_their_number(made: Callable[[in
     few, more, most = (life(made(size)) | backfill(made(size)) for size in (STEP, 2 * STEP, 3 * STEP))
     squares = {part: (few[part] - 2 * more[part] + most[part]) / (2 * STEP * STEP) for part in few}
     assert {part: by for part, by in squares.items() if by > PASSES} == {}
+
+
+def test_wave_asks_kafka_about_its_own_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wave of few partitions is not the dearer the more its topic has."""
+    world = World(partitions=3, spec=replace(SPEC, target_range_bytes=1, max_wave_bytes=1))
+    produce(world)
+    waves = [wave.id for wave in world.plan().waves]
+    asked: list[Collection[tuple[str, int]]] = []
+    snapshot = world.kafka.snapshot
+
+    def counted(topics: Sequence[str], group: str | None, only: Collection[tuple[str, int]] | None = None) -> Snapshot:
+        found = snapshot(topics, group, only)
+        asked.append([item.stream[::2] for item in found.partitions])
+        return found
+
+    monkeypatch.setattr(world.kafka, "snapshot", counted)
+    for wave in waves:
+        world.ingest(wave)
+    assert asked == [[("orders", partition)] for partition in (0, 1, 2) for _ in ("before the job", "in its audit")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -32,7 +32,7 @@ from tests.world import World
 
 pytestmark = pytest.mark.unit
 
-Answer = Callable[[Sequence[str], str | None], Snapshot]
+Answer = Callable[..., Snapshot]
 
 
 @pytest.fixture
@@ -47,8 +47,8 @@ def two() -> World:
 def without(answer: Answer, partition: int, *, group: str | None = None, reason: str = "") -> Answer:
     """Return how Kafka answers when a partition is left out, or unknown for a reason, in questions about a group."""
 
-    def answered(topics: Sequence[str], asked: str | None) -> Snapshot:
-        seen = answer(topics, asked)
+    def answered(topics: Sequence[str], asked: str | None, only: Collection[tuple[str, int]] | None = None) -> Snapshot:
+        seen = answer(topics, asked, only)
         if group not in (None, asked):
             return seen
         rest = tuple(item for item in seen.partitions if item.stream.partition != partition)
@@ -152,7 +152,7 @@ def test_cluster_that_was_set_back_is_led_out_of_by_a_skip(world: World, monkeyp
 
 def told(world: World, item: PartitionSnapshot) -> Answer:
     """Return an answer that has one partition only."""
-    return lambda _topics, _group: Snapshot(observed_at=world.clock.now(), partitions=(item,))
+    return lambda _topics, _group, _only=None: Snapshot(observed_at=world.clock.now(), partitions=(item,))
 
 
 def test_period_that_may_begin_among_what_is_gone_is_not_taken_for_its_rest(two: World) -> None:
