@@ -37,7 +37,7 @@ from airflow_kafka_lake.jobs.formats import close_catalog
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ORDERS_FILE, JOB_FILE, DONE_FILE, WEAR_FILE = "orders", "job.json", "done", "wear.json"
+ORDERS_FILE, JOB_FILE, READY_FILE, DONE_FILE, WEAR_FILE = "orders", "job.json", "ready", "done", "wear.json"
 _GRACE_SECONDS, _GO_ON_SECONDS = 30.0, 15.0
 _JOB_GROUP = ("spark.jobGroup.id", "spark.job.description")
 
@@ -127,6 +127,7 @@ def serve(
     driver uses.
     """
     jobs, begun = 0, time.monotonic()
+    (home / READY_FILE).touch()
     while (order := orders.next(idle_seconds)) is not None:
         folder = home / order.folder
         request = taken([str(folder / JOB_FILE)])

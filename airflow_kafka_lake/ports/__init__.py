@@ -9,7 +9,7 @@ from airflow_kafka_lake.ports.kafka import BatchReader, OffsetSource
 from airflow_kafka_lake.ports.lake import Lake, LakeTable
 from airflow_kafka_lake.ports.ledger import Ledger, LedgerReader
 from airflow_kafka_lake.ports.machine import Clock, JobRunner, Processes, ReportingJob, uncounted
-from airflow_kafka_lake.ports.ports import Ports
+from airflow_kafka_lake.ports.ports import Ports, unprepared
 
 __all__ = [
     "MAX_LEASE",
@@ -26,4 +26,5 @@ __all__ = [
     "Processes",
     "ReportingJob",
     "uncounted",
+    "unprepared",
 ]

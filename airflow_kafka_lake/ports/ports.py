@@ -22,6 +22,10 @@ def always(_: str) -> None:
     """Want every wave to its end."""
 
 
+def unprepared() -> None:
+    """Let the first job start its driver."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ports:
     """All ports as one value, which every service takes."""
@@ -40,6 +44,8 @@ class Ports:
     """Shows a person how far it is, moment by moment; it fails nothing."""
     wanted: Callable[[str], None] = always
     """Asked about a wave each time its lease is renewed; what it raises ends the attempt, and its job."""
+    prepare: Callable[[], None] = unprepared
+    """Told that a light job will probably follow, whose driver may start meanwhile; it fails nothing."""
     features: Features = field(default_factory=Features)
     """What the installed features add to the main path."""
     added: Mapping[str, Any] = field(default_factory=dict)

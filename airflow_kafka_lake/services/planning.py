@@ -43,6 +43,9 @@ from airflow_kafka_lake.services.claims import host_clock
 from airflow_kafka_lake.services.identity import register_owner
 from airflow_kafka_lake.services.observation import check_tables, observe
 
+LIGHT_OFFSETS = 250_000
+"""So many offsets of ordinary records make a light job."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
@@ -75,8 +78,12 @@ def plan(
         refuse_paused(known.pauses)  # before anything is asked or created; the ledger refuses to record it anyway
 
     def gather_and_decide() -> tuple[Facts, Plan]:
-        facts = gather(ports, spec, bounds, check_tables(ports, spec, observe(ports, spec, bounds)), plan_id=plan_id)
-        return facts, plan_from(ports, facts)
+        seen = observe(ports, spec, bounds)
+        _prepare(ports, seen.arrived(spec, bounds))
+        facts = gather(ports, spec, bounds, check_tables(ports, spec, seen), plan_id=plan_id)
+        decided = plan_from(ports, facts)
+        _prepare(ports, sum(item.range.span for item in decided.ranges))
+        return facts, decided
 
     facts, decided = once_stable(ports, gather_and_decide, timeout)
     transactions = open_transactions(ports, decided.waiting_for_stable)
@@ -149,6 +156,12 @@ def plan_from(ports: Ports, facts: Facts, declare: Declare = declare_nothing) ->
     if wanted.holds_nothing:
         raise nothing_lies(facts, wanted.asked, _sampled(ports, facts.spec, ends_of(facts, wanted.asked)))
     return decide(facts, wanted, _sampled(ports, facts.spec, wanted.to_weigh), declare)
+
+
+def _prepare(ports: Ports, offsets: int) -> None:
+    """Have the job's driver start while the plan is made, unless the job is likely to need one for heavy jobs."""
+    if 0 < offsets <= LIGHT_OFFSETS:
+        ports.prepare()
 
 
 def _sampled(ports: Ports, spec: PipelineSpec, slices: Sequence[Slice]) -> Sequence[Sample]:

@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.lake.application import Application
 from airflow_kafka_lake.core.live import Live
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.ports import Clock, Ledger, OffsetSource, Ports, Processes
+from airflow_kafka_lake.ports import Clock, Ledger, OffsetSource, Ports, Processes, unprepared
 from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services.watching import Lines
 from airflow_kafka_lake.wiring.kafka import ANSWER_SECONDS, KafkaConnection
@@ -111,6 +111,7 @@ def open_ports(
             actor=actor,
             progress=progress,
             live=Lines(progress) if live is None else live,
+            prepare=runner.prepare if need_spark else unprepared,
             features=FEATURES,
             added=added,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,12 @@ class SparkJobs:
                 found = self._engine.verified = self._verify()
             return found
         return self._verify()
+
+    def prepare(self) -> None:
+        """Start a warm driver for the job that will probably be next; what is missing for it, the job tells."""
+        if self._engine is not None:
+            with suppress(KafkaLakeError):
+                self._runner_with(self.check()).prepare()
 
     def _verify(self) -> Mapping[str, Any]:
         from airflow_kafka_lake.adapters.jars import JOBS, verified

@@ -83,6 +83,9 @@ class JobsStandIn(MemoryRunner):
     def check(self) -> None:
         """Nothing is needed of this machine."""
 
+    def prepare(self) -> None:
+        """Nothing is started for a job."""
+
     def end_orphan(self, job: str | None, name: str) -> bool:
         return job is not None and end_orphan(job)
 

@@ -17,8 +17,9 @@ from airflow_kafka_lake.adapters.spark_submit.driver import Driver
 from airflow_kafka_lake.adapters.spark_submit.folder import private_folder, unusable
 from airflow_kafka_lake.adapters.spark_submit.running import LOG_FILE, RunningJob
 from airflow_kafka_lake.adapters.spark_submit.submission import write_request
+from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.lake.wear import Wear
-from airflow_kafka_lake.jobs.serve import DONE_FILE, JOB_FILE, ORDERS_FILE, WEAR_FILE, Order
+from airflow_kafka_lake.jobs.serve import DONE_FILE, JOB_FILE, ORDERS_FILE, READY_FILE, WEAR_FILE, Order
 
 TAKEN_SECONDS = 30.0
 """How long a driver that waits for a job may take to begin one; a stopped one does not."""
@@ -87,6 +88,10 @@ class WarmDriver:
         )
         self._send(Order(folder=number, program=program, name=name).to_line())
         return job
+
+    def is_starting(self) -> bool:
+        """Return whether the driver does not wait for jobs yet: it begins its first one as soon as it does."""
+        return not (self._folder / READY_FILE).exists()
 
     def has_begun(self, job: RunningJob) -> bool:
         """Wait a moment until the driver has begun a job; False when it has ended before, or hangs."""
@@ -173,6 +178,18 @@ class Engine:
         driver = self._driver
         return driver is not None and driver.fits(start)
 
+    def prepare(self, start: DriverStart) -> None:
+        """Start the driver of the job that is next, unless there is a driver; whatever the job needs else replaces it.
+
+        What keeps it from starting, the job will meet and tell.
+        """
+        if self._driver is None and self._busy.acquire(blocking=False):
+            try:
+                with suppress(KafkaLakeError, OSError):
+                    self._driver = WarmDriver(start)
+            finally:
+                self._busy.release()
+
     @contextmanager
     def running(
         self, start: DriverStart, program: str, name: str, request: Mapping[str, Any]
@@ -200,8 +217,9 @@ class Engine:
         if self._driver and not self._driver.fits(start):
             self.close()
         if self._driver:
+            is_starting = self._driver.is_starting()
             job = self._driver.order(program, name, request)
-            if self._driver.has_begun(job):
+            if is_starting or self._driver.has_begun(job):
                 return job
             self._driver.kill()
             if self._driver.has_begun(job):

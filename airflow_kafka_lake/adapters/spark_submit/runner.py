@@ -159,6 +159,14 @@ class SparkSubmitRunner:
         """Return whether a light job would find a warm driver."""
         return self._engine is not None and self._engine.has_driver(self._start(is_heavy=False))
 
+    def prepare(self) -> None:
+        """Start a warm driver for the light job that will probably be next, if it is to run on this machine.
+
+        On a cluster it would hold what others wait for, and its end would take its time.
+        """
+        if self._engine is not None and is_local(self._master):
+            self._engine.prepare(self._start(is_heavy=False))
+
     @contextmanager
     def _running(self, job: Job) -> Iterator[RunningJob]:
         """Begin a job: in the warm driver, if there is one and it is free, else in one of its own."""

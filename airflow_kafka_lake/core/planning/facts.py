@@ -37,6 +37,16 @@ class Observed:
         """The selected partitions that the ledger knows nothing of."""
         return tuple(item for item in self.selected if item.stream not in self.known)
 
+    def arrived(self, spec: PipelineSpec, bounds: Bounds) -> int:
+        """Return how many offsets have arrived since the newest plan, if the next one reads all of them: else 0."""
+        if bounds.is_period or (spec.start.kind, spec.end.kind) != (PolicyKind.EARLIEST, PolicyKind.LATEST):
+            return 0
+        planned = {stream: record.end_seen for stream, record in self.known.items()}
+        return sum(
+            max(0, item.readable_end(spec.isolation) - planned.get(item.stream, item.log_start))
+            for item in self.selected
+        )
+
     @property
     def epochs_in_doubt(self) -> tuple[EpochKey, ...]:
         """The leader epochs under which streams were planned that are not the partitions' any more."""

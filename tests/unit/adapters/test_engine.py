@@ -27,6 +27,7 @@ from airflow_kafka_lake.core.lake.wear import MOST_JOBS, MOST_SECONDS, Wear
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.jobs.serve import READY_FILE
 from airflow_kafka_lake.local.processes import wait_until
 from airflow_kafka_lake.wiring import spark as wiring
 from airflow_kafka_lake.wiring.spark import SparkJobs
@@ -36,7 +37,7 @@ pytestmark = [pytest.mark.unit, pytest.mark.timeout(120)]
 FRESH = Wear(jobs=1, seconds=60, heap=10, heap_most=100, metaspace=1)
 SECRET = "pw-kafka"
 SUBMIT = """#!{python}
-import json, os, pathlib, runpy, sys
+import json, os, pathlib, runpy, sys, time
 from contextlib import contextmanager
 from types import SimpleNamespace
 from airflow_kafka_lake.core.lake.wear import Wear
@@ -55,6 +56,8 @@ with open({notes!r} + "/starts", "a") as starts:
     starts.write(json.dumps({{"pid": os.getpid(), "argv": sys.argv[1:], "files": files}}) + "\\n")
 if pathlib.Path({notes!r}, "never").exists():
     sys.exit("the master does not answer")
+while pathlib.Path({notes!r}, "slow").exists():
+    time.sleep(0.05)
 program, request = sys.argv[-2:]
 if program == serve.__file__:
     serve.main([request])
@@ -105,6 +108,12 @@ class FakeSpark:
 
     def never_starts(self) -> None:
         (self._notes / "never").touch()
+
+    def is_slow(self, *, to_start: bool) -> None:
+        if to_start:
+            (self._notes / "slow").touch()
+        else:
+            (self._notes / "slow").unlink()
 
     def _read(self, name: str) -> list[dict]:
         file = self._notes / name
@@ -493,6 +502,89 @@ def test_close_ends_the_driver_and_removes_its_folder(spark: FakeSpark) -> None:
         assert (before, spark.stopped) == (before, stopped or before)
 
 
+# A driver that is started before its first job
+
+
+def test_prepared_driver_takes_the_first_job(spark: FakeSpark, engine: Engine) -> None:
+    """Whether it waits for it already or not; a second preparation changes nothing."""
+    runner = spark.runner(engine)
+    for wave in ("w1", "w2"):
+        runner.prepare()
+        runner.prepare()
+        stage(runner, wave)
+    assert len(spark.starts) == 1
+    assert [done["job"]["wave"] for done in spark.jobs] == ["w1", "w2"]
+
+
+def test_driver_that_still_starts_has_time_for_it(
+    spark: FakeSpark, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than one that waits for its job and must take it soon."""
+    monkeypatch.setattr(engines, "TAKEN_SECONDS", 0.0)
+    spark.is_slow(to_start=True)
+    runner = spark.runner(engine)
+    runner.prepare()
+    wait_until(lambda: len(spark.starts) == 1, timeout=30, failed=AssertionError)
+    runner.stage(job(), started=lambda _: spark.is_slow(to_start=False), heartbeat=lambda: None)
+    assert len(spark.starts) == 1
+
+
+def test_unneeded_driver_ends_at_once(spark: FakeSpark) -> None:
+    """Also while it starts; nothing of it is left."""
+    for is_ready in (False, True):
+        with Engine() as made:
+            spark.runner(made).prepare()
+            (folder,) = spark.temporary.iterdir()
+            if is_ready:
+                wait_until((folder / READY_FILE).exists, timeout=30, failed=AssertionError)
+                (pid,) = (start["pid"] for start in spark.starts)
+        assert list(spark.temporary.iterdir()) == []
+    assert gone(pid)
+    assert not spark.stopped
+
+
+def test_driver_that_could_not_be_prepared_leaves_its_error_to_the_job(spark: FakeSpark, engine: Engine) -> None:
+    """The preparation fails nothing, and hides nothing."""
+    spark.never_starts()
+    runner = spark.runner(engine)
+    runner.prepare()
+    wait_until(lambda: not runner.has_driver(), timeout=30, failed=AssertionError)
+    with pytest.raises(JobFailedError, match="the master does not answer"):
+        stage(runner)
+    nowhere = spark.runner(engine, spark_submit=spark.temporary / "nowhere")
+    nowhere.prepare()
+    with pytest.raises(JobFailedError, match="does not start"):
+        stage(nowhere)
+    assert list(spark.temporary.iterdir()) == []
+
+
+def test_heavy_job_replaces_a_prepared_driver(spark: FakeSpark, engine: Engine) -> None:
+    """It was started for a light one."""
+    runner = spark.runner(engine)
+    runner.prepare()
+    wait_until(lambda: len(spark.starts) == 1, timeout=30, failed=AssertionError)
+    stage(runner, tasks=50)
+    assert gone(spark.starts[0]["pid"])
+    assert len(spark.starts) == 2
+
+
+def test_no_driver_is_prepared_on_a_cluster(spark: FakeSpark, engine: Engine) -> None:
+    """There it would hold what others wait for; nor where each job has a driver of its own."""
+    spark.runner(engine, master="spark://host:7077").prepare()
+    spark.runner(None).prepare()
+    assert list(spark.temporary.iterdir()) == []
+
+
+def test_prepared_driver_of_a_killed_worker_ends(
+    spark: FakeSpark, worker: Callable[..., subprocess.Popen[str]]
+) -> None:
+    """Though it never had a job."""
+    child = worker(prepare=True)
+    child.kill()
+    assert gone(spark.starts[0]["pid"])
+    assert spark.jobs == []
+
+
 # Orphans
 
 
@@ -532,13 +624,17 @@ def test_living_job_is_ended_by_its_reference(spark: FakeSpark, engine: Engine) 
 WORKER = """
 import sys
 from pathlib import Path
-from tests.unit.adapters.test_engine import Engine, FakeSpark, stage
+from tests.unit.adapters.test_engine import Engine, FakeSpark, stage, wait_until
 spark = FakeSpark.__new__(FakeSpark)
 folder = Path(sys.argv[1])
 spark.temporary, spark._notes = folder / "temporary", folder / "notes"
 spark._submit, spark._program = folder / "spark-submit", folder / "program.py"
 runner = spark.runner(Engine(), silence_seconds=float(sys.argv[2]))
-stage(runner)
+if sys.argv[3] == "True":
+    runner.prepare()
+    wait_until(lambda: spark.starts, timeout=30, failed=AssertionError)
+else:
+    stage(runner)
 print("one", flush=True)
 sys.stdin.readline()
 stage(runner, "w2")
@@ -547,11 +643,11 @@ stage(runner, "w2")
 
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Start a process that runs a job, and a second one when it is told to."""
+    """Start a process that runs a job, or only prepares a driver, and runs another job when it is told to."""
     made: list[subprocess.Popen[str]] = []
 
-    def start(silence_seconds: float = 300) -> subprocess.Popen[str]:
-        words = [sys.executable, "-c", WORKER, str(tmp_path), str(silence_seconds)]
+    def start(silence_seconds: float = 300, *, prepare: bool = False) -> subprocess.Popen[str]:
+        words = [sys.executable, "-c", WORKER, str(tmp_path), str(silence_seconds), str(prepare)]
         child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
         made.append(child)
         assert child.stdout is not None

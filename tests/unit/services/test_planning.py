@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,8 +14,9 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import Isolation, Policy, PolicyKind
+from airflow_kafka_lake.services import planning
 from tests.gates import Before
-from tests.world import World
+from tests.world import FOLLOW, World
 
 pytestmark = pytest.mark.unit
 
@@ -172,6 +174,33 @@ def test_read_uncommitted_plans_up_to_the_high_watermark(world: World) -> None:
     world.produce(2)
     world.produce(1, transaction="open")
     assert pieces(world.plan()) == [(0, OffsetRange(0, 3))]
+
+
+def prepared(world: World, bounds: Bounds) -> list[str]:
+    """Plan; return the first call of a port after a driver was prepared, for each time it was."""
+    calls: list[str | None] = []
+    passing = lambda call: [calls.__setitem__(place, call) for place, then in enumerate(calls) if then is None]  # noqa: E731
+    world.plan(bounds, worker=replace(world.worker(passing), prepare=lambda: calls.append(None)))
+    return [call or "" for call in calls]
+
+
+def test_driver_is_prepared_as_soon_as_there_is_something_to_read(world: World) -> None:
+    """Of what arrived before its table is looked at, of a period once it is planned; of nothing never."""
+    period = Bounds(start=5, end=7)
+    world.produce(8)
+    assert prepared(world, period) == ["ledger.save_pipeline"]
+    assert prepared(world, period) == []
+    assert prepared(world, FOLLOW)[0] == "ledger.save_pipeline"
+    assert prepared(world, FOLLOW) == []
+    world.produce(2)
+    assert prepared(world, FOLLOW)[0] == "ledger.pipeline"
+
+
+def test_no_light_driver_is_prepared_for_heavy_jobs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be in the way of the one that is needed."""
+    monkeypatch.setattr(planning, "LIGHT_OFFSETS", 7)
+    world.produce(8)
+    assert prepared(world, FOLLOW) == []
 
 
 def test_dry_run_writes_nothing_at_all(world: World) -> None:
