@@ -205,11 +205,17 @@ def properties_text(settings: Mapping[str, str]) -> str:
 
 @cache
 def package_zip() -> bytes:
-    """Return what of this package the driver needs, as a zip: Spark's side has nothing of ours installed."""
+    """Return what of this package the driver needs, as a zip: Spark's side has nothing of ours installed.
+
+    What is compiled here travels beside its source, which another Python than the driver's reads instead.
+    """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for path in sorted(path for pattern in _TRAVELS for path in PACKAGE.glob(pattern)):
-            archive.write(path, path.relative_to(PACKAGE.parent))
+            place = path.relative_to(PACKAGE.parent)
+            archive.write(path, place)
+            if path.suffix == ".py" and (compiled := Path(importlib.util.cache_from_source(str(path)))).exists():
+                archive.write(compiled, place.with_suffix(".pyc"))
     return buffer.getvalue()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import py_compile
 import re
 import subprocess
 import sys
@@ -36,6 +37,7 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.features.decoding.job.redecoding import RedecodeJob
 from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob, Comparison
+from airflow_kafka_lake.jobs import stage
 
 pytestmark = pytest.mark.unit
 
@@ -639,6 +641,21 @@ def test_what_travels_is_small_and_complete(tmp_path: Path) -> None:
     code = f"import sys; sys.path[:0] = [{str(path)!r}]\n{text}"
     answer = subprocess.run([sys.executable, "-S", "-I", "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout == "True\n"
+
+
+def test_what_is_compiled_travels_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver need not compile it again; one of another Python reads the source beside it."""
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "compiled"))
+    py_compile.compile(stage.__file__)
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import airflow_kafka_lake.jobs.stage as s; print(s.__file__)"
+    path, ways = tmp_path / "travels.zip", []
+    for _ in range(2):
+        path.write_bytes(package_zip.__wrapped__())
+        words = [sys.executable, "-S", "-I", "-c", code, str(path)]
+        ways.append(subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip())
+        for compiled in (tmp_path / "compiled").rglob("*.pyc"):
+            compiled.write_bytes(b"of another Python")
+    assert [Path(way).suffix for way in ways] == [".pyc", ".py"]
 
 
 def test_class_archive_is_one_of_this_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
