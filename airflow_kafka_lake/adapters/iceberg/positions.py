@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,16 +27,24 @@ POSITION = ("kafka_topic", "kafka_topic_id", "kafka_partition", "kafka_offset")
 ATTEMPT = "ingest_attempt"
 """The column with the attempt that wrote a row."""
 
+TEXTS = (*POSITION[:2], ATTEMPT)
+"""Columns of text with few values: read as codes, no row costs a text."""
+
 _Ints = NDArray[np.int64]
 _NUMBERS = (IntegerType, LongType)
 
 
 class Runs:
-    """Collects batches of positions; `contents` has the offsets and the number of duplicates of each stream."""
+    """Collects batches of positions as runs of offsets, by stream and, if asked, by the attempt that wrote them.
 
-    def __init__(self) -> None:
-        self._starts: dict[Stream, list[_Ints]] = defaultdict(list)
-        self._ends: dict[Stream, list[_Ints]] = defaultdict(list)
+    With `topic_ids` only of these topics.
+    """
+
+    def __init__(self, *, by_attempt: bool = False, topic_ids: Collection[str] | None = None) -> None:
+        self._topic_ids = None if topic_ids is None else frozenset(topic_ids)
+        self._texts = TEXTS if by_attempt else TEXTS[:2]
+        self._starts: dict[tuple[str, Stream], list[_Ints]] = defaultdict(list)
+        self._ends: dict[tuple[str, Stream], list[_Ints]] = defaultdict(list)
 
     def add(self, batch: pa.RecordBatch | pa.Table, where: str) -> None:
         """Add the rows of one batch; SchemaMismatchError for a row without a position, naming `where` it was read."""
@@ -44,25 +53,25 @@ class Runs:
         for name in POSITION:
             if batch.column(name).null_count:
                 raise SchemaMismatchError(f"{where} holds a row without {name}; it was not written by a job of ours.")
-        topics, topic_codes = _coded(batch.column("kafka_topic"))
-        ids, id_codes = _coded(batch.column("kafka_topic_id"))
-        partitions = _numbers(batch.column("kafka_partition"))
-        offsets = _numbers(batch.column("kafka_offset"))
-        broken = (
-            (np.diff(topic_codes) != 0)
-            | (np.diff(id_codes) != 0)
-            | (np.diff(partitions) != 0)
-            | (np.diff(offsets) != 1)
-        )
-        firsts = np.concatenate(([0], np.flatnonzero(broken) + 1))
-        lasts = np.concatenate((firsts[1:] - 1, [len(offsets) - 1]))
-        streams = np.stack((topic_codes[firsts], id_codes[firsts], partitions[firsts]), axis=1)
-        distinct, members = np.unique(streams, axis=0, return_inverse=True)
-        for number, (topic, topic_id, partition) in enumerate(distinct):
-            mine = members.reshape(-1) == number
-            key = Stream(topics[topic], ids[topic_id], int(partition))
-            self._starts[key].append(offsets[firsts[mine]])
-            self._ends[key].append(offsets[lasts[mine]] + 1)
+        texts = [_coded(batch.column(name)) for name in self._texts]
+        partitions = np.asarray(batch.column("kafka_partition"))
+        offsets = np.asarray(batch.column("kafka_offset")).astype(np.int64, copy=False)
+        # Most batches have one topic, one id and one attempt: what has one value breaks no run.
+        apart = [partitions, *(codes for values, codes in texts if len(values) > 1)]
+        breaks = functools.reduce(np.logical_or, map(_changes, apart), offsets[1:] != offsets[:-1] + 1)
+        firsts = np.concatenate(([0], np.flatnonzero(breaks) + 1))
+        starts, ends = offsets[firsts], offsets[np.append(firsts[1:], len(offsets)) - 1] + 1
+        keys = [column[firsts] for column in apart]
+        order = np.lexsort(keys)
+        others = functools.reduce(np.logical_or, (_changes(column[order]) for column in keys))
+        for mine in np.split(order, np.flatnonzero(others) + 1):
+            row = firsts[mine[0]]
+            topic, topic_id, *attempt = (values[codes[row]] for values, codes in texts)
+            if self._topic_ids is not None and topic_id not in self._topic_ids:
+                continue
+            key = ("".join(attempt), Stream(topic, topic_id, int(partitions[row])))
+            self._starts[key].append(starts[mine])
+            self._ends[key].append(ends[mine])
 
     def merge(self, other: Runs) -> None:
         """Add what another one has collected."""
@@ -73,42 +82,50 @@ class Runs:
     def contents(self) -> tuple[StreamContent, ...]:
         """Return every stream, sorted, and clear it; duplicates are rows beyond one per offset."""
         return tuple(
-            _content(key, np.concatenate(self._starts.pop(key)), np.concatenate(self._ends.pop(key)))
-            for key in sorted(self._starts)
+            StreamContent(stream=stream, offsets=offsets, duplicates=twice)
+            for (_, stream), offsets, twice in self._collected()
         )
 
+    def attempt_rows(self) -> tuple[AttemptRows, ...]:
+        """Return every stream of every attempt, sorted, and clear it."""
+        return tuple(
+            AttemptRows(stream=stream, attempt=attempt or None, offsets=offsets, duplicates=twice)
+            for (attempt, stream), offsets, twice in self._collected()
+        )
 
-def attempt_rows_of(batches: Iterable[pa.RecordBatch], where: str) -> tuple[AttemptRows, ...]:
+    def _collected(self) -> Iterator[tuple[tuple[str, Stream], RangeSet, int]]:
+        for key in sorted(self._starts):
+            yield key, *_joined(np.concatenate(self._starts.pop(key)), np.concatenate(self._ends.pop(key)))
+
+
+def attempt_rows_of(
+    batches: Iterable[pa.RecordBatch], where: str, topic_ids: Collection[str] | None = None
+) -> tuple[AttemptRows, ...]:
     """Collect batches by attempt; rows without a position, which no job of ours wrote, are left out."""
-    found: dict[str, Runs] = defaultdict(Runs)
+    found = Runs(by_attempt=True, topic_ids=topic_ids)
     for batch in batches:
-        placed = _placed(batch)
-        for attempt in pc.unique(placed.column(ATTEMPT)).to_pylist():
-            found[attempt or ""].add(placed.filter(_by(placed.column(ATTEMPT), attempt)), where)
-    return tuple(
-        AttemptRows(
-            stream=content.stream, attempt=attempt or None, offsets=content.offsets, duplicates=content.duplicates
-        )
-        for attempt in sorted(found)
-        for content in found[attempt].contents()
-    )
+        found.add(_placed(batch), where)
+    return found.attempt_rows()
 
 
 def _placed(batch: pa.RecordBatch) -> pa.RecordBatch:
-    valid = [pc.is_valid(batch.column(name)) for name in POSITION]
-    return batch.filter(functools.reduce(pc.and_, valid))
+    """Return the rows that have a position."""
+    partly = [pc.is_valid(column) for name in POSITION if (column := batch.column(name)).null_count]
+    return batch.filter(functools.reduce(pc.and_, partly)) if partly else batch
 
 
-def _by(column: pa.Array, attempt: str | None) -> pa.Array:
-    return pc.is_null(column) if attempt is None else pc.equal(column, attempt)
+def _changes(column: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return whether each value but the first differs from the one before."""
+    found: NDArray[np.bool_] = column[1:] != column[:-1]
+    return found
 
 
-def _content(key: Stream, starts: _Ints, ends: _Ints) -> StreamContent:
+def _joined(starts: _Ints, ends: _Ints) -> tuple[RangeSet, int]:
+    """Return the offsets of some runs, and how many rows they have beyond one per offset."""
     rows = int((ends - starts).sum())
     if not np.all(starts[1:] > ends[:-1]):  # files are in offset order, most of them without an edge inside a run
         starts, ends = _merged(starts, ends)
-    offsets = RangeSet.of_sorted(starts.data, ends.data)
-    return StreamContent(stream=key, offsets=offsets, duplicates=rows - offsets.span)
+    return RangeSet.of_sorted(starts.data, ends.data), rows - int((ends - starts).sum())
 
 
 def _merged(starts: _Ints, ends: _Ints) -> tuple[_Ints, _Ints]:
@@ -122,18 +139,16 @@ def _merged(starts: _Ints, ends: _Ints) -> tuple[_Ints, _Ints]:
     return starts[firsts], reached[lasts]
 
 
-def _coded(column: pa.Array | pa.ChunkedArray) -> tuple[list[str], _Ints]:
-    """Return a text column as its distinct values and one code per row."""
+def _coded(column: pa.Array | pa.ChunkedArray) -> tuple[list[str], NDArray[np.int32]]:
+    """Return a text column as its distinct values, "" for null, and one code per row."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(whole, pa.ChunkedArray):  # a table without rows, or chunks too large for one array
         whole = pa.concat_arrays(whole.chunks)
     coded = whole if pa.types.is_dictionary(whole.type) else pc.dictionary_encode(whole)
-    return coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-
-
-def _numbers(column: pa.Array | pa.ChunkedArray) -> _Ints:
-    values: _Ints = np.asarray(column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(False))
-    return values.astype(np.int64)
+    values, codes = coded.dictionary.to_pylist(), coded.indices
+    if codes.null_count:
+        values, codes = [*values, ""], pc.fill_null(codes, len(values))
+    return values, np.asarray(codes)
 
 
 def require_columns(table: Table, columns: PositionColumns, identifier: str, *, live_only: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from logging import getLogger
 from typing import Any, cast
 
 import pyarrow as pa
@@ -32,6 +33,9 @@ _is, _from, _below = (
 )
 _either = cast(Callable[[BooleanExpression, BooleanExpression], BooleanExpression], Or)
 _NOTHING: BooleanExpression = AlwaysFalse()
+# PyIceberg warns of every column that it was asked to read as codes.
+getLogger("pyiceberg.io.pyarrow").addFilter(lambda record: "a dictionary type" not in record.getMessage())
+
 _MOST = 100
 """More slices of one stream are read as one, from the first to the last, and filtered after reading."""
 
@@ -74,14 +78,27 @@ def written_files_of(table: Table, row_filter: BooleanExpression) -> Sequence[Fi
 
 
 def batches_of(
-    table: Table, row_filter: BooleanExpression, fields: Sequence[str], files: Iterable[FileScanTask]
+    table: Table,
+    row_filter: BooleanExpression,
+    fields: Sequence[str],
+    files: Iterable[FileScanTask],
+    *,
+    coded: Sequence[str] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Read some columns of a filter's rows in files, one file after the other, batch by batch.
 
+    Texts of the `coded` columns come as Parquet has them: a code for each row, and each value once.
     PyIceberg's own reader begins with all files at once, and keeps in memory what is read faster than it is consumed.
     """
     scan = table.scan(row_filter=row_filter, selected_fields=tuple(fields))
-    reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), scan.row_filter, scan.case_sensitive)
+    reader = ArrowScan(
+        scan.table_metadata,
+        scan.io,
+        scan.projection(),
+        scan.row_filter,
+        scan.case_sensitive,
+        dictionary_columns=tuple(coded),
+    )
     for file in files:
         deletes = _read_all_delete_files(scan.io, [file])
         yield from reader._record_batches_from_scan_tasks_and_deletes([file], deletes)  # noqa: SLF001  # no other door

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from airflow_kafka_lake.adapters.iceberg.head import commits_of, head_of
 from airflow_kafka_lake.adapters.iceberg.positions import (
     ATTEMPT,
     POSITION,
+    TEXTS,
     attempt_rows_of,
     positions_of,
     require_columns,
@@ -180,8 +181,14 @@ class IcebergTable:
         """Read position columns and `ingest_attempt` of main, in batches."""
         table = self._catalog.load(self.identifier)
         chosen = AlwaysTrue() if topic_ids is None else among("kafka_topic_id", topic_ids)
-        columns = [*POSITION, ATTEMPT]
-        return self._collected(table, chosen, columns, lambda batches: attempt_rows_of(batches, self.identifier))
+        # Files are chosen by the filter, rows by their stream: a run has one, so that no row is asked.
+        return self._collected(
+            table,
+            chosen,
+            lambda files: attempt_rows_of(
+                batches_of(table, AlwaysTrue(), (*POSITION, ATTEMPT), files, coded=TEXTS), self.identifier, topic_ids
+            ),
+        )
 
     def positions(
         self, columns: PositionColumns, topics: Sequence[str], *, live_only: bool
@@ -199,22 +206,20 @@ class IcebergTable:
         return self._collected(
             table,
             chosen,
-            list(filter(None, fields)),
-            lambda batches: positions_of(batches, columns, self.identifier, live_only=live_only),
+            lambda files: positions_of(
+                batches_of(table, chosen, list(filter(None, fields)), files),
+                columns,
+                self.identifier,
+                live_only=live_only,
+            ),
         )
 
-    def _collected(
-        self,
-        table: Table,
-        chosen: BooleanExpression,
-        columns: Sequence[str],
-        collect: Callable[[Iterator[pa.RecordBatch]], T],
-    ) -> T:
-        """Collect some columns of main's rows, in batches; DamagedTableError for a file that cannot be read."""
+    def _collected(self, table: Table, chosen: BooleanExpression, collect: Callable[[Sequence[FileScanTask]], T]) -> T:
+        """Collect from main's files that may hold chosen rows; DamagedTableError for a file that cannot be read."""
         with self._catalog.reaching(f"read {self.identifier}"):
             files = files_of(table, chosen, self.identifier)
             try:
-                return collect(batches_of(table, chosen, columns, files))
+                return collect(files)
             except (FileNotFoundError, pa.ArrowInvalid):
                 self._require_whole(table, files)
                 raise
