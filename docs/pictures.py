@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # where the tests have a wor
 from airflow_kafka_lake.cli.output import styled
 from airflow_kafka_lake.cli.status_text import status_lines
 from airflow_kafka_lake.core.ledger.attempts import Renew
+from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.progress import Progress, Step
 from airflow_kafka_lake.services import claims, decisions, reporting
@@ -76,7 +77,7 @@ def _busy_pipeline() -> dict[str, Any]:
     claim = claims.claim_wave(world.worker(), world.planned_wave(Bounds(topic="orders", partitions=(0, 2))))
     progress = Progress(step=Step.READ, rows_expected=3000, bytes_expected=3_100_000)
     for rows in (0, 400, 1_340):
-        world.ledger.commit(Renew(key=claim.key, lease=claims.LEASE, progress=progress.counted(rows)))
+        world.ledger.commit(Renew(key=claim.key, lease=LEASE, progress=progress.counted(rows)))
         world.clock.advance(timedelta(seconds=10))
     return reporting.status(world.worker(), world.spec)
 

@@ -19,7 +19,8 @@ from airflow_kafka_lake.cli.arguments import (
 from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Result
 from airflow_kafka_lake.cli.features import option_argument
 from airflow_kafka_lake.cli.output import SHOWN, Output, stream_text
-from airflow_kafka_lake.core.audit.report import counted, messages
+from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.audit.report import messages
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.registration import FEATURES
@@ -118,7 +119,7 @@ def show_deletes(output: Output, document: Json) -> None:
     for item in document["deleted"]:
         rows[stream_text(item)] += item["rows"]
     for name, number in rows.items():
-        output.line(f"{name}: {counted(number, 'row')} deleted on purpose")
+        output.line(f"{name}: {count(number, 'row')} deleted on purpose")
     decision = document["decision"]
     output.line("nothing was recorded: a dry run" if decision is None else f"recorded as {decision}")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from airflow_kafka_lake.cli.status_text import STYLES, Json, working
-from airflow_kafka_lake.cli.text import BOLD, DIM, Column, Line, ago, count, moment, table, until, wrapped
+from airflow_kafka_lake.cli.text import BOLD, DIM, Column, Line, ago, moment, table, until, wrapped
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import age
+from airflow_kafka_lake.core.amounts import age, count, span
 
 _PIPELINE_COLUMNS = (
     Column(title="pipeline"),
@@ -56,7 +56,9 @@ def _at_work(item: Json) -> str:
     if not alive:
         return ""
     of = f"wave {waves['of_current_plans_committed'] + 1:,} of {waves['of_current_plans']:,}"
-    progress = alive[0]["progress"]
+    progress, silent = alive[0]["progress"], alive[0]["silent_seconds"]
+    if silent is not None:
+        return f"{of}, silent for {span(silent)}"
     return of if progress is None else f"{of}, {progress['step']}"
 
 

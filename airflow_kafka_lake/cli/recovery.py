@@ -8,7 +8,7 @@ from airflow_kafka_lake.cli.arguments import DROP_STAGED, PIPELINE, ports_of, sp
 from airflow_kafka_lake.cli.command import REPEAT, Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.audit.report import counted
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.documents.status import advance_document
 from airflow_kafka_lake.services import rebuilding, recovery
 
@@ -75,7 +75,7 @@ def show_rebuilt(output: Output, document: Json) -> None:
     if deleted := document["deleted"]:
         rows = sum(item["expected"] - item["found"] for item in deleted)
         output.line(
-            f"others have deleted {counted(rows, 'row')} of {counted(len(deleted), 'committed range')} from the lake: "
+            f"others have deleted {count(rows, 'row')} of {count(len(deleted), 'committed range')} from the lake: "
             "nothing of that is read again. If it was on purpose, record it with: "
             f"{remedies.accept_deletes(document['pipeline'])}"
         )

@@ -15,6 +15,7 @@ from airflow_kafka_lake.cli.watching import WATCH_SECONDS, interval, watch
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.documents.explanation import waiting_text
 from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.live import silence
 from airflow_kafka_lake.core.status.streams import StreamState, StreamStatus
 from airflow_kafka_lake.services import reporting
 from airflow_kafka_lake.wiring.assemble import open_ledger, open_sources
@@ -119,6 +120,8 @@ def show_wave(output: Output, document: Json) -> None:
         what = f"plan {pause['plan']}" if pause["plan"] else f"pipeline {document['pipeline']}"
         way = remedies.resume(pause["plan"] or document["pipeline"])
         output.line(f"{what} is paused since {pause['since']} by {pause['by']}: {pause['reason']}; go on with: {way}")
+    if document["silent_seconds"] is not None:
+        output.line(f"its worker: {silence(document['silent_seconds'], document['free_in_seconds'])}")
     attempts = [
         (
             *(item["fence"], item["attempt"], item["outcome"], _how_far(item["progress"])),

@@ -17,7 +17,6 @@ from airflow_kafka_lake.cli.text import (
     Column,
     Line,
     ago,
-    count,
     labelled,
     moment,
     numbers,
@@ -27,9 +26,11 @@ from airflow_kafka_lake.cli.text import (
     wrapped,
 )
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import age, size, span
+from airflow_kafka_lake.core.amounts import age, count, size, span
 from airflow_kafka_lake.core.documents.explanation import waiting_text
 from airflow_kafka_lake.core.documents.groups import groups_of, worst_first
+from airflow_kafka_lake.core.live import DOING, silence
+from airflow_kafka_lake.core.progress import Step
 
 Json = Mapping[str, Any]
 
@@ -169,20 +170,29 @@ def _running(waves: Sequence[Json], now: str, width: int) -> Iterator[Line]:
 
 def working(item: Json) -> str:
     """Return how far a running wave is, as far as it has said."""
+    parts = [*_how_far(item)]
+    if item["silent_seconds"] is not None:
+        parts.append(silence(item["silent_seconds"], item["free_in_seconds"]))
+    return ", ".join(parts)
+
+
+def _how_far(item: Json) -> Iterator[str]:
     progress = item["progress"]
     if progress is None:
-        return f"{item['state'].lower()}, {count(item['ranges'], 'range')}"
-    done, whole = progress["rows_done"], progress["rows_expected"]
-    unit = "offsets" if progress["step"] == "read" else "rows"
+        yield f"{item['state'].lower()}, {count(item['ranges'], 'range')}"
+        return
+    step, done, whole = Step(progress["step"]), progress["rows_done"], progress["rows_expected"]
+    if not done:
+        yield f"{DOING[step]} {count(whole, step.expects)}" if whole else DOING[step]
+        return
     share = f" {min(100, 100 * done // whole)} %" if whole else ""
-    parts = [f"{progress['step']}{share}: {done:,}" + (f" of {whole:,} {unit}" if whole else " rows")]
+    yield f"{step}{share}: " + (f"{done:,} of {count(whole, step.expects)}" if whole else count(done, step.counts))
     if progress["bytes_per_second"]:
-        parts.append(f"{size(progress['bytes_per_second'])}/s")
+        yield f"{size(progress['bytes_per_second'])}/s"
     elif progress["rows_per_second"]:
-        parts.append(f"{progress['rows_per_second']:,} rows/s")
+        yield f"{progress['rows_per_second']:,} {step.counts}s/s"
     if progress["seconds_left"] is not None:
-        parts.append(f"about {span(progress['seconds_left'])} left")
-    return ", ".join(parts)
+        yield f"about {span(progress['seconds_left'])} left"
 
 
 def _needs(document: Json, width: int) -> Iterator[Line]:

@@ -110,11 +110,6 @@ def until(at: str | None, now: str) -> str:
     return f"in {span(seconds)}" if seconds > 0 else "now"
 
 
-def count(number: int, one: str, many: str | None = None) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def numbers(pairs: Iterable[Sequence[int]], most: int = 12) -> str:
     """Return partitions `[[first, last + 1], …]` as people write them; of many the first ones."""
     every = [str(first) if end == first + 1 else f"{first}–{end - 1}" for first, end in pairs]

@@ -16,8 +16,17 @@ from airflow_kafka_lake.core.errors import TransientError
 
 WATCH_SECONDS = 5
 LONGEST_SECONDS = 86_400
-_MOVING = frozenset({"observed_at", "behind_seconds", "behind_below_seconds", "retention_deadline"})
-"""Keys that change because time passes."""
+_MOVING = frozenset(
+    {
+        "observed_at",
+        "behind_seconds",
+        "behind_below_seconds",
+        "retention_deadline",
+        "silent_seconds",
+        "free_in_seconds",
+    }
+)
+"""Keys whose values change because time passes; that there is one at all is news."""
 
 
 def interval(text: str) -> float:
@@ -83,7 +92,7 @@ def _print(output: Output, document: Json) -> None:
 def still(value: Any) -> Any:
     """Return a document without what changes because time passes."""
     if isinstance(value, Mapping):
-        return {key: still(item) for key, item in value.items() if key not in _MOVING}
+        return {key: still(item) for key, item in value.items() if key not in _MOVING or item is None}
     if isinstance(value, list):
         return [still(item) for item in value]
     return value

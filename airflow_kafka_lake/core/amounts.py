@@ -1,9 +1,14 @@
-"""Amounts as people read them: bytes and seconds with a unit."""
+"""Amounts as people read them: numbers with their noun, bytes and seconds with a unit."""
 
 from __future__ import annotations
 
 _UNITS = ("kB", "MB", "GB", "TB", "PB", "EB", "ZB")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun: "1 wave", "1,000 waves"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def size(number: int) -> str:

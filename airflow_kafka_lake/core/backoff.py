@@ -35,8 +35,12 @@ class Wait:
         return Wait(due=now + pause, pause=pause)
 
     def progressed(self, now: float) -> Wait:
-        """Return the wait after something happened: the pending check is replaced, the pauses start anew."""
-        return self if self.due is None else Wait.begin(now)
+        """Return the wait after something happened: the pauses start anew.
+
+        No check comes later by that: where something always happens, none would come at all.
+        """
+        anew = Wait.begin(now)
+        return self if self.due is None else replace(anew, due=min(self.due, now + anew.pause))
 
     def closed(self) -> Wait:
         """Return the ended wait, which nothing opens again, whatever its last check answers."""

@@ -6,11 +6,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
-from airflow_kafka_lake.core.amounts import size, span
+from airflow_kafka_lake.core.amounts import count, size, span
 from airflow_kafka_lake.core.progress import KNOWN_AFTER_SECONDS, Progress, Step
 
-_DOING = {Step.READ: "reading", Step.AUDIT: "auditing", Step.PUBLISH: "publishing"}
+DOING = {Step.READ: "reading", Step.AUDIT: "auditing", Step.PUBLISH: "publishing"}
 _DONE = {Step.READ: "read", Step.AUDIT: "audited", Step.PUBLISH: "published"}
+
+
+def silence(seconds: float, free_in: float) -> str:
+    """Return since when a worker has given no sign of life, and in how many seconds another may take its wave over."""
+    when = f"in {span(free_in)}" if free_in else "now"
+    return f"no sign of life for {span(seconds)}; another worker can take it over {when}"
 
 
 class Moment(StrEnum):
@@ -81,16 +87,17 @@ class Live:
         """Return one line for a person."""
         match self.moment:
             case Moment.BEGUN:
-                return f"{self.name}: {_DOING[self.progress.step]}{self._expected()}{self._beside()}"
+                return f"{self.name}: {DOING[self.progress.step]}{self._expected()}{self._beside()}"
             case Moment.GOING:
                 return f"{self.name}: {self.going()}"
             case Moment.ENDED:
                 step = self.progress.step
-                done = f"{_DONE[step]} {self.progress.rows:,} {step.counts} in {span(self.seconds)}"
+                done = f"{_DONE[step]} {count(self.progress.rows, step.counts)} in {span(self.seconds)}"
                 return f"{self.name}: {done}{self._beside()}"
             case Moment.LANDED:
-                lake = f"{size(self.progress.bytes)}, " if self.progress.bytes else ""
-                return f"{self.name} landed: {self.progress.rows:,} rows, {lake}{span(self.seconds)}{self._beside()}"
+                rows, lake = count(self.progress.rows, "row"), self.progress.bytes
+                landed = ", ".join((rows, *([size(lake)] if lake else []), span(self.seconds)))
+                return f"{self.name} landed: {landed}{self._beside()}"
             case _:
                 assert_never(self.moment)
 
@@ -102,9 +109,9 @@ class Live:
     def _step(self) -> str:
         progress, step = self.progress, self.progress.step
         if step is Step.PUBLISH:
-            return f"{_DOING[step]}{self._expected()}, {span(self.seconds)} so far"
+            return f"{DOING[step]}{self._expected()}, {span(self.seconds)} so far"
         if not progress.rows:
-            return f"{_DOING[step]}, nothing counted yet, {span(self.seconds)} so far"
+            return f"{DOING[step]}, nothing counted yet, {span(self.seconds)} so far"
         return f"{_DONE[step]} {progress.describe(self.rows_per_second)}"
 
     def _expected(self) -> str:
@@ -112,7 +119,7 @@ class Live:
         if progress.rows_expected is None:
             return ""
         kafka = f", about {size(progress.bytes_expected)} in Kafka" if progress.bytes_expected else ""
-        return f" {progress.rows_expected:,} {progress.step.expects}{kafka}"
+        return f" {count(progress.rows_expected, progress.step.expects)}{kafka}"
 
     def _beside(self) -> str:
         return f": {self.note}" if self.note else ""

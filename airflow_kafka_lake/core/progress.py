@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from enum import StrEnum
 
-from airflow_kafka_lake.core.amounts import size, span
+from airflow_kafka_lake.core.amounts import count, size, span
 
 KNOWN_AFTER_SECONDS = 5.0
 """A rate is not known before something was counted for so long."""
@@ -29,13 +29,13 @@ class Step(StrEnum):
 
     @property
     def counts(self) -> str:
-        """What it counts."""
-        return "offsets" if self is Step.AUDIT else "rows"
+        """One of what it counts."""
+        return "offset" if self is Step.AUDIT else "row"
 
     @property
     def expects(self) -> str:
-        """What the number that it expects is of."""
-        return "rows" if self is Step.PUBLISH else "offsets"
+        """One of what it expects."""
+        return "row" if self is Step.PUBLISH else "offset"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +99,8 @@ class Progress:
 
     @property
     def share(self) -> float | None:
-        """The share that is done, 0 to 1; None where the whole is not known."""
-        if not self.rows_expected:
+        """The share that is done, 0 to 1; None where the whole is not known, or nothing was counted yet."""
+        if not self.rows_expected or not self.rows:
             return None
         return min(1.0, max(self.rows / self.rows_expected, self._share_of_bytes()))
 
@@ -113,17 +113,17 @@ class Progress:
 
     def _parts(self, rows_per_second: float | None) -> Iterator[str]:
         if self.rows_expected is None:
-            yield f"{self.rows:,} {self.step.counts}"
+            yield count(self.rows, self.step.counts)
         elif self.step.counts == self.step.expects:
-            yield f"{self.rows:,} of {self.rows_expected:,} {self.step.expects}"
+            yield f"{self.rows:,} of {count(self.rows_expected, self.step.expects)}"
         else:
-            yield f"{self.rows:,} {self.step.counts} of {self.rows_expected:,} {self.step.expects}"
+            yield f"{count(self.rows, self.step.counts)} of {count(self.rows_expected, self.step.expects)}"
         if self.bytes_expected:
             yield f"about {size(self.bytes)} of {size(self.bytes_expected)}"
         if speed := self.bytes_per_second(rows_per_second):
             yield f"{size(round(speed))}/s"
         elif rows_per_second:
-            yield f"{rows_per_second:,.0f} {self.step.counts}/s"
+            yield f"{rows_per_second:,.0f} {self.step.counts}s/s"
         if left := self.seconds_left(rows_per_second):
             yield f"about {span(left)} left"
 

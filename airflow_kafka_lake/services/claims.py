@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.clocks import TOLERANCE, HostClock
@@ -18,6 +17,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.lake.staging import job_name
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt, Renew
+from airflow_kafka_lake.core.ledger.guards import LEASE, RENEW_AFTER
 from airflow_kafka_lake.core.ledger.records import Claim
 from airflow_kafka_lake.core.ledger.waves import (
     Absent,
@@ -30,10 +30,6 @@ from airflow_kafka_lake.core.ledger.waves import (
 )
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.watching import Watch
-
-LEASE = timedelta(minutes=2)
-RENEW_AFTER = timedelta(seconds=10)
-"""Spark's executors report what they have counted every ten seconds: a shorter time would record nothing new."""
 
 
 def claim_wave(

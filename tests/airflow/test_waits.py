@@ -7,7 +7,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +127,15 @@ def test_checks_slow_down_and_begin_anew_when_something_happens(world: World) ->
     assert fired(trigger) == [{"status": "success", "message": "asked at 1116"}]
     # Noticed at 1102, so the waits begin anew there.
     assert trigger.checks == [2, 6, 14, 30, 62, 126, 254, 510, 1022, 1104, 1108, 1116]
+
+
+def test_wait_ends_while_something_happens_all_the_time(world: World) -> None:
+    """A pipeline whose waves land one every second keeps nobody waiting until it is quiet."""
+    trigger = Clocked(world.ledger, no_until(10))
+    for moment in range(60):
+        spec = replace(ORDERS.spec, stable_wait=moment)
+        trigger.happens[moment] = partial(world.ledger.commit, SavePipeline(spec=spec))
+    assert fired(trigger) == [{"status": "success", "message": "asked at 10"}]
 
 
 def test_unknown_is_neither_yes_nor_an_error(world: World) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.check import rows_seen
 from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, by_stream
 from airflow_kafka_lake.core.audit.timeline import Bounds, timeline
@@ -203,7 +204,7 @@ def _totals(lines: Sequence[Json]) -> Json:
         **{name: None if unread else sum(line[name] for line in lines) for name in ("rows", "duplicates", "missing")},
         "deleted": deleted,
         "accounting": sums.to_json(),
-        "sentence": f"of {span:,} offsets of {counted(len(lines), 'partition')}: {_explained(sums, deleted)}",
+        "sentence": f"of {span:,} offsets of {count(len(lines), 'partition')}: {_explained(sums, deleted)}",
         "unread": len(unread),
     }
 
@@ -225,15 +226,10 @@ def sentence(coverage: RangeSet, accounting: Accounting, deleted: int = 0) -> st
 def _explained(sums: Accounting, deleted: int) -> str:
     gone = f"{deleted:,} deleted, " if deleted else ""
     return (
-        f"{sums.visible:,} visible, {counted(sums.control, 'marker')}, {sums.aborted:,} aborted, "
+        f"{sums.visible:,} visible, {count(sums.control, 'marker')}, {sums.aborted:,} aborted, "
         f"{sums.compacted:,} compacted, {sums.skipped:,} skipped, {gone}{sums.unexplained:,} unexplained"
     )
 
 
 def _interval(item: OffsetRange) -> str:
     return f"[{item.start}, {item.end})"
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

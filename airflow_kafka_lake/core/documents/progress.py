@@ -8,11 +8,12 @@ from airflow_kafka_lake.core.progress import Progress
 from airflow_kafka_lake.core.wire import timestamp
 
 
-def progress_document(progress: Progress | None) -> dict[str, Any] | None:
-    """Return the wire form; rates and times left are whole numbers, null where they are not known."""
+def progress_document(progress: Progress | None, *, goes_on: bool = True) -> dict[str, Any] | None:
+    """Return the wire form; rates and times left are whole numbers, null where they are not known, or nothing is known
+    to go on."""
     if progress is None:
         return None
-    rate = progress.rows_per_second
+    rate = progress.rows_per_second if goes_on else None
     return {
         "step": progress.step.value,
         "rows_done": progress.rows,

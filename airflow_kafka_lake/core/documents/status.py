@@ -11,6 +11,7 @@ from airflow_kafka_lake.core.documents.pauses import pause_document
 from airflow_kafka_lake.core.documents.plan import waiting
 from airflow_kafka_lake.core.documents.progress import progress_document
 from airflow_kafka_lake.core.documents.summary import summary_document
+from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import FINISHED, OPEN, AttemptRecord, WaveState
@@ -81,11 +82,10 @@ def running_documents(facts: Facts) -> list[Json]:
     return [
         {
             **wave_line(wave),
-            "alive": wave.lease_live,
             "attempt": attempt.attempt if attempt else None,
             "started_at": timestamp(attempt.started_at) if attempt else None,
             "job": attempt.job if attempt else None,
-            "progress": progress_document(attempt.progress) if attempt else None,
+            "progress": progress_document(attempt.progress, goes_on=not wave.overdue) if attempt else None,
         }
         for wave, attempt in sorted(found, key=lambda one: not one[0].lease_live)
     ]
@@ -170,6 +170,17 @@ def wave_line(wave: WaveRecord) -> Json:
         "table": wave.table,
         "plan": wave.plan,
         "committed_at": timestamp(wave.committed_at),
+        **_signs_of_life(wave),
+    }
+
+
+def _signs_of_life(wave: WaveRecord) -> Json:
+    """Return whether the worker of a wave still has it, and since when it is silent; nothing where none has it."""
+    silent = round(wave.overdue.total_seconds()) if wave.overdue else None
+    return {
+        "alive": wave.lease_live if wave.state in OPEN else None,
+        "silent_seconds": silent,
+        "free_in_seconds": None if silent is None else max(0, round(LEASE.total_seconds()) - silent),
     }
 
 
@@ -192,7 +203,7 @@ def wave_document(
                 "started_at": timestamp(item.started_at),
                 "ended_at": timestamp(item.ended_at),
                 "error": item.error,
-                "progress": progress_document(item.progress),
+                "progress": progress_document(item.progress, goes_on=item.fence != wave.fence or wave.overdue is None),
             }
             for item in attempts
         ],

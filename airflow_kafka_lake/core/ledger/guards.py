@@ -21,6 +21,15 @@ THROUGHPUT_WAVES, THROUGHPUT_HISTORY = 10, 1000
 RESTORED_HOLDER = "rebuild/0/0"
 """The holder of an attempt that is known only from the lake: what it cost is not known."""
 
+LEASE = timedelta(minutes=2)
+"""How long a wave belongs to an attempt after each renewal."""
+
+RENEW_AFTER = timedelta(seconds=10)
+"""Spark's executors report what they have counted every ten seconds: a shorter time would record nothing new."""
+
+OVERDUE = 3 * RENEW_AFTER
+"""A worker that has not renewed its lease for so long is said to give no sign of life; nothing decides by it."""
+
 MAX_LEASE = timedelta(minutes=10)
 """The longest lease that is asked for; one that ends further away than twice this counts as expired."""
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from airflow_kafka_lake.core.lake.accounting import Accounting, StreamContent
 from airflow_kafka_lake.core.ledger.events import Line
-from airflow_kafka_lake.core.ledger.guards import lease_is_live
+from airflow_kafka_lake.core.ledger.guards import LEASE, OVERDUE, lease_is_live
 from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.waves import (
     DECODE,
+    OPEN,
     AttemptKey,
     AttemptRecord,
     LeaseHolder,
@@ -135,17 +136,30 @@ class WaveRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveRecord(WaveRow):
-    """A wave with what its ranges say; `lease_live` is judged by the database's clock at reading time."""
+    """A wave with what its ranges say; `lease_live` is judged by the database's clock at reading time, and `silent` is
+    how long ago its lease was renewed last, None without one."""
 
     lease_live: bool
     ranges: int
     rows: int | None
+    silent: timedelta | None = None
+
+    @property
+    def heard_at(self) -> datetime | None:
+        """When its worker gave the last sign of life: it renewed its lease."""
+        return None if self.lease_until is None else self.lease_until - LEASE
+
+    @property
+    def overdue(self) -> timedelta | None:
+        """For how long the worker of an open wave has given no sign of life; None while the next is not overdue."""
+        return self.silent if self.state in OPEN and self.silent and self.silent >= OVERDUE else None
 
     @classmethod
     def of(cls, row: WaveRow, *, now: datetime, ranges: int, rows: int | None) -> WaveRecord:
         """Return a wave as it is `now`, with the numbers of its ranges and of the rows that it has committed."""
         own = {item.name: getattr(row, item.name) for item in fields(WaveRow)}
-        return cls(**own, lease_live=lease_is_live(row.lease_until, now), ranges=ranges, rows=rows)
+        silent = None if row.lease_until is None else now - row.lease_until + LEASE
+        return cls(**own, lease_live=lease_is_live(row.lease_until, now), ranges=ranges, rows=rows, silent=silent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

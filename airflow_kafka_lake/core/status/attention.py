@@ -118,7 +118,7 @@ def _without_worker(recorded: Recorded) -> Iterator[Attention]:
     for wave in recorded.waves:
         if wave.state not in OPEN or wave.lease_live:
             continue
-        since = timestamp(wave.lease_until) or "an unknown time"
+        since = timestamp(wave.heard_at) or "an unknown time"
         if wave.state is WaveState.PUBLISHING:
             yield Attention(
                 need=Need.UNANSWERED,

@@ -9,10 +9,14 @@ from datetime import datetime, timedelta
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import span
 from airflow_kafka_lake.core.errors import UnfinishedError
+from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.rows import RequestRow
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord
-from airflow_kafka_lake.core.live import Live, Moment
+from airflow_kafka_lake.core.live import Live, Moment, silence
+
+TAKEN_SOON = timedelta(seconds=30)
+"""A worker that is free takes a wave within some seconds: before this nobody is told that none has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +31,12 @@ class Serving:
 def serving(request: RequestRow, wave: WaveRecord, attempts: Sequence[AttemptRecord], now: datetime) -> Serving:
     """Return how a wave is that is not finished, from its attempts, oldest first."""
     if wave.lease_live:
-        return Serving(message=f"{_process_of(wave)} works on {_how_far(wave, attempts, now)}")
+        return Serving(message=_at_work(wave, attempts, now))
     last = [attempts[-1].ended_at, wave.lease_until] if attempts else []
     since = max(request.at, *(moment for moment in last if moment is not None and moment <= now), request.at)
     untaken = now - since
+    if untaken < TAKEN_SOON:
+        return Serving(message=f"wave {wave.id} of pipeline {wave.pipeline} waits for a worker", untaken=untaken)
     return Serving(
         message=f"no worker has taken wave {wave.id} of pipeline {wave.pipeline} for {span(untaken.total_seconds())}: "
         f"all are busy, or none runs. Start one beside Airflow with: {remedies.worker()}",
@@ -38,8 +44,12 @@ def serving(request: RequestRow, wave: WaveRecord, attempts: Sequence[AttemptRec
     )
 
 
-def _process_of(wave: WaveRecord) -> str:
-    return wave.holder.shown if wave.holder else "another process"
+def _at_work(wave: WaveRecord, attempts: Sequence[AttemptRecord], now: datetime) -> str:
+    process = wave.holder.shown if wave.holder else "another process"
+    if wave.overdue is None:
+        return f"{process} works on {_how_far(wave, attempts, now)}"
+    seconds = wave.overdue.total_seconds()
+    return f"wave {wave.id}, {process}: {silence(seconds, max(0.0, LEASE.total_seconds() - seconds))}"
 
 
 def _how_far(wave: WaveRecord, attempts: Sequence[AttemptRecord], now: datetime) -> str:

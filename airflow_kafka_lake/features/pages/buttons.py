@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.features.pages.addresses import address
 from airflow_kafka_lake.features.pages.rendering import Json
@@ -262,8 +263,3 @@ def _flag(name: str, label: str) -> Field:
 
 def _url(visitor: Visitor, pipeline: str, command: str) -> str:
     return address(visitor, "api", "pipelines", pipeline, command)
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.features.pages.beginning import FIRST_PLAN
-from airflow_kafka_lake.features.pages.buttons import count
 from airflow_kafka_lake.features.pages.grouping import kind_of
-from airflow_kafka_lake.features.pages.progress import Bar, bar_of
+from airflow_kafka_lake.features.pages.progress import Bar, bar_of, silence_of
 from airflow_kafka_lake.features.pages.rendering import Json
 from airflow_kafka_lake.features.pages.site import BUSY, IDLE, draw
 from airflow_kafka_lake.features.pages.summary import behind, shares_of
@@ -56,9 +56,14 @@ def _row(item: Json) -> Row:
         kind=kind_of(item["state"]),
         chart=shares_bar(shares_of(item), f"offsets of {item['pipeline']}"),
         behind=behind(item),
-        bars=tuple((wave["wave"], bar_of(wave["progress"])) for wave in alive[:BARS]),
+        bars=tuple((wave["wave"], _bar(wave)) for wave in alive[:BARS]),
         notes=tuple(_notes(item["waves"], len(alive[BARS:]))),
     )
+
+
+def _bar(wave: Json) -> Bar:
+    bar = bar_of(wave["progress"])
+    return replace(bar, brief=silence_of(wave) or bar.brief)
 
 
 def _notes(waves: Json, more: int) -> Iterator[str]:

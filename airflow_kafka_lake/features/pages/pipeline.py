@@ -9,7 +9,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.features.pages.attention import attention_of
 from airflow_kafka_lake.features.pages.buttons import Button, cancel, decisions, pause, release, retry
 from airflow_kafka_lake.features.pages.grouping import QUIET, Topic, counts_of, kind_of, topics_of
-from airflow_kafka_lake.features.pages.progress import Bar, bar_of
+from airflow_kafka_lake.features.pages.progress import Bar, bar_of, silence_of
 from airflow_kafka_lake.features.pages.rendering import Json
 from airflow_kafka_lake.features.pages.site import BUSY, IDLE, draw
 from airflow_kafka_lake.features.pages.summary import Banner, facts_of
@@ -90,12 +90,12 @@ def _line(wave: Json) -> WaveLine:
             return WaveLine(wave=wave, kind="up-to-date", label="landed", note=rows, since=wave["committed_at"])
         case "DISSOLVED":
             return WaveLine(wave=wave, kind="gone", label="dissolved", note="its ranges went elsewhere")
-        case state if wave.get("alive", True):
-            return WaveLine(
-                wave=wave, kind="running", label=state.lower(), bar=bar_of(wave.get("progress")), since=since
-            )
+        case state if wave["alive"]:
+            bar, note = bar_of(wave.get("progress")), silence_of(wave)
+            kind, label = ("waiting", "silent") if note else ("running", state.lower())
+            return WaveLine(wave=wave, kind=kind, label=label, bar=bar, note=note, since=since)
         case _:
-            note = "its worker gives no sign: the next run or worker takes it up"
+            note = "its worker gives no sign of life: the next run or worker takes it up"
             return WaveLine(wave=wave, kind="waiting", label="interrupted", note=note, since=since)
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.amounts import size, span
+from airflow_kafka_lake.core.amounts import count, size, span
+from airflow_kafka_lake.core.live import silence
+from airflow_kafka_lake.core.progress import Step
 from airflow_kafka_lake.features.pages.rendering import Json, percent
 
-_STEPS = {"read": "reading Kafka", "audit": "auditing what is staged", "publish": "publishing"}
+_STEPS = {Step.READ: "reading Kafka", Step.AUDIT: "auditing what is staged", Step.PUBLISH: "publishing"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One bar: `share` is in per cent, None where the whole is not known; `brief` is the label for little room."""
+    """One bar: `share` is in per cent, None where the whole is not known, or nothing was counted yet; `brief` is the
+    label for little room."""
 
     share: float | None
     label: str
@@ -25,8 +28,8 @@ def bar_of(progress: Json | None) -> Bar:
     if progress is None:
         return Bar(share=None, label="started: nothing is reported yet", brief="started")
     done, expected = progress["rows_done"], progress["rows_expected"]
-    share = percent(done, expected) if expected else None
-    step = str(_STEPS.get(progress["step"], progress["step"]))
+    share = percent(done, expected) if done and expected else None
+    step = _STEPS[Step(progress["step"])]
     left = [f"about {span(progress['seconds_left'])} left"] if progress["seconds_left"] else []
     counted = [] if share is None else [f"{share:.0f} %"]
     return Bar(
@@ -36,14 +39,20 @@ def bar_of(progress: Json | None) -> Bar:
     )
 
 
+def silence_of(wave: Json) -> str:
+    """Return since when the worker of a wave gives no sign of life; nothing where the next sign is not overdue."""
+    return "" if wave["silent_seconds"] is None else silence(wave["silent_seconds"], wave["free_in_seconds"])
+
+
 def _counts(progress: Json) -> Iterator[str]:
-    done, expected = progress["rows_done"], progress["rows_expected"]
-    reads = progress["step"] == "read"
+    step, done, expected = Step(progress["step"]), progress["rows_done"], progress["rows_expected"]
+    of = f"{done:,} of " if done else ""
     if expected:
-        yield f"{done:,} of {expected:,} {'offsets' if reads else 'rows'}"
+        yield f"{of}{count(expected, step.expects)}"
     elif done:
-        yield f"{done:,} rows"
-    if reads and progress["bytes_expected"]:
-        yield f"about {size(progress['bytes_done'])} of {size(progress['bytes_expected'])}"
+        yield count(done, step.counts)
+    if step is Step.READ and progress["bytes_expected"]:
+        of = f"{size(progress['bytes_done'])} of " if done else ""
+        yield f"about {of}{size(progress['bytes_expected'])}"
     if progress["rows_per_second"]:
-        yield f"{progress['rows_per_second']:,} rows/s"
+        yield f"{progress['rows_per_second']:,} {step.counts}s/s"

@@ -54,7 +54,7 @@ def wave_page(visitor: Visitor, document: Json) -> str:
         Try(
             attempt=item,
             kind=_OUTCOMES.get(item["outcome"], "waiting"),
-            bar=bar_of(item["progress"]) if is_open and item["outcome"] in {"running", "staged"} else None,
+            bar=bar_of(item["progress"]) if document["alive"] and item["outcome"] in {"running", "staged"} else None,
         )
         for item in document["attempts"]
     ]

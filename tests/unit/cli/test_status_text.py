@@ -14,6 +14,7 @@ from airflow_kafka_lake.cli.status_text import status_lines
 from airflow_kafka_lake.cli.text import Column, Line, numbers, offsets, table
 from airflow_kafka_lake.core.documents.groups import groups_of
 from airflow_kafka_lake.core.ledger.attempts import Renew
+from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.progress import Progress, Step
 from airflow_kafka_lake.services import claims, decisions, reporting
@@ -110,7 +111,7 @@ def busy() -> World:
     claim = claims.claim_wave(world.worker(), wave)
     progress = Progress(step=Step.READ, rows_expected=100, bytes_expected=2_000_000)
     for rows in (0, 45):
-        world.ledger.commit(Renew(key=claim.key, lease=claims.LEASE, progress=progress.counted(rows)))
+        world.ledger.commit(Renew(key=claim.key, lease=LEASE, progress=progress.counted(rows)))
         world.clock.advance(timedelta(seconds=10))
     return world
 
@@ -135,6 +136,25 @@ def test_status_of_everything_at_once(busy: World, width: int) -> None:
     assert "waiting for stable: orders/2 is stable to 10 of 12" in found
     for item in document["waves"]:
         assert item["wave"] in found
+
+
+def test_worker_without_a_sign_of_life_is_said_to_be_silent(busy: World) -> None:
+    """In the status, in the list of all pipelines, and in the line of a log."""
+    busy.clock.advance(timedelta(seconds=30))
+    document = reporting.status(busy.worker(), busy.spec)
+    silent = "no sign of life for 40 s; another worker can take it over in 1 min 20 s"
+    assert f"read 45 %: 45 of 100 offsets, {silent}, begun 50 s ago" in " ".join(shown(document).split())
+    assert silent in change_line(document)
+    assert "wave 1 of 1, silent for 40 s" in text(overview_lines(overview(busy, "orders"), 200))
+
+
+def test_percent_is_shown_once_something_was_counted(busy: World) -> None:
+    """Until then the step and what it has before it."""
+    document = reporting.status(busy.worker(), busy.spec)
+    document["running"][0]["progress"] |= {"rows_done": 0, "bytes_per_second": None, "seconds_left": None}
+    found = shown(document)
+    assert "\n    reading 100 offsets, begun 20 s ago" in found
+    assert "0 %" not in found
 
 
 def test_partition_of_which_nothing_has_landed_says_so() -> None:

@@ -120,6 +120,12 @@ def test_what_time_alone_changes_is_left_out() -> None:
     assert still(document) == {"pipelines": [{"lag": 2}], "rows": 4}
 
 
+def test_worker_that_falls_silent_is_one_change() -> None:
+    """A log has one line for it, and not one every five seconds."""
+    on_time, silent, longer = ({"silent_seconds": seconds} for seconds in (None, 30, 35))
+    assert still(on_time) != still(silent) == still(longer)
+
+
 @pytest.mark.parametrize("text", ["0", "-1", "soon", "1e9", "nan"])
 def test_interval_that_is_none_is_refused(text: str) -> None:
     """Before anything is read."""

@@ -44,13 +44,13 @@ def test_end_of_a_step_has_all_bytes() -> None:
     [
         (Progress(step=Step.READ), None),
         (Progress(step=Step.READ, rows_expected=0), None),
-        (READ, 0.0),
+        (READ, None),
         (READ.counted(250), 0.25),
         (READ.counted(3000), 1.0),
     ],
 )
 def test_share_is_known_with_the_whole(progress: Progress, share: float | None) -> None:
-    """It is between nothing and all, whatever was counted."""
+    """It is between nothing and all, and not known before anything was counted."""
     assert progress.share == share
 
 

@@ -12,13 +12,13 @@ import pytest
 from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, FindingKind
 from airflow_kafka_lake.core.errors import DamagedTableError, StaleFenceError, UnavailableError
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, RecordBase
+from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.features.cutover.check import CutoverCheck
 from airflow_kafka_lake.features.deep_audit.check import DeepCheck
 from airflow_kafka_lake.services import decisions, pipeline_audit
-from airflow_kafka_lake.services.claims import LEASE
 from tests.evidence import Notes, evidence_of
 from tests.gates import Killed, KilledError
 from tests.kit.history_check import check

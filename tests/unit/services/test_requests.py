@@ -20,10 +20,10 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
 )
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave
+from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.ledger.requests import AskForWave, EndRequest, error_of
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, LeaseHolder, WaveState
 from airflow_kafka_lake.services import decisions, pausing
-from airflow_kafka_lake.services.claims import LEASE
 from airflow_kafka_lake.services.requests import POLL_SECONDS, PortsFor, Serving
 from tests.gates import Before, Calls, Killed, KilledError, Passing
 from tests.world import SPEC, World

@@ -8,11 +8,15 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.kafka import ages
+from airflow_kafka_lake.core.ledger.attempts import Renew
+from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.ledger.pausing import Pause
 from airflow_kafka_lake.core.ledger.requests import AskForWave
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.progress import Progress, Step
 from airflow_kafka_lake.core.status.streams import StreamState
+from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.services import claims, decisions, reporting
 from tests.world import World
 
@@ -206,6 +210,40 @@ def test_wave_whose_worker_gave_no_sign_is_interrupted(landed: World) -> None:
     (need,) = document["needs_person"]
     assert (need["need"], need["commands"][0]["line"]) == ("interrupted", "kafka-lake run orders")
     assert parts(document["streams"][0]) == [(0, 5, "committed"), (5, 9, "planned")]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "silent", "free_in", "alive"),
+    [(10, None, None, True), (29, None, None, True), (40, 40, 80, True), (300, 300, 0, False)],
+)
+def test_worker_is_silent_once_its_sign_of_life_is_overdue(
+    landed: World, seconds: int, silent: int | None, free_in: int | None, *, alive: bool
+) -> None:
+    """It renews its lease every ten seconds: long before the lease ends it is known for how long it has not."""
+    landed.produce(4)
+    wave = landed.planned_wave()
+    claim = claims.claim_wave(landed.worker(), wave)
+    read = Progress(step=Step.READ, rows_expected=4)
+    for rows in (1, 2):
+        landed.clock.advance(timedelta(seconds=10))
+        landed.ledger.commit(Renew(key=claim.key, lease=LEASE, progress=read.counted(rows)))
+    landed.clock.advance(timedelta(seconds=seconds))
+    (running,) = status(landed)["running"]
+    assert (running["silent_seconds"], running["free_in_seconds"], running["alive"]) == (silent, free_in, alive)
+    assert (running["progress"]["seconds_left"] is None) is (silent is not None)
+    one = reporting.wave(landed.ledger, wave)
+    assert (one["silent_seconds"], one["alive"]) == (silent, alive)
+    assert one["attempts"][0]["progress"] == running["progress"]
+
+
+def test_interruption_is_told_with_the_last_sign_of_life(landed: World) -> None:
+    """The end of the lease is two minutes later."""
+    landed.produce(4)
+    heard = landed.clock.now()
+    claims.claim_wave(landed.worker(), landed.planned_wave())
+    landed.lease_ends()
+    (need,) = status(landed)["needs_person"]
+    assert f"no sign since {timestamp(heard)}." in need["text"]
 
 
 def test_wave_that_was_interrupted_goes_to_a_worker_where_a_task_waits_for_it(landed: World) -> None:

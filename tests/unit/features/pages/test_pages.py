@@ -11,6 +11,10 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.documents.groups import groups_of
+from airflow_kafka_lake.core.documents.progress import progress_document
+from airflow_kafka_lake.core.ledger.attempts import Renew
+from airflow_kafka_lake.core.ledger.guards import LEASE
+from airflow_kafka_lake.core.progress import Progress, Step
 from airflow_kafka_lake.features.pages.beginning import missing
 from airflow_kafka_lake.features.pages.grouping import SHOWN, WORST_FIRST, kind_of
 from airflow_kafka_lake.features.pages.history import history_page
@@ -225,6 +229,42 @@ def test_wave_that_runs_is_shown_with_its_progress(world: World) -> None:
     assert [item["command"] for item in acts(line)] == ["cancel"]
     assert page.one("body").attributes["data-poll"] == "2"
     assert timelines(page) == [["running"]]
+
+
+def test_bar_has_no_number_before_something_was_counted(world: World) -> None:
+    """A short wave ends before the first count: "0 %" would be wrong until its end."""
+    world.produce(3)
+    claims.claim_wave(world.worker(), world.planned_wave())
+    document, every = status(world), overview(world)
+    for item in (document, every["pipelines"][0]):
+        item["running"][0]["progress"] = progress_document(
+            Progress(step=Step.READ, rows_expected=6_000, bytes_expected=4 * 10**6)
+        )
+    bar = read(pipeline_page(LOOKS, document)).one("tr", data_key="wave").one("div", class_="progress")
+    assert bar.text == "reading Kafka, 6,000 offsets, about 4.0 MB"
+    assert "unsure" in str(bar.attributes["class"])
+    assert read(overview_page(LOOKS, every)).one("div", class_="progress").text == "reading Kafka"
+
+
+def test_worker_that_gives_no_sign_is_said_to_be_silent_before_its_lease_ends(world: World) -> None:
+    """On every page that shows the wave: for how long, and when another may take it over; how fast it was is past."""
+    world.produce(3)
+    wave = world.planned_wave()
+    claim = claims.claim_wave(world.worker(), wave)
+    world.clock.advance(timedelta(seconds=10))
+    progress = Progress(step=Step.READ, rows=1, rows_expected=3)
+    world.ledger.commit(Renew(key=claim.key, lease=LEASE, progress=progress))
+    world.clock.advance(timedelta(seconds=40))
+    silent = "no sign of life for 40 s; another worker can take it over in 1 min 20 s"
+    line = read(pipeline_page(DECIDES, status(world))).one("tr", data_key=f"wave {wave}")
+    assert f"{wave} silent reading Kafka, 1 of 3 offsets {silent}" in line.text
+    assert [item["command"] for item in acts(line)] == ["cancel"]
+    assert read(overview_page(LOOKS, overview(world))).one("div", class_="progress").text == silent
+    assert silent in read(wave_page(LOOKS, reporting.wave(world.ledger, wave))).text
+    world.clock.advance(LEASE)
+    gone = read(wave_page(LOOKS, reporting.wave(world.ledger, wave)))
+    assert (gone.one("h1").text, gone.all("div", class_="progress")) == (f"Wave {wave}", [])
+    assert "interrupted" in gone.text
 
 
 def test_wave_whose_worker_is_gone_can_be_retried(world: World) -> None:
