@@ -61,13 +61,15 @@ def show_audit(output: Output, document: Json) -> None:
     if totals["streams"] != 1:
         output.line(totals["sentence"])
     if totals["unread"]:
-        output.line(f"the tables of {totals['unread']} streams could not be read: their numbers are the recorded ones")
+        output.line(
+            f"the tables of {count(totals['unread'], 'stream')} could not be read: the numbers are the recorded ones"
+        )
     for note in sorted({note for item in document["streams"] for note in item["notes"]})[:NOTED]:
         output.line(f"note: {note}")
     for line in messages(document)[:SHOWN]:
         output.line(line)
     found = [(item["kind"], _where(item), item["message"]) for item in document["findings"]]
-    output.long_table(f"{len(found)} findings", ("finding", "where", "what"), found)
+    output.long_table(count(len(found), "finding"), ("finding", "where", "what"), found)
     output.line("nothing is missing, twice or unexplained" if document["ok"] else "the audit failed")
 
 

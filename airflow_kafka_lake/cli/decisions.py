@@ -21,6 +21,7 @@ from airflow_kafka_lake.cli.arguments import (
 from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.services import deciding, decisions
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.wiring.assemble import open_ledger
@@ -48,14 +49,15 @@ def show_skipped(output: Output, document: Json) -> None:
     dry = document["dry_run"]
     for item in document["streams"]:
         where = f"{stream_text(item)} {item['from']}-{item['to']}"
+        skipped = f"{count(item['skipped'], 'offset')} of {where}"
         if not dry:
-            output.line(f"skipped {item['skipped']} offsets of {where}")
+            output.line(f"skipped {skipped}")
             continue
         fenced = f"; fenced first, as they were claimed: {', '.join(item['fenced'])}" if item["fenced"] else ""
         freed = ", ".join(f"{start}-{end}" for start, end in item["goes_on"])
         goes_on = f"; {freed} was held for these and would go on" if freed else ""
         waves = ", ".join(item["waves"]) or "none"
-        output.line(f"would skip {item['skipped']} offsets of {where}; taken from waves: {waves}{fenced}{goes_on}")
+        output.line(f"would skip {skipped}; taken from waves: {waves}{fenced}{goes_on}")
     if dry:
         output.line("nothing was changed")
     elif document["waves"]:
@@ -85,11 +87,11 @@ def reopen(arguments: argparse.Namespace, output: Output) -> Result:
 def show_reopened(output: Output, document: Json) -> None:
     """Show what is or would be read again, and by which command."""
     for item in document["streams"]:
-        where = f"{item['reopened']} offsets of {stream_text(item)} {item['from']}-{item['to']}"
+        where = f"{count(item['reopened'], 'offset')} of {stream_text(item)} {item['from']}-{item['to']}"
         if document["dry_run"]:
             output.line(
-                f"would reopen {where} with {item['rows']} rows in {len(item['waves'])} waves; the watermark would be "
-                f"{item['watermark']}"
+                f"would reopen {where} with {count(item['rows'], 'row')} in {count(len(item['waves']), 'wave')}; the "
+                f"watermark would be {item['watermark']}"
             )
         else:
             waves = ", ".join(item["waves"])
@@ -120,8 +122,8 @@ def show_withdrawn(output: Output, document: Json) -> None:
     """Show what is not planned any more, and what is kept."""
     verb = "would withdraw" if document["dry_run"] else "withdrew"
     output.line(
-        f"{verb} {document['offsets']} offsets in {document['ranges']} ranges of wave {', '.join(document['waves'])}: "
-        f"nothing of them was read; a later plan takes them again"
+        f"{verb} {count(document['offsets'], 'offset')} in {count(document['ranges'], 'range')} of wave "
+        f"{', '.join(document['waves'])}: nothing of them was read; a later plan takes them again"
     )
     rows = [
         (stream_text(item), ", ".join(f"{start}-{end}" for start, end in item["withdrawn"]))

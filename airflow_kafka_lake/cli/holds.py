@@ -15,6 +15,7 @@ from airflow_kafka_lake.cli.arguments import (
 from airflow_kafka_lake.cli.command import Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.services import decisions
 from airflow_kafka_lake.wiring.assemble import open_ledger
 
@@ -31,7 +32,7 @@ def cancel(arguments: argparse.Namespace, output: Output) -> Result:
 def show_cancelled(output: Output, document: Json) -> None:
     """Show how many ranges are on hold, and the remedy."""
     ranges, subject = document["cancelled"], document["subject"]
-    output.line(f"cancelled {len(ranges)} ranges; take the hold off with: {remedies.release(subject)}")
+    output.line(f"cancelled {count(len(ranges), 'range')}; take the hold off with: {remedies.release(subject)}")
 
 
 def release(arguments: argparse.Namespace, output: Output) -> Result:
@@ -46,7 +47,8 @@ def release(arguments: argparse.Namespace, output: Output) -> Result:
 def show_released(output: Output, document: Json) -> None:
     """Show the wave that the ranges are in now."""
     ranges, wave = document["released"], document["wave"]
-    output.line(f"released {len(ranges)} ranges into wave {wave}; run it with: {remedies.run(document['pipeline'])}")
+    run = remedies.run(document["pipeline"])
+    output.line(f"released {count(len(ranges), 'range')} into wave {wave}; run it with: {run}")
 
 
 COMMANDS = (

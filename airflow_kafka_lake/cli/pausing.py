@@ -8,6 +8,7 @@ from airflow_kafka_lake.cli.arguments import REASON, free_text, is_file, ports_o
 from airflow_kafka_lake.cli.command import Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.services import pausing
 from airflow_kafka_lake.services.pausing import PauseSubject
@@ -53,7 +54,9 @@ def show_paused(output: Output, document: Json) -> None:
         output.line(f"was published meanwhile, and is committed: {', '.join(document['landed'])}")
     if document["at_work"]:
         output.line(f"goes on to its end: {', '.join(document['at_work'])}")
-    output.line(f"{document['waiting']} waves wait; go on with: {remedies.resume(_subject(document))}")
+    output.line(
+        f"{count(document['waiting'], 'wave waits', 'waves wait')}; go on with: {remedies.resume(_subject(document))}"
+    )
 
 
 def show_resumed(output: Output, document: Json) -> None:
@@ -64,7 +67,9 @@ def show_resumed(output: Output, document: Json) -> None:
         return
     was = f"it was paused since {before['since']} by {before['by']}: {before['reason']}"
     output.line(f"{_what(document)} goes on; {was}")
-    output.line(f"{document['waiting']} waves wait for a run: {remedies.run(document['pipeline'])}")
+    output.line(
+        f"{count(document['waiting'], 'wave waits', 'waves wait')} for a run: {remedies.run(document['pipeline'])}"
+    )
 
 
 def _subject(document: Json) -> str:

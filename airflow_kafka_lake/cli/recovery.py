@@ -36,8 +36,8 @@ def show_recovered(output: Output, document: Json) -> None:
         ("returned", "to be staged again"),
         ("busy", "in others' hands"),
     ):
-        output.line(f"{len(document[found])} waves {what}: {', '.join(document[found]) or 'none'}")
-    output.line(f"{len(document['dropped'])} abandoned staging branches dropped")
+        output.line(f"{count(len(document[found]), 'wave')} {what}: {', '.join(document[found]) or 'none'}")
+    output.line(f"{count(len(document['dropped']), 'abandoned staging branch', 'abandoned staging branches')} dropped")
 
 
 def rebuild(arguments: argparse.Namespace, output: Output) -> Result:
@@ -62,10 +62,8 @@ def rebuild(arguments: argparse.Namespace, output: Output) -> Result:
 
 def show_rebuilt(output: Output, document: Json) -> None:
     """Show what was restored from the lake, and what is read again."""
-    output.line(
-        f"{document['waves']} waves with {document['ranges']} ranges came back from the lake, which has "
-        f"{document['skips']} skips"
-    )
+    waves, ranges = count(document["waves"], "wave"), count(document["ranges"], "range")
+    output.line(f"{waves} with {ranges} came back from the lake, which has {count(document['skips'], 'skip')}")
     reopened = [
         (stream_text(item), item["from"], item["to"], item["expected"], item["attempt"])
         for item in document["reopened"]

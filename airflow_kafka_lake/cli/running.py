@@ -19,7 +19,7 @@ from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Res
 from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.cli.status import show_waiting, show_wave
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import size
+from airflow_kafka_lake.core.amounts import count, size
 from airflow_kafka_lake.core.documents.explanation import everything, heading, remarks
 from airflow_kafka_lake.core.documents.plan import plan_document, waiting_document
 from airflow_kafka_lake.core.documents.status import advance_document
@@ -113,14 +113,16 @@ def show_run(output: Output, document: Json) -> None:
         output.line(f"nothing to do: {found}")
     else:
         rows = [(item["wave"], item["state"], item["rows"]) for item in document["waves"]]
-        output.long_table(f"run of {document['pipeline']}: {document['rows']} rows", ("wave", "state", "#rows"), rows)
+        output.long_table(
+            f"run of {document['pipeline']}: {count(document['rows'], 'row')}", ("wave", "state", "#rows"), rows
+        )
     _show_moves(output, "watermarks moved", document["advanced"])
     for text in document["period"]["messages"][1:] if document["period"] else ():
         output.line(text)
     if document["left"]:
         bytes_left = size(sum(item["estimated_bytes"] for item in document["left"]))
         output.line(
-            f"left: {len(document['left'])} waves that are planned and were not asked for, about {bytes_left} in "
+            f"left: {count(len(document['left']), 'wave')}, planned and not asked for, about {bytes_left} in "
             f"Kafka; take them too with --all, or with: {remedies.run(document['pipeline'])}"
         )
     show_waiting(output, document)
@@ -155,7 +157,7 @@ def show_advance(output: Output, document: Json) -> None:
     if not document["streams"]:
         output.line("no watermark moved: nothing new is committed in an unbroken run")
         return
-    _show_moves(output, f"{document['rows']} rows passed", document["streams"])
+    _show_moves(output, f"{count(document['rows'], 'row')} passed", document["streams"])
 
 
 def _show_moves(output: Output, title: str, moves: list[Json]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from airflow_kafka_lake.cli.command import Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output
+from airflow_kafka_lake.core.amounts import count
 
 
 def db(arguments: argparse.Namespace, _: Output) -> Result:
@@ -33,7 +34,7 @@ def jars(_: argparse.Namespace, output: Output) -> Result:
 
 def show_jars(output: Output, document: Json) -> None:
     """Show where the jars are."""
-    output.line(f"{len(document['jars'])} jars are there and verified: {document['folder']}")
+    output.line(f"{count(len(document['jars']), 'jar is', 'jars are')} there and verified: {document['folder']}")
 
 
 def demo(arguments: argparse.Namespace, output: Output) -> Result:

@@ -13,6 +13,7 @@ from pathlib import Path
 from airflow_kafka_lake.cli.arguments import pipeline_name, ports_of
 from airflow_kafka_lake.cli.command import Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.ports import Ports
@@ -57,8 +58,8 @@ def worker(arguments: argparse.Namespace, output: Output) -> Result:
 def show_worker(output: Output, document: Json) -> None:
     """Show what a worker has done."""
     output.line(
-        f"worker {document['worker']}: {document['waves']} waves, {document['rows']:,} rows, "
-        f"{document['problems']} waves that ended in an error"
+        f"worker {document['worker']}: {count(document['waves'], 'wave')}, {count(document['rows'], 'row')}, "
+        f"{count(document['problems'], 'wave')} that ended in an error"
     )
 
 

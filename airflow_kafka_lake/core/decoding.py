@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from airflow_kafka_lake.core.amounts import count
+
 ERROR_COLUMN = "decode_error"
 SCHEMA_ID_COLUMN = "value_schema_id"
 
@@ -46,7 +48,7 @@ class Limit:
         return self.share is not None and failed > self.share * rows
 
     def __str__(self) -> str:
-        return f"{self.records} records" if self.records is not None else f"{100 * (self.share or 0):g} %"
+        return count(self.records, "record") if self.records is not None else f"{100 * (self.share or 0):g} %"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

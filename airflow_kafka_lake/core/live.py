@@ -76,7 +76,7 @@ class Live:
     @property
     def name(self) -> str:
         """The subject with its place: "wave p1w3 (3 of 12)"."""
-        return self.subject if self.place is None else f"{self.subject} ({self.place.number} of {self.place.of})"
+        return self.subject if self.place is None else f"{self.subject} ({self.place.number:,} of {self.place.of:,})"
 
     @property
     def seconds_left(self) -> float | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     HangingTransactionError,
@@ -142,8 +143,8 @@ class FinishPlanOperator(BaseOperator):
             self._check(result, context)
             if result["blocked"]:
                 raise HeldError(
-                    f"{result['blocked']} slices were left out of the plan: the log of the plan task names each "
-                    "with its reason"
+                    f"{count(result['blocked'], 'slice was', 'slices were')} left out of the plan: the log of the plan "
+                    "task names each with its reason"
                 )
             if hanging := result.get("hanging", ()):
                 raise HangingTransactionError(

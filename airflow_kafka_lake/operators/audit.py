@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.adapters.report_file import report_file, write_report
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.report import Scope, messages
 from airflow_kafka_lake.core.metrics.samples import of_audit
 from airflow_kafka_lake.links.task_links import PAGE, SPARK, TaskLink
@@ -139,8 +140,8 @@ class AuditOperator(SparkTask):
             self.log.error("%s: %s", item["kind"], item["message"])
         if found:
             raise refusal(
-                f"the audit of {document['pipeline']} has {len(found)} findings, the first: {found[0]['kind']}: "
-                f"{found[0]['message']}. All of them: {remedies.audit(document['pipeline'])}"
+                f"the audit of {document['pipeline']} has {count(len(found), 'finding')}, the first: "
+                f"{found[0]['kind']}: {found[0]['message']}. All of them: {remedies.audit(document['pipeline'])}"
             )
 
 

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from airflow_kafka_lake.assets import all_pipelines, event_extras, pipeline_asset
-from airflow_kafka_lake.core.ledger.records import Advance, joined
+from airflow_kafka_lake.core.ledger.moves import joined
+from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.ledger.rows import NotifiedRow
 from airflow_kafka_lake.core.metrics.samples import of_moves
 from airflow_kafka_lake.ports import Ledger

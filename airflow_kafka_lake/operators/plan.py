@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 from airflow.sdk import BaseOperator
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.documents.explanation import heading, range_lines, remarks
 from airflow_kafka_lake.core.errors import PausedError, PendingCommitError
 from airflow_kafka_lake.core.metrics.samples import of_plan
@@ -233,8 +234,8 @@ def most_waves() -> int:
 def beyond(taken: int, later: int) -> str:
     """Return the refusal: a Dag run takes fewer waves than there are."""
     return (
-        f"this run takes {taken} of {taken + later} waves, and {later} stay for the next: one Dag run takes at most "
-        f"{MAX_WAVES}, and Airflow maps a task over at most [core] max_map_length values"
+        f"this run takes {taken:,} of {count(taken + later, 'wave')}, and leaves {later:,} to the next: one Dag run "
+        f"takes at most {MAX_WAVES:,}, and Airflow maps a task over at most [core] max_map_length values"
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Never
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import PipelineFileError, UsageError
 from airflow_kafka_lake.core.naming import nearest
@@ -265,7 +266,7 @@ def _crossed(given: Mapping[str, object], values: Mapping[str, Any]) -> Iterator
         yield _Mistake(section="source", key="topics", found=found, legal="one of the two")
     spec = PipelineSpec(**{"name": "", "table": "", **values})
     if spec.target_range_bytes > spec.max_wave_bytes:
-        found = f"{spec.target_range_bytes} bytes, above max_wave_bytes ({spec.max_wave_bytes})"
+        found = f"{count(spec.target_range_bytes, 'byte')}, above max_wave_bytes ({spec.max_wave_bytes:,})"
         yield _Mistake(section="sizes", key="target_range_bytes", found=found, legal="at most max_wave_bytes")
     yield from _illegal_tables(spec)
     yield from _illegal_policies(spec)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import LogStartMovedError, UnavailableError, UnexplainedError
 from airflow_kafka_lake.core.kafka.loss_check import Losses
 from airflow_kafka_lake.core.kafka.losses import fewer_rows, gone_topic, held_by, passed
@@ -126,7 +127,7 @@ def _explain(
     """Ask Kafka's batches about every offset without a row, a group of gaps at a time; only numbers are kept."""
     number = sum(_gaps(item, contents).range_count for item in ranges)
     if number:
-        ports.progress(f"explaining {number} gaps of wave {claim.key.wave}")
+        ports.progress(f"explaining {count(number, 'gap')} of wave {claim.key.wave}")
     tallies: dict[str, Tally] = defaultdict(Tally)
     for some in _in_groups(ranges, contents):
         wanted = {Slice(item.stream, gap): number for number, (item, left) in enumerate(some) for gap in left}
@@ -161,10 +162,11 @@ def _in_groups(
 
 def _unexplained(item: RangeRecord, tally: Tally) -> Verdict:
     left = tally.unexplained
-    more = "" if left.range_count <= NAMED_RANGES else f" and {left.range_count - NAMED_RANGES} more ranges"
+    more = "" if left.range_count <= NAMED_RANGES else f" and {count(left.range_count - NAMED_RANGES, 'more range')}"
     seen = "; ".join(tally.seen)
     named = left.named(NAMED_RANGES)
-    message = f"{left.span} offsets are not explained: {named}{more}" + (f" ({seen})" if seen else "")
+    offsets = count(left.span, "offset is", "offsets are")
+    message = f"{offsets} not explained: {named}{more}" + (f" ({seen})" if seen else "")
     return hold(item.id, UnexplainedError(message).named, left)
 
 
@@ -180,7 +182,8 @@ def _unplanned(ranges: Sequence[RangeRecord], contents: Mapping[Stream, StreamCo
             continue
         stray = content.offsets - RangeSet(planned[item.stream])
         if content.duplicates:
-            failed[item.id] = f"{content.duplicates} rows of {item.stream} were staged twice"
+            rows = count(content.duplicates, f"row of {item.stream} was", f"rows of {item.stream} were")
+            failed[item.id] = f"{rows} staged twice"
         elif stray:
             failed[item.id] = f"rows outside the planned ranges of {item.stream} were staged: {stray}"
     return failed

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from airflow_kafka_lake.core.amounts import size
+from airflow_kafka_lake.core.amounts import count, size
 from airflow_kafka_lake.core.decoding import Decoder
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError, StaleFenceError, TransientError
 from airflow_kafka_lake.core.kafka.loss_check import Losses
@@ -80,7 +80,7 @@ def _stage(
         rows_expected=sum(item.range.span for item in claim.ranges),
         bytes_expected=sum(item.estimated_bytes for item in claim.ranges),
     )
-    heartbeat.watch.begin(progress, f"{len(claim.ranges)} ranges, {job.tasks} tasks{pace}")
+    heartbeat.watch.begin(progress, f"{count(len(claim.ranges), 'range')}, {count(job.tasks, 'task')}{pace}")
     ports.runner.stage(
         job,
         started=lambda reference: ports.ledger.commit(RecordJob(key=claim.key, job=reference, progress=progress)),
@@ -206,7 +206,7 @@ def _try_halves(
         nonlocal trials, error
         trials += 1
         named = ", ".join(f"{item.stream} {item.range}" for item in part[:_NAMED])
-        more = f" and {len(part) - _NAMED} more ranges" if len(part) > _NAMED else ""
+        more = f" and {count(len(part) - _NAMED, 'more range')}" if len(part) > _NAMED else ""
         ports.progress(f"wave {wave} fails for no known reason: trial {trials} of at most {most}, {named}{more}")
         heartbeat()
         table.drop(claim.key.attempt)

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.documents.status import pipeline_line, status_document, wave_document
 from airflow_kafka_lake.core.documents.summary import overview_document
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError, UnknownTopicError
@@ -192,10 +193,10 @@ def describe_landed(ledger: LedgerReader, record: WaveRecord) -> str:
     since = timestamp(max((at for at in ended if at), default=None))
     committed = ledger.ranges(wave=record.id, states=(RangeState.COMMITTED,))
     slices = tuple(SliceSet(item.slice for item in committed))
-    here = f"wave {record.id} is in the lake{f' since {since}' if since else ''}: {record.rows or 0} rows"
+    here = f"wave {record.id} is in the lake{f' since {since}' if since else ''}: {count(record.rows or 0, 'row')}"
     if not slices:
         return f"{here}. All of it was reopened, and is read again in other waves"
-    more = f"; {len(slices) - 1} more slices of it: {remedies.wave(record.id)}" if len(slices) > 1 else ""
+    more = f"; {count(len(slices) - 1, 'more slice')} of it: {remedies.wave(record.id)}" if len(slices) > 1 else ""
     return (
         f"{here}, and there is nothing to do. Have it read again with: "
         f"{remedies.reopen(record.pipeline, slices[0])}, then {remedies.run(record.pipeline)}{more}"

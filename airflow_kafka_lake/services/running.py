@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     HeldError,
@@ -17,7 +18,8 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.kafka.transactions import hanging_error
 from airflow_kafka_lake.core.ledger.holds import HoldReason
-from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord, joined
+from airflow_kafka_lake.core.ledger.moves import joined
+from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNRESOLVED, RangeState
 from airflow_kafka_lake.core.ordering.segments import gate_closed
 from airflow_kafka_lake.core.planning.plan import Plan
@@ -123,13 +125,14 @@ def finish_plan(ports: Ports, plan_id: str, *, leaving: Collection[str] = (), la
     if not left:
         return
     first = left[0]
-    message = f"{len(left)} ranges of plan {plan_id} are not committed"
+    ranges = count(len(left), f"range of plan {plan_id} is", f"ranges of plan {plan_id} are")
+    message = f"{ranges} not committed"
     where = f"{first.stream} {first.range}, {first.state}"
     if all(item.state is RangeState.PLANNED for item in left):
         if first.wave in later:
-            waves = len({item.wave for item in left})
+            waves = count(len({item.wave for item in left}), "wave")
             raise UnfinishedError(
-                f"{message}, in {waves} waves for which this run had no room; first {where}. The next run takes them, "
+                f"{message}, in {waves} for which this run had no room; first {where}. The next run takes them, "
                 f"or: {remedies.run(first.pipeline)}",
                 plan=plan_id,
             )
@@ -155,8 +158,8 @@ def refuse_holds(ports: Ports, pipeline: str) -> None:
     """Raise HeldError while any range of a pipeline is on hold, of whatever plan (law L3)."""
     stuck = describe_blocked(ports, pipeline)
     if stuck:
+        ranges = count(len(stuck), f"range of pipeline {pipeline} is", f"ranges of pipeline {pipeline} are")
         raise HeldError(
-            f"{len(stuck)} ranges of pipeline {pipeline} are on hold (see {remedies.status(pipeline)}); "
-            f"first {stuck[0]}",
+            f"{ranges} on hold (see {remedies.status(pipeline)}); first {stuck[0]}",
             pipeline=pipeline,
         )

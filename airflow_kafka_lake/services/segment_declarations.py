@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import StateError, UnavailableError, UnknownTopicError, UsageError
 from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
 from airflow_kafka_lake.core.ledger.revoking import Release
@@ -58,9 +59,8 @@ def migrate(
     def declare(known: KnownLayouts, topics: Sequence[Topic]) -> LayoutChange:
         old, new = _topic(topics, source), _topic(topics, target)
         if missing := sorted(set(range(old.partitions)) ^ set(seals)):
-            raise UsageError(
-                f"the seals of {source} must name each of its {old.partitions} partitions once: look at {missing}"
-            )
+            partitions = count(old.partitions, "partition")
+            raise UsageError(f"the seals of {source} must name each of its {partitions} once: look at {missing}")
         _refuse_unobserved(old, range(old.partitions))
         _refuse_unobserved(new, range(new.partitions))
         return migrated(spec, old, new, seals=seals, known=known)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.decoding import Decoding
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
@@ -152,7 +153,7 @@ def _work(ports: Ports, claim: Claim, in_doubt: InDoubt) -> Shortfall | None:
     # Staged before its receipts are written: an attempt that resumes this one looks for its record.
     rows = sum(item.rows for item in proven.receipts)
     offsets = sum(item.range.span for item in claim.ranges)
-    heartbeat.watch.end(offsets, f"{rows:,} rows, every offset is accounted for")
+    heartbeat.watch.end(offsets, f"{count(rows, 'row')}, every offset is accounted for")
     step = heartbeat.watch.begin(Progress(step=Step.PUBLISH, rows_expected=rows))
     ports.ledger.commit(MarkStaged(key=claim.key, audited=proven.snapshot, staged_bytes=proven.bytes, progress=step))
     ports.lake.table(claim.table).add_receipts(receipt_rows(ports, claim, proven))

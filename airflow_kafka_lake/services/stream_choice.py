@@ -114,7 +114,7 @@ def all_or_nothing(chosen: Sequence[Chosen], prepare: Callable[[Chosen], T]) -> 
         raise first
     each = "; ".join(f"{item}: {error.message}" for item, error in refused)
     raise type(first)(
-        f"nothing was done: {len(refused)} of {len(chosen)} partitions are refused. {each}", **first.facts
+        f"nothing was done: {len(refused):,} of {len(chosen):,} partitions are refused. {each}", **first.facts
     )
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import HeldError, UnknownTopicError, UsageError
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.ledger.pauses import pause_of, paused
@@ -37,7 +38,8 @@ class PlanResolvedTrigger(LedgerTrigger):
             return Answer(done=True, message=f"every range of plan {self.plan} is committed or skipped")
         first = open_ranges[0]
         where = f"first {first.stream} {first.range}, {first.state}"
-        return Answer(done=False, message=f"{len(open_ranges)} ranges of plan {self.plan} are open, {where}")
+        ranges = count(len(open_ranges), f"range of plan {self.plan} is", f"ranges of plan {self.plan} are")
+        return Answer(done=False, message=f"{ranges} open, {where}")
 
 
 class DrainedTrigger(LedgerTrigger):
@@ -63,7 +65,7 @@ class DrainedTrigger(LedgerTrigger):
                 if stream is None:
                     return Answer(done=False, message=f"the ledger knows no stream {topic}/{partition} yet")
                 if left := RangeSet.between(stream.origin, end) - stream.covered:
-                    message = f"{topic}/{partition}: {left.span} offsets are open, first {left}"
+                    message = f"{topic}/{partition}: {count(left.span, 'offset is', 'offsets are')} open, first {left}"
                     return Answer(done=False, message=message)
         return Answer(done=True, message="every stream is drained up to its end")
 
@@ -116,9 +118,10 @@ class WaveAllowedTrigger(WaveFreeTrigger):
     def ask(self, ledger: LedgerReader, _source: Source) -> Answer:
         """See `LedgerTrigger`; who claims the wave may still find that another one was faster."""
         others = [item for item in ledger.waves(self.pipeline, OPEN) if item.lease_live and item.id != self.wave]
+        at_work = f"{count(len(others), 'other wave is', 'other waves are')} at work"
         if len(others) < self.limit:
-            return Answer(done=True, message=f"{len(others)} other waves are at work, and {self.limit} may be at once")
-        return Answer(done=False, message=f"{len(others)} other waves are at work, first {others[0].id}")
+            return Answer(done=True, message=f"{at_work}, and {self.limit:,} may be at once")
+        return Answer(done=False, message=f"{at_work}, first {others[0].id}")
 
 
 class ResumedTrigger(LedgerTrigger):

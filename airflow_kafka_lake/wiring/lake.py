@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.lineage import TableDescription
 from airflow_kafka_lake.wiring.connections import get_connection
 
@@ -49,7 +50,7 @@ class LakeConnection:
         lake = self.lake()
         try:
             with lake.catalog.reaching("list the namespaces"):
-                count = len(lake.catalog.api.list_namespaces())
+                namespaces = len(lake.catalog.api.list_namespaces())
         finally:
             lake.close()
-        return f"The {self.settings.kind} catalog answers; it has {count} namespaces."
+        return f"The {self.settings.kind} catalog answers; it has {count(namespaces, 'namespace')}."

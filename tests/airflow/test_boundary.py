@@ -125,8 +125,8 @@ def test_plan_explains_itself_with_what_is_known(world: World) -> None:
     lines = list(explain(first, "a cluster", dry_run=False))
     (wave,) = first.waves
     assert lines[:3] == [
-        "plan of orders: 1 ranges, 1 waves",
-        f"into raw.orders, wave {wave.id}: 1 ranges",
+        "plan of orders: 1 range, 1 wave",
+        f"into raw.orders, wave {wave.id}: 1 range",
         f"  orders/0 0-5: about {size(first.ranges[0].estimated_bytes)} in Kafka",
     ]
     assert f"bytes in the lake: {first.forecast.lake_bytes_state}" in lines
@@ -136,7 +136,7 @@ def test_plan_explains_itself_with_what_is_known(world: World) -> None:
     world.produce(5)
     second = plan(ports, ORDERS.spec, Bounds(), plan_id="p2", dry_run=True).plan
     lines = list(explain(second, "a cluster", dry_run=True))
-    assert (lines[0], lines[-1]) == ("dry run of orders: 1 ranges, 1 waves", "nothing was written")
+    assert (lines[0], lines[-1]) == ("dry run of orders: 1 range, 1 wave", "nothing was written")
     assert second.forecast.lake_bytes
     in_lake = size(second.forecast.lake_bytes)
     assert f"about {in_lake} in the lake ({second.forecast.lake_bytes_state})" in lines

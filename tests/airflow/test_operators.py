@@ -201,12 +201,12 @@ def test_waves_that_are_too_many_for_a_run_are_named_and_do_not_look_done(
     (second,) = planned(context)["later"]
     assert (taken, planned(context)["plan"]) == (first, None)
     logged = capsys.readouterr().out
-    assert f"this run takes wave {first} into raw.orders: 1 ranges" in logged
-    assert f"this run has no room for wave {second} into raw.orders: 1 ranges" in logged
+    assert f"this run takes wave {first} into raw.orders: 1 range" in logged
+    assert f"this run has no room for wave {second} into raw.orders: 1 range" in logged
     assert "this run takes 1 of 2 waves, and 1 stay for the next" in logged
     ingest(context, first)
     advance(context, plan_task_id="plan")
-    with pytest.raises(AirflowFailException, match=r"1 waves for which this run had no room.* kafka-lake run orders"):
+    with pytest.raises(AirflowFailException, match=r"1 wave for which this run had no room.* kafka-lake run orders"):
         finish(context)
     assert plan(world, context) == [second]
     ingest(context, second)
@@ -512,7 +512,7 @@ def test_finish_fails_while_ranges_of_the_plan_are_unresolved(
     """
     world.produce(2)
     (wave,) = plan(world, context)
-    with pytest.raises(AirflowFailException, match=r"1 ranges of plan .* kafka-lake run orders$"):
+    with pytest.raises(AirflowFailException, match=r"1 range of plan .* kafka-lake run orders$"):
         finish(context)
     assert "kafka-lake run orders" in caplog.text
     cancel(world.ports(), wave, "not today")
@@ -548,7 +548,7 @@ def test_hold_of_an_earlier_plan_keeps_every_run_red(world: World, context: Cont
     world.produce(3)
     (later,) = plan(world, context)
     assert ingest(context, later)["state"] == "COMMITTED"
-    held = r"1 ranges of pipeline orders are on hold .*first orders/0 0-2 cancelled: not today\. End it with: "
+    held = r"1 range of pipeline orders is on hold .*first orders/0 0-2 cancelled: not today\. End it with: "
     with pytest.raises(AirflowFailException, match=f"{held}kafka-lake release {wave}r0$"):
         finish(context)
     assert plan(world, context) == []
@@ -585,7 +585,7 @@ def test_finish_fails_when_the_plan_left_something_out(world: World, context: Co
     world.kafka.log("orders", 1).unreachable = "its leader moved"
     for wave in plan(world, context):
         ingest(context, wave)
-    with pytest.raises(AirflowFailException, match="1 slices were left out"):
+    with pytest.raises(AirflowFailException, match="1 slice was left out"):
         finish(context)
 
 

@@ -590,7 +590,7 @@ def test_drained_answers_name_what_is_missing(world: World) -> None:
     made = land(world, 5, run=False)
     (wave,) = world.ledger.waves("orders")
     resolved = look(PlanResolvedTrigger(pipeline="orders", plan=made))
-    assert resolved == f"1 ranges of plan {made} are open, first orders/0 0-5, PLANNED"
+    assert resolved == f"1 range of plan {made} is open, first orders/0 0-5, PLANNED"
     assert look(PlanResolvedTrigger(pipeline="orders", plan="p-typo")).endswith("knows no range of plan p-typo")
     assert look(until(1, 2)) == "orders/1: 2 offsets are open, first 0-2"
     assert look(until(0, 5)) == "orders/0: 5 offsets are open, first 0-5"

@@ -109,7 +109,7 @@ def test_rate_of_a_pipeline_is_shared_by_its_waves(ledger: Ledger) -> None:
     """As many as may be at work at once have it together; where the pipeline does not say, that is one."""
     first, second, _ = three(ledger, SLOW)
     assert claim(ledger, first).rate == 1_000_000
-    with pytest.raises(LimitReachedError, match="allows 1 waves"):
+    with pytest.raises(LimitReachedError, match="allows 1 wave"):
         claimed(ledger, second)
     ledger.commit(SavePipeline(spec=replace(SLOW, waves_at_once=4)))
     assert claim(ledger, second).rate == 250_000

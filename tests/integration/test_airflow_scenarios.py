@@ -73,7 +73,7 @@ def test_trace_of_one_partition_holds_through_runs_and_a_crash_of_airflow(world:
     first = run(world, lane)
     assert states(first) == ("failed", "failed")
     assert ingested(first) == ["success"] * 3
-    why = f"1 ranges of plan {planned['plan']} are not committed (see kafka-lake status {lane.name}); first "
+    why = f"1 range of plan {planned['plan']} is not committed (see kafka-lake status {lane.name}); first "
     assert why + hold.replace(" cancelled", ", CANCELLED") in world.log(first.id, "kafka_lake.finish")
     assert offsets(lane) == [9, 11, 12]
     assert lane.watermarks() == {0: 10}

@@ -87,5 +87,5 @@ def test_a_period_by_time_is_met_or_refused_by_name(fresh: Refusals) -> None:
     (taken,) = bounded.document["waves"]
     assert (bounded.code, taken["wave"]) == (0, earlier[0]["wave"]), bounded
     assert [item["wave"] for item in bounded.document["left"]] == [item["wave"] for item in earlier[1:]]
-    assert f"this run leaves wave {earlier[1]['wave']} into raw.orders: 1 ranges, about" in bounded.err
+    assert f"this run leaves wave {earlier[1]['wave']} into raw.orders: 1 range, about" in bounded.err
     assert len([key for key in sandbox.rows() if key[0] == 0]) == bounded.document["rows"] < 20

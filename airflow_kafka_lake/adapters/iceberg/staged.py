@@ -17,6 +17,7 @@ from pyiceberg.table.snapshots import Snapshot, ancestors_of
 
 from airflow_kafka_lake.adapters.iceberg.head import main_history, summary_of
 from airflow_kafka_lake.adapters.iceberg.positions import POSITION, Runs
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError
 from airflow_kafka_lake.core.lake.staging import branch_of
@@ -162,7 +163,7 @@ def _read_file(io: FileIO, file: DataFile, attempt: str) -> tuple[Runs, Failures
             raise _unreadable(file, attempt, f"cannot be read ({type(error).__name__})") from error
         raise
     if rows != file.record_count:
-        raise _unreadable(file, attempt, f"holds {rows} rows where its manifest says {file.record_count}")
+        raise _unreadable(file, attempt, f"holds {count(rows, 'row')} where its manifest says {file.record_count:,}")
     return runs, failures
 
 

@@ -29,6 +29,7 @@ from airflow_kafka_lake.adapters.iceberg.replacing import visible
 from airflow_kafka_lake.adapters.iceberg.rows import among, batches_of, files_of
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING, LANDING_PROPERTIES, partition_spec, require_fit
 from airflow_kafka_lake.adapters.iceberg.staged import read_staged, readable, staged_files, staged_snapshot
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConcurrentError, DamagedTableError, UnknownSubjectError
 from airflow_kafka_lake.core.lake.accounting import StreamContent
 from airflow_kafka_lake.core.lake.positions import PositionColumns
@@ -230,10 +231,11 @@ class IcebergTable:
             return
         files = (task.file for task in planned)
         if broken := [file for file in files if not readable(table.io, file.file_path)]:
-            rows = sum(file.record_count for file in broken)
+            rows = count(sum(file.record_count for file in broken), "row")
+            named = count(len(broken), f"data file of {self.identifier} is", f"data files of {self.identifier} are")
             raise DamagedTableError(
-                f"{len(broken)} data files of {self.identifier} with {rows} rows are missing or cannot be read, the "
-                f"first is {broken[0].file_path}. Restore them, or read their offsets again",
+                f"{named} missing or cannot be read ({rows}), the first is {broken[0].file_path}. Restore that, or "
+                "read the offsets again",
                 table=self.identifier,
             )
 

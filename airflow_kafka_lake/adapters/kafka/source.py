@@ -18,6 +18,7 @@ from airflow_kafka_lake.adapters.kafka import epochs, groups, identities, sampli
 from airflow_kafka_lake.adapters.kafka.answers import Bounds, GroupOffset, Topic, assembled, topic_id
 from airflow_kafka_lake.adapters.kafka.client import MISSING, Client, Key
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import (
     KafkaLakeError,
     UnavailableError,
@@ -70,8 +71,7 @@ class KafkaOffsetSource:
         """Return in one sentence which cluster answers."""
         call = self._client.admin.describe_cluster(request_timeout=self._client.timeout)
         cluster = self._client.answer(call, "describing the cluster")
-        brokers = len(cluster.nodes)
-        return f"Kafka cluster {cluster.cluster_id} with {brokers} broker{'s' * (brokers != 1)} answers."
+        return f"Kafka cluster {cluster.cluster_id} with {count(len(cluster.nodes), 'broker')} answers."
 
     def topics(self, names: Sequence[str], pattern: str | None) -> tuple[str, ...]:
         """See `ports.OffsetSource`; PipelineFileError for a pattern that is no regular expression."""

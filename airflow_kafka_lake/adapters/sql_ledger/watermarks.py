@@ -14,7 +14,8 @@ from airflow_kafka_lake.adapters.sql_ledger.types import now
 from airflow_kafka_lake.adapters.sql_ledger.values import insert_columns, rows
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import Entry
-from airflow_kafka_lake.core.ledger.records import Advance, advanced
+from airflow_kafka_lake.core.ledger.moves import advanced
+from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.ledger.waves import (
     RESOLVED,
 )

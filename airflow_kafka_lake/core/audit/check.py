@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.commit_check import CommitCheck, check_commits
 from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, FindingKind, StreamTruth, by_stream
 from airflow_kafka_lake.core.audit.progress import check_progress
@@ -96,8 +97,8 @@ def _by_others(item: RangeRecord, inputs: AuditInputs) -> str:
     last = theirs[-1]
     engine = f" by {last.engine}" if last.engine else ""
     return (
-        f". {last.deleted} rows were deleted{engine} with snapshot {last.snapshot} at {timestamp(last.at)}. If that "
-        f"was on purpose, record it: {remedies.accept_deletes(item.pipeline, item.slice)}"
+        f". {count(last.deleted, 'row was', 'rows were')} deleted{engine} with snapshot {last.snapshot} at "
+        f"{timestamp(last.at)}. If that was on purpose, record it: {remedies.accept_deletes(item.pipeline, item.slice)}"
     )
 
 
@@ -107,7 +108,7 @@ def _twice(stream: Stream, attempt_rows: Sequence[AttemptRows], rows: RangeSet) 
     if extra:
         shared = overlaps([item.offsets for item in attempt_rows])
         where = f", at {shared.describe()}" if shared else ""
-        message = f"{extra} rows are there more than once{where}"
+        message = f"{count(extra, 'row is', 'rows are')} there more than once{where}"
         yield Finding(kind=FindingKind.DUPLICATE, stream=stream, offsets=shared, message=message)
 
 
@@ -157,7 +158,7 @@ def _check_unplanned(
         left = its.offsets - committed
         for item in skipped:
             if inside := left & RangeSet((item.range,)):
-                message = f"range {item.range} is skipped and has {inside.span} rows"
+                message = f"range {item.range} is skipped and has {count(inside.span, 'row')}"
                 yield Finding(kind=FindingKind.INCONSISTENT, stream=stream, offsets=inside, message=message)
                 left -= inside
         wave = commit_check.wave_of(its.attempt)
@@ -194,18 +195,20 @@ def check_committed(
     asked = RangeSet((item.range,))
     recorded = item.accounting or Accounting()
     if recorded.span != item.range.span or recorded.unexplained:
-        message = f"range {item.range}: {recorded.span} of {item.range.span} offsets are accounted for"
+        asked_for = count(item.range.span, "offset is", "offsets are")
+        message = f"range {item.range}: {recorded.span:,} of {asked_for} accounted for"
         yield Finding(kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=asked, wave=item.wave, message=message)
     inside = rows.within(item.range)
     deleted = deletions.rows(item, inside)
     missing = truth.acknowledged.within(item.range) - inside if truth else RangeSet()
-    numbers = f"range {item.range}: {inside.span} rows are in the table, {recorded.visible} were published"
+    there = count(inside.span, "row is", "rows are")
+    numbers = f"range {item.range}: {there} in the table, {recorded.visible:,} were published"
     if deleted:
-        numbers += f", {deleted} of them deleted on purpose"
+        numbers += f", {deleted:,} of them deleted on purpose"
     if missing.span > deleted or inside.span < recorded.visible - deleted:
         lost = missing or asked - inside
         lost = lost - deletions.offsets(item, inside) or lost
-        named = f"; {missing.span} acknowledged records are missing" if missing else ""
+        named = f"; missing: {count(missing.span, 'acknowledged record')}" if missing else ""
         message = numbers + named + by_others()
         yield Finding(kind=FindingKind.LOST, stream=item.stream, offsets=lost, wave=item.wave, message=message)
     elif inside.span > recorded.visible:

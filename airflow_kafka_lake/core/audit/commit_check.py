@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, FindingKind, LedgerInputs, TableInputs, by_stream
 from airflow_kafka_lake.core.ledger.deletions import Deletions
 from airflow_kafka_lake.core.ledger.records import Commit, RangeRecord, ReceiptRow, WaveRecord
@@ -213,7 +214,7 @@ def _check_numbers(inputs: AuditInputs) -> Iterator[Finding]:
             if row.kind != "published" or item is None or row.wave != item.wave:
                 continue
             if (row.rows, row.accounting) != (item.rows, item.accounting):
-                message = f"range {item.range}: the receipt says {row.rows} rows, the ledger {item.rows}"
+                message = f"range {item.range}: the receipt says {count(row.rows, 'row')}, the ledger {item.rows:,}"
                 yield Finding(
                     kind=FindingKind.INCONSISTENT,
                     stream=item.stream,

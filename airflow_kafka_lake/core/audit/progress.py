@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, FindingKind, StreamTruth, by_stream
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
@@ -56,7 +57,7 @@ def _left_over(
     if truth is not None:
         due = truth.acknowledged - RangeSet.between(0, max(stream.origin, truth.log_start))
         if unread := due - RangeSet(item.range for item in ranges):
-            message = f"{unread.span} acknowledged records at {unread.describe()} are not even planned"
+            message = f"{count(unread.span, 'acknowledged record')} not even planned: {unread.describe()}"
             yield Finding(kind=FindingKind.STUCK, stream=stream.key, offsets=unread, message=message)
 
 
@@ -65,7 +66,7 @@ def _unknown_streams(inputs: AuditInputs) -> Iterator[Finding]:
     for key, truth in inputs.truth.items():
         due = truth.acknowledged - RangeSet.between(0, truth.log_start)
         if key not in known and due:
-            message = f"the ledger does not know this stream, and {due.span} records of it were acknowledged"
+            message = f"the ledger does not know this stream, with {count(due.span, 'acknowledged record')}"
             yield Finding(kind=FindingKind.STUCK, stream=key, offsets=due, message=message)
 
 

@@ -25,7 +25,7 @@ from airflow_kafka_lake.core.wire import timestamp
 Json = dict[str, Any]
 
 CLEANED = (
-    "{offsets} offsets have no record because Kafka's cleaner compacts the topic, or did once: a cleaned record cannot "
+    "{offsets} no record because Kafka's cleaner compacts the topic, or did once: a cleaned record cannot "
     "be told from a lost one"
 )
 NOT_ASKED = "not asked: Kafka is asked for --report, --deep and --cutover"
@@ -151,7 +151,9 @@ def _line(
         "deleted": deleted,
         "accounting": accounting.to_json(),
         "sentence": sentence(coverage, accounting, deleted),
-        "notes": [CLEANED.format(offsets=f"{accounting.compacted:,}")] if accounting.compacted else [],
+        "notes": [CLEANED.format(offsets=count(accounting.compacted, "offset has", "offsets have"))]
+        if accounting.compacted
+        else [],
         "origin": stream.origin,
         "watermark": stream.watermark,
         "log_start": bounds.log_start if bounds else None,
@@ -204,7 +206,7 @@ def _totals(lines: Sequence[Json]) -> Json:
         **{name: None if unread else sum(line[name] for line in lines) for name in ("rows", "duplicates", "missing")},
         "deleted": deleted,
         "accounting": sums.to_json(),
-        "sentence": f"of {span:,} offsets of {count(len(lines), 'partition')}: {_explained(sums, deleted)}",
+        "sentence": f"of {count(span, 'offset')} of {count(len(lines), 'partition')}: {_explained(sums, deleted)}",
         "unread": len(unread),
     }
 

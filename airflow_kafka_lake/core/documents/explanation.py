@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from airflow_kafka_lake.core.amounts import size
+from airflow_kafka_lake.core.amounts import count, size
 from airflow_kafka_lake.core.documents.plan import Json, waiting_document
 from airflow_kafka_lake.core.planning.plan import Forecast, Plan
 from airflow_kafka_lake.core.wire import timestamp
@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.wire import timestamp
 def heading(plan: Plan, *, dry_run: bool) -> str:
     """Return what it is, and how large."""
     act = "dry run" if dry_run else "plan"
-    return f"{act} of {plan.spec.name}: {len(plan.ranges)} ranges, {len(plan.waves)} waves"
+    return f"{act} of {plan.spec.name}: {count(len(plan.ranges), 'range')}, {count(len(plan.waves), 'wave')}"
 
 
 def remarks(plan: Plan, where: str, *, dry_run: bool, most: int | None = None) -> Iterator[str]:
@@ -49,7 +49,7 @@ def waiting_text(item: Json) -> str:
 
 def range_lines(plan: Plan, most: int | None = None) -> Iterator[str]:
     """Give the tables with their waves, then the ranges."""
-    yield from _first((f"into {i.table}, wave {i.id}: {len(i.ranges)} ranges" for i in plan.waves), most)
+    yield from _first((f"into {i.table}, wave {i.id}: {count(len(i.ranges), 'range')}" for i in plan.waves), most)
     yield from _first((f"  {i.slice}: about {size(i.estimated_bytes)} in Kafka" for i in plan.ranges), most)
 
 
@@ -71,4 +71,4 @@ def _first(lines: Iterable[str], most: int | None) -> Iterator[str]:
     every = list(lines)
     yield from every[:most]
     if most is not None and every[most:]:
-        yield f"  and {len(every) - most} more like the last"
+        yield f"  and {len(every) - most:,} more like the last"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.amounts import size
+from airflow_kafka_lake.core.amounts import count, size
 from airflow_kafka_lake.core.lake.application import Application
 from airflow_kafka_lake.core.lake.halving import why_halved
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
@@ -69,8 +69,8 @@ class LandedWave:
         weight = f", {size(self.bytes)}" if self.bytes is not None else ""
         rest = f". It was {self.halved}; the other part is a wave of its own, for the next run" if self.halved else ""
         return (
-            f"wave {self.record.id} is in {self.record.table}{named}: {self.rows:,} rows of {len(self.ranges)} ranges"
-            f"{weight}, {self.seconds:.1f} s{rest}"
+            f"wave {self.record.id} is in {self.record.table}{named}: {count(self.rows, 'row')} of "
+            f"{count(len(self.ranges), 'range')}{weight}, {self.seconds:.1f} s{rest}"
         )
 
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, assert_never
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.documents.markdown import bullets, plain, table
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 
@@ -30,10 +31,10 @@ class Decision(StrEnum):
 def headline(decision: Decision, document: Json) -> str:
     """Return in one line what is decided about how much."""
     offsets, streams = offsets_of(decision, document), len(document["streams"])
-    rows = f" with {_rows(document):,} rows" if decision is Decision.REOPEN else ""
+    rows = f" with {count(_rows(document), 'row')}" if decision is Decision.REOPEN else ""
     return (
-        f"{decision.capitalize()} {offsets:,} offset{'s' * (offsets != 1)}{rows} of {streams:,} "
-        f"partition{'s' * (streams != 1)} of {document['pipeline']}"
+        f"{decision.capitalize()} {count(offsets, 'offset')}{rows} of {count(streams, 'partition')} of "
+        f"{document['pipeline']}"
     )
 
 
@@ -150,8 +151,8 @@ def _consequences(decision: Decision, document: Json, flags: Sequence[str]) -> I
             if "acknowledge_order" not in flags:
                 yield "Later segments of the topic do not start over this gap; acknowledging the order lets them."
         case Decision.WITHDRAW:
-            waves = len(document["waves"])
-            yield f"{document['ranges']:,} ranges of {waves:,} wave{'s' * (waves != 1)} leave the plan."
+            waves = count(len(document["waves"]), "wave")
+            yield f"{count(document['ranges'], 'range leaves', 'ranges leave')} the plan, of {waves}."
             yield "Nothing of them was read, so nothing is lost: a later plan takes the same offsets again."
         case _ as never:
             assert_never(never)

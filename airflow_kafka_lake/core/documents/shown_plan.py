@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from airflow_kafka_lake.core.documents.explanation import everything, remarks, size
+from airflow_kafka_lake.core.amounts import count, size
+from airflow_kafka_lake.core.documents.explanation import everything, remarks
 from airflow_kafka_lake.core.documents.markdown import bullets, plain, table
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.planning.plan import Plan, PlannedRange
@@ -23,9 +24,11 @@ def plan_headline(plan: Plan) -> str:
     cost = plan.forecast
     offsets = sum(item.range.span for item in plan.ranges)
     tables = ", ".join(dict.fromkeys(wave.table for wave in plan.waves))
-    records = "" if cost.records is None else f", about {cost.records:,} records, {size(cost.bytes or 0)} in Kafka"
-    waves = len(plan.waves)
-    return f"{plan.spec.name}: {offsets:,} offsets{records}, in {waves:,} wave{'s' * (waves != 1)} into {tables}"
+    records = (
+        "" if cost.records is None else f", about {count(cost.records, 'record')}, {size(cost.bytes or 0)} in Kafka"
+    )
+    waves = count(len(plan.waves), "wave")
+    return f"{plan.spec.name}: {count(offsets, 'offset')}{records}, in {waves} into {tables}"
 
 
 def plan_markdown(plan: Plan, choice: Choice, where: str, *, reason: str | None) -> str:

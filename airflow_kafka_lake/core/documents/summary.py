@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, UNFINISHED, WaveState
 from airflow_kafka_lake.core.planning.forecast import is_limited_by_size
@@ -78,7 +79,7 @@ def _lag(streams: Sequence[StreamStatus]) -> Json:
     if not unknown:
         state = OBSERVED
     elif known:
-        state = f"observed on {len(known)} of {len(streams)} partitions"
+        state = f"observed on {len(known):,} of {count(len(streams), 'partition')}"
     else:
         state = unknown[0].bounds_state
     return {"lag": sum(known) if known or not unknown else None, "lag_state": state}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import (
     IdentityError,
     KafkaLakeError,
@@ -115,14 +116,14 @@ def gone_topic(item: RangeRecord, what: IdentityError) -> IdentityError:
 def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> str:
     """Return the refusal: what was read again has fewer rows than the lake has now, and how a person agrees to that."""
     named = lost.named(NAMED)
-    more = f" and {lost.range_count - NAMED} more ranges" if lost.range_count > NAMED else ""
+    more = f" and {count(lost.range_count - NAMED, 'more range')}" if lost.range_count > NAMED else ""
     return (
-        f"read again it has {after} rows, the lake has {before}: {lost.span} offsets would be gone, {named}{more}. The "
-        f"lake stays as it is. Accept the smaller result with: "
+        f"read again it has {count(after, 'row')}, the lake has {before:,}: {count(lost.span, 'offset')} would be "
+        f"gone, {named}{more}. The lake stays as it is. Accept the smaller result with: "
         f"{remedies.reopen(item.pipeline, item.slice, accept_fewer=True)}; "
         f"or bring the records back, then: {remedies.release(item.id)}"
     )
 
 
 def _proposed(gone: OffsetRange) -> str:
-    return f"skip {gone}: {gone.span} offsets"
+    return f"skip {gone}: {count(gone.span, 'offset')}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import HangingTransactionError
 from airflow_kafka_lake.core.wire import timestamp
 
@@ -69,7 +70,11 @@ class OpenTransaction:
 def hanging_error(transactions: Sequence[OpenTransaction], now: datetime) -> HangingTransactionError:
     """Return which transactions keep records from being read; the first of them is described."""
     first = transactions[0]
-    more = f". {len(transactions) - 1} more partitions are held so" if len(transactions) > 1 else ""
+    more = (
+        f". {count(len(transactions) - 1, 'more partition is', 'more partitions are')} held so"
+        if len(transactions) > 1
+        else ""
+    )
     return HangingTransactionError(
         f"{first.topic}/{first.partition} is read no further than offset {first.first_offset}, nor will it be: "
         f"{first.describe(now)}{more}",

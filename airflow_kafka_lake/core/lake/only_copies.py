@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import IdentityError, KafkaLakeError, LostRecordsError
 from airflow_kafka_lake.core.lake.staging import RETAIN_DAYS, branch_of
 from airflow_kafka_lake.core.ledger.records import RangeRecord
@@ -36,11 +37,8 @@ class Kept:
 
         `why` is what keeps it from being published as it is, with what to do about that.
         """
-        parts = [
-            f"{key} {found.describe()}, {found.span} offset{'' if found.span == 1 else 's'}"
-            for key, found in sorted(offsets.items())
-        ]
-        more = f" and of {len(parts) - NAMED} more partitions" if len(parts) > NAMED else ""
+        parts = [f"{key} {found.describe()}, {count(found.span, 'offset')}" for key, found in sorted(offsets.items())]
+        more = f" and of {count(len(parts) - NAMED, 'more partition')}" if len(parts) > NAMED else ""
         whose = f" of wave {self.wave}" if self.wave else ""
         until = f", which an expiry of snapshots may drop from {timestamp(self._until)} on" if self._until else ""
         return (

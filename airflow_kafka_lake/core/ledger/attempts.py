@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import ClassVar
 
+from airflow_kafka_lake.core.amounts import count, size
 from airflow_kafka_lake.core.lake.accounting import Receipt
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import (
@@ -209,7 +210,7 @@ class MarkStaged(AttemptWrite[None]):
                 Edit(before=wave, after=replace(wave, state=transition[1])),
                 Edit(before=attempt, after=staged.at(self.progress, records.now)),
             ),
-            entries=(self.entry(wave, "stage", f"snapshot {self.audited}, {self.staged_bytes} bytes"),),
+            entries=(self.entry(wave, "stage", f"snapshot {self.audited}, {size(self.staged_bytes)}"),),
         )
 
 
@@ -263,7 +264,7 @@ class RecordCommit(AttemptWrite[None]):
         given = {item.range_id: item for item in self.receipts}
         committed = [_committed(item, given[item.id]) for item in records.ranges]
         done = replace(wave.free(transition[1]), snapshot=self.snapshot, committed_at=records.now)
-        rows = sum(item.rows for item in self.receipts)
+        rows = count(sum(item.rows for item in self.receipts), "row")
         others = [edit for edit in abandoned(records, wave.id, ENDED_BY_COMMIT) if edit.before != brought]
         return Change(
             result=None,
@@ -280,7 +281,7 @@ class RecordCommit(AttemptWrite[None]):
                 )
                 for item in committed
             ),
-            entries=(self.entry(wave, "commit", f"attempt {self.attempt}: {len(committed)} ranges, {rows} rows"),),
+            entries=(self.entry(wave, "commit", f"attempt {self.attempt}: {count(len(committed), 'range')}, {rows}"),),
         )
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger.changes import Change, Entry, Records, Scope, Write
 from airflow_kafka_lake.core.ledger.receipts import range_receipt
@@ -154,9 +155,9 @@ def undecided(found: Sequence[Deleted]) -> str | None:
     whole = Slice(first.stream, OffsetRange(min(part.start for part in needed), max(part.end for part in needed)))
     return (
         f"{first.stream}: rows of range {first.range} are gone, and how many of them were in "
-        f"{doubtful[0].asked} cannot be told, {doubtful[0].rows} to {doubtful[0].rows + doubtful[0].doubtful}{more}: "
-        f"{never} of its offsets never had a row (markers, aborted or compacted records), and only their number is on "
-        "record. Nothing was recorded. Ask for the whole of it: "
+        f"{doubtful[0].asked} cannot be told, {doubtful[0].rows:,} to {doubtful[0].rows + doubtful[0].doubtful:,}"
+        f"{more}: {never:,} of its offsets never had a row (markers, aborted or compacted records), and only their "
+        "number is on record. Nothing was recorded. Ask for the whole of it: "
         f"{remedies.accept_deletes(first.pipeline, whole)}"
     )
 
@@ -180,7 +181,7 @@ class AcceptDeletes(Write[None]):
         rows = Counter[str]()
         for _, row in self.receipts:
             rows[str(row.stream)] += row.rows
-        named = ", ".join(f"{name}: {number} rows in all" for name, number in sorted(rows.items())[:NAMED])
+        named = ", ".join(f"{name}: {count(number, 'row')} in all" for name, number in sorted(rows.items())[:NAMED])
         more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
         return Change(
             result=None,

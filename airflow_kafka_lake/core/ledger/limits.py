@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import LimitReachedError
 from airflow_kafka_lake.core.spec import PipelineSpec
 
@@ -42,8 +43,9 @@ def refuse_above(limits: Limits, pipeline: str, at_work: Sequence[str]) -> None:
         return
     more = f" and {len(at_work) - NAMED} more" if len(at_work) > NAMED else ""
     raise LimitReachedError(
-        f"Pipeline {pipeline} allows {limits.waves} waves at once, and these are at work: {', '.join(at_work[:NAMED])}"
-        f"{more}. Nothing was begun; repeat when one of them has ended: {remedies.status(pipeline)}",
+        f"Pipeline {pipeline} allows {count(limits.waves, 'wave')} at once, and at work already: "
+        f"{', '.join(at_work[:NAMED])}{more}. Nothing was begun; repeat when one of them has ended: "
+        f"{remedies.status(pipeline)}",
         pipeline=pipeline,
         limit=limits.waves,
     )

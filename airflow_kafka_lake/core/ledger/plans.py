@@ -8,6 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, ClassVar
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.clocks import TOLERANCE, HostClock
 from airflow_kafka_lake.core.errors import KafkaLakeError, StateError
 from airflow_kafka_lake.core.ledger import guards
@@ -282,7 +283,8 @@ def _detail(plan: Plan) -> dict[str, Any]:
 def _numbers(plan: Plan) -> str:
     ranges = plan.ranges
     offsets = sum(item.range.span for item in ranges)
-    return f"{len(plan.streams)} streams, {len(plan.waves)} waves, {len(ranges)} ranges, {offsets} offsets"
+    numbers = {"stream": len(plan.streams), "wave": len(plan.waves), "range": len(ranges), "offset": offsets}
+    return ", ".join(count(number, noun) for noun, number in numbers.items())
 
 
 def _check_clock(clock: HostClock, at: datetime) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 
@@ -231,25 +231,6 @@ class ReceiptRow(HasSlice):
     recorded_at: datetime
     leader_epoch: int | None = None
     offsets: RangeSet | None = None
-
-
-def advanced(moves: Sequence[Advance]) -> str:
-    """Return how far some moves took the watermarks, for the history."""
-    offsets = sum(move.end - move.start for move in moves)
-    return f"{len(moves)} watermarks, {offsets} offsets, {sum(move.rows for move in moves)} rows"
-
-
-def joined(moves: Iterable[Advance]) -> tuple[Advance, ...]:
-    """Join moves of a stream that follow each other, as if one advance had made them; sorted by stream and start."""
-    found: list[Advance] = []
-    for move in sorted(moves, key=lambda move: (move.stream, move.start)):
-        last = found[-1] if found else None
-        if last is not None and (last.stream, last.end) == (move.stream, move.start):
-            sequence = max(last.sequence, move.sequence)
-            found[-1] = replace(last, end=move.end, rows=last.rows + move.rows, sequence=sequence)
-        else:
-            found.append(move)
-    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.lake.accounting import Accounting
@@ -100,7 +101,7 @@ class Reopening:
         generation = max(cut.record.generation for cut in self.cuts if cut.is_read_again)
         accepted = ", fewer rows accepted" if any(cut.record.fewer_accepted for cut in self.cuts) else ""
         where = f"{self.stream} {self.interval}"
-        return f"{where}, {self.offsets} offsets, generation {generation}{accepted}; {fell}: {self.reason}"
+        return f"{where}, {count(self.offsets, 'offset')}, generation {generation}{accepted}; {fell}: {self.reason}"
 
 
 def reopening(

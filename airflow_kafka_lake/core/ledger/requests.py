@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import ClassVar
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import KafkaLakeError, restored
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Write
@@ -125,7 +126,7 @@ class AnswerRequests(Write[int]):
             actor=self.actor,
             kind="answer",
             subject=wave.id,
-            detail=f"{len(waiting)} requests: {type(self.error).__name__}",
+            detail=f"{count(len(waiting), 'request')}: {type(self.error).__name__}",
         )
         return Change(
             result=len(waiting),

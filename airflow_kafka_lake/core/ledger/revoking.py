@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import StateError
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import LONGEST, AttemptWrite, Change, Edit, Entry, Records, Scope, Write
@@ -197,7 +198,7 @@ class Release(Write[str]):
                     actor=self.actor,
                     kind="release",
                     subject=target.id,
-                    detail=f"{len(wanted)} ranges" + (f": {self.reason}" if self.reason else ""),
+                    detail=count(len(wanted), "range") + (f": {self.reason}" if self.reason else ""),
                 ),
             ),
         )

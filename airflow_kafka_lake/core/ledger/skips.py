@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger import guards
@@ -148,7 +149,7 @@ class Skip(Write[Passed]):
         cancelled = {item.wave for item in records.ranges if item.state is RangeState.CANCELLED}
         decided = replace(stream.next_version, leader_epoch=stream.leader_epoch if self.epoch is None else self.epoch)
         rest = f"; the rest goes on in {', '.join(cut.waves)}" if cut.waves else ""
-        detail = f"{self.slice}, {cut.passed.span} offsets{rest}: {self.reason}"
+        detail = f"{self.slice}, {count(cut.passed.span, 'offset')}{rest}: {self.reason}"
         return Change(
             result=Passed(offsets=cut.passed.span, waves=tuple(cut.waves)),
             edits=(

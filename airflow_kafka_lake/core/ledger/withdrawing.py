@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Write
 from airflow_kafka_lake.core.ledger.holds import HoldReason
@@ -71,7 +72,8 @@ class Withdrawal:
     def __str__(self) -> str:
         where = [f"{key} {offsets.describe()}" for key, offsets in self.by_stream.items()]
         more = f" and {len(where) - NAMED} more" if len(where) > NAMED else ""
-        return f"{self.offsets} offsets in {len(self.ranges)} ranges: {', '.join(where[:NAMED])}{more}: {self.reason}"
+        what = f"{count(self.offsets, 'offset')} in {count(len(self.ranges), 'range')}"
+        return f"{what}: {', '.join(where[:NAMED])}{more}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import GateClosedError, HeldError, StateError
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
@@ -271,7 +272,7 @@ def describe(blocker: Blocker, pipeline: str) -> str:
     if parent.seal is None or not parent.sealed:
         return f"{where} is not sealed yet: plan again when its layout has committed"
     if blocker.missing:
-        return f"{where} to its seal {parent.seal} has {blocker.missing.span} open offsets: {blocker.missing}"
+        return f"{where} to its seal {parent.seal} has {count(blocker.missing.span, 'open offset')}: {blocker.missing}"
     interval = blocker.unacknowledged.ranges[0]
     return (
         f"{where} to its seal {parent.seal} was skipped at {blocker.unacknowledged} without acknowledging the order: "

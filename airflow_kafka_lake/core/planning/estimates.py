@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.kafka.snapshots import Sample
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -111,7 +112,9 @@ def lake_bytes(kafka_bytes: Mapping[str, int], costs: Iterable[WaveCost]) -> tup
     shares = {topic: written[topic] / size for topic, size in read.items() if size}
     unlike = len(kafka_bytes.keys() - shares.keys())
     total = sum(size * shares.get(topic, others) for topic, size in kafka_bytes.items())
-    return round(total), "from the last waves" + (f", {_topics(unlike)} taken to be like the others" if unlike else "")
+    return round(total), "from the last waves" + (
+        f", {count(unlike, 'topic')} taken to be like the others" if unlike else ""
+    )
 
 
 def duration(costs: Iterable[WaveCost], waves: Iterable[int]) -> float:
@@ -155,10 +158,6 @@ def _source(topics: set[str], sampled: Collection[str], earlier: Collection[str]
     before = len((topics - set(sampled)) & set(earlier))
     assumed = len(topics - set(sampled) - set(earlier))
     parts = ["from a sample of reads"] if topics & set(sampled) else []
-    parts += [f"of {_topics(before)} from earlier plans"] if before else []
-    parts += [f"of {_topics(assumed)} assumed: no record could be read"] if assumed else []
+    parts += [f"of {count(before, 'topic')} from earlier plans"] if before else []
+    parts += [f"of {count(assumed, 'topic')} assumed: no record could be read"] if assumed else []
     return ", ".join(parts)
-
-
-def _topics(number: int) -> str:
-    return f"{number} topic" + ("" if number == 1 else "s")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.wire import timestamp
 
@@ -33,7 +34,10 @@ class Period:
         known = [f"{number:,} {words}" for number, words in self._parts() if number]
         if self.landed_below:
             known.append("what Kafka has no longer was planned earlier")
-        return f"{self.offsets:,} offsets lie in the period: {', '.join(known)}", *self._to_come()
+        return (
+            f"{count(self.offsets, 'offset lies', 'offsets lie')} in the period: {', '.join(known)}",
+            *self._to_come(),
+        )
 
     def _parts(self) -> tuple[tuple[int, str], ...]:
         new = self.offsets - self.landed - self.planned
@@ -43,7 +47,7 @@ class Period:
         if not self.unended:
             return ()
         named = ", ".join(map(str, self.unended[:NAMED]))
-        more = f" and {len(self.unended) - NAMED} more partitions" if len(self.unended) > NAMED else ""
+        more = f" and {count(len(self.unended) - NAMED, 'more partition')}" if len(self.unended) > NAMED else ""
         text = f"Kafka has no record as late as {timestamp(self.until)} in {named}{more}"
         return (f"{text}: read as far as they go; what is written there later needs another run",)
 

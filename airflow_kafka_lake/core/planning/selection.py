@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import RangeExpiredError, UnavailableError, UsageError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.kafka.times import Times, milliseconds
@@ -114,7 +115,7 @@ def begins_among_what_is_gone(below: Mapping[Stream, OffsetRange]) -> RangeExpir
     """Return the refusal of a period by time that may begin among offsets whose times Kafka no longer has."""
     first = next(iter(below))
     named = [f"{stream} {gone}" for stream, gone in below.items()]
-    more = f" and {len(named) - NAMED} more partitions" if len(named) > NAMED else ""
+    more = f" and {count(len(named) - NAMED, 'more partition')}" if len(named) > NAMED else ""
     return RangeExpiredError(
         f"the period may begin among offsets that Kafka has no longer: {', '.join(named[:NAMED])}{more}. Nothing was "
         "decided; give offsets there, or a later begin, or the other partitions by name",

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from airflow_kafka_lake.core.amounts import count, size
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Stream
@@ -26,7 +27,7 @@ class Work:
 
     def describe(self) -> str:
         """Return the wave for a log."""
-        return f"wave {self.wave} into {self.table}: {self.ranges} ranges, about {self.bytes} bytes in Kafka"
+        return f"wave {self.wave} into {self.table}: {count(self.ranges, 'range')}, about {size(self.bytes)} in Kafka"
 
     def to_json(self) -> dict[str, object]:
         """Return the wire form."""
@@ -75,7 +76,8 @@ class Choice:
                 earlier = "" if item.plan == plan else f" (planned earlier, by plan {item.plan})"
                 yield f"this run {act} {item.describe()}{earlier}"
             if rest := works[NAMED:]:
-                yield f"this run {act} {len(rest)} more waves, about {sum(item.bytes for item in rest)} bytes in Kafka"
+                weight = size(sum(item.bytes for item in rest))
+                yield f"this run {act} {count(len(rest), 'more wave')}, about {weight} in Kafka"
 
 
 def choose(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.lake.ancestry import Ancestry
 from airflow_kafka_lake.core.ledger.records import AttemptRows, Commit, Published, RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
@@ -86,7 +87,7 @@ class Difference:
 
     def __str__(self) -> str:
         where = f"{self.table}: {self.stream} {self.range}"
-        return f"{where}: {self.what} (attempt {self.attempt}: {self.found} rows of {self.expected})"
+        return f"{where}: {self.what} (attempt {self.attempt}: {count(self.found, 'row')} of {self.expected:,})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

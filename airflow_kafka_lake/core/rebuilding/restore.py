@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import LONGEST, Change, Edit, Entry, Records, Scope, Write
 from airflow_kafka_lake.core.ledger.plans import version_of
@@ -91,10 +92,12 @@ class Restore(Write[Edits]):
 def _numbers(what: Restoration) -> str:
     """Return what a rebuild brought back, and what it reopened."""
     ranges = sum(len(wave.receipts) for wave in what.waves)
-    text = f"{len(what.waves)} waves, {ranges} ranges, {len(what.skips)} skips found in the lake"
+    text = ", ".join((count(len(what.waves), "wave"), count(ranges, "range"), count(len(what.skips), "skip")))
+    text += " found in the lake"
     if not what.reopened:
         return text
-    return f"{text}; {len(what.reopened)} ranges reopened, their rows are gone: {', '.join(what.reopened)[:LONGEST]}"
+    reopened = count(len(what.reopened), "range")
+    return f"{text}; {reopened} reopened, the rows are gone: {', '.join(what.reopened)[:LONGEST]}"
 
 
 def _refuse_overtaken(what: Restoration, records: Records) -> None:

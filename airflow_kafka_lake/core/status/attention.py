@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.ledger.holds import HoldReason
 from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.records import RangeRecord
@@ -154,7 +155,11 @@ def _out_of_order(streams: Iterable[StreamStatus], order: Order) -> Iterator[Att
                 found[named].append((stream.key, text))
     for commands, waiting in found.items():
         key, text = waiting[0]
-        more = f" ({len(waiting) - 1} more streams wait for the same)" if len(waiting) > 1 else ""
+        more = (
+            f" ({count(len(waiting) - 1, 'more stream waits', 'more streams wait')} for the same)"
+            if len(waiting) > 1
+            else ""
+        )
         yield Attention(need=Need.ORDER, text=f"{key}: {text}{more}", commands=commands)
 
 
@@ -162,7 +167,7 @@ def _retention(pipeline: str, streams: Iterable[StreamStatus], now: datetime) ->
     urgent = [(i.deadline, i) for i in streams if i.deadline and i.deadline < now + SOON and _waits_for_a_run(i)]
     if urgent:
         at, first = min(urgent, key=lambda one: one[0])
-        more = f", and {len(urgent) - 1} more partitions within a day" if len(urgent) > 1 else ""
+        more = f", and {count(len(urgent) - 1, 'more partition')} within a day" if len(urgent) > 1 else ""
         yield Attention(
             need=Need.RETENTION,
             text=f"retention may delete unread records of {first.key} from {timestamp(at)} on{more}",
@@ -188,7 +193,7 @@ def _untaken(pipeline: str, requests: Iterable[RequestRecord], now: datetime) ->
     mine = [item for item in wanted if item.pipeline == pipeline and item.at < now - TAKEN_WITHIN]
     if mine and not any(item.lease_live for item in wanted):
         first = min(mine, key=lambda item: item.at)
-        more = f", nor {len(mine) - 1} more" if len(mine) > 1 else ""
+        more = f", nor {len(mine) - 1:,} more" if len(mine) > 1 else ""
         yield Attention(
             need=Need.UNTAKEN,
             text=f"no worker has taken wave {first.wave}{more}, which {first.actor} asks for since "
@@ -206,5 +211,7 @@ def _named(slices: Sequence[Slice]) -> str:
     """Return some slices by name, or the first of them and how many more there are."""
     offsets = sum(item.range.span for item in slices)
     listed = ", ".join(map(str, slices[:NAMED]))
-    more = f" and {len(slices) - NAMED:,} more slices ({offsets:,} offsets)" if len(slices) > NAMED else ""
+    more = (
+        f" and {count(len(slices) - NAMED, 'more slice')} ({count(offsets, 'offset')})" if len(slices) > NAMED else ""
+    )
     return listed + more

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, by_stream
 from airflow_kafka_lake.core.audit.report import Observed, Scope
 from airflow_kafka_lake.core.lake.positions import PositionColumns
@@ -35,7 +36,7 @@ class Cutovers:
         return {
             "table": self.table,
             "ok": not wrong,
-            "sentence": f"{len(self.cutovers)} cutovers with {self.table}: {state}",
+            "sentence": f"{count(len(self.cutovers), 'cutover')} with {self.table}: {state}",
             "lines": [*(cutover.line() for cutover in self.cutovers), *self.lines],
             "streams": [cutover.to_json() for cutover in self.cutovers],
         }
@@ -98,7 +99,7 @@ class CutoverCheck:
                 ask(stream.key, stream.origin, ranges[stream.key], live=offsets, group_offset=bounds.group_offset)
             )
             if theirs and theirs.duplicates:
-                lines.append(f"{stream.key}: the live stream has {theirs.duplicates:,} rows twice")
+                lines.append(f"{stream.key}: the live stream has {count(theirs.duplicates, 'row')} twice")
         return Cutovers(table=self.table, cutovers=_judged(ports, spec, questions), lines=tuple(lines))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.inputs import SHOWN, Finding, FindingKind
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.lake.accounting import EXPLAINED, Explanation
@@ -149,4 +150,4 @@ def named(offsets: RangeSet) -> str:
     """Return a few slices by name, and how many offsets there are."""
     first = offsets.named(NAMED)
     more = ", …" if offsets.range_count > NAMED else ""
-    return f"{first}{more} ({offsets.span:,} offset{'' if offsets.span == 1 else 's'})"
+    return f"{first}{more} ({count(offsets.span, 'offset')})"

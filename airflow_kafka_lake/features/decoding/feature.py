@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.decoding import Decoder, Decoding
 from airflow_kafka_lake.core.ledger.records import Claim, Staged, Verdict
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -46,7 +47,7 @@ def _lines(document: Json) -> Iterator[str]:
     """Name the tables that were decoded again, and how many rows still do not decode."""
     for item in document["tables"]:
         left = f"{item['failed']:,} of them do not decode" if item["failed"] else "all of them decode"
-        done = f"{item['rows']:,} rows decoded again; {left}" if item["rows"] else "no such rows"
+        done = f"{count(item['rows'], 'row')} decoded again; {left}" if item["rows"] else "no such rows"
         yield f"{item['table']}: {done}"
 
 

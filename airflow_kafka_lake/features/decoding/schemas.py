@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.decoding import Decoder, Decoding, Limit
 from airflow_kafka_lake.core.errors import DecodeLimitError
 from airflow_kafka_lake.core.ledger.holds import hold
@@ -49,8 +50,8 @@ def refuse_undecoded(asked: Decoding, claim: Claim, staged: Staged) -> tuple[Ver
 def _refusal(item: RangeRecord, here: RangeSet, reason: str, *, failed: int, rows: int, limit: Limit) -> str:
     """Return the refusal: too many values of a wave do not decode, which of them are a range's, and the remedy."""
     return DecodeLimitError(
-        f"{failed} of the wave's {rows} values do not decode, the limit is {limit}; {here.span} of them are in this "
-        f"range, the first at offset {here.ranges[0].start}. The first of the partition: {reason}. Nothing of the "
-        "range is visible. Correct [decode] in the pipeline file, or its limit, and plan once, so that it is recorded; "
-        f"then: {remedies.release(item.id)}"
+        f"{failed:,} of the wave's {count(rows, 'value')} do not decode, the limit is {limit}; {here.span:,} "
+        f"of them are in this range, the first at offset {here.ranges[0].start}. The first of the partition: {reason}. "
+        "Nothing of the range is visible. Correct [decode] in the pipeline file, or its limit, and plan once, so that "
+        f"it is recorded; then: {remedies.release(item.id)}"
     ).named

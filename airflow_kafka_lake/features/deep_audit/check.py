@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.check import offsets_seen
 from airflow_kafka_lake.core.audit.inputs import AuditInputs
 from airflow_kafka_lake.core.audit.report import Observed, Scope
@@ -60,7 +61,7 @@ class DeepCheck:
             if snapshot is None:
                 continue  # a table without a row: what it should have is missing already
             offsets = sum(item.range.span for item in slices)
-            ports.progress(f"comparing {offsets:,} offsets of {table} with Kafka, on {ports.runner.where()}")
+            ports.progress(f"comparing {count(offsets, 'offset')} of {table} with Kafka, on {ports.runner.where()}")
             job = CompareJob(
                 pipeline=spec.name,
                 table=table,

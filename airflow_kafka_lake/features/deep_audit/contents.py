@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.inputs import Finding, FindingKind
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
@@ -76,7 +77,7 @@ class Deep:
 
 
 def _finding(item: Difference) -> Finding:
-    where = f"{item.offsets:,} offset{'' if item.offsets == 1 else 's'}, the first {item.first}"
+    where = f"{count(item.offsets, 'offset')}, the first {item.first}"
     match item.mismatch:
         case Mismatch.MISSING:
             kind, message = FindingKind.LOST, f"Kafka has records that the table lacks, at {where}"
@@ -89,7 +90,8 @@ def _finding(item: Difference) -> Finding:
 
 
 def _sentence(records: int, offsets: int, wrong: int) -> str:
-    read = f"{records:,} records at {offsets:,} committed offsets were read from Kafka again"
+    there = count(offsets, "committed offset was", "committed offsets were")
+    read = f"{count(records, 'record')} at {there} read from Kafka again"
     if wrong:
         return f"{read}: not all of them are what the table has"
     return f"{read}: keys, values, headers and timestamps are what the table has"
@@ -97,15 +99,14 @@ def _sentence(records: int, offsets: int, wrong: int) -> str:
 
 def _cleaned(item: Difference) -> str:
     return (
-        f"{item.stream}: {item.offsets:,} rows have no record in Kafka any more, the first at "
-        f"{item.first}: the topic is compacted, they could not be compared"
+        f"{item.stream}: {count(item.offsets, 'row has', 'rows have')} no record in Kafka any more, the first at "
+        f"{item.first}: the topic is compacted, there is nothing to compare with"
     )
 
 
 def _deleted(item: Difference) -> str:
-    return (
-        f"{item.stream}: {item.offsets:,} records have no row, the first at {item.first}: they were deleted on purpose"
-    )
+    have = count(item.offsets, "record has", "records have")
+    return f"{item.stream}: {have} no row, the first at {item.first}: deleted on purpose"
 
 
 def _left_out(item: Compared) -> str:

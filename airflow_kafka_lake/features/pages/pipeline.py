@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.features.pages.attention import attention_of
 from airflow_kafka_lake.features.pages.buttons import Button, cancel, decisions, pause, release, retry
 from airflow_kafka_lake.features.pages.grouping import QUIET, Topic, counts_of, kind_of, topics_of
@@ -86,7 +87,7 @@ def _line(wave: Json) -> WaveLine:
         case "CANCELLED":
             return WaveLine(wave=wave, kind="blocked", label="cancelled", note="waits for a release")
         case "COMMITTED":
-            rows = "" if wave["rows"] is None else f"{wave['rows']:,} rows"
+            rows = "" if wave["rows"] is None else count(wave["rows"], "row")
             return WaveLine(wave=wave, kind="up-to-date", label="landed", note=rows, since=wave["committed_at"])
         case "DISSOLVED":
             return WaveLine(wave=wave, kind="gone", label="dissolved", note="its ranges went elsewhere")
@@ -123,7 +124,7 @@ def banners_of(document: Json) -> Iterator[Banner]:
         )
     if new := document["summary"]["new_partitions"]:
         yield Banner(
-            title=f"Kafka has {new:,} partition{'' if new == 1 else 's'} that no plan has seen",
+            title=f"Kafka has {count(new, 'partition')} that no plan has seen",
             lines=("The next plan finds them.",),
             kind="calm",
         )

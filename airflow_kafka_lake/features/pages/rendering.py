@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from airflow_kafka_lake.core.amounts import age, size
+from airflow_kafka_lake.core.amounts import age, count, size
 
 Json = Mapping[str, Any]
 """A document, or a part of one."""
@@ -54,7 +54,7 @@ def _environment() -> Environment:
         auto_reload=False,
         finalize=visible,
     )
-    made.filters |= {"number": number, "size": size, "utc": utc, "last_column": last_column}
+    made.filters |= {"count": count, "number": number, "size": size, "utc": utc, "last_column": last_column}
     made.globals |= {"style": static_text, "version_of": version_of}
     return made
 

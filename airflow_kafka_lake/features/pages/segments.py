@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.features.pages.rendering import Json, render
 from airflow_kafka_lake.features.pages.site import IDLE, draw
 from airflow_kafka_lake.features.pages.web.visitor import Visitor
@@ -125,7 +126,7 @@ def _box(stream: Json, item: Json, x: int, y: int) -> Box:
         kind=kind,
         title=f"{full}, topic id {stream['topic_id']}",
         name=full if len(full) <= LONGEST_NAME else "…" + full[-LONGEST_NAME + 1 :],
-        line=f"{item['start']} to {end} · {item['layout']} partitions · {state}",
+        line=f"{item['start']} to {end} · {count(item['layout'], 'partition')} · {state}",
     )
 
 

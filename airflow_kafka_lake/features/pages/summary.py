@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from airflow_kafka_lake.core.amounts import age, span
+from airflow_kafka_lake.core.amounts import age, count, span
 from airflow_kafka_lake.core.audit.timeline import OffsetStatus
 from airflow_kafka_lake.features.pages.rendering import Json, macro, number
 
@@ -79,7 +79,7 @@ def _landed(summary: Json) -> Fact:
         return Fact(
             label="landed", value=number(summary["landed_offsets"]), note=f"offsets; {last}" if not at else last
         )
-    return Fact(label="landed", value=f"{number(summary['landed_rows'])} rows", note=last)
+    return Fact(label="landed", value=count(summary["landed_rows"], "row"), note=last)
 
 
 def _unless_observed(state: str, otherwise: str) -> str:
@@ -108,7 +108,9 @@ def _running(summary: Json) -> Fact:
     waves = summary["waves"]
     note = "no wave waits"
     if waves["of_current_plans"]:
-        note = f"{waves['of_current_plans_committed']:,} of {waves['of_current_plans']:,} waves of this plan landed"
+        note = (
+            f"{waves['of_current_plans_committed']:,} of {count(waves['of_current_plans'], 'wave')} of this plan landed"
+        )
     if waves["interrupted"]:
         note = f"{waves['interrupted']:,} interrupted; {note}"
-    return Fact(label="running", value=f"{waves['running']:,} wave{'' if waves['running'] == 1 else 's'}", note=note)
+    return Fact(label="running", value=count(waves["running"], "wave"), note=note)

@@ -29,7 +29,7 @@ def test_dry_run_ends_with_what_it_did_not_do() -> None:
     ]
     world.produce(3)
     plan = world.plan(dry_run=True)
-    assert heading(plan, dry_run=True) == "dry run of orders: 1 ranges, 1 waves"
+    assert heading(plan, dry_run=True) == "dry run of orders: 1 range, 1 wave"
     assert list(remarks(plan, "a cluster", dry_run=True))[-1] == "nothing was written"
 
 

@@ -90,7 +90,7 @@ def test_landed_wave_gives_rows_by_topic_bytes_and_seconds() -> None:
 def test_landed_wave_is_named_by_all_that_finds_it_again() -> None:
     """Wave, attempt and snapshot; what is not known is left out."""
     assert landed(range_of("a", 3)).describe() == (
-        f"wave w is in raw.t, attempt {'b' * 16}, snapshot 77: 3 rows of 1 ranges, 500 bytes, 12.2 s"
+        f"wave w is in raw.t, attempt {'b' * 16}, snapshot 77: 3 rows of 1 range, 500 bytes, 12.2 s"
     )
     assert "None" not in landed(range_of("a", 3), staged_bytes=None).describe()
     assert "own" not in landed(range_of("a", 3), error="JobFailedError: split in two").describe()

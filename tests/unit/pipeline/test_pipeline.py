@@ -219,9 +219,9 @@ BAD_FILES = {
     "size boolean": ("[sizes]\ntarget_range_bytes = true", ["found true", "is not a size"]),
     "range above wave": (
         '[sizes]\ntarget_range_bytes = "2 GiB"\nmax_wave_bytes = "1 GiB"',
-        ["[sizes] target_range_bytes: found 2147483648 bytes, above max_wave_bytes", "at most max_wave_bytes"],
+        ["[sizes] target_range_bytes: found 2,147,483,648 bytes, above max_wave_bytes", "at most max_wave_bytes"],
     ),
-    "wave below the default range": ('[sizes]\nmax_wave_bytes = "1 MiB"', ["above max_wave_bytes (1048576)"]),
+    "wave below the default range": ('[sizes]\nmax_wave_bytes = "1 MiB"', ["above max_wave_bytes (1,048,576)"]),
     "not TOML": ("[source]\ntopics = [", ["is not TOML", "line 2, column"]),
     "value missing": ("[source]\n\ntopics =\n", ["is not TOML", "line 3, column 9"]),
     "key twice": ("[source]\nend = 'latest'\nend = 'latest'", ["is not TOML", "line 3"]),

@@ -281,7 +281,7 @@ def test_deep_audit_expects_no_row_of_what_was_deleted(landed: World) -> None:
     accepted(landed)
     document = audited(landed, DeepCheck())
     assert document["ok"]
-    assert "orders/0: 2 records have no row, the first at 0: they were deleted on purpose" in document["deep"]["lines"]
+    assert "orders/0: 2 records have no row, the first at 0: deleted on purpose" in document["deep"]["lines"]
 
 
 def test_what_is_read_again_has_all_of_its_rows_again(landed: World) -> None:

@@ -121,7 +121,7 @@ def test_log_start_that_moved_over_unread_offsets_is_a_stop(world: World) -> Non
     world.ingest(wave, world.worker(Before("batches.explain", lambda: world.retain_from(1))))
     (reason,) = held_reasons(world)
     assert reason is not None
-    assert reason.startswith("LogStartMovedError: skip 0-1: 1 offsets, no row came of them")
+    assert reason.startswith("LogStartMovedError: skip 0-1: 1 offset, no row came of them")
     assert "--from 0 --to 1 --reason TEXT" in reason
     assert (world.offsets(), world.advance()) == ([3, 4], ())
 

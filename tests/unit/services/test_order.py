@@ -289,7 +289,7 @@ def test_child_waits_until_its_parents_are_drained() -> None:
     first, second = world.plan().waves
     (old,) = [item.id for item in first.ranges if item.stream.partition == 0]
     decisions.cancel(world.worker(), old, "look at it first")
-    with pytest.raises(GateClosedError, match=r"orders/0 from 0 to its seal 7 has 1 open offsets: 6-7"):
+    with pytest.raises(GateClosedError, match=r"orders/0 from 0 to its seal 7 has 1 open offset: 6-7"):
         world.ingest(second.id)
     assert world.ledger.wave(second.id).fence == 0
     done = world.run()
@@ -375,7 +375,7 @@ def test_skipped_parent_frees_its_child_only_with_the_order_acknowledged() -> No
     )
     with pytest.raises(HeldError, match=words):
         world.ingest(second.id)
-    with pytest.raises(HeldError, match=f"1 ranges of plan {made.id} are not committed; first orders/3 .*{words}"):
+    with pytest.raises(HeldError, match=f"1 range of plan {made.id} is not committed; first orders/3 .*{words}"):
         finish_plan(world.worker(), made.id)
     again = decisions.skip(world.worker(), "orders", world.stream(0), slice_, reason="known", acknowledge_order=True)
     assert again.offsets == 0

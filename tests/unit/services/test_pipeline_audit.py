@@ -150,7 +150,7 @@ def test_a_row_twice_is_a_duplicate(scene: Scene) -> None:
     scene.change_rows(lambda rows: [*rows, rows[0]])
     (finding,) = scene.findings()
     assert (finding.kind, finding.stream) == (FindingKind.DUPLICATE, scene.stream)
-    assert "1 rows are there more than once" in finding.message
+    assert "1 row is there more than once" in finding.message
     other = scene.attempts()[-1]
     scene.change_rows(lambda rows: [*rows[:-1], replace(rows[0], attempt=other)])
     found = [item for item in scene.findings() if item.kind is FindingKind.DUPLICATE]
@@ -261,7 +261,7 @@ def test_rows_of_a_skipped_slice_are_inconsistent(scene: Scene) -> None:
     """What was passed unread is not visible."""
     scene.change_rows(lambda rows: [*rows, replace(rows[0], offset=5)])
     (finding,) = [item for item in scene.findings() if item.kind is FindingKind.INCONSISTENT]
-    assert (finding.offsets, finding.message) == (RangeSet.of((5, 6)), "range 4-7 is skipped and has 1 rows")
+    assert (finding.offsets, finding.message) == (RangeSet.of((5, 6)), "range 4-7 is skipped and has 1 row")
 
 
 def test_a_token_of_other_ranges_is_inconsistent(scene: Scene) -> None:
@@ -481,7 +481,7 @@ def test_what_is_left_over_at_rest_is_stuck(scene: Scene) -> None:
     world = scene.world
     world.produce(2)
     assert scene.findings(at_rest=False) == ()
-    assert words(scene) == ["2 acknowledged records at 12-14 are not even planned"]
+    assert words(scene) == ["2 acknowledged records not even planned: 12-14"]
     wave = world.planned_wave()
     assert words(scene) == [f"wave {wave} is still PLANNED at fence 0"]
     decisions.cancel(world.worker(), wave, "not now")

@@ -204,7 +204,7 @@ def test_audit_finds_rows_of_a_skipped_range(landed: World) -> None:
     decisions.skip(landed.worker(), "orders", landed.stream(), slice_, reason="bad", acknowledge_order=False)
     landed.advance()
     change_rows(landed, lambda rows: [*rows, replace(rows[0], offset=5)])
-    assert "range 5-6 is skipped and has 1 rows" in audit(landed)["streams"][0]["problems"]
+    assert "range 5-6 is skipped and has 1 row" in audit(landed)["streams"][0]["problems"]
 
 
 def test_audit_of_a_table_that_was_rolled_back(landed: World) -> None:

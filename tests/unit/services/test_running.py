@@ -340,7 +340,7 @@ def test_bounded_run_takes_only_what_was_asked_for() -> None:
     assert len(done.left) == len(earlier.waves) - len(done.waves)
     assert all(item.bytes > 0 for item in done.left)
     for item in done.left:
-        assert any(f"leaves wave {item.wave} into raw.orders: 1 ranges, about" in line for line in world.said)
+        assert any(f"leaves wave {item.wave} into raw.orders: 1 range, about" in line for line in world.said)
     assert any(f"takes wave {done.waves[0].id}" in line and earlier.id in line for line in world.said)
     again = world.run(bounded(0, 0, 3))
     assert (again.exit_code, again.waves, again.left) == (0, (), done.left)

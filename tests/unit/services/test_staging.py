@@ -131,8 +131,8 @@ def stray(rows: list[Position]) -> list[Position]:
 @pytest.mark.parametrize(
     ("tamper", "reason"),
     [
-        (twice, "1 rows of orders/0 were staged twice"),
-        (missing, "1 offsets are not explained: 2-3"),
+        (twice, "1 row of orders/0 was staged twice"),
+        (missing, "1 offset is not explained: 2-3"),
         (stray, "rows outside the planned ranges of orders/0 were staged: 99-100"),
     ],
 )

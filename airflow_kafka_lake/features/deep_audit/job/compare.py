@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.kafka.timestamps import SPARK_LATEST_MS
 from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
@@ -82,14 +83,15 @@ def compare(
             found, buckets = _compare_buckets(spark, job, part, kafka=kafka, lake=table.filter(f"slice = {number}"))
             read, wrong = read + found, wrong + buckets
             progress(
-                f"compared slice {number + 1} of {len(parts)}: {read.records:,} records, {len(wrong)} buckets differ"
+                f"compared slice {number + 1:,} of {len(parts):,}: {count(read.records, 'record')}, "
+                f"{count(len(wrong), 'bucket differs', 'buckets differ')}"
             )
             throughput.after(found.bytes)
     finally:
         table.unpersist()
     again = replace(job, slices=narrowed(job.slices, wrong, job.bucket))
     for number, part in enumerate(parts := parts_of(again)):
-        progress(f"looking closer at slice {number + 1} of {len(parts)} that differ")
+        progress(f"looking closer at slice {number + 1:,} of {len(parts):,} that differ")
         found = _compare_offsets(spark, again, part, kafka)
         read += replace(found, records=0, bytes=0)
         throughput.after(found.bytes)

@@ -72,7 +72,7 @@ def test_rows_that_the_live_stream_wrote_twice_are_told(world: World) -> None:
     write(world, 4, 5, 5)
     document = cutover(world)
     assert document["ok"]
-    assert "orders/0: the live stream has 1 rows twice" in document["cutover"]["lines"]
+    assert "orders/0: the live stream has 1 row twice" in document["cutover"]["lines"]
 
 
 def test_a_generation_that_is_gone_is_not_judged(world: World) -> None:

@@ -74,7 +74,7 @@ def test_only_ranges_with_such_values_are_held() -> None:
     assert world.run().exit_code == 1
     ((partition, reason),) = held(world)
     assert partition == 0
-    assert reason.startswith("DecodeLimitError: 2 of the wave's 4 values do not decode, the limit is 1 records; 2 of")
+    assert reason.startswith("DecodeLimitError: 2 of the wave's 4 values do not decode, the limit is 1 record; 2 of")
     assert "the first at offset 1" in reason
     assert "kafka-lake release" in reason
     assert world.stream(1).watermark == 1
@@ -112,7 +112,7 @@ def test_value_of_an_unknown_schema_counts_as_undecoded() -> None:
     world.schemas.register("orders-value", Format.AVRO, '"int"')
     send(world, b"\0\0\0\0\7\2")
     assert world.run().exit_code == 1
-    assert "1 of the wave's 1 values" in held(world)[0][1]
+    assert "1 of the wave's 1 value" in held(world)[0][1]
 
 
 def test_registry_that_is_away_leaves_the_wave_to_be_repeated() -> None:
