@@ -26,6 +26,16 @@ STILL = "document.getAnimations().every(a => a.playState !== 'running' || a.effe
 """Nothing moves but what moves for ever: what is clicked stays where it is."""
 FOLD = "document.querySelectorAll('details[open]').forEach(each => { each.open = false; })"
 """Where a log has a stack trace, its first line is enough: the others name the folders of a machine."""
+NAMELESS = r"""(() => {
+    const folders = /(?:\/[\w.-]+)*\/(?:pytest-of|kafka-lake-airflow)-[^\s'"]*\//g;
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+        const text = texts.currentNode, named = text.data.replace(folders, '/opt/airflow/pipelines/');
+        if (named !== text.data) text.data = named;
+    }
+    return !/pytest-of|kafka-lake-airflow-/.test(document.body.innerText);
+})()"""
+"""Folders that a test has made get another name: a picture is the same on every machine, and names none."""
 UI_SECONDS = 90.0
 """A React page on a busy machine."""
 
@@ -48,12 +58,15 @@ class AirflowUi:
     images: Path | None
     """Where pictures for the documents go; None keeps none."""
 
-    def picture(self, name: str, *, dark: bool = False, height: int = HEIGHT) -> None:
-        """Keep what is seen, light or dark, where pictures are asked for."""
+    def picture(self, name: str, *, dark: bool = False, height: int = HEIGHT, of: str = "") -> None:
+        """Keep what is seen, light or dark, where pictures are asked for; `of` is a text that is scrolled to first."""
         if self.images is not None:
             self.page.show(WIDTH, height, dark=dark)
             self.images.mkdir(parents=True, exist_ok=True)
             self.page.js(FOLD)
+            if of:
+                self.page.until(_scrolled_to(of), UI_SECONDS)
+            self.page.until(NAMELESS)
             self.page.screenshot(self.images / f"{name}.webp")
             self.page.show(WIDTH, HEIGHT)
 
@@ -124,6 +137,17 @@ class AirflowUi:
 def run_path(dag: str, run_id: str, rest: str = "") -> str:
     """Return the address of a run in Airflow's page."""
     return f"/dags/{dag}/runs/{quote(run_id)}{rest}"
+
+
+def _scrolled_to(text: str) -> str:
+    """Return what scrolls to a text, and is true once it is seen: a log that is still drawn may scroll on."""
+    return f"""(() => {{
+        const every = [...document.querySelectorAll('body *')].filter(e => e.innerText?.includes({json.dumps(text)}));
+        const found = every.at(-1), seen = found?.getBoundingClientRect();
+        if (seen && seen.top >= 0 && seen.bottom <= innerHeight) return true;
+        found?.scrollIntoView({{block: 'center'}});
+        return false;
+    }})()"""
 
 
 @contextmanager

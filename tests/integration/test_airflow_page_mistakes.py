@@ -102,6 +102,7 @@ def test_accidents_are_answered_on_the_page_and_the_next_try_goes_on(world: Worl
     first = run_path(MANUAL, full, f"/tasks/{INGEST}/mapped/0?try_number=1")
     ui.open(first, "A disk is full: that of the warehouse or the catalog")
     ui.sees("nothing was published, the wave is unharmed and can be run again")
+    ui.picture("full-disk", height=LOG_HEIGHT, of="A disk is full: that of the warehouse or the catalog")
     ended = world.end(MANUAL, full)
     assert ended.state == "success", ended.tasks
     lane.assert_exact()
