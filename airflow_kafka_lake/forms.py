@@ -60,10 +60,10 @@ def ingest_form(pipelines: Mapping[str, Pipeline]) -> dict[str, Param]:
     }
 
 
-def ingest_words() -> dict[str, Any]:
+def ingest_templates() -> dict[str, Any]:
     """Return the templates that hand an ingest form to `kafka_lake_ingest` and PlanIngestOperator."""
     return {
-        **_words("pipeline", "topic", "max_waves", "bytes_per_second", "reason"),
+        **_texts("pipeline", "topic", "max_waves", "bytes_per_second", "reason"),
         "partitions": LISTED,
         "from_": _first_of("from", "from_offset"),
         "to": _first_of("to", "to_offset"),
@@ -71,10 +71,10 @@ def ingest_words() -> dict[str, Any]:
     }
 
 
-def review_words() -> dict[str, Any]:
+def review_templates() -> dict[str, Any]:
     """Return the templates that hand an ingest form to ReviewPlanOperator."""
     return {
-        **ingest_words(),
+        **ingest_templates(),
         **{name: _first_of(field) for name, field in _ENDS.items()},
         "is_dry_run": "{{ params['dry_run'] | tojson }}",
         **_flags("ask"),
@@ -98,10 +98,10 @@ def decision_form(decision: Decision, pipelines: Mapping[str, Pipeline]) -> dict
     }
 
 
-def decision_words(decision: Decision) -> dict[str, Any]:
+def decision_templates(decision: Decision) -> dict[str, Any]:
     """Return the templates that hand a form to the operator of its decision."""
     return {
-        **_words("pipeline", "topic", "topic_id", "reason", *(("subject",) if decision is Decision.WITHDRAW else ())),
+        **_texts("pipeline", "topic", "topic_id", "reason", *(("subject",) if decision is Decision.WITHDRAW else ())),
         "partitions": LISTED,
         **{name: _first_of(field) for name, field in _ENDS.items()},
         **_flags(*SWITCHES[decision]),
@@ -129,7 +129,7 @@ LISTED = (
 """Partitions as a person types them, or as a program lists them."""
 
 
-def _words(*fields: str) -> dict[str, str]:
+def _texts(*fields: str) -> dict[str, str]:
     return {field: f"{{{{ params['{field}'] or '' }}}}" for field in fields}
 
 

@@ -23,7 +23,7 @@ from airflow_kafka_lake.core.spec import PIPELINE_NAME, TOPIC_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.pipeline.units import MAX_OFFSET, parse_bound, parse_count, parse_rate, shown
 from airflow_kafka_lake.ports import LedgerReader, Ports
-from airflow_kafka_lake.services import deciding
+from airflow_kafka_lake.services import bulk_decisions
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.wiring.assemble import open_ledger, open_ports
 from airflow_kafka_lake.wiring.kafka import ANSWER_SECONDS
@@ -266,12 +266,12 @@ def _bound(flag: str, text: str | None) -> int | datetime | None:
 
 def selection_of(arguments: argparse.Namespace) -> Selection:
     """Read `--topic --topic-id --partition --from --to`."""
-    return deciding.selected(bounds_of(arguments), arguments.topic_id)
+    return bulk_decisions.selected(bounds_of(arguments), arguments.topic_id)
 
 
 def period_of(arguments: argparse.Namespace) -> Selection:
     """Read the options of a command that needs a period: `--topic`, `--from` and `--to` are given."""
-    return deciding.period(bounds_of(arguments), arguments.topic_id)
+    return bulk_decisions.period(bounds_of(arguments), arguments.topic_id)
 
 
 def scope_of(arguments: argparse.Namespace) -> Scope:

@@ -22,7 +22,7 @@ from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Res
 from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.services import deciding, decisions
+from airflow_kafka_lake.services import bulk_decisions, decisions
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.wiring.assemble import open_ledger
 
@@ -32,7 +32,7 @@ def skip(arguments: argparse.Namespace, output: Output) -> Result:
     selection = period_of(arguments)
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
-        document = deciding.skip(
+        document = bulk_decisions.skip(
             ports,
             spec,
             selection,
@@ -72,7 +72,7 @@ def reopen(arguments: argparse.Namespace, output: Output) -> Result:
     selection = period_of(arguments)
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
-        document = deciding.reopen(
+        document = bulk_decisions.reopen(
             ports,
             spec,
             selection,
@@ -114,7 +114,7 @@ def withdraw(arguments: argparse.Namespace, output: Output) -> Result:
     with open_ledger(arguments.ledger) as ledger:
         spec = known_spec(ledger, decisions.find_subject(ledger, name).pipeline)
     with ports_of(arguments, output, spec) as ports:
-        document = deciding.withdraw(ports, name, selection, reason=arguments.reason, dry_run=arguments.dry_run)
+        document = bulk_decisions.withdraw(ports, name, selection, reason=arguments.reason, dry_run=arguments.dry_run)
     return Result(document=document, exit_code=REFUSED if document["kept"] else 0)
 
 

@@ -45,7 +45,7 @@ class Display:
         if self._is_open:
             self._screen.start()
 
-    def say(self, sentence: Text) -> None:
+    def message(self, sentence: Text) -> None:
         """Show a sentence until the next one comes."""
         self._sentence = sentence
         self._resume()

@@ -49,7 +49,7 @@ class Output:
         if self._display is None:
             self.note(text)
         else:
-            self._display.say(_visible(text))
+            self._display.message(_visible(text))
 
     def live(self, live: Live) -> None:
         """Show how far something is: as a bar, or as lines from time to time."""

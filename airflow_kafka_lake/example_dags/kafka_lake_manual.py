@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from airflow.sdk import DAG
 
-from airflow_kafka_lake.forms import ingest_form, ingest_words, review_words
+from airflow_kafka_lake.forms import ingest_form, ingest_templates, review_templates
 from airflow_kafka_lake.operators.review import ReviewPlanOperator
 from airflow_kafka_lake.task_groups import RETRIES, kafka_lake_ingest
 from airflow_kafka_lake.wiring.pipelines import configured_pipelines
@@ -28,5 +28,5 @@ with DAG(
     tags=["kafka-lake"],
     params=FIELDS,
 ) as dag:
-    review = ReviewPlanOperator(task_id="review", conf_keys=sorted(FIELDS), **review_words(), **RETRIES)
-    review >> kafka_lake_ingest(conf_keys=sorted(FIELDS), **ingest_words())
+    review = ReviewPlanOperator(task_id="review", conf_keys=sorted(FIELDS), **review_templates(), **RETRIES)
+    review >> kafka_lake_ingest(conf_keys=sorted(FIELDS), **ingest_templates())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from airflow.sdk import DAG
 
-from airflow_kafka_lake.forms import decision_form, decision_words
+from airflow_kafka_lake.forms import decision_form, decision_templates
 from airflow_kafka_lake.operators.decisions import ReopenOperator
 from airflow_kafka_lake.operators.review import ApproveDecisionOperator
 from airflow_kafka_lake.task_groups import RETRIES
@@ -17,7 +17,7 @@ from airflow_kafka_lake.wiring.pipelines import configured_pipelines
 
 PIPELINES, _ = configured_pipelines()
 FIELDS = decision_form(ReopenOperator.decision, PIPELINES)
-ASKED = {**decision_words(ReopenOperator.decision), "conf_keys": sorted(FIELDS), **RETRIES}
+ASKED = {**decision_templates(ReopenOperator.decision), "conf_keys": sorted(FIELDS), **RETRIES}
 
 with DAG("kafka_lake_reopen", schedule=None, doc_md=__doc__, tags=["kafka-lake"], params=FIELDS) as dag:
     explain = ReopenOperator(task_id="explain", is_dry_run=True, **ASKED)

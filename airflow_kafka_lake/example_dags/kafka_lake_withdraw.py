@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from airflow.sdk import DAG
 
-from airflow_kafka_lake.forms import decision_form, decision_words
+from airflow_kafka_lake.forms import decision_form, decision_templates
 from airflow_kafka_lake.operators.decisions import WithdrawOperator
 from airflow_kafka_lake.operators.review import ApproveDecisionOperator
 from airflow_kafka_lake.task_groups import RETRIES
@@ -17,7 +17,7 @@ from airflow_kafka_lake.wiring.pipelines import configured_pipelines
 
 PIPELINES, _ = configured_pipelines()
 FIELDS = decision_form(WithdrawOperator.decision, PIPELINES)
-ASKED = {**decision_words(WithdrawOperator.decision), "conf_keys": sorted(FIELDS), **RETRIES}
+ASKED = {**decision_templates(WithdrawOperator.decision), "conf_keys": sorted(FIELDS), **RETRIES}
 
 with DAG("kafka_lake_withdraw", schedule=None, doc_md=__doc__, tags=["kafka-lake"], params=FIELDS) as dag:
     explain = WithdrawOperator(task_id="explain", is_dry_run=True, **ASKED)

@@ -9,10 +9,10 @@ from airflow_kafka_lake.core.documents.shown_decision import Decision
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.operators.boundary import absent, text_of
-from airflow_kafka_lake.operators.deciding import DecisionTask, How
+from airflow_kafka_lake.operators.decision_task import DecisionTask, How
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import deciding
-from airflow_kafka_lake.services.deciding import Json
+from airflow_kafka_lake.services import bulk_decisions
+from airflow_kafka_lake.services.bulk_decisions import Json
 
 
 class ReopenOperator(DecisionTask):
@@ -47,7 +47,7 @@ class ReopenOperator(DecisionTask):
 
     def decide(self, ports: Ports, spec: PipelineSpec, bounds: Bounds, how: How) -> Json:
         """Reopen, or see what would be read again."""
-        return deciding.reopen(ports, spec, self.needed_period(bounds, "A reopen"), **how)
+        return bulk_decisions.reopen(ports, spec, self.needed_period(bounds, "A reopen"), **how)
 
 
 class SkipOperator(DecisionTask):
@@ -84,7 +84,7 @@ class SkipOperator(DecisionTask):
 
     def decide(self, ports: Ports, spec: PipelineSpec, bounds: Bounds, how: How) -> Json:
         """Skip, or see what would stay unread."""
-        return deciding.skip(ports, spec, self.needed_period(bounds, "A skip"), **how)
+        return bulk_decisions.skip(ports, spec, self.needed_period(bounds, "A skip"), **how)
 
 
 class WithdrawOperator(DecisionTask):
@@ -117,5 +117,5 @@ class WithdrawOperator(DecisionTask):
     def decide(self, ports: Ports, spec: PipelineSpec, bounds: Bounds, how: How) -> Json:
         """Withdraw, or see what would leave the plan."""
         subject = spec.name if absent(self.subject) else text_of(self.subject, "subject")
-        selection = deciding.selected(bounds, self.generation)
-        return deciding.withdraw(ports, subject, selection, **how)
+        selection = bulk_decisions.selected(bounds, self.generation)
+        return bulk_decisions.withdraw(ports, subject, selection, **how)

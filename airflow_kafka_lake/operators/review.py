@@ -23,7 +23,7 @@ from airflow_kafka_lake.operators.boundary import (
     refuse_unknown_keys,
     spec_of,
 )
-from airflow_kafka_lake.operators.deciding import APPROVE, shown_by
+from airflow_kafka_lake.operators.decision_task import APPROVE, shown_by
 from airflow_kafka_lake.operators.plan import PLAN_KEY, explain, plan_and_choose, result_of
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.signals.page import show_page

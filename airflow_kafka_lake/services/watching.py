@@ -128,7 +128,7 @@ def placed(ports: Ports, place: Place) -> Ports:
 
 
 @contextmanager
-def watched(
+def job_progress(
     ports: Ports, subject: str, progress: Progress, rows: Callable[[Counters], int] = attrgetter("rows")
 ) -> Iterator[Callable[[Counters], None]]:
     """Show what a job counts, from begin to end; `rows` chooses which of its counters."""

@@ -17,8 +17,8 @@ from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.ledger.changes import Write
 from airflow_kafka_lake.core.ledger.events import Event
 from airflow_kafka_lake.core.ledger.reopening import Reopen
-from airflow_kafka_lake.forms import HOW, SWITCHES, TIMES, WHAT, WHY, decision_form, decision_words
-from airflow_kafka_lake.operators.deciding import DecisionTask
+from airflow_kafka_lake.forms import HOW, SWITCHES, TIMES, WHAT, WHY, decision_form, decision_templates
+from airflow_kafka_lake.operators.decision_task import DecisionTask
 from airflow_kafka_lake.operators.decisions import ReopenOperator, SkipOperator, WithdrawOperator
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
@@ -300,5 +300,5 @@ def test_every_field_of_a_decision_says_what_it_is(kind: Decision, pipelines: di
     assert (HOW in sections) is bool(SWITCHES[kind])
     needed = {name for name, param in fields.items() if param.schema["type"] == "string"}
     assert needed == {"pipeline", "reason"} | (set() if kind is Decision.WITHDRAW else {"topic"})
-    assert {"from_" if name == "from" else name for name in fields} == set(decision_words(kind))
-    OPERATORS[kind](task_id="decide", **decision_words(kind))
+    assert {"from_" if name == "from" else name for name in fields} == set(decision_templates(kind))
+    OPERATORS[kind](task_id="decide", **decision_templates(kind))

@@ -9,7 +9,7 @@ from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped, TaskAwaitingInput
 from pydantic import TypeAdapter
 
-from airflow_kafka_lake.forms import HOW, OFFSETS, TIMES, WHAT, WHY, ingest_form, ingest_words, review_words
+from airflow_kafka_lake.forms import HOW, OFFSETS, TIMES, WHAT, WHY, ingest_form, ingest_templates, review_templates
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.operators.review import SEEN_WITHIN, ReviewPlanOperator
 from airflow_kafka_lake.task_groups import kafka_lake_ingest
@@ -25,8 +25,8 @@ def reviewed(context: Context, **filled: Any) -> ReviewPlanOperator:
     """Return the review of a form that a person has filled in, as Airflow renders it, before its plan."""
     params = {field: param.value for field, param in FORM.items()} | {"pipeline": "orders", **filled}
     with DAG("manual", params=FORM) as dag:
-        operator = ReviewPlanOperator(task_id="review", conf_keys=sorted(FORM), **review_words())
-        operator >> kafka_lake_ingest(**ingest_words())
+        operator = ReviewPlanOperator(task_id="review", conf_keys=sorted(FORM), **review_templates())
+        operator >> kafka_lake_ingest(**ingest_templates())
     operator.render_template_fields({"params": params, "dag": dag})
     operator.pipeline = ORDERS
     context["ti"].task_id = "review"

@@ -171,7 +171,7 @@ def test_decision_needs_the_right_to_trigger_a_dag_or_to_edit_the_connection(ser
         ("user", True),
         ("op:alpha", True),
     ):
-        assert server.get("/api/pipelines/orders/rights", user).json()["acts"] is allowed
+        assert server.get("/api/pipelines/orders/rights", user).json()["may_decide"] is allowed
         code = server.decide("cancel", user, subject=wave).status_code
         assert code == (200 if allowed else 403)
         if allowed:

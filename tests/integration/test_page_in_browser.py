@@ -45,7 +45,7 @@ class Site:
 
     def page(self) -> bytes:
         """Return the page as it is now."""
-        visitor = Visitor(base="", name="ann", csrf="t0ken", ledger="kafka_lake_ledger", acts=True)
+        visitor = Visitor(base="", name="ann", csrf="t0ken", ledger="kafka_lake_ledger", may_decide=True)
         return pipeline_page(visitor, self.document).encode()
 
 

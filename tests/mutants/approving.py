@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_DECIDING = "airflow_kafka_lake.services.deciding"
+_DECIDING = "airflow_kafka_lake.services.bulk_decisions"
 _DECISIONS = "tests/airflow/test_decisions.py::"
 _ONCE = f"{_DECISIONS}test_decision_is_carried_out_once_however_often_its_task_is_cleared"
 LAW = "fine print: approval"
@@ -14,7 +14,7 @@ APPROVING = (
         name="decide-without-an-approval",
         law=LAW,
         guard="A task behind an approval decides only when a person has approved.",
-        module="airflow_kafka_lake.operators.deciding",
+        module="airflow_kafka_lake.operators.decision_task",
         function="DecisionTask._approver",
         old="if not isinstance(answer, Mapping) or list(answer.get('chosen_options', ())) != [APPROVE]:\n    ...",
         new="answer = answer or {}",

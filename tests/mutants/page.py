@@ -34,7 +34,7 @@ PAGE = (
         guard="To decide takes the right to trigger one of the pipeline's Dags, or to edit the ledger's connection.",
         module=f"{_WEB}.actions",
         function="_decide",
-        old="if not await asked.acts(pipeline):\n    ...",
+        old="if not await asked.may_decide(pipeline):\n    ...",
         new="await asked.dags(pipeline)",
         red=(f"{_PAGE}test_decision_needs_the_right_to_trigger_a_dag_or_to_edit_the_connection",),
     ),

@@ -36,7 +36,7 @@ from airflow_kafka_lake.features.decoding.schemas import decoders
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.identity import check_committed, check_head, check_table
 from airflow_kafka_lake.services.publishing import PUBLISH_TRIES
-from airflow_kafka_lake.services.watching import watched
+from airflow_kafka_lake.services.watching import job_progress
 
 
 def redecode(
@@ -78,7 +78,7 @@ def _redecode(ports: Ports, job: RedecodeJob, topic_ids: Sequence[str]) -> Redec
     check_table(ports, job.pipeline, job.table, topic_ids)
     _clean_up(ports, job.table)
     try:
-        with watched(
+        with job_progress(
             ports, f"decoding of {job.table}", Progress(step=Step.READ), rows=attrgetter("table_rows")
         ) as counted:
             done = Redecoded(**ports.runner.report(job, progress=ports.progress, counted=counted))

@@ -21,7 +21,7 @@ from airflow_kafka_lake.features.deep_audit.job.comparing import NOTHING, Compar
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import polling
 from airflow_kafka_lake.services.topics import changed_topics
-from airflow_kafka_lake.services.watching import watched
+from airflow_kafka_lake.services.watching import job_progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ def _run(ports: Ports, job: CompareJob) -> Comparison:
 
 def _compare(ports: Ports, job: CompareJob) -> Comparison:
     offsets = Progress(step=Step.AUDIT, rows_expected=sum(item.range.span for item in job.slices))
-    with watched(ports, f"comparison of {job.table}", offsets) as counted:
+    with job_progress(ports, f"comparison of {job.table}", offsets) as counted:
         return Comparison.from_json(ports.runner.report(job, progress=ports.progress, counted=counted))
 
 

@@ -41,7 +41,7 @@ def _item(item: Json, pipeline: str, visitor: Visitor) -> Item:
     remedies = [Remedy(each["command"], tuple(each["words"])) for each in item["commands"]]
     lines = [each["line"] for each in item["commands"]]
     found = [button_of(remedy, pipeline, visitor) for remedy in remedies]
-    if item["need"] in _RETRIED and visitor.acts:
+    if item["need"] in _RETRIED and visitor.may_decide:
         found.append(retry(pipeline, item["subject"], visitor))
     places = [f"{topic}/{partition}" for topic, _, partition in item["streams"]]
     named = len(places) > 1

@@ -77,7 +77,7 @@ class Button:
 
 def button_of(remedy: Remedy, pipeline: str, visitor: Visitor) -> Button | None:
     """Return the button for a command; None for one that has none, and for a visitor who may not give it."""
-    if not visitor.acts:
+    if not visitor.may_decide:
         return None
     given = _arguments(remedy)
     match remedy.command:
@@ -214,7 +214,7 @@ def resume(pipeline: str, subject: str, visitor: Visitor) -> Button:
 
 def decisions(pipeline: str, topics: tuple[str, ...], visitor: Visitor) -> Iterator[Button]:
     """Give the buttons for decisions about a period of one's own choice."""
-    if not visitor.acts or not topics:
+    if not visitor.may_decide or not topics:
         return
     yield Button(
         command="skip",

@@ -66,7 +66,7 @@ def pipeline_page(visitor: Visitor, document: Json) -> str:
         ordered=any(segment["parents"] for stream in document["streams"] for segment in stream["segments"]),
         decisions=tuple(decisions(name, tuple(dict.fromkeys(topic.topic for topic in topics)), visitor)),
         paused=document["summary"]["paused"],
-        pause=pause(name, visitor) if visitor.acts and not document["summary"]["paused"] else None,
+        pause=pause(name, visitor) if visitor.may_decide and not document["summary"]["paused"] else None,
         status_command=str(remedies.status(name)),
         listed=len(document["streams"]),
         plan_command=str(remedies.plan(name)),
@@ -76,7 +76,7 @@ def pipeline_page(visitor: Visitor, document: Json) -> str:
 def wave_line(wave: Json, pipeline: str, visitor: Visitor) -> WaveLine:
     """Return a wave of a list, with the buttons for who may decide about it."""
     line = _line(wave)
-    return replace(line, buttons=tuple(_buttons(line, pipeline, visitor))) if visitor.acts else line
+    return replace(line, buttons=tuple(_buttons(line, pipeline, visitor))) if visitor.may_decide else line
 
 
 def _line(wave: Json) -> WaveLine:

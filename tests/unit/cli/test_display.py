@@ -78,7 +78,7 @@ def test_what_landed_stays_above(display: Display, seen: Callable[[], list[str]]
     display.show(live(Progress(step=Step.PUBLISH, rows=5, bytes=7), Moment.LANDED))
     assert isinstance(display._console.file, io.StringIO)
     assert display._console.file.getvalue() == "wave 70b5e5333a94-w1 landed: 5 rows, 7 bytes, 12 s\n"
-    display.say(Text("moving watermarks"))
+    display.message(Text("moving watermarks"))
     assert [line.split(maxsplit=1)[1] for line in seen()] == ["moving watermarks"]
 
 

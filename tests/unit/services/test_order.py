@@ -23,7 +23,7 @@ from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import Ordering, Partitioner, Policy, PolicyKind
-from airflow_kafka_lake.services import deciding, decisions, reopening, segment_declarations
+from airflow_kafka_lake.services import bulk_decisions, decisions, reopening, segment_declarations
 from airflow_kafka_lake.services.running import finish_plan
 from tests.gates import Before, Killed, KilledError
 from tests.kit.clock import FakeClock
@@ -389,7 +389,7 @@ def test_order_is_acknowledged_by_name_alone() -> None:
     world.produce(1, 0)
     _, second = world.plan().waves
     parent = Selection(topic="orders", partitions=frozenset({0}), start=6, end=7)
-    assert deciding.skip(world.worker(), world.spec, parent, reason="poison")["skipped"] == 1
+    assert bulk_decisions.skip(world.worker(), world.spec, parent, reason="poison")["skipped"] == 1
     with pytest.raises(HeldError, match="without acknowledging the order"):
         world.ingest(second.id)
 

@@ -11,8 +11,8 @@ from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSub
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
-from airflow_kafka_lake.services import deciding, decisions
-from airflow_kafka_lake.services.deciding import Approved
+from airflow_kafka_lake.services import bulk_decisions, decisions
+from airflow_kafka_lake.services.bulk_decisions import Approved
 from tests.gates import Killed, KilledError
 from tests.world import SPEC, World
 
@@ -54,10 +54,10 @@ def test_withdrawal_that_was_on_record_is_told_with_the_same_keys(world: World) 
     """A task that is cleared withdraws nothing any more, and what reads its document reads this one too."""
     world.produce(5)
     world.planned_wave()
-    first = deciding.withdraw(world.worker(), "orders", ALL, reason="too much")
+    first = bulk_decisions.withdraw(world.worker(), "orders", ALL, reason="too much")
     before = world.ledger.snapshot()
     recorded = Approved(recorded=frozenset({"orders"}))
-    again = deciding.withdraw(world.worker(), "orders", ALL, reason="too much", approved=recorded)
+    again = bulk_decisions.withdraw(world.worker(), "orders", ALL, reason="too much", approved=recorded)
     assert (list(again), again["offsets"], again["ranges"]) == (list(first), 0, 0)
     assert world.ledger.snapshot() == before
 

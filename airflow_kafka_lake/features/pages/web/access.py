@@ -38,7 +38,7 @@ class Access:
         """Return whether the user may see a pipeline that these Dags have planned."""
         return bool(self.readable(dags)) if dags else self.reads_ledger
 
-    def acts(self, dags: Collection[str]) -> bool:
+    def may_decide(self, dags: Collection[str]) -> bool:
         """Return whether the user, who sees a pipeline that these Dags have planned, may decide about it."""
         return self._triggers(self.readable(dags)) or self._has_connection("PUT")
 

@@ -19,7 +19,7 @@ from airflow_kafka_lake.features.pages.web.asking import Asked, AskedDep, unknow
 from airflow_kafka_lake.features.pages.web.routes import Name
 from airflow_kafka_lake.pipeline.units import parse_bound
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import deciding, decisions, pausing, retrying
+from airflow_kafka_lake.services import bulk_decisions, decisions, pausing, retrying
 from airflow_kafka_lake.services.reporting import known_spec
 
 Json = dict[str, Any]
@@ -93,7 +93,7 @@ class OfPeriod(Selecting):
         """Return how it is carried out: the decision is given the period, the reason, and its switches by name."""
         switches = type(self).model_fields.keys() - Selecting.model_fields.keys()
         how = self.model_dump(include={"reason", "dry_run", *switches})
-        return lambda ports, spec: decide(ports, spec, deciding.period(self.bounds(), self.topic_id), **how)
+        return lambda ports, spec: decide(ports, spec, bulk_decisions.period(self.bounds(), self.topic_id), **how)
 
 
 class Skip(OfPeriod):
@@ -180,13 +180,13 @@ async def retry(asked: GenuineDep, pipeline: Name, body: OfWave) -> Json:
 @actions.post("/skip")
 async def skip(asked: GenuineDep, pipeline: Name, body: Skip) -> Json:
     """Pass a period unread, or show what that would change."""
-    return await _decide(asked, pipeline, body, body.about_a_period(deciding.skip))
+    return await _decide(asked, pipeline, body, body.about_a_period(bulk_decisions.skip))
 
 
 @actions.post("/reopen")
 async def reopen(asked: GenuineDep, pipeline: Name, body: Reopen) -> Json:
     """Have a period read again, or show what that would change."""
-    return await _decide(asked, pipeline, body, body.about_a_period(deciding.reopen))
+    return await _decide(asked, pipeline, body, body.about_a_period(bulk_decisions.reopen))
 
 
 @actions.post("/withdraw")
@@ -194,8 +194,10 @@ async def withdraw(asked: GenuineDep, pipeline: Name, body: Withdraw) -> Json:
     """Take off the plan what no run has begun to read, or show what that would be."""
 
     def work(ports: Ports, spec: PipelineSpec) -> Json:
-        selection = deciding.selected(body.bounds(), body.topic_id)
-        return deciding.withdraw(ports, body.subject or spec.name, selection, reason=body.reason, dry_run=body.dry_run)
+        selection = bulk_decisions.selected(body.bounds(), body.topic_id)
+        return bulk_decisions.withdraw(
+            ports, body.subject or spec.name, selection, reason=body.reason, dry_run=body.dry_run
+        )
 
     return await _decide(asked, pipeline, body, work, subject=body.subject)
 
@@ -231,7 +233,7 @@ async def _decide(
     subject: str | None = None,
 ) -> Json:
     """Let a user who may decide about a pipeline decide; a `subject` of another one is as unknown as none."""
-    if not await asked.acts(pipeline):
+    if not await asked.may_decide(pipeline):
         raise HTTPException(
             403,
             f"you may see pipeline {pipeline} and not decide about it: that needs the right to trigger one of its "

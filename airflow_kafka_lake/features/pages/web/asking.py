@@ -84,14 +84,14 @@ class Asked:
         """The user, as the ledger's history names one."""
         return actors.user(str(self.access.user.get_name()))
 
-    def visitor(self, *, acts: bool = False) -> Visitor:
+    def visitor(self, *, may_decide: bool = False) -> Visitor:
         """Return the user as one before a page."""
         return Visitor(
             base=self.request.scope.get("root_path", ""),
             name=str(self.access.user.get_name()),
             csrf=forgery.token_for(self.server.secret(), self.user_id),
             ledger=self.ledger,
-            acts=acts,
+            may_decide=may_decide,
         )
 
     async def planners(self) -> Planners:
@@ -106,10 +106,10 @@ class Asked:
             raise unknown("pipeline", beginning.FIRST_PLAN)
         return dags
 
-    async def acts(self, pipeline: str) -> bool:
+    async def may_decide(self, pipeline: str) -> bool:
         """Return whether the user may decide about a pipeline; UnknownSubjectError where he may not see it."""
         dags = await self.dags(pipeline)
-        return await self.run(lambda: self.access.acts(dags))
+        return await self.run(lambda: self.access.may_decide(dags))
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do something in a thread; whatever it raises is an error of this package."""

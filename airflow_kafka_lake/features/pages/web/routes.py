@@ -51,7 +51,7 @@ async def pipeline(asked: AskedDep, pipeline: Name) -> Response:
 @api.get("/pipelines/{pipeline}/rights")
 async def rights(asked: AskedDep, pipeline: Name) -> dict[str, Any]:
     """Return what the user may do with a pipeline."""
-    return {"pipeline": pipeline, "acts": await asked.acts(pipeline)}
+    return {"pipeline": pipeline, "may_decide": await asked.may_decide(pipeline)}
 
 
 @api.get("/pipelines/{pipeline}/segments")
@@ -83,27 +83,27 @@ async def events(asked: AskedDep, pipeline: Name, before: Before = None, limit: 
 @pages.get("/")
 async def overview_page(asked: AskedDep) -> Response:
     """Show all pipelines."""
-    return await _page(asked, await documents.overview(asked), views.overview, acts=False)
+    return await _page(asked, await documents.overview(asked), views.overview, may_decide=False)
 
 
 @pages.get("/dags/{dag}")
 async def dag_page(asked: AskedDep, dag: DagId) -> Response:
     """Show the pipelines that a Dag has planned."""
-    return await _page(asked, await documents.overview(asked, dag), views.overview, acts=False)
+    return await _page(asked, await documents.overview(asked, dag), views.overview, may_decide=False)
 
 
 @pages.get("/pipelines/{pipeline}")
 async def pipeline_page(asked: AskedDep, pipeline: Name) -> Response:
     """Show a pipeline."""
-    acts = await asked.acts(pipeline)
-    return await _page(asked, await documents.pipeline(asked, pipeline), views.pipeline, acts=acts)
+    may_decide = await asked.may_decide(pipeline)
+    return await _page(asked, await documents.pipeline(asked, pipeline), views.pipeline, may_decide=may_decide)
 
 
 @pages.get("/pipelines/{pipeline}/segments")
 async def segments_page(asked: AskedDep, pipeline: Name) -> Response:
     """Show the segments of a pipeline."""
-    acts = await asked.acts(pipeline)
-    return await _page(asked, await documents.segments(asked, pipeline), views.segments, acts=acts)
+    may_decide = await asked.may_decide(pipeline)
+    return await _page(asked, await documents.segments(asked, pipeline), views.segments, may_decide=may_decide)
 
 
 @pages.get("/pipelines/{pipeline}/waves")
@@ -111,24 +111,24 @@ async def waves_page(
     asked: AskedDep, pipeline: Name, *, state: States = None, skip: Skip = 0, limit: Limit = 100
 ) -> Response:
     """Show a page of a pipeline's waves."""
-    acts = await asked.acts(pipeline)
+    may_decide = await asked.may_decide(pipeline)
     made = await documents.waves(asked, pipeline, state or (), skip=skip, limit=limit)
-    return await _page(asked, made, views.waves, acts=acts)
+    return await _page(asked, made, views.waves, may_decide=may_decide)
 
 
 @pages.get("/pipelines/{pipeline}/waves/{wave}")
 async def wave_page(asked: AskedDep, pipeline: Name, wave: Id) -> Response:
     """Show a wave."""
-    acts = await asked.acts(pipeline)
-    return await _page(asked, await documents.wave(asked, pipeline, wave), views.wave, acts=acts)
+    may_decide = await asked.may_decide(pipeline)
+    return await _page(asked, await documents.wave(asked, pipeline, wave), views.wave, may_decide=may_decide)
 
 
 @pages.get("/pipelines/{pipeline}/events")
 async def events_page(asked: AskedDep, pipeline: Name, before: Before = None, limit: Limit = 100) -> Response:
     """Show a pipeline's history."""
-    acts = await asked.acts(pipeline)
+    may_decide = await asked.may_decide(pipeline)
     made = await documents.events(asked, pipeline, before=before, limit=limit)
-    return await _page(asked, made, views.events, acts=acts)
+    return await _page(asked, made, views.events, may_decide=may_decide)
 
 
 @pages.get("/static/{name}")
@@ -140,10 +140,10 @@ async def static(asked: AskedDep, name: str) -> Response:  # noqa: ARG001  # who
     return Response(found[0], media_type=found[1], headers={"Cache-Control": "private, max-age=31536000, immutable"})
 
 
-async def _page(asked: Asked, made: Made, view: Callable[[Visitor, Any], str], *, acts: bool) -> Response:
+async def _page(asked: Asked, made: Made, view: Callable[[Visitor, Any], str], *, may_decide: bool) -> Response:
     """Draw a page for one visitor, unless he has it: a page changes with its document and with his rights."""
-    visitor = asked.visitor(acts=acts)
-    version = digest(made.version, asked.user_id, acts, __version__)
+    visitor = asked.visitor(may_decide=may_decide)
+    version = digest(made.version, asked.user_id, may_decide, __version__)
     if is_known(asked.request, version):
         return unchanged(version)
     return HTMLResponse(await asked.run(lambda: view(visitor, made.document)), headers=named(version))

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.unit
 
 EVIL = "<script>alert('x')</script>\"onload=\"\x1b[31m\u202e"
 LOOKS = Visitor(base="/airflow/kafka-lake", name="ann", csrf="t0ken", ledger="kafka_lake_ledger")
-DECIDES = replace(LOOKS, acts=True)
+DECIDES = replace(LOOKS, may_decide=True)
 
 
 def status(world: World) -> dict[str, Any]:

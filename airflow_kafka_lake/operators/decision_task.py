@@ -32,7 +32,7 @@ from airflow_kafka_lake.operators.boundary import (
 )
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.deciding import DIRECTLY, Approved, Json, period
+from airflow_kafka_lake.services.bulk_decisions import DIRECTLY, Approved, Json, period
 from airflow_kafka_lake.services.history import newest_event, recorded
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.signals.page import show_page
