@@ -490,7 +490,7 @@ def test_answer_says_what_a_browser_may_do_with_it(tried: Tried, method: str, ro
 
 
 NASTY = (
-    "{{7*7}}${7*7}",
+    "{{7919*6841}}${7919*6841}",
     "x' OR '1'='1'; DROP TABLE kafka_lake_plan; --",
     "../../../../etc/passwd",
     "..%2f<script>alert(1)</script>",
@@ -528,7 +528,7 @@ def test_no_field_is_more_than_text(tried: Tried, method: str, route: str) -> No
         assert answer.status_code in {200, 400, 404, 409}, answer.text
         assert "<script>alert" not in answer.text or answer.headers["content-type"] == "application/json"
         assert "root:" not in answer.text
-        assert not re.search(r"\b49\b", answer.text)
+        assert "54173879" not in answer.text
     assert inspect(tried.server.ledger.engine).get_table_names() == tables
 
 
