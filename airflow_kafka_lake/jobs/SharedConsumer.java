@@ -18,6 +18,7 @@ import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
+import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
@@ -36,11 +37,16 @@ public final class SharedConsumer implements FlatMapFunction {
     private static final long serialVersionUID = 1L;
     private final HashMap settings;
     private final int width;
+    private final long rate;
 
-    /** With the client's settings, which may hold secrets, and how many partitions are read at the same time. */
-    public SharedConsumer(Map settings, int width) {
+    /**
+     * With the client's settings, which may hold secrets, how many partitions are read at the same time, and how many
+     * bytes a task may read in a second; 0: as many as come.
+     */
+    public SharedConsumer(Map settings, int width, long rate) {
         this.settings = new HashMap(settings);
         this.width = width;
+        this.rate = rate;
     }
 
     public Iterator call(Object texts) {
@@ -56,7 +62,7 @@ public final class SharedConsumer implements FlatMapFunction {
             }
         }
         TaskContext task = TaskContext.get();
-        Rows rows = new Rows(task, slices, width);
+        Rows rows = new Rows(task, slices, width, rate);
         rows.consumer = consumer();
         task.addTaskCompletionListener((TaskCompletionListener) rows);
         return rows;
@@ -74,9 +80,14 @@ public final class SharedConsumer implements FlatMapFunction {
     public static final class Rows implements Iterator, TaskCompletionListener {
         private static final Duration POLL = Duration.ofMillis(500);
         private static final long LOOK_AFTER_MS = 1000;
+        private static final long OVERHEAD_BYTES = 16;
+        private static final long NANOS_PER_MS = 1000000L;
+        private static final long SHORTEST_SLEEP_MS = 20;
+        private static final long LONGEST_NANOS = 60000 * NANOS_PER_MS;
         private final TaskContext task;
         private final LinkedHashMap waiting;
         private final int width;
+        private final long rate;
         private final LinkedHashMap open = new LinkedHashMap();
         private final ArrayDeque records = new ArrayDeque();
         private final scala.Function1 row = new KafkaRecordToRowConverter().toInternalRowWithHeaders();
@@ -86,11 +97,13 @@ public final class SharedConsumer implements FlatMapFunction {
         private long reached;
         private long movedAt;
         private long lookedAt;
+        private long paidUntil = System.nanoTime();
 
-        public Rows(TaskContext task, LinkedHashMap slices, int width) {
+        public Rows(TaskContext task, LinkedHashMap slices, int width, long rate) {
             this.task = task;
             this.waiting = slices;
             this.width = width;
+            this.rate = rate;
         }
 
         public boolean hasNext() {
@@ -105,9 +118,14 @@ public final class SharedConsumer implements FlatMapFunction {
                 if (open.size() < width && !waiting.isEmpty()) {
                     open();
                 }
-                take(poll());
-                leave();
-                look();
+                try {
+                    take(consumer.poll(POLL));
+                    leave();
+                    look();
+                } catch (OffsetOutOfRangeException error) { // Also of a log that was cut below what was read of it.
+                    throw new IllegalStateException("Kafka no longer has offsets of " + error.partitions()
+                        + " that were asked for: some data may have been lost", error);
+                }
             }
             return !records.isEmpty();
         }
@@ -116,7 +134,11 @@ public final class SharedConsumer implements FlatMapFunction {
             if (!hasNext()) {
                 throw new NoSuchElementException();
             }
-            return row.apply(records.removeFirst());
+            ConsumerRecord record = (ConsumerRecord) records.removeFirst();
+            if (rate > 0) {
+                pace(record);
+            }
+            return row.apply(record);
         }
 
         public void remove() {
@@ -158,12 +180,12 @@ public final class SharedConsumer implements FlatMapFunction {
             return (long[]) ((ArrayDeque) open.get(place)).getFirst();
         }
 
-        private ConsumerRecords poll() {
+        /** Return how far a partition is read; -1 while its new leader is asked whether the log still goes so far. */
+        private long position(TopicPartition place) {
             try {
-                return consumer.poll(POLL);
-            } catch (OffsetOutOfRangeException error) {
-                throw new IllegalStateException("Kafka no longer has offsets of " + error.partitions()
-                    + " that were asked for: some data may have been lost", error);
+                return consumer.position(place, Duration.ZERO);
+            } catch (TimeoutException unknown) {
+                return -1;
             }
         }
 
@@ -185,7 +207,7 @@ public final class SharedConsumer implements FlatMapFunction {
             boolean left = false;
             for (Iterator all = open.keySet().iterator(); all.hasNext();) {
                 TopicPartition place = (TopicPartition) all.next();
-                long position = consumer.position(place);
+                long position = position(place);
                 sum += position;
                 if (position >= slice(place)[1]) {
                     ArrayDeque its = (ArrayDeque) open.get(place);
@@ -233,7 +255,7 @@ public final class SharedConsumer implements FlatMapFunction {
             Map ends = consumer.endOffsets(open.keySet());
             for (Object place : open.keySet()) {
                 long end = ((Long) ends.get(place)).longValue();
-                if (end < slice(place)[1] && consumer.position((TopicPartition) place) >= end) {
+                if (end < slice(place)[1] && position((TopicPartition) place) >= end) {
                     throw new IllegalStateException("Kafka has " + place + " up to offset " + end + ", and "
                         + slice(place)[1] + " was asked for: some data may have been lost");
                 }
@@ -241,8 +263,29 @@ public final class SharedConsumer implements FlatMapFunction {
             lookedAt = System.currentTimeMillis();
             if (lookedAt - movedAt > timeoutMs) {
                 Object place = open.keySet().iterator().next();
-                throw new TimeoutException("Cannot fetch record for offset " + consumer.position((TopicPartition) place)
+                throw new TimeoutException("Cannot fetch record for offset " + position((TopicPartition) place)
                     + " of " + place + " in " + timeoutMs + " milliseconds");
+            }
+        }
+
+        /** Take as long for a record as its bytes may take, a minute at most. Who sleeps here fetches nothing. */
+        private void pace(ConsumerRecord record) {
+            long size = OVERHEAD_BYTES;
+            size += Math.max(0, record.serializedKeySize()) + Math.max(0, record.serializedValueSize());
+            for (Header header : record.headers().toArray()) {
+                size += header.key().length() + (header.value() == null ? 0 : header.value().length);
+            }
+            paidUntil = Math.max(paidUntil, System.nanoTime())
+                + (long) Math.min(LONGEST_NANOS, size * 1000.0 * NANOS_PER_MS / rate);
+            long early = (paidUntil - System.nanoTime()) / NANOS_PER_MS;
+            if (early >= SHORTEST_SLEEP_MS) {
+                try {
+                    Thread.sleep(early);
+                } catch (InterruptedException error) {
+                    Thread.currentThread().interrupt();
+                    task.killTaskIfInterrupted();
+                    throw new IllegalStateException("interrupted", error);
+                }
             }
         }
     }

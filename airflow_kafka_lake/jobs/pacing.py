@@ -1,12 +1,13 @@
 """Read no faster than asked: each record costs its task the time that its bytes may take.
 
-Spark's Kafka source has no rate of its own in a batch read. But a task fetches only what its plan takes from it, so a
-filter that sleeps keeps the Kafka client from fetching. It sleeps in SQL, by Java's own `Thread.sleep`, and needs
-neither Python workers nor a class of ours on the executors.
+A shared consumer sleeps by itself (`SharedConsumer.java`). Spark's Kafka source has no rate of its own in a batch read,
+but a task fetches only what its plan takes from it, so a filter that sleeps keeps the Kafka client from fetching. It
+sleeps in SQL, by Java's own `Thread.sleep`, and needs neither Python workers nor a class of ours on the executors.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,6 +26,21 @@ OVERHEAD_BYTES = 16
 """What a record counts beside key, value and headers, as in the plan's estimates."""
 
 LEAST_FETCH, MOST_FETCH = 64 * 1024, 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How many tasks a job has, all of which read at the same time, and how many bytes per second each of them."""
+
+    tasks: int
+    rate: int
+
+
+def pace_of(spark: Any, rate: int, tasks: int) -> Pace:
+    """Return the pace of a job of so many tasks: as few as run at the same time, so that each has its share of the rate
+    from begin to end. With more of them it would not be known how many read at once."""
+    count = readers(rate, cores_of(spark), tasks)
+    return Pace(tasks=count, rate=max(1, rate // count))
 
 
 def readers(rate: int, cores: int, tasks: int) -> int:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.jobs.pacing import fetch_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,8 +33,10 @@ WIDTH = 32
 """Partitions that a consumer reads at the same time: it keeps what a fetch has brought of each of them."""
 
 PER_POLL = 500
-"""Records that a poll takes, and a task holds: a shared consumer asks for nothing between its polls, so few cost no
-more than many."""
+"""Records that a poll takes at most, and a task holds: a shared consumer asks for nothing between its polls, so few
+cost no more than many."""
+
+_POLLS_PER_TASK = 16
 
 _FETCH_BYTES = 16 * 1024 * 1024
 _PARTITION_BYTES, _OF_FEW = 1024 * 1024, 4 * 1024 * 1024
@@ -43,20 +46,27 @@ _compiling = threading.Lock()
 _compiled: dict[str, Any] = {}
 
 
-def consumer_settings(job: StageJob, tasks: Sequence[Sequence[Slice]], kafka: Mapping[str, str]) -> dict[str, str]:
+def consumer_settings(
+    job: StageJob, tasks: Sequence[Sequence[Slice]], kafka: Mapping[str, str], rate: int | None = None
+) -> dict[str, str]:
     """Return the settings of a task's consumer: those of the caller, and over them what decides about records.
 
     Nothing decides for a missing offset, and no topic is created by being read. What a consumer has fetched of all its
-    partitions stays below `WIDTH` MiB, as Kafka keeps it: compressed. Only a smaller bound of the caller is kept.
+    partitions stays below `WIDTH` MiB, as Kafka keeps it: compressed. A poll unpacks a part of what one of the job's
+    tasks weighs. Only a smaller bound of the caller is kept. `rate`: bytes per second that a task reads; None does not
+    bound them.
     """
+    most = max(map(len, tasks))
+    partition = _OF_FEW if most <= _FEW else _PARTITION_BYTES
+    per_task = sum(item.range.span for item in job.slices) // job.tasks
     bounds = {
-        "fetch.max.bytes": _FETCH_BYTES,
-        "max.partition.fetch.bytes": _OF_FEW if max(map(len, tasks)) <= _FEW else _PARTITION_BYTES,
-        "max.poll.records": PER_POLL,
+        "fetch.max.bytes": _FETCH_BYTES if rate is None else fetch_bytes(rate),
+        "max.partition.fetch.bytes": partition if rate is None else fetch_bytes(rate // min(most, WIDTH)),
+        "max.poll.records": max(1, min(PER_POLL, per_task // _POLLS_PER_TASK)),
     }
     return {
         **{key: value for key, value in kafka.items() if key not in {"group.id", "group.instance.id"}},
-        **{key: str(min(most, int(kafka.get(key, most)))) for key, most in bounds.items()},
+        **{key: str(min(bound, int(kafka.get(key, bound)))) for key, bound in bounds.items()},
         "isolation.level": job.isolation.value,
         "auto.offset.reset": "none",
         "enable.auto.commit": "false",
@@ -64,9 +74,12 @@ def consumer_settings(job: StageJob, tasks: Sequence[Sequence[Slice]], kafka: Ma
     }
 
 
-def shared_rows(spark: SparkSession, tasks: Sequence[Sequence[Slice]], settings: Mapping[str, str]) -> DataFrame:
+def shared_rows(
+    spark: SparkSession, tasks: Sequence[Sequence[Slice]], settings: Mapping[str, str], rate: int | None = None
+) -> DataFrame:
     """Return the records of the slices of each task, as Spark's Kafka source has them; nothing is fetched yet.
 
+    No task takes more than `rate` bytes per second; None: as fast as Kafka answers.
     Raises what a session without a Java of its own raises (Spark Connect), or a Spark without the compiler.
     """
     from pyspark.sql import DataFrame
@@ -78,8 +91,8 @@ def shared_rows(spark: SparkSession, tasks: Sequence[Sequence[Slice]], settings:
     for key, value in settings.items():
         options.put(key, value)
     (constructor,) = _class_of(spark).getConstructors()
-    arguments = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 2)  # noqa: SLF001
-    arguments[0], arguments[1] = options, WIDTH
+    arguments = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 3)  # noqa: SLF001
+    arguments[0], arguments[1], arguments[2] = options, WIDTH, rate or 0
     parts = spark.sparkContext._jsc.parallelize(texts, len(tasks))  # noqa: SLF001
     rows = parts.mapPartitions(constructor.newInstance(arguments)).setName("slices")
     schema = jvm.org.apache.spark.sql.kafka010.KafkaRecordToRowConverter.kafkaSchema(True)

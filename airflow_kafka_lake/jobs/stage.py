@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, LATEST_MS
 from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, RETAIN_DAYS, StageJob
-from airflow_kafka_lake.core.lake.tasks import divided
+from airflow_kafka_lake.core.lake.tasks import divided, evenly
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import TOPIC_NAME
 from airflow_kafka_lake.jobs.driver import run
 from airflow_kafka_lake.jobs.formats import append, create_branch, table_name
-from airflow_kafka_lake.jobs.pacing import cores_of, fetch_bytes, paced, readers
+from airflow_kafka_lake.jobs.pacing import Pace, fetch_bytes, pace_of, paced
 from airflow_kafka_lake.jobs.shared_consumer import SETTING, consumer_settings, shared_rows
 
 if TYPE_CHECKING:
@@ -192,24 +192,13 @@ def source_options(job: StageJob, scan: Iterable[Slice], kafka: Mapping[str, str
 
 
 def _rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> DataFrame:
-    if job.rate is not None:
-        return _paced_rows(spark, job, kafka, job.rate)
-    return _union(_frames(spark, job, kafka))
+    pace = None if job.rate is None else pace_of(spark, job.rate, job.tasks)
+    rows = _union(_frames(spark, job, kafka, pace))
+    return rows.coalesce(pace.tasks) if pace else rows
 
 
-def _paced_rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str], rate: int) -> DataFrame:
-    """Return the rows in as few tasks as run at the same time: then each has its share of the rate, from begin to end.
-
-    With more tasks it would not be known how many of them read at once.
-    """
-    count = readers(rate, cores_of(spark), job.tasks)
-    share = max(1, rate // count)
-    settings = {"max.partition.fetch.bytes": str(fetch_bytes(share)), **kafka}
-    return _union(_frames(spark, job, settings, share)).coalesce(count)
-
-
-def _frames(spark: SparkSession, job: StageJob, kafka: Mapping[str, str], pace: int | None = None) -> list[DataFrame]:
-    shared = _shared(spark, job, kafka)
+def _frames(spark: SparkSession, job: StageJob, kafka: Mapping[str, str], pace: Pace | None) -> list[DataFrame]:
+    shared = _shared(spark, job, kafka, pace)
     found = [_gathered(spark, job, read, kafka, pace=pace) for read in reads(job)] if shared is None else [shared]
     frames = [frame.selectExpr(*columns(job)) for frame in found]
     if job.overflowing or not frames:
@@ -221,16 +210,20 @@ def _frames(spark: SparkSession, job: StageJob, kafka: Mapping[str, str], pace: 
 
 def is_shared(job: StageJob) -> bool:
     """Return whether one consumer reads all slices of a task: not where the polls of single slices are counted."""
-    return bool(job.slices) and not job.singly and job.rate is None
+    return bool(job.slices) and not job.singly
 
 
-def _shared(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> DataFrame | None:
+def _shared(spark: SparkSession, job: StageJob, kafka: Mapping[str, str], pace: Pace | None) -> DataFrame | None:
     """Return the records of tasks with one consumer each; None where Spark's own Kafka source has to read."""
     if not is_shared(job) or spark.conf.get(SETTING, "true").lower() == "false":
         return None
-    tasks = divided(job.slices, job.tasks, job.max_records_per_partition)
+    if pace:
+        tasks, rate = evenly(job.slices, pace.tasks), pace.rate
+    else:
+        tasks, rate = divided(job.slices, job.tasks, job.max_records_per_partition), None
     try:
-        return shared_rows(spark, tasks, consumer_settings(job, tasks, _fast_settings(job) | dict(kafka)))
+        settings = consumer_settings(job, tasks, _fast_settings(job) | dict(kafka), rate)
+        return shared_rows(spark, tasks, settings, rate)
     except Exception as error:  # noqa: BLE001 - whatever a session without Java, or another Spark, raises
         # The text of an error may hold a setting.
         sys.stderr.write(f"Spark's Kafka source reads, with a consumer for each range: {type(error).__name__}\n")
@@ -238,10 +231,12 @@ def _shared(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> Dat
 
 
 def _gathered(
-    spark: SparkSession, job: StageJob, read: Read, kafka: Mapping[str, str], *, pace: int | None
+    spark: SparkSession, job: StageJob, read: Read, kafka: Mapping[str, str], *, pace: Pace | None
 ) -> DataFrame:
+    if pace:
+        kafka = {"max.partition.fetch.bytes": str(fetch_bytes(pace.rate)), **kafka}
     found = _union(spark.read.format("kafka").options(**options).load() for options in _scan_options(job, read, kafka))
-    found = found if pace is None else paced(found, pace)
+    found = paced(found, pace.rate) if pace else found
     return found.coalesce(read.tasks) if read.tasks else found
 
 

@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 _GROUPS = "airflow_kafka_lake.adapters.kafka.groups"
 _STAGE = "airflow_kafka_lake.jobs.stage"
 _SHARED = "airflow_kafka_lake.jobs.shared_consumer"
+_PACING = "airflow_kafka_lake.jobs.pacing"
 _UNIT = "tests/unit/jobs/test_shared_consumer.py::"
 _ACCOUNTING = "airflow_kafka_lake.core.lake.accounting"
 _OPERATORS = "airflow_kafka_lake.operators"
@@ -114,9 +115,29 @@ JOBS = (
         guard="What a shared consumer fetches ahead of its task is bounded, whatever the connection says.",
         module=_SHARED,
         function="consumer_settings",
-        old="min(most, int(kafka.get(key, most)))",
-        new="kafka.get(key, most)",
+        old="min(bound, int(kafka.get(key, bound)))",
+        new="kafka.get(key, bound)",
         red=(_UNIT + "test_what_is_fetched_ahead_is_bounded",),
+    ),
+    Mutant(
+        name="a-poll-unpacks-any-weight",
+        law="fine print: audited",
+        guard="A poll of a shared consumer unpacks few records where records are heavy.",
+        module=_SHARED,
+        function="consumer_settings",
+        old="per_task // _POLLS_PER_TASK",
+        new="PER_POLL",
+        red=(_UNIT + "test_a_poll_unpacks_a_part_of_what_a_task_weighs",),
+    ),
+    Mutant(
+        name="rate-for-each-task",
+        law="fine print: limit",
+        guard="The tasks of a job that read at the same time have its rate together.",
+        module=_PACING,
+        function="pace_of",
+        old="rate // count",
+        new="rate",
+        red=("tests/unit/jobs/test_pacing.py::test_tasks_share_the_rate",),
     ),
     Mutant(
         name="careful-polls-are-shared",

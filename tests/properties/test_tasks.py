@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.core.lake.tasks import divided
+from airflow_kafka_lake.core.lake.tasks import divided, evenly
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from tests.properties.strategies import slices
@@ -52,6 +52,16 @@ def test_neighbours_stay_together(items: list[Slice], tasks: int, limit: int | N
     light = sorted(item for item in items if limit is None or item.range.span <= limit)
     found = [item for task in divided(items, tasks, limit) for item in task]
     assert found[len(found) - len(light) :] == light
+
+
+@given(slices, counts)
+def test_tasks_of_a_rate_weigh_the_same(items: list[Slice], tasks: int) -> None:
+    """Every offset is read by one of so many tasks at most, and none has more than an offset beyond its share."""
+    found = evenly(items, tasks)
+    assert _offsets([item for task in found for item in task]) == _offsets(items)
+    assert len(found) <= tasks
+    share = sum(item.range.span for item in items) / tasks
+    assert all(sum(item.range.span for item in task) <= share + 2 for task in found)
 
 
 @given(st.integers(min_value=1, max_value=2000), st.integers(min_value=1, max_value=40))

@@ -25,6 +25,19 @@ def divided(slices: Iterable[Slice], tasks: int, limit: int | None) -> tuple[tup
     return (*((part,) for item in heavy for part in _parts(item, limit or 1)), *_gathered(light, total, count))
 
 
+def evenly(slices: Iterable[Slice], tasks: int) -> tuple[tuple[Slice, ...], ...]:
+    """Return the slices of at most `tasks` tasks of equal weight: slices are split wherever that takes it."""
+    found = sorted(slices, key=lambda item: (item.stream, item.range))
+    *starts, total = itertools.accumulate((item.range.span for item in found), initial=0)
+    edges = [total * number // tasks for number in range(1, tasks)]
+    parts = [
+        item.part(piece)
+        for before, item in zip(starts, found, strict=True)
+        for piece in item.range.split_at(item.range.start + edge - before for edge in edges)
+    ]
+    return divided(parts, tasks, None)
+
+
 def _parts(item: Slice, limit: int) -> list[Slice]:
     count = math.ceil(item.range.span / limit)
     edges = [item.range.start + item.range.span * number // count for number in range(count + 1)]

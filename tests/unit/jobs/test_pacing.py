@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_kafka_lake.jobs.pacing import condition, cores_of, fetch_bytes, readers
+from airflow_kafka_lake.jobs.pacing import Pace, condition, cores_of, fetch_bytes, pace_of, readers
 
 pytestmark = pytest.mark.unit
 
@@ -24,6 +24,13 @@ def test_session_that_does_not_say_how_many_tasks_run_counts_for_one() -> None:
     """One task with the whole rate is never too fast."""
     assert cores_of(SimpleNamespace()) == 1
     assert cores_of(SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=8))) == 8
+
+
+def test_tasks_share_the_rate() -> None:
+    """All that read at the same time have it together."""
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=4))
+    assert pace_of(spark, 2_000_000, 100) == Pace(tasks=4, rate=500_000)
+    assert pace_of(SimpleNamespace(), 2_000_000, 100) == Pace(tasks=1, rate=2_000_000)
 
 
 @pytest.mark.parametrize(("rate", "fetched"), [(1_000, 65_536), (1_000_000, 1_000_000), (10**9, 4_194_304)])

@@ -11,6 +11,7 @@ from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.jobs.pacing import LEAST_FETCH, Pace
 from airflow_kafka_lake.jobs.shared_consumer import PER_POLL, SETTING, WIDTH, consumer_settings
 from airflow_kafka_lake.jobs.stage import _shared, is_shared
 
@@ -56,39 +57,58 @@ def test_settings_that_decide_about_records_are_the_jobs() -> None:
 
 
 def test_settings_of_the_connection_are_kept() -> None:
-    """Addresses, logins and waits."""
-    found = consumer_settings(JOB, [JOB.slices], {"bootstrap.servers": "b:1", "sasl.jaas.config": SECRET})
-    assert (found["bootstrap.servers"], found["sasl.jaas.config"]) == ("b:1", SECRET)
+    """Addresses, logins and waits, and the rack whose replicas are nearest."""
+    given = {"bootstrap.servers": "b:1", "sasl.jaas.config": SECRET, "client.rack": "a"}
+    assert given.items() <= consumer_settings(JOB, [JOB.slices], given).items()
 
 
 @pytest.mark.parametrize("slices", [1, 8, 9, 10_000])
 def test_what_is_fetched_ahead_is_bounded(slices: int) -> None:
-    """However many partitions a task has, and however much lies behind its slices."""
+    """However many partitions a task has, however much lies behind its slices, and whatever the connection says."""
     task = [Slice(Stream("orders", "AAAA", number), OffsetRange(0, 10)) for number in range(slices)]
     given = {"fetch.max.bytes": str(2**30), "max.partition.fetch.bytes": str(2**30), "max.poll.records": "50000"}
     found = consumer_settings(JOB, [task], given)
     ahead = min(slices, WIDTH) * int(found["max.partition.fetch.bytes"])
     assert ahead + int(found["fetch.max.bytes"]) <= 48 * 1024 * 1024
-    assert found["max.poll.records"] == str(PER_POLL)
+    assert int(found["max.poll.records"]) <= PER_POLL
+
+
+@pytest.mark.parametrize(("records", "tasks", "polled"), [(1_000_000, 2, 500), (1_600, 10, 10), (10, 1, 1)])
+def test_a_poll_unpacks_a_part_of_what_a_task_weighs(records: int, tasks: int, polled: int) -> None:
+    """Tasks are alike in bytes, so few records mean heavy ones, which a batch may have packed into very little."""
+    job = replace(JOB, slices=(Slice(JOB.slices[0].stream, OffsetRange(0, records)),), tasks=tasks)
+    assert consumer_settings(job, [job.slices], {})["max.poll.records"] == str(polled)
+
+
+@pytest.mark.parametrize(("slices", "rate"), [(1, 1_000_000), (8, 250_000), (10_000, 250_000), (10_000, 10_000_000)])
+def test_a_paced_consumer_reads_ahead_by_about_a_second(slices: int, rate: int) -> None:
+    """Of all its partitions together, or the least that a fetch brings of each; never more than without a rate."""
+    task = [Slice(Stream("orders", "AAAA", number), OffsetRange(0, 10)) for number in range(slices)]
+    found, unpaced = consumer_settings(JOB, [task], {}, rate), consumer_settings(JOB, [task], {})
+    width, each = min(slices, WIDTH), int(found["max.partition.fetch.bytes"])
+    assert width * each <= max(rate, width * LEAST_FETCH)
+    assert int(found["fetch.max.bytes"]) <= max(rate, LEAST_FETCH)
+    assert all(int(found[key]) <= int(unpaced[key]) for key in ("max.partition.fetch.bytes", "fetch.max.bytes"))
 
 
 def test_smaller_bounds_of_the_connection_are_kept() -> None:
     """A careful audit polls few records, and a connection may spare a slow network."""
     given = {"fetch.max.bytes": "70000", "max.partition.fetch.bytes": "60000", "max.poll.records": "20"}
-    assert given.items() <= consumer_settings(JOB, [JOB.slices], given).items()
+    job = replace(JOB, slices=(Slice(JOB.slices[0].stream, OffsetRange(0, 10_000)),))
+    assert given.items() <= consumer_settings(job, [job.slices], given).items()
 
 
 def test_jobs_that_count_their_polls_are_read_slice_by_slice() -> None:
-    """After a failure no poll may reach behind a slice, and a rate is kept by what one partition gives."""
+    """After a failure no poll may reach behind a slice; a rate is kept by a shared consumer too."""
     assert is_shared(JOB)
+    assert is_shared(replace(JOB, rate=1_000_000))
     assert not is_shared(replace(JOB, singly=JOB.slices))
-    assert not is_shared(replace(JOB, rate=1_000_000))
     assert not is_shared(replace(JOB, slices=()))
 
 
 def test_session_without_java_is_read_by_sparks_source(capsys: pytest.CaptureFixture[str]) -> None:
     """One line says so, without the text of the error; and none where a setting asks for it."""
-    assert _shared(WithoutJava(), JOB, {"sasl.jaas.config": SECRET}) is None
+    assert _shared(WithoutJava(), JOB, {"sasl.jaas.config": SECRET}, None) is None
     assert capsys.readouterr().err == ("Spark's Kafka source reads, with a consumer for each range: AttributeError\n")
-    assert _shared(WithoutJava(**{SETTING: "false"}), JOB, {}) is None
+    assert _shared(WithoutJava(**{SETTING: "false"}), JOB, {}, Pace(tasks=1, rate=1)) is None
     assert capsys.readouterr().err == ""
