@@ -1,9 +1,27 @@
-"""`python -m airflow_kafka_lake.cli`."""
+"""A process that is one command: `kafka-lake`, and `python -m airflow_kafka_lake.cli`."""
 
 from __future__ import annotations
 
 import sys
+from importlib.abc import MetaPathFinder
 
 from airflow_kafka_lake.cli import main
 
-sys.exit(main())
+
+class WithoutPandas(MetaPathFinder):
+    """Lets this process find no pandas: PyArrow imports it, a third of a CPU second, to know its columns from lists."""
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        """Refuse that one module."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError("A command does without pandas.", name=fullname)
+
+
+def process() -> int:
+    """Run the command of this process, and return its exit code."""
+    sys.meta_path.insert(0, WithoutPandas())
+    return main()
+
+
+if __name__ == "__main__":
+    sys.exit(process())

@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.errors import JobFailedError
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 
 GRACE_SECONDS = 5.0
-_POLL_SECONDS = 0.1
+_POLL_SECONDS = 0.02
 
 
 class Driver:

@@ -440,10 +440,16 @@ def test_jars_are_verified_for_each_driver_once(
             # The kernel tells of a process's end a moment after it is gone.
             runner = jobs._runner_with(engine.verified or {})
             wait_until(lambda runner=runner: not runner.has_driver(), timeout=30, failed=AssertionError)
+    with Engine() as another:
+        prepared = Verified(master="local[2]", conf={}, catalog={}, kafka={}, engine=another)
+        prepared.check()
+        prepared.prepare()
+        prepared.stage(job("w4"), started=lambda _: None, heartbeat=lambda: None)
+        assert (Verified.times, len(spark.starts)) == (3, 3)
     cold = Verified(master="local[2]", conf={}, catalog={}, kafka={})
     cold.check()
-    cold.stage(job("w4"), started=lambda _: None, heartbeat=lambda: None)
-    assert Verified.times == 4
+    cold.stage(job("w5"), started=lambda _: None, heartbeat=lambda: None)
+    assert Verified.times == 5
 
 
 def test_heavy_job_does_not_run_in_a_light_driver(spark: FakeSpark, engine: Engine) -> None:

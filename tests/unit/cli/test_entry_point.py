@@ -6,6 +6,7 @@ import argparse
 import io
 import json
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -186,3 +187,15 @@ def test_pipeline_file_is_found_from_where_the_command_runs(tmp_path: Path, monk
     (tmp_path / "mine.toml").write_text(text)
     monkeypatch.chdir(tmp_path)
     assert cli_arguments.spec_of("mine.toml", "no_such_ledger").name == "orders"
+
+
+def test_process_of_a_command_imports_no_pandas() -> None:
+    """PyArrow works without, and what a command imports on its way does too."""
+    code = (
+        "import sys; sys.argv[1:] = ['--version']\n"
+        "from airflow_kafka_lake.cli.__main__ import process\n"
+        "code = process()\n"
+        "import airflow_kafka_lake.adapters.iceberg.table\n"
+        "sys.exit(code or 'pandas' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
