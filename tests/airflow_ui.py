@@ -18,6 +18,8 @@ CHOSEN = "data-chosen-by-a-test"
 WIDTH, HEIGHT = 1280, 1000
 LOG_HEIGHT = 620
 """Enough for the log of one task."""
+LOG_LINE = 60
+"""Enough for a sentence of a log."""
 PAGE_HEIGHT = 1500
 """Enough for the page of a pipeline of a dozen partitions."""
 IMAGES = "KAFKA_LAKE_IMAGES"
@@ -140,12 +142,14 @@ def run_path(dag: str, run_id: str, rest: str = "") -> str:
 
 
 def _scrolled_to(text: str) -> str:
-    """Return what scrolls to a text, and is true once it is seen: a log that is still drawn may scroll on."""
+    """Return what scrolls to a text, and is true once its begin is seen: a log that is still drawn may scroll on."""
     return f"""(() => {{
-        const every = [...document.querySelectorAll('body *')].filter(e => e.innerText?.includes({json.dumps(text)}));
-        const found = every.at(-1), seen = found?.getBoundingClientRect();
-        if (seen && seen.top >= 0 && seen.bottom <= innerHeight) return true;
-        found?.scrollIntoView({{block: 'center'}});
+        const isSeen = e => e.checkVisibility() && e.innerText.includes({json.dumps(text)});
+        const every = [...document.querySelectorAll('body *')].filter(e => e.innerText !== undefined && isSeen(e));
+        const found = every.find(e => ![...e.children].some(child => every.includes(child)));
+        const place = found?.getBoundingClientRect();
+        if (place && place.top >= 0 && Math.min(place.bottom, place.top + {LOG_LINE}) <= innerHeight) return true;
+        found?.scrollIntoView();
         return false;
     }})()"""
 

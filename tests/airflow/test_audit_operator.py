@@ -49,7 +49,7 @@ def test_a_sound_pipeline_returns_small_numbers(landed: World, context: dict[str
 def test_a_finding_fails_the_task_for_good(landed: World, context: dict[str, Any]) -> None:
     """A retry would find it again; the first problem is named."""
     lose_a_row(landed)
-    with pytest.raises(AirflowFailException, match="1 findings, the first: lost: range 0-5: 4 rows"):
+    with pytest.raises(AirflowFailException, match="1 finding, the first: lost: range 0-5: 4 rows"):
         audit(context)
 
 

@@ -203,7 +203,7 @@ def test_waves_that_are_too_many_for_a_run_are_named_and_do_not_look_done(
     logged = capsys.readouterr().out
     assert f"this run takes wave {first} into raw.orders: 1 range" in logged
     assert f"this run has no room for wave {second} into raw.orders: 1 range" in logged
-    assert "this run takes 1 of 2 waves, and 1 stay for the next" in logged
+    assert "this run takes 1 of 2 waves, and leaves 1 to the next" in logged
     ingest(context, first)
     advance(context, plan_task_id="plan")
     with pytest.raises(AirflowFailException, match=r"1 wave for which this run had no room.* kafka-lake run orders"):

@@ -516,7 +516,7 @@ def test_wave_may_start_when_what_comes_first_is_in_the_lake(world: World, conte
     answer = trigger.ask(world.ledger, lambda: world.kafka)
     assert not answer.done
     assert f"wave {child} waits for its turn: " in answer.message
-    assert "orders/0 from 0 to its seal 7 has 1 open offsets: 6-7" in answer.message
+    assert "orders/0 from 0 to its seal 7 has 1 open offset: 6-7" in answer.message
     with pytest.raises(TaskDeferred) as deferred:
         IngestWaveOperator(task_id="ingest", wave=child, gate_timeout=timedelta(hours=7)).execute(context)
     assert (type(deferred.value.trigger), deferred.value.timeout) == (WaveLaunchableTrigger, timedelta(hours=7))
