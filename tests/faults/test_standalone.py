@@ -67,6 +67,15 @@ class Cluster:
             found.setdefault(path.parent.parent.name, set()).add(path.name)
         return found
 
+    def executors(self) -> list[psutil.Process]:
+        """Return the executors that run."""
+        found = (psutil.Process(item.pid).children(recursive=True) for item in self._started)
+        return [each for its in found for each in its if "CoarseGrainedExecutorBackend" in " ".join(each.cmdline())]
+
+    def executors_started(self) -> int:
+        """Return how many executors there have been."""
+        return len(list((self._home / "work").glob("app-*/*")))
+
     def connection(self) -> str:
         """Return the Airflow connection to this cluster; a job takes one core."""
         conf = {
@@ -182,6 +191,21 @@ def test_a_retry_on_another_host_ends_the_driver_that_its_wave_left_on_the_clust
     sandbox.assert_exact()
     assert len(sandbox.publishes()) == 1
     assert sandbox.run().document["waves"] == []
+
+
+@pytest.mark.nightly
+def test_executor_that_dies_in_mid_read_loses_and_doubles_nothing(sandbox: Sandbox, cluster: Cluster) -> None:
+    """Spark repeats its task on the next one, within the same job."""
+    sandbox.produce(800, size=1000)
+    words = ("run", str(sandbox.file), "--bytes-per-second", "100 kB", "--json")
+    process = sandbox.start(*words, env={"AIRFLOW_CONN_SPARK_DEFAULT": cluster.connection()})
+    wait_for(lambda: process.poll() is not None or any(cluster.given_jars().values()))
+    (executor,) = cluster.executors()
+    executor.kill()
+    done = sandbox.end(process)
+    assert (done.code, done.document["rows"]) == (0, 800), done.err
+    assert cluster.executors_started() > 1
+    sandbox.assert_exact()
 
 
 @pytest.mark.nightly

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
+import pytest
 from confluent_kafka.admin import AdminClient
 
+from airflow_kafka_lake.core.lake.staging import BRANCH_PREFIX
+from airflow_kafka_lake.jobs.shared_consumer import SETTING
 from airflow_kafka_lake.local.processes import wait_until
 from tests.kit import arming
 from tests.sandbox import Sandbox
@@ -93,3 +97,27 @@ def test_nothing_of_a_recreated_topic_is_taken_for_the_old_one(sandbox: Sandbox)
     assert not {value for _, _, _, value in rows(sandbox)} & set(second.values())
     audit = sandbox.command("audit", sandbox.name, "--json")
     assert (audit.code, audit.document["ok"]) == (0, True), audit.document["problems"]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("shared", ["true", "false"], ids=["shared consumer", "Spark's source"])
+def test_topic_that_is_recreated_while_it_is_read_is_held(sandbox: Sandbox, shared: str) -> None:
+    """Both readers go on in the new topic, which has more records than the old one: none of them is published."""
+    sandbox.produce(10)
+    assert sandbox.run().code == 0
+    sandbox.produce(1500, size=1000, begin=10)
+    spark = {"conn_type": "spark", "host": "local[2]", "extra": {"conf": {SETTING: shared}}}
+    before, words = rows(sandbox), ("run", str(sandbox.file), "--bytes-per-second", "100 kB", "--json")
+    process = sandbox.start(*words, env={"AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(spark)})
+
+    def is_read() -> bool:
+        assert process.poll() is None, process.communicate()
+        return any(name.startswith(BRANCH_PREFIX) for name in sandbox.iceberg().refs())
+
+    wait_until(is_read, timeout=120, failed=AssertionError)
+    recreated(sandbox, 3000)
+    done = sandbox.end(process)
+    assert done.code == 1, done.err
+    assert len(done.document["held"]) == sandbox.partitions
+    assert all("TopicRecreatedError: " in item for item in done.document["held"]), done.document["held"]
+    assert rows(sandbox) == before

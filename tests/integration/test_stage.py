@@ -523,6 +523,25 @@ def test_java_without_a_guard_is_noticed(
     assert read(spark, work, bootstrap, "true") != read(spark, work, bootstrap, "false")
 
 
+@pytest.mark.nightly
+def test_few_tasks_of_heavy_records_fit_into_the_heap(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
+    """A rate leaves few tasks, and 2 MB that a codec has made tiny come by the hundred in one fetch: more than a heap
+    of 1 GB, if they were unpacked together."""
+    from confluent_kafka import Producer
+
+    topic, count = Topic(kafka, 20), 800
+    settings = {"message.max.bytes": 4_000_000, "compression.type": "zstd", "queue.buffering.max.kbytes": 100_000}
+    producer = Producer({"bootstrap.servers": topic.bootstrap, **settings})
+    for number in range(count):
+        producer.produce(topic.name, bytes(len(TWO_MB)), partition=number % 20)
+        producer.flush(120)
+    slices = (topic.slice_(0, count // 20, partition) for partition in range(20))
+    estimated = count * len(TWO_MB) // (64 * 1024 * 1024)
+    work = replace(job(lake.create(), *slices, tasks=estimated), rate=10**12)
+    rows = Steps(spark, work, {"bootstrap.servers": topic.bootstrap}).read()
+    rows.where("octet_length(value) = 2097152").write.format("noop").mode("overwrite").save()
+
+
 def test_columns_beside_ours_are_filled_with_null(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
     """A table may have further nullable columns."""
     from pyiceberg.types import StringType
