@@ -98,14 +98,12 @@ class Runs:
             yield key, *_joined(np.concatenate(self._starts.pop(key)), np.concatenate(self._ends.pop(key)))
 
 
-def attempt_rows_of(
-    batches: Iterable[pa.RecordBatch], where: str, topic_ids: Collection[str] | None = None
-) -> tuple[AttemptRows, ...]:
+def runs_of(batches: Iterable[pa.RecordBatch], where: str, topic_ids: Collection[str] | None = None) -> Runs:
     """Collect batches by attempt; rows without a position, which no job of ours wrote, are left out."""
     found = Runs(by_attempt=True, topic_ids=topic_ids)
     for batch in batches:
         found.add(_placed(batch), where)
-    return found.attempt_rows()
+    return found
 
 
 def _placed(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -17,7 +17,7 @@ from pyiceberg.io.pyarrow import ArrowProjectionVisitor, ArrowScan
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 
-from airflow_kafka_lake.adapters.iceberg.positions import ATTEMPT, POSITION, attempt_rows_of
+from airflow_kafka_lake.adapters.iceberg.positions import ATTEMPT, POSITION, runs_of
 from airflow_kafka_lake.adapters.iceberg.rows import batches_of, data_files, files_of, near
 from airflow_kafka_lake.core.ledger.records import AttemptRows
 from airflow_kafka_lake.core.offsets import RangeSet
@@ -67,7 +67,7 @@ def visible(
             heartbeat()
             yield batch.filter(pa.array(_inside(batch, wanted)))
 
-    return attempt_rows_of(chosen_rows(), identifier)
+    return runs_of(chosen_rows(), identifier).attempt_rows()
 
 
 def tasks_for(table: Table, slices: Sequence[Slice], identifier: str) -> tuple[FileScanTask, ...]:

@@ -27,7 +27,10 @@ from airflow_kafka_lake.jobs.formats import DECODED_AS, STAGED_BY
 
 _STREAM = list(POSITION[:3])
 
-_READERS = 4
+READERS = 4
+"""Files that are read at the same time: storage may take long to answer."""
+
+_ROWS_AT_ONCE = 1 << 17
 
 
 class Failures:
@@ -133,7 +136,7 @@ def staged_files(table: Table, snapshot: Snapshot, attempt: str) -> StagedFiles:
 def read_staged(table: Table, staged: StagedFiles, heartbeat: Callable[[int], None] = lambda _: None) -> Staged:
     """Open every file, a few at a time, and collect which offsets it holds; `heartbeat` gets the rows of each."""
     everything, failures = Runs(), Failures()
-    with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="staged") as readers:
+    with ThreadPoolExecutor(max_workers=READERS, thread_name_prefix="staged") as readers:
         found = readers.map(lambda file: _read_file(table.io, file, staged.attempt), staged.files)
         for file, (runs, failed) in zip(staged.files, found, strict=True):
             everything.merge(runs)
@@ -198,9 +201,9 @@ def _row_groups(io: FileIO, path: str) -> Iterator[pa.Table]:
         if missing := sorted({*POSITION, "ingest_attempt"} - set(parquet.schema_arrow.names)):
             raise SchemaMismatchError(f"Staged file {path} has no column {missing[0]}.")
         wanted = [*POSITION, "ingest_attempt", *({ERROR_COLUMN} & set(parquet.schema_arrow.names))]
-        for number in range(parquet.num_row_groups):
-            group = parquet.read_row_group(number, columns=wanted, use_threads=False)
-            yield group.unify_dictionaries()
+        # Row groups may have millions of rows, and several files are read at once.
+        for batch in parquet.iter_batches(_ROWS_AT_ONCE, columns=wanted, use_threads=False):
+            yield pa.Table.from_batches([batch])
 
 
 def _require_attempt(group: pa.Table, path: str, attempt: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import pyarrow as pa
@@ -19,16 +20,17 @@ from airflow_kafka_lake.adapters.iceberg.positions import (
     ATTEMPT,
     POSITION,
     TEXTS,
-    attempt_rows_of,
+    Runs,
     positions_of,
     require_columns,
+    runs_of,
 )
 from airflow_kafka_lake.adapters.iceberg.publish import Publisher
 from airflow_kafka_lake.adapters.iceberg.receipts import Receipts
 from airflow_kafka_lake.adapters.iceberg.replacing import visible
 from airflow_kafka_lake.adapters.iceberg.rows import among, batches_of, files_of
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING, LANDING_PROPERTIES, partition_spec, require_fit
-from airflow_kafka_lake.adapters.iceberg.staged import read_staged, readable, staged_files, staged_snapshot
+from airflow_kafka_lake.adapters.iceberg.staged import READERS, read_staged, readable, staged_files, staged_snapshot
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConcurrentError, DamagedTableError, UnknownSubjectError
 from airflow_kafka_lake.core.lake.accounting import StreamContent
@@ -179,17 +181,23 @@ class IcebergTable:
         return commits_of(self._catalog.load(self.identifier).metadata)
 
     def attempt_rows(self, topic_ids: Sequence[str] | None = None) -> tuple[AttemptRows, ...]:
-        """Read position columns and `ingest_attempt` of main, in batches."""
+        """Read position columns and `ingest_attempt` of main, in batches, of a few files at a time."""
         table = self._catalog.load(self.identifier)
         chosen = AlwaysTrue() if topic_ids is None else among("kafka_topic_id", topic_ids)
-        # Files are chosen by the filter, rows by their stream: a run has one, so that no row is asked.
-        return self._collected(
-            table,
-            chosen,
-            lambda files: attempt_rows_of(
-                batches_of(table, AlwaysTrue(), (*POSITION, ATTEMPT), files, coded=TEXTS), self.identifier, topic_ids
-            ),
-        )
+
+        def read(file: FileScanTask) -> Runs:
+            # Files are chosen by the filter, rows by their stream: a run has one, so that no row is asked.
+            batches = batches_of(table, AlwaysTrue(), (*POSITION, ATTEMPT), [file], coded=TEXTS)
+            return runs_of(batches, self.identifier, topic_ids)
+
+        def collect(files: Sequence[FileScanTask]) -> tuple[AttemptRows, ...]:
+            found = Runs(by_attempt=True)
+            with ThreadPoolExecutor(max_workers=READERS, thread_name_prefix="rows") as readers:
+                for runs in readers.map(read, files):
+                    found.merge(runs)
+            return found.attempt_rows()
+
+        return self._collected(table, chosen, collect)
 
     def positions(
         self, columns: PositionColumns, topics: Sequence[str], *, live_only: bool

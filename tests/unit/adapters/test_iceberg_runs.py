@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.adapters.iceberg.positions import Runs, attempt_rows_of
+from airflow_kafka_lake.adapters.iceberg.positions import Runs, runs_of
 from airflow_kafka_lake.core.errors import SchemaMismatchError
 
 Position = tuple[str, str, int, int]
@@ -56,7 +56,7 @@ def test_runs_of_attempts_say_what_counting_says(
             continue
         assert offset is not None
         counted.setdefault((attempt or "", topic, topic_id, partition), Counter())[offset] += 1
-    found = attempt_rows_of((batch(rows, coded=coded) for rows, coded in batches), "here", topic_ids)
+    found = runs_of((batch(rows, coded=coded) for rows, coded in batches), "here", topic_ids).attempt_rows()
     assert [(item.attempt or "", *item.stream) for item in found] == sorted(counted)
     for item in found:
         rows = counted[item.attempt or "", *item.stream]
