@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,11 +71,14 @@ def compiled_first(places: Sequence[str], spark_home: str | None) -> list[str]:
 
 
 @contextmanager
-def session() -> Iterator[SparkSession]:
-    """Yield the session that spark-submit has configured."""
+def session(beside: Callable[[Any], object] = lambda _: None) -> Iterator[SparkSession]:
+    """Yield the session that spark-submit has configured; `beside` works in its Java while Spark starts."""
     sys.path[:] = compiled_first(sys.path, os.environ.get("SPARK_HOME"))
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    SparkContext._ensure_initialized()  # noqa: SLF001 - Java is there already, and Spark is not begun by it
+    threading.Thread(target=beside, args=(SparkContext._jvm,), daemon=True).start()  # noqa: SLF001
     spark = SparkSession.builder.getOrCreate()
     try:
         yield spark

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_kafka_lake.core.lake.wear import Wear
 from airflow_kafka_lake.jobs.driver import Work, perform, session, taken
 from airflow_kafka_lake.jobs.formats import close_catalog
+from airflow_kafka_lake.jobs.shared_consumer import compile_early
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -196,7 +197,7 @@ def main(argv: list[str], end: Callable[[], None] = _end_group) -> None:
     home = Path(argv[0]).parent
     waits = taken(argv)
     orders = Orders(home / ORDERS_FILE, silence_seconds=waits["silence_seconds"], end=end)
-    with session() as base:
+    with session(compile_early) as base:
         serve(
             home,
             orders,

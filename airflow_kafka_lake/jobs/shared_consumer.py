@@ -14,6 +14,7 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,7 @@ _FEW = 8
 
 _compiling = threading.Lock()
 _compiled: dict[str, Any] = {}
+_early: list[Any] = []
 
 
 def consumer_settings(
@@ -103,12 +105,18 @@ def _line(item: Slice) -> str:
     return f"{item.stream.topic}\t{item.stream.partition}\t{item.range.start}\t{item.range.end}"
 
 
+def compile_early(jvm: Any) -> None:
+    """Compile the class before it is needed; what keeps it from being compiled is met again where it is needed."""
+    with _compiling, suppress(Exception):
+        _early.append(_cooked(jvm, source()))
+
+
 def _class_of(spark: SparkSession) -> Any:
     """Return the class that reads, compiled once for an application and given to its executors."""
     context = spark.sparkContext
     with _compiling:
         if context.applicationId not in _compiled:
-            compiler = _cooked(spark._jvm, source())  # noqa: SLF001
+            compiler = _early.pop() if _early else _cooked(spark._jvm, source())  # noqa: SLF001
             context._jsc.addJar(str(_jar(compiler.getBytecodes(), context._temp_dir)))  # noqa: SLF001
             _compiled.clear()
             _compiled[context.applicationId] = compiler.getClassLoader().loadClass(CLASS)

@@ -135,7 +135,7 @@ def _in_group(spark: SparkSession) -> None:
 
 
 @contextmanager
-def own_session() -> Iterator[SparkSession]:
+def own_session(*_: object) -> Iterator[SparkSession]:
     """Yield the session of this thread's submit, where a driver would open one."""
     yield _mine.session
 

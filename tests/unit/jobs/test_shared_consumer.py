@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,8 +13,9 @@ from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.jobs import shared_consumer
 from airflow_kafka_lake.jobs.pacing import LEAST_FETCH, Pace
-from airflow_kafka_lake.jobs.shared_consumer import PER_POLL, SETTING, WIDTH, consumer_settings
+from airflow_kafka_lake.jobs.shared_consumer import CLASS, PER_POLL, SETTING, WIDTH, consumer_settings
 from airflow_kafka_lake.jobs.stage import _shared, is_shared
 
 pytestmark = pytest.mark.unit
@@ -112,3 +115,28 @@ def test_session_without_java_is_read_by_sparks_source(capsys: pytest.CaptureFix
     assert capsys.readouterr().err == ("Spark's Kafka source reads, with a consumer for each range: AttributeError\n")
     assert _shared(WithoutJava(**{SETTING: "false"}), JOB, {}, Pace(tasks=1, rate=1)) is None
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_class_is_compiled_once_also_where_that_began_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, fails: bool
+) -> None:
+    """While Spark starts; what fails then is tried again when a job needs it."""
+    compiled: list[object] = []
+
+    def cooked(jvm: object, _: str) -> Any:
+        compiled.append(jvm)
+        if fails and len(compiled) == 1:
+            raise RuntimeError("Java is not ready")
+        loader = SimpleNamespace(loadClass=lambda name: name)
+        return SimpleNamespace(getBytecodes=lambda: {CLASS: b"code"}, getClassLoader=lambda: loader)
+
+    monkeypatch.setattr(shared_consumer, "_cooked", cooked)
+    monkeypatch.setattr(shared_consumer, "_compiled", {})
+    monkeypatch.setattr(shared_consumer, "_early", [])
+    java = SimpleNamespace(addJar=lambda _: None)
+    context = SimpleNamespace(applicationId="app-1", _jsc=java, _temp_dir=str(tmp_path))
+    spark: Any = SimpleNamespace(_jvm="jvm", sparkContext=context)
+    shared_consumer.compile_early("jvm")
+    assert [shared_consumer._class_of(spark) for _ in range(2)] == [CLASS, CLASS]
+    assert compiled == ["jvm"] * (2 if fails else 1)
