@@ -20,6 +20,8 @@ LOG_HEIGHT = 620
 """Enough for the log of one task."""
 LOG_LINE = 60
 """Enough for a sentence of a log."""
+SENTENCE_HEIGHT = 388
+"""As much of a picture as has the first sentence that was scrolled to, and not what Spark says after it."""
 PAGE_HEIGHT = 1500
 """Enough for the page of a pipeline of a dozen partitions."""
 IMAGES = "KAFKA_LAKE_IMAGES"
@@ -60,8 +62,9 @@ class AirflowUi:
     images: Path | None
     """Where pictures for the documents go; None keeps none."""
 
-    def picture(self, name: str, *, dark: bool = False, height: int = HEIGHT, of: str = "") -> None:
-        """Keep what is seen, light or dark, where pictures are asked for; `of` is a text that is scrolled to first."""
+    def picture(self, name: str, *, dark: bool = False, height: int = HEIGHT, of: str = "", kept: int = 0) -> None:
+        """Keep what is seen, light or dark, where pictures are asked for; `of` is a text that is scrolled to first, and
+        `kept` how much of the height is wanted, where that is not all."""
         if self.images is not None:
             self.page.show(WIDTH, height, dark=dark)
             self.images.mkdir(parents=True, exist_ok=True)
@@ -69,7 +72,7 @@ class AirflowUi:
             if of:
                 self.page.until(_scrolled_to(of), UI_SECONDS)
             self.page.until(NAMELESS)
-            self.page.screenshot(self.images / f"{name}.webp")
+            self.page.screenshot(self.images / f"{name}.webp", clip=(WIDTH, kept) if kept else None)
             self.page.show(WIDTH, HEIGHT)
 
     def open(self, path: str, expected: str) -> None:

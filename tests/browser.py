@@ -130,9 +130,11 @@ class Page:
         """Return the browser's own measures: nodes, seconds of layout and scripts, bytes of memory."""
         return {item["name"]: item["value"] for item in self.call("Performance.getMetrics")["metrics"]}
 
-    def screenshot(self, file: Path, *, whole: bool = False) -> None:
-        """Write what is seen, or the whole page, as a WebP or PNG, as the name ends."""
-        shot = self.call("Page.captureScreenshot", format=file.suffix[1:], captureBeyondViewport=whole)
+    def screenshot(self, file: Path, *, whole: bool = False, clip: tuple[int, int] | None = None) -> None:
+        """Write what is seen, or the whole page, as a WebP or PNG, as the name ends; `clip` is the width and height of
+        what is kept of it."""
+        kept = {"clip": {"x": 0, "y": 0, "width": clip[0], "height": clip[1], "scale": 1}} if clip else {}
+        shot = self.call("Page.captureScreenshot", format=file.suffix[1:], captureBeyondViewport=whole, **kept)
         file.write_bytes(base64.b64decode(shot["data"]))
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from airflow_kafka_lake.local.airflow_api import AirflowApiError
 from tests.airflow_lanes import MANUAL, World, drivers, until, world_of
-from tests.airflow_ui import LOG_HEIGHT, AirflowUi, logged_in, run_path
+from tests.airflow_ui import LOG_HEIGHT, SENTENCE_HEIGHT, AirflowUi, logged_in, run_path
 
 NAME = "orders"
 WRONG = "kafka_lake.payments"
@@ -102,7 +102,8 @@ def test_accidents_are_answered_on_the_page_and_the_next_try_goes_on(world: Worl
     first = run_path(MANUAL, full, f"/tasks/{INGEST}/mapped/0?try_number=1")
     ui.open(first, "A disk is full: that of the warehouse or the catalog")
     ui.sees("nothing was published, the wave is unharmed and can be run again")
-    ui.picture("full-disk", height=LOG_HEIGHT, of="A disk is full: that of the warehouse or the catalog")
+    disk = "A disk is full: that of the warehouse or the catalog"
+    ui.picture("full-disk", height=LOG_HEIGHT, of=disk, kept=SENTENCE_HEIGHT)
     ended = world.end(MANUAL, full)
     assert ended.state == "success", ended.tasks
     lane.assert_exact()
