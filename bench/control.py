@@ -17,6 +17,7 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import planning, reporting, staging
 from airflow_kafka_lake.services.advance import advance
 from airflow_kafka_lake.services.decisions import new_id
+from airflow_kafka_lake.wiring.collecting import rarely_collecting
 from bench.audit import Measured, synthetic
 from bench.synthetic import Log
 
@@ -36,6 +37,7 @@ def _at(count: int) -> Iterator[Measured]:
     with (
         tempfile.TemporaryDirectory(prefix="kafka-lake-bench-") as folder,
         synthetic(Path(folder), log) as (ports, spec),
+        rarely_collecting(),
     ):
         for name, step in _steps(ports, spec, log):
             begun = time.process_time()

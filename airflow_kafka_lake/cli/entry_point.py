@@ -16,6 +16,7 @@ from airflow_kafka_lake.cli.command import Command
 from airflow_kafka_lake.cli.commands import COMMANDS
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core.errors import KafkaLakeError, TerminalError, UsageError
+from airflow_kafka_lake.wiring.collecting import rarely_collecting
 
 ENDING = {signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
 """Signals that end a command as Ctrl-C does: the stack is unwound, and the exit code is 128 + the signal's number."""
@@ -97,7 +98,7 @@ def run_parsed(arguments: argparse.Namespace, output: Output | None = None) -> i
     """Run a parsed command; `airflow kafka-lake` enters here."""
     output = output or Output(as_json=arguments.json)
     try:
-        with _signals_unwind(), output.working():
+        with _signals_unwind(), output.working(), rarely_collecting():
             return int(arguments.run(arguments, output))
     except KafkaLakeError as error:
         output.error(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import datetime
 from os import PathLike, fspath
 from typing import Any
@@ -32,6 +32,7 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.planning import check_bounds
 from airflow_kafka_lake.triggers.ledger import WaitEvent
 from airflow_kafka_lake.wiring import assemble, pipelines
+from airflow_kafka_lake.wiring.collecting import rarely_collecting
 
 _logger = logging.getLogger(__name__)
 _FLAGS = {True: True, False: False, "true": True, "false": False, "": False, None: False}
@@ -81,20 +82,23 @@ def actor_of(context: Mapping[str, Any]) -> str:
     return actors.task(ti.dag_id, ti.run_id, ti.task_id)
 
 
+@contextmanager
 def ports_of(
     task: Any, spec: PipelineSpec, context: Mapping[str, Any], *, actor: str | None = None, **needs: Any
-) -> AbstractContextManager[Ports]:
+) -> Iterator[Ports]:
     """Open a pipeline's ports for a task, whose log shows the progress; `needs` are those of `open_ports`.
 
     The history names `actor`, or else the task.
     """
-    return assemble.open_ports(
+    opened = assemble.open_ports(
         spec,
         ledger_conn_id=task.ledger_conn_id,
         actor=actor or actor_of(context),
         progress=task.log.info,
         **needs,
     )
+    with rarely_collecting(), opened as ports:
+        yield ports
 
 
 class SparkTask(BaseOperator):

@@ -96,6 +96,7 @@ _PROPERTIES = {
 _SNAPSHOTS_KEPT = 20
 
 Identity = tuple[str, str, str, int, int, int, int]
+_IDENTITY = ["attempt", "kind", "kafka_topic_id", "kafka_partition", "start_offset", "end_offset", "generation"]
 
 
 def compaction(table: Table) -> Replacement | None:
@@ -171,8 +172,8 @@ class Receipts:
         """Try once; False when main of the receipts moved meanwhile. `prepared` keeps written files for later tries."""
         table = self._catalog.find(self._identifier) or self._create()
         with self._catalog.reaching(f"add receipts to {self._identifier}"):
-            there = {_identity(row) for row in _read(table, among("attempt", {row.attempt for row in rows}))}
-            missing = {_identity(row): row for row in rows if _identity(row) not in there}
+            there = _identities(table, {row.attempt for row in rows})
+            missing = {identity: row for row in rows if (identity := _identity(row)) not in there}
             if not missing:
                 return True
             key = frozenset(missing)
@@ -260,6 +261,14 @@ def _read(table: Table, row_filter: BooleanExpression) -> Iterable[ReceiptRow]:
     require_fit(table, _FIT, ".".join(table.name()))
     records = table.scan(row_filter=row_filter).to_arrow().to_pylist()
     return [_row(record) for record in records if not any(record[name] is None for name in _NEEDED)]
+
+
+def _identities(table: Table, attempts: set[str]) -> set[Identity]:
+    """Return which receipts of some attempts are there, without making rows of them: a wave may have thousands."""
+    require_fit(table, _FIT, ".".join(table.name()))
+    found = table.scan(row_filter=among("attempt", attempts), selected_fields=tuple(_NEEDED)).to_arrow()
+    whole = found.select(_NEEDED).drop_null().select(_IDENTITY)
+    return set(zip(*(column.to_pylist() for column in whole.columns), strict=True))
 
 
 def _identity(row: ReceiptRow) -> Identity:

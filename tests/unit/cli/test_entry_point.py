@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import io
 import json
 import signal
@@ -17,6 +18,7 @@ from airflow_kafka_lake.cli import entry_point
 from airflow_kafka_lake.cli.entry_point import build_parser, main, run_parsed
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core.errors import UnavailableError, UsageError
+from airflow_kafka_lake.wiring.collecting import OBJECTS
 
 pytestmark = pytest.mark.unit
 
@@ -199,3 +201,11 @@ def test_process_of_a_command_imports_no_pandas() -> None:
         "sys.exit(code or 'pandas' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
+
+
+def test_command_looks_for_garbage_rarely() -> None:
+    """A look goes through all that the command holds; what called it goes on as before."""
+    before, seen = gc.get_threshold(), []
+    arguments = argparse.Namespace(json=False, run=lambda *_: seen.append(gc.get_threshold()) or 0)
+    assert run_parsed(arguments) == 0
+    assert (seen, gc.get_threshold()) == ([(OBJECTS, 10, 10)], before)
