@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import BigInteger as Big
 from sqlalchemy import Connection, cast, exists, func, select, update
 
 from airflow_kafka_lake.adapters.sql_ledger import events
+from airflow_kafka_lake.adapters.sql_ledger.reading import stream_of
 from airflow_kafka_lake.adapters.sql_ledger.tables import move, range_, stream
 from airflow_kafka_lake.adapters.sql_ledger.types import now
 from airflow_kafka_lake.adapters.sql_ledger.values import insert_columns, rows
@@ -29,20 +31,14 @@ def advance(connection: Connection, name: str, actor: str) -> tuple[Advance, ...
     ids = connection.execute(locked).scalars().all()
     if not ids:
         return ()
-    reached = connection.execute(_reached(connection, ids)).all()
-    values = [
-        {
-            "id": row.id,
-            "version": row.version,
-            "stream": row.id,
-            "start_offset": row.watermark,
-            "end_offset": row.end_offset,
-            "row_count": int(row.row_count),
-        }
-        for row in sorted(reached, key=lambda row: (row.topic, row.topic_id, row.partition))
-    ]
-    if not values:
+    found = connection.execute(_reached(connection, ids)).all()
+    reached = sorted(found, key=attrgetter("topic", "topic_id", "partition"))
+    if not reached:
         return ()
+    values = (
+        {"id": row.id, "version": row.version, "start_offset": row.watermark, "end_offset": row.end_offset}
+        for row in reached
+    )
     given = rows(connection, [stream.c.id, stream.c.version, move.c.start_offset, move.c.end_offset], values)
     guard = (stream.c.version == given.c.version, stream.c.watermark == given.c.start_offset)
     moved = connection.execute(
@@ -50,9 +46,9 @@ def advance(connection: Connection, name: str, actor: str) -> tuple[Advance, ...
         .where(stream.c.id == given.c.id, *guard)
         .values(watermark=given.c.end_offset, version=stream.c.version + 1)
     )
-    if moved.rowcount != len(values):
+    if moved.rowcount != len(reached):
         raise guards.overtaken(f"Streams of pipeline {name} were decided about by another writer meanwhile.")
-    return _record_moves(connection, name, values, actor)
+    return _record_moves(connection, name, reached, actor)
 
 
 def _reached(connection: Connection, ids: Sequence[int]) -> Any:
@@ -85,16 +81,24 @@ def _reached(connection: Connection, ids: Sequence[int]) -> Any:
     )
 
 
-def _record_moves(connection: Connection, name: str, values: list[dict[str, Any]], actor: str) -> tuple[Advance, ...]:
+def _record_moves(connection: Connection, name: str, reached: Sequence[Any], actor: str) -> tuple[Advance, ...]:
     events.lock_sequences(connection)
     last = connection.execute(select(func.coalesce(func.max(move.c.sequence), 0))).scalar_one()
+    moves = tuple(
+        Advance(
+            stream=stream_of(row), sequence=sequence, start=row.watermark, end=row.end_offset, rows=int(row.row_count)
+        )
+        for sequence, row in enumerate(reached, last + 1)
+    )
     inserted: dict[str, list[Any]] = {
-        "sequence": list(range(last + 1, last + 1 + len(values))),
-        "pipeline": [name] * len(values),
-        **{c: [value[c] for value in values] for c in ("stream", "start_offset", "end_offset", "row_count")},
+        "sequence": [item.sequence for item in moves],
+        "pipeline": [name] * len(moves),
+        "stream": [row.id for row in reached],
+        "start_offset": [item.start for item in moves],
+        "end_offset": [item.end for item in moves],
+        "row_count": [item.rows for item in moves],
     }
     insert_columns(connection, move, inserted, at=now())
-    moves = events.moves(connection, move.c.pipeline == name, move.c.sequence > last)
     detail = advanced(moves)
     events.record_event(connection, Entry(pipeline=name, actor=actor, kind="advance", subject=name, detail=detail))
     return moves
