@@ -523,6 +523,30 @@ def test_java_without_a_guard_is_noticed(
     assert read(spark, work, bootstrap, "true") != read(spark, work, bootstrap, "false")
 
 
+def test_a_shared_consumer_sleeps_for_every_byte(
+    spark: SparkSession, lake: Lake, kafka: LocalKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of keys, values and headers, and for 16 more of each record; on a clock that stands, so that all of it shows."""
+    text, name = shared_consumer.source(), f"Timed{secrets.token_hex(4)}"
+    sleep = "Thread.sleep(early);"
+    assert text.count(sleep) == 1
+    noted = f'Thread.sleep(0L); new java.io.File("{tmp_path}/" + early).mkdir();'
+    changed = text.replace(sleep, noted).replace("System.nanoTime()", "0L").replace("SharedConsumer", name)
+    monkeypatch.setattr(shared_consumer, "source", lambda: changed)
+    monkeypatch.setattr(shared_consumer, "CLASS", f"airflow_kafka_lake.{name}")
+    monkeypatch.setattr(shared_consumer, "_compiled", {})
+    topic, table = Topic(kafka), lake.create()
+    topic.send(*({"key": b"k" * 100, "value": b"v" * 880, "headers": [("ab", b"cd"), ("", None)]} for _ in range(50)))
+    topic.send({"key": None, "value": None}, {"value": b"v" * 1_000_000})
+    work = replace(job(table, topic.slice_(0, 51)), rate=10_000)
+    run(spark, topic, work)
+    assert offsets(table, work) == list(range(51))
+    assert sorted(int(each.name) for each in tmp_path.iterdir()) == [*range(100, 5001, 100), 5001]
+    last = replace(job(lake.create(), topic.slice_(51, 52)), rate=10_000)
+    run(spark, topic, last)
+    assert max(int(each.name) for each in tmp_path.iterdir()) == 60_000, "a record costs a minute at most"
+
+
 @pytest.mark.nightly
 def test_few_tasks_of_heavy_records_fit_into_the_heap(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
     """A rate leaves few tasks, and 2 MB that a codec has made tiny come by the hundred in one fetch: more than a heap
