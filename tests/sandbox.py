@@ -8,11 +8,12 @@ import os
 import re
 import secrets
 import shlex
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -196,6 +197,20 @@ class Sandbox:
         self.started.append(process)
         self.numbers[process.pid] = number
         return process
+
+    def wait_for_job(self, process: subprocess.Popen[str]) -> None:
+        """Wait until an attempt of a started command has its job on record: a driver may start before there is one."""
+
+        def is_recorded() -> bool:
+            assert process.poll() is None, process.communicate()
+            with (
+                suppress(sqlite3.OperationalError),
+                closing(sqlite3.connect(f"file:{self.ledger}?mode=ro", uri=True)) as ledger,
+            ):
+                return bool(ledger.execute("SELECT job FROM kafka_lake_attempt WHERE job IS NOT NULL").fetchall())
+            return False
+
+        wait_until(is_recorded, timeout=CLI_SECONDS, failed=AssertionError)
 
     def end(self, process: subprocess.Popen[str], timeout: float = CLI_SECONDS) -> Ended:
         """Wait for a started command, which leaves nothing behind unless it is killed."""

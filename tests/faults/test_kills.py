@@ -38,7 +38,9 @@ def test_a_killed_driver_fails_the_attempt_and_the_next_run_lands_it(sandbox: Sa
     """The wave stays where it was, worth repeating."""
     sandbox.produce(300)
     process = sandbox.start("run", str(sandbox.file), "--json")
-    _driver_of(process).kill()
+    driver = _driver_of(process)
+    sandbox.wait_for_job(process)
+    driver.kill()
     ended = sandbox.end(process)
     assert ended.code == 3, ended.err
     assert ended.document["problems"][0]["type"] == "JobFailedError"
@@ -52,6 +54,7 @@ def test_a_driver_whose_command_was_killed_is_ended_by_the_next_run(sandbox: San
     sandbox.produce(300)
     process = sandbox.start("run", str(sandbox.file), "--json")
     driver = _driver_of(process)
+    sandbox.wait_for_job(process)
     driver.suspend()
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=30)

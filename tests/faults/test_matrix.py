@@ -82,7 +82,7 @@ def test_a_command_survives(forked: ForkedPlace, traces: Traces, point: str, mod
 
 
 @pytest.mark.parametrize(
-    ("point", "mode"), [pytest.param(*case, marks=pytest.mark.rotating(3)) for case in REAL_CASES], ids=str
+    ("point", "mode"), [pytest.param(*case, marks=pytest.mark.rotating(6)) for case in REAL_CASES], ids=str
 )
 def test_a_run_with_real_spark_survives(user: RealPlace, point: str, mode: Mode) -> None:
     """Inside the driver too: dead, stopped and continued, slow or failing, every record is there once."""

@@ -115,6 +115,7 @@ def landed_events(world: World) -> list[dict[str, Any]]:
     return [event for event in events if "landed" in event["uri"]]
 
 
+@pytest.mark.nightly
 def test_dag_that_follows_gets_what_landed_once(world: World) -> None:
     """Each wave's event triggers it, long before the last wave; together its runs were told of every offset once."""
     lane = world.lanes["followed"]

@@ -7,14 +7,12 @@ import signal
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from datetime import UTC, datetime
 
 import psutil
 import pytest
 from pyiceberg.exceptions import NoSuchTableError
 
-from airflow_kafka_lake.local.processes import wait_until
 from tests.kit import arming
 from tests.sandbox import Sandbox
 
@@ -201,15 +199,8 @@ def test_a_terminated_run_ends_its_driver_and_says_how_to_go_on(sandbox: Sandbox
     """SIGTERM, as `kill` and service managers send it, unwinds as Ctrl-C does: 143, no driver, the attempt recorded."""
     sandbox.produce(20)
     process = sandbox.start("run", str(sandbox.file))
-    started = psutil.Process(process.pid)
-
-    def serves(child: psutil.Process) -> bool:
-        with suppress(psutil.Error):
-            return any(word.endswith("serve.py") for word in child.cmdline())
-        return False
-
-    wait_until(lambda: any(map(serves, started.children())), timeout=120, failed=AssertionError)
-    drivers = started.children(recursive=True)
+    sandbox.wait_for_job(process)
+    drivers = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGTERM)
     ended = sandbox.end(process)
     assert ended.code == 143, ended

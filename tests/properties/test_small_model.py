@@ -214,10 +214,14 @@ PAIRS = {
     "ingest and rebuild, and a fault": Pair(_ingest, _rebuild, nodes=800_000),
 }
 LONG = {
+    "ingest and cancel": rotating(2, PACKAGE / "services" / "decisions.py"),
+    "ingest and pause": rotating(2, PACKAGE / "services" / "pausing.py"),
+    "ingest and skip": rotating(2, PACKAGE / "services" / "decisions.py"),
+    "ingest and recover": rotating(2, PACKAGE / "services" / "recovery.py"),
     "ingest and rebuild": rotating(3, PACKAGE / "services" / "rebuilding.py"),
     "ingest and rebuild, and a fault": (pytest.mark.nightly,),
 }
-"""Half a minute, and about seven: a rebuild makes many calls, and each may be the one that the fault strikes at."""
+"""Half a minute each, and about seven for the last: a rebuild makes many calls, and a fault may strike at each."""
 
 
 @pytest.mark.timeout(1800)

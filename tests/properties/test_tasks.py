@@ -6,7 +6,7 @@ import math
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_kafka_lake.core.lake.tasks import divided, evenly
@@ -55,6 +55,7 @@ def test_neighbours_stay_together(items: list[Slice], tasks: int, limit: int | N
 
 
 @given(slices, counts)
+@example([Slice(Stream("a", "id", 0), OffsetRange(0, 7)), Slice(Stream("a", "id", 0), OffsetRange(0, 36))], 8)
 def test_tasks_of_a_rate_weigh_the_same(items: list[Slice], tasks: int) -> None:
     """Every offset is read by one of so many tasks at most, and none has more than an offset beyond its share."""
     found = evenly(items, tasks)

@@ -35,7 +35,7 @@ def evenly(slices: Iterable[Slice], tasks: int) -> tuple[tuple[Slice, ...], ...]
         for before, item in zip(starts, found, strict=True)
         for piece in item.range.split_at(item.range.start + edge - before for edge in edges)
     ]
-    return divided(parts, tasks, None)
+    return tuple(_gathered(parts, total, tasks))
 
 
 def _parts(item: Slice, limit: int) -> list[Slice]:

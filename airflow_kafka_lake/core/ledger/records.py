@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
 from airflow_kafka_lake.core.lake.accounting import Accounting, StreamContent
@@ -142,7 +142,7 @@ class WaveRecord(WaveRow):
     lease_live: bool
     ranges: int
     rows: int | None
-    silent: timedelta | None = None
+    silent: timedelta | None = field(default=None, compare=False)
 
     @property
     def heard_at(self) -> datetime | None:
