@@ -167,7 +167,6 @@ def _its_host_is_gone(sandbox: Sandbox) -> None:
         ledger.execute("UPDATE kafka_lake_attempt SET lease_holder = 'elsewhere/1/1.00', job = 'elsewhere/2/1.00'")
 
 
-@pytest.mark.nightly
 def test_a_retry_on_another_host_ends_the_driver_that_its_wave_left_on_the_cluster(
     sandbox: Sandbox, cluster: Cluster
 ) -> None:
