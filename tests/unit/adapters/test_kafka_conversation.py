@@ -274,8 +274,8 @@ def test_quota_without_end_is_unavailable() -> None:
     with cluster() as kafka:
         kafka.scripts["Fetch"] = lambda request: answer(request, 1, empty=True)
         with pytest.raises(UnavailableError, match="a quota keeps the data back"):
-            told(kafka, seconds=0.1)
-        assert 10 <= len(kafka.requests("Fetch")) <= 25
+            told(kafka, seconds=0.3)  # a machine under load answers late, and 0.1 s were silence then
+        assert 10 <= len(kafka.requests("Fetch")) <= 75
 
 
 def test_silence_of_a_broker_without_a_quota_explains_nothing() -> None:
