@@ -49,7 +49,7 @@ test: jars browser ## everything CI runs
 
 # More processes than cores: much of the suite waits for brokers, drivers and Airflow.
 suite: $(STAMP)
-	$(BIN)/pytest -n 5 --no-loadscope-reorder --durations 20 $(ARGS)
+	$(BIN)/pytest -n 4 --no-loadscope-reorder --durations 20 $(ARGS)
 
 test-fast: $(STAMP) ## under a minute, no services
 	+@$(BIN)/python -m tests.promise 60 90 $(MAKE) --no-print-directory --jobs 2 lint suite-fast

@@ -522,7 +522,7 @@ make test ARGS="--whole"           # nothing is left to the nightly
 make proof                         # the rest of it, and much more of the same: hours
 ```
 
-Five processes share the work. A file is one lane, so that its broker, Spark or Airflow is started once; what took
+Four processes share the work. A file is one lane, so that its broker, Spark or Airflow is started once; what took
 longest in the run on record begins first (`tests/lanes.py`). A run says what each tier took, and names one that took
 a fifth more than on record; `--record-durations` makes the next record.
 

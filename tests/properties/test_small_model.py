@@ -214,6 +214,9 @@ PAIRS = {
     "ingest and rebuild, and a fault": Pair(_ingest, _rebuild, nodes=800_000),
 }
 LONG = {
+    "ingest and ingest": rotating(
+        2, *(PACKAGE / "services" / f"{name}.py" for name in ("staging", "publishing", "fencing"))
+    ),
     "ingest and cancel": rotating(2, PACKAGE / "services" / "decisions.py"),
     "ingest and pause": rotating(2, PACKAGE / "services" / "pausing.py"),
     "ingest and skip": rotating(2, PACKAGE / "services" / "decisions.py"),
