@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import tempfile
@@ -17,7 +16,6 @@ from uuid import UUID, uuid4
 import pytest
 
 HOME = tempfile.mkdtemp(prefix="kafka-lake-airflow-tests-")
-atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 # Before anything imports Airflow, which makes its home at import.
 os.environ["AIRFLOW_HOME"] = HOME
 
@@ -38,6 +36,11 @@ from tests.world import FakeProcesses  # noqa: E402
 
 ORDERS = Pipeline(name="orders", topics=["orders"], table="raw.orders")
 OTHER = LeaseHolder(host="there", pid=2, started=2.0)
+
+
+def pytest_unconfigure() -> None:
+    """Remove Airflow's home; a process that was forked for one test ends without its exit handlers."""
+    shutil.rmtree(HOME, ignore_errors=True)
 
 
 @dataclass
