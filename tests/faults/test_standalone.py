@@ -10,7 +10,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -70,7 +70,7 @@ class Cluster:
     def executors(self) -> list[psutil.Process]:
         """Return the executors that run."""
         found = (psutil.Process(item.pid).children(recursive=True) for item in self._started)
-        return [each for its in found for each in its if "CoarseGrainedExecutorBackend" in " ".join(each.cmdline())]
+        return [each for its in found for each in its if _is_executor(each)]
 
     def executors_started(self) -> int:
         """Return how many executors there have been."""
@@ -146,6 +146,13 @@ def cluster(service: None, tmp_path: Path) -> Iterator[Cluster]:
         yield made
     finally:
         made.stop()
+
+
+def _is_executor(process: psutil.Process) -> bool:
+    """Return whether a process is an executor that has not ended."""
+    with suppress(psutil.NoSuchProcess):
+        return any("CoarseGrainedExecutorBackend" in word for word in process.cmdline())
+    return False
 
 
 @contextmanager
