@@ -229,7 +229,7 @@ def test_running_read_is_passed_by_retention_and_not_by_a_skip(world: World) -> 
     assert states(first) == ("failed", "failed")
     assert ingested(first) == ["success"]
     proposal = (
-        "LogStartMovedError: skip 0-100000: 100000 offsets, log start moved to 100000. Skip them with: kafka-lake "
+        "LogStartMovedError: skip 0-100000: 100,000 offsets, log start moved to 100000. Skip them with: kafka-lake "
         f"skip {lane.name} --topic {lane.topic} --partition 0 --from 0 --to 100000 --reason TEXT; the rest, "
         "100000-100010, then goes on with the next run"
     )
