@@ -21,8 +21,6 @@ from tests.proof.tree import ROOT, Tree, UnknownCommitError
 
 FIRST_RECORD = "384d07e"
 """The commit that first recorded the matrix."""
-NOT_YET = frozenset({"suite"})
-"""Parts that were never played whole. None may come back into this list."""
 FAKE = """
 import json, os, signal, sys
 report, does, notes = sys.argv[1:]
@@ -281,12 +279,11 @@ def _chunk(**cases: str) -> Chunk:
 def test_what_is_on_record_is_true_of_today(part: str) -> None:
     """Nothing recorded is red, half played, or left behind by the code: else `make proof ARGS="--only PART"`."""
     evidence, about = Evidence.read(part), named(part)
-    assert evidence.chunks or part in NOT_YET
-    if evidence.chunks:
-        assert list(evidence.problems(Tree(), about.speaks_of, at_least=about.at_least)) == []
+    assert evidence.chunks
+    assert list(evidence.problems(Tree(), about.speaks_of, at_least=about.at_least)) == []
 
 
-@pytest.mark.parametrize("part", [part.name for part in PARTS if part.name not in NOT_YET])
+@pytest.mark.parametrize("part", [part.name for part in PARTS])
 def test_what_is_on_record_would_be_red_if_it_were_old(part: str) -> None:
     """Each piece of the evidence, set back to an early commit, is found."""
     evidence, about = Evidence.read(part), named(part)

@@ -29,7 +29,7 @@ ALL_TESTS, LEFT_OUT = "--whole", "nightly or rotating"
 """The flag with which pytest leaves out nothing, and the marks of what it leaves out without it."""
 HISTORY_SECONDS = 0.044
 """What a history costs of one core."""
-SUITE_MINUTES = 30
+SUITE_MINUTES = 60
 RANDOM_MUTANTS = 200
 NO_TESTS = 5
 """pytest's exit code where nothing was chosen."""
