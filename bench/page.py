@@ -63,8 +63,8 @@ minutes for each partition, the second commits every five minutes. Reading and w
 apart, `read` and `encode` are what bounds them.
 """
 PARTS = """
-`audit`, `deep`, `accounting`, `history` and `control` are steps of this package by themselves (`--only`): [what they
-cost](costs.md).
+`audit`, `deep`, `accounting`, `history`, `control` and `mapped` are parts of this package by themselves (`--only`):
+[what they cost](costs.md).
 """
 CLOSE = """
 To put results here: run with `--report bench/results/NAME.json` on an idle machine and a tree without changes, and

@@ -18,6 +18,7 @@ from bench.audit import Measured, comparing, counting
 from bench.control import growing as control
 from bench.history import growing as history
 from bench.machine import described
+from bench.mapped import growing as mapped
 from bench.racing import Race
 from bench.results import Report
 from bench.tables import sections
@@ -33,6 +34,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Iterable[Measured]]] = {
     "history": lambda chosen: history(chosen.waves),
     "control": lambda chosen: control(chosen.partitions),
     "deep": lambda chosen: comparing(chosen.deep_records),
+    "mapped": lambda chosen: mapped(chosen.mapped_waves),
 }
 RACE = "race"
 
@@ -78,6 +80,7 @@ def arguments() -> argparse.ArgumentParser:
     parts.add_argument("--deep-records", type=int, default=1_000_000, help="records that are compared byte by byte")
     parts.add_argument("--wave-records", type=int, default=300_000, help="records of a wave whose audit is timed")
     parts.add_argument("--waves", type=int, default=1_000, help="waves that are behind a table at most")
+    parts.add_argument("--mapped-waves", type=int, default=1_000, help="waves of one Dag run")
     parts.add_argument("--partitions", type=int, default=100_000, help="partitions that are planned at most")
     return parser
 

