@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.sandbox import Sandbox
 
 settings.register_profile("house", max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("fast", settings.get_profile("house"), max_examples=40)
+settings.register_profile("fast", settings.get_profile("house"), max_examples=25)
 settings.load_profile("house")
 """Enough examples, and no deadline: a shared machine may be slow at any moment."""
 

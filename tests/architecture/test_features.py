@@ -66,6 +66,7 @@ def _modules(copy: Path, chosen: tuple[str, ...] = ()) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_main_path_imports_without_a_feature(name: str, tmp_path: Path) -> None:
     """Planning, staging, auditing and the command line are there when a feature is gone."""

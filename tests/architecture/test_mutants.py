@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
+import pytest
+
 from tests.mutants.catalog import MUTANTS
 from tests.mutants.mutant import ROOT, Mutant
 
@@ -20,6 +22,7 @@ def test_no_mutant_is_of_a_double() -> None:
     assert [item.name for item in MUTANTS if ".memory_" in item.module] == []
 
 
+@pytest.mark.slow
 def test_mutants_fit_their_modules() -> None:
     """The guard stands where the catalog says, and without it the module is still Python."""
     assert {item.name: error_kind for item in MUTANTS if (error_kind := _trouble(item))} == {}

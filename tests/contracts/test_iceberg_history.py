@@ -20,6 +20,8 @@ from tests.contracts.lake_worlds import LEDGER, NAME, TOPIC_ID, IcebergWorld, at
 
 MOST = 4
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[IcebergWorld]:
@@ -48,7 +50,6 @@ def published(world: IcebergWorld, offset: int) -> tuple[str, PublishOutcome]:
     return attempt, world.table.publish(ready(world, attempt))
 
 
-@pytest.mark.slow
 def test_many_small_manifests_become_one_in_a_publish(world: IcebergWorld) -> None:
     """Their number stays bounded; each file keeps the commit that brought it, and every row is there once."""
     attempts = [published(world, offset) for offset in range(3 * MOST)]
@@ -103,7 +104,6 @@ def test_receipts_keep_every_row_and_few_snapshots(world: IcebergWorld) -> None:
     assert [row.attempt for row in world.table.receipts(attempts[0])] == attempts[:1]
 
 
-@pytest.mark.slow
 def test_receipts_files_are_put_together_and_no_row_changes(
     world: IcebergWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

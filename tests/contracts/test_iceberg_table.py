@@ -61,6 +61,8 @@ from tests.contracts.lake_worlds import (
     token,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[IcebergWorld]:
@@ -335,7 +337,6 @@ def test_branch_that_is_written_to_during_a_fence_goes_with_it(world: IcebergWor
 # Receipts
 
 
-@pytest.mark.slow
 def test_many_workers_add_their_receipts_at_once(world: IcebergWorld) -> None:
     """No worker loses a finished job to the others: who is not first waits a little, and tries for long."""
     attempts = [attempt_id() for _ in range(16)]

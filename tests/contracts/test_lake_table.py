@@ -45,7 +45,7 @@ from tests.contracts.lake_worlds import (
 MINUTE = timedelta(minutes=1)
 
 
-@pytest.fixture(params=["memory", "iceberg"])
+@pytest.fixture(params=["memory", pytest.param("iceberg", marks=pytest.mark.slow)])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     """A lake whose table exists and is owned, as it is before any attempt."""
     made: World = MemoryWorld() if request.param == "memory" else IcebergWorld(tmp_path)

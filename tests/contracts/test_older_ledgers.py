@@ -67,6 +67,8 @@ ADDED = {
 
 Rows = dict[str, list[dict[str, Any]]]
 
+pytestmark = pytest.mark.slow
+
 
 def rows_of(ledger: SqlLedger) -> Rows:
     """Return every row of every table."""

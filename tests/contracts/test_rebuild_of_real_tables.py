@@ -28,6 +28,8 @@ from tests.world import World
 
 OpenLedger = Callable[[], SqlLedger]
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def fresh_ledger(tmp_path: Path) -> Iterator[OpenLedger]:
@@ -78,7 +80,7 @@ def record(world: World) -> object:
     return streams, epochs, [(r.range, r.state, r.rows, r.first_offset, r.last_offset, r.accounting) for r in found]
 
 
-@pytest.mark.parametrize("expired", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("expired", [False, True])
 def test_lost_ledger_is_rebuilt_from_an_iceberg_table(
     lived: World, real: IcebergWorld, fresh_ledger: OpenLedger, expired: bool
 ) -> None:
@@ -125,7 +127,6 @@ def test_backup_that_knows_the_newest_commit_is_found_out(
     assert [offset for offset, _ in before][-4:] == [11, 12, 13, 14]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("expired", [False, True])
 def test_rows_deleted_by_retention_stop_nothing(
     lived: World, real: IcebergWorld, fresh_ledger: OpenLedger, expired: bool
@@ -146,7 +147,6 @@ def test_rows_deleted_by_retention_stop_nothing(
     assert [offset for offset, _ in real.rows()] == [11, 12]
 
 
-@pytest.mark.slow
 def test_rows_deleted_from_an_iceberg_table_are_recorded_as_deleted(lived: World, real: IcebergWorld) -> None:
     """What one person's rows were is missing until it is recorded why; a row more is missing again."""
     real.load().delete("kafka_offset = 1")
@@ -165,7 +165,6 @@ def audited(world: World) -> Any:
     return pipeline_audit.audit(world.worker(), world.spec)
 
 
-@pytest.mark.slow
 def test_cherry_picked_rows_of_an_iceberg_table_stop_nothing_after_a_rebuild(lived: World, real: IcebergWorld) -> None:
     """A foreign commit is undone by a roll-back, and what was published after it is picked onto main again."""
     kept = real.load().metadata.current_snapshot_id
@@ -186,7 +185,6 @@ def test_cherry_picked_rows_of_an_iceberg_table_stop_nothing_after_a_rebuild(liv
     assert [offset for offset, _ in real.rows()] == [0, 1, 2, 8, 9, 10, 11, 12]
 
 
-@pytest.mark.slow
 def test_rolled_back_iceberg_table_is_refused_then_read_again(lived: World, real: IcebergWorld) -> None:
     """What vanished is named, and once accepted read again; nothing else is."""
     kept = real.load().metadata.current_snapshot_id

@@ -33,7 +33,9 @@ from tests.contracts.test_lake_table import publish, staged
 OLD, OTHER = "a" * 16, "b" * 16
 
 
-@pytest.fixture(params=["memory", "iceberg", pytest.param("iceberg, one file", marks=pytest.mark.slow)])
+@pytest.fixture(
+    params=["memory", *(pytest.param(name, marks=pytest.mark.slow) for name in ("iceberg", "iceberg, one file"))]
+)
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     """A table with offsets 0-6 and 6-10 of partition 0 and 0-4 of partition 1, by two attempts; compacted or not."""
     made: World = MemoryWorld() if request.param == "memory" else IcebergWorld(tmp_path)

@@ -24,6 +24,8 @@ from tests.kit.memory_runner import MemoryRunner
 from tests.pyiceberg_jobs import TableJobs
 from tests.world import World
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def real(tmp_path: Path) -> Iterator[IcebergWorld]:

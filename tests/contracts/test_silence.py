@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import CommitTableRequest
 
@@ -103,10 +104,16 @@ CLIENTS: dict[Callable[[int], None], bytes] = {
     kafka_batches: b"\0\0\0\x20\0\0",
 }
 """Every client that raises, and how its server's answer would begin."""
+SLOW = (sql_catalog, ledger, kafka_offsets, kafka_batches)
+"""Clients that wait for a second or more."""
+
+
+def _asking(ask: Callable[[int], None]) -> ParameterSet:
+    return pytest.param(ask, id=ask.__name__, marks=[pytest.mark.slow] * (ask in SLOW))
 
 
 @pytest.mark.parametrize("half", [False, True], ids=["silent", "half an answer"])
-@pytest.mark.parametrize("ask", CLIENTS, ids=lambda ask: ask.__name__)
+@pytest.mark.parametrize("ask", [_asking(ask) for ask in CLIENTS])
 def test_a_server_that_falls_silent_is_out_of_reach(ask: Callable[[int], None], half: bool) -> None:
     """The wait has the bound that the connection gives it, and ends as trouble that is worth repeating."""
     with SilentServer(CLIENTS[ask] if half else b"") as server:

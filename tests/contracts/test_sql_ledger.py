@@ -8,7 +8,7 @@ import stat
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -589,7 +589,7 @@ def test_sequences_grow_in_the_order_of_commits(sql_ledger: SqlLedger) -> None:
     with ThreadPoolExecutor(4) as pool:
         running = [pool.submit(work, wave) for wave in waves]
         last = 0
-        while not all(item.done() for item in running):
+        while wait(running, timeout=0.01).not_done:
             for item in sql_ledger.events(names[0], after=last, limit=1000):
                 seen.add(item.sequence)
                 last = item.sequence
@@ -650,7 +650,7 @@ def test_laws_hold_while_all_write_at_once(sql_ledger: SqlLedger) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         running = [pool.submit(work, act) for act in acts]
-        while not all(item.done() for item in running):
+        while wait(running, timeout=0.01).not_done:
             _check_laws(sql_ledger)
         for item in running:
             item.result()

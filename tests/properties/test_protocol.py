@@ -20,7 +20,7 @@ from tests.properties.scheduler import counted_ids
 from tests.properties.steps import HAPPENINGS
 
 HISTORIES = int(os.environ.get("KAFKA_LAKE_HISTORIES", "500"))
-FEWER = 60
+FEWER = 30
 SEED = int(os.environ.get("KAFKA_LAKE_SEED", "2026"))
 LANES = (0, 1)
 """Each tries half of the histories, so that two processes share the work: `pytest -n 2`."""

@@ -112,12 +112,14 @@ class WarmDriver:
         shutil.rmtree(job.folder, ignore_errors=True)
 
     def close(self) -> None:
-        """Let the driver go: in an orderly way where it has time for it."""
-        self._open.close()
-        until = time.monotonic() + self._start.stop_seconds
-        while not self._driver.has_exited() and time.monotonic() < until:
-            time.sleep(_POLL_SECONDS)
+        """Let the driver go: in an orderly way where it has time for it, else before it begins to stop by itself."""
+        if self._start.stop_seconds:
+            self._open.close()
+            until = time.monotonic() + self._start.stop_seconds
+            while not self._driver.has_exited() and time.monotonic() < until:
+                time.sleep(_POLL_SECONDS)
         self._driver.end(grace_seconds=0)
+        self._open.close()
         self._rest.close()
 
     def end(self) -> None:

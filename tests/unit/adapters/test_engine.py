@@ -302,6 +302,7 @@ def test_error_of_the_heartbeat_ends_the_driver(spark: FakeSpark, engine: Engine
     assert len(spark.starts) == 2
 
 
+@pytest.mark.slow
 def test_driver_without_progress_is_ended(spark: FakeSpark, engine: Engine) -> None:
     """Its silence counts from the job's begin, not from the driver's."""
     runner = spark.runner(engine, quiet_seconds=1.0)
@@ -337,6 +338,7 @@ def test_driver_that_dies_in_a_job_fails_it(spark: FakeSpark, engine: Engine) ->
     assert len(spark.jobs) == 2
 
 
+@pytest.mark.slow
 def test_stopped_driver_is_replaced(spark: FakeSpark, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that does not take a job is ended, and only then another one gets it."""
     monkeypatch.setattr(engines, "TAKEN_SECONDS", 0.5)
@@ -697,6 +699,7 @@ def test_driver_of_a_killed_worker_ends(
         assert left.name in json.dumps(spark.starts[-1]["argv"])
 
 
+@pytest.mark.slow
 def test_driver_of_a_stopped_worker_ends(spark: FakeSpark, worker: Callable[..., subprocess.Popen[str]]) -> None:
     """A stopped worker's pipe stays open, and no sign comes through it: its lease is over."""
     child = worker(silence_seconds=1.0)
@@ -706,6 +709,7 @@ def test_driver_of_a_stopped_worker_ends(spark: FakeSpark, worker: Callable[...,
     assert gone(spark.starts[0]["pid"])
 
 
+@pytest.mark.slow
 def test_signs_of_a_worker_keep_its_driver(spark: FakeSpark, engine: Engine) -> None:
     """However long a job takes."""
     runner = spark.runner(engine, silence_seconds=0.4)

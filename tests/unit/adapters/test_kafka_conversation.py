@@ -269,6 +269,7 @@ def test_broker_that_stands_still_is_given_up_after_the_time_that_was_given() ->
     assert all(in_time)
 
 
+@pytest.mark.slow
 def test_quota_without_end_is_unavailable() -> None:
     """Waits that a quota announces are patience on top, not for ever."""
     with cluster() as kafka:
@@ -346,6 +347,7 @@ def test_topic_of_another_id_is_another_topic() -> None:
             told(kafka, planned)
 
 
+@pytest.mark.slow
 def test_topic_that_stays_unknown_is_gone() -> None:
     """A few answers may be of brokers that have not heard of it yet; then it is no longer there."""
     with cluster() as kafka:

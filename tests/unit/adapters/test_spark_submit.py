@@ -372,6 +372,7 @@ def test_what_the_driver_left_running_ends_with_it(spark: FakeSpark) -> None:
     assert gone(spark.seen["child"])
 
 
+@pytest.mark.slow
 def test_a_driver_without_progress_is_ended(spark: FakeSpark) -> None:
     """It lives and makes no progress: after a while its lease is not renewed, and it is ended with a named reason."""
     spark.does(hang=True, signs=3)
@@ -400,6 +401,7 @@ def test_a_stopped_driver_makes_no_progress(spark: FakeSpark) -> None:
     assert beats
 
 
+@pytest.mark.slow
 def test_a_driver_with_progress_is_vouched_for(spark: FakeSpark) -> None:
     """However long it takes, as long as something changes."""
     spark.does(signs=15)

@@ -191,6 +191,7 @@ def test_pipeline_file_is_found_from_where_the_command_runs(tmp_path: Path, monk
     assert cli_arguments.spec_of("mine.toml", "no_such_ledger").name == "orders"
 
 
+@pytest.mark.slow
 def test_process_of_a_command_imports_no_pandas() -> None:
     """PyArrow works without, and what a command imports on its way does too."""
     code = (

@@ -191,6 +191,7 @@ def meeting(world: World, number: int, happening: Callable[[], Came]) -> Came:
     return once
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("disturbance", DISTURBANCES)
 def test_disturbance_at_any_call_comes_right(disturbance: Disturbance) -> None:
     """The worker meets it, ends as it may, and nothing that readers see was ever wrong."""
