@@ -527,7 +527,8 @@ longest in the run on record begins first (`tests/lanes.py`). A run says what ea
 a fifth more than on record; `--record-durations` makes the next record.
 
 `make test-fast` leaves out what starts a service or is marked `slow`: a second or more, a real table of Iceberg, one of
-many of its kind. Quicker tests hold nearly the same, and `make test` plays all of it. It writes at its end what it took, beside the promise of 60 s and 90 CPU-seconds (`tests/promise.py`).
+many of its kind. Quicker tests hold nearly the same, and `make test` plays all of it. It writes at its end what it
+took, beside the promise of 60 s and 90 CPU-seconds (`tests/promise.py`).
 
 What a run leaves to the nightly it says at its end: tests marked `nightly`, and of the large families (guards taken
 out, failpoints) all but a share that moves with each change of the package and what the last commits touch
