@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
@@ -38,7 +37,7 @@ SIZES = "[sizes]\ntarget_range_bytes = 1\nmax_wave_bytes = 1\n"
 _LOOK_SECONDS, _LOOK_LIMIT, _RUN_LIMIT, _END_SECONDS = 30.0, 120.0, 4 * 3600.0, 60.0
 
 
-def growing(waves: int) -> Iterator[Measured]:
+def growing(waves: int, *, cores: int, heap: str) -> Iterator[Measured]:
     """Land so many waves of one record each in one Dag run; say what it took, and how long people waited who looked.
 
     Exits when the run fails, or the table does not hold each record once.
@@ -47,9 +46,8 @@ def growing(waves: int) -> Iterator[Measured]:
     with tempfile.TemporaryDirectory(prefix="kafka-lake-bench-") as home, LocalKafka() as kafka:
         topics = workload.names("mapped")
         fill(kafka.bootstrap, workload, topics)
-        cores = len(os.sched_getaffinity(0))
         place = Place(
-            home=Path(home), bootstrap=kafka.bootstrap, topics=topics, workload=workload, cores=cores, heap="2g"
+            home=Path(home), bootstrap=kafka.bootstrap, topics=topics, workload=workload, cores=cores, heap=heap
         )
         costs = dict(_landed(place))
         _refuse_other_rows(place)
@@ -64,12 +62,11 @@ def _landed(place: Place) -> Iterator[tuple[str, float]]:
     dags = place.home / "dags"
     dags.mkdir()
     (dags / "bench.py").write_text(DAG, encoding="utf-8")
-    connections = {key: value for key, value in place.environment.items() if key.startswith("AIRFLOW_CONN_")}
     settings = {
         "AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER": str(file.parent),
         "AIRFLOW__CORE__MAX_MAP_LENGTH": str(max(1024, place.workload.records)),
     }
-    with LocalAirflow(dags_folder=dags, env=connections | settings) as airflow, _worker(place) as worker:
+    with LocalAirflow(dags_folder=dags, env=place.connections | settings) as airflow, _worker(place) as worker:
         airflow.unpause("bench")
         before = [tree_cpu(pid) for pid in (airflow.pid, worker)]
         begun = time.monotonic()
@@ -101,7 +98,7 @@ def _worker(place: Place) -> Iterator[int]:
             process.wait(_END_SECONDS)
 
 
-def _looking(looks: dict[str, Callable[[], object]], is_over: Callable[[], bool]) -> dict[str, Sequence[float]]:
+def _looking(looks: dict[str, Callable[[], object]], is_over: Callable[[], bool]) -> dict[str, list[float]]:
     """Look once more each half minute; return how long each look took."""
     waited: dict[str, list[float]] = {name: [] for name in looks}
     is_last = False
@@ -111,7 +108,7 @@ def _looking(looks: dict[str, Callable[[], object]], is_over: Callable[[], bool]
             begun = time.monotonic()
             look()
             waited[name].append(time.monotonic() - begun)
-    return {**waited}
+    return waited
 
 
 def _status(place: Place) -> Callable[[], object]:

@@ -34,7 +34,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Iterable[Measured]]] = {
     "history": lambda chosen: history(chosen.waves),
     "control": lambda chosen: control(chosen.partitions),
     "deep": lambda chosen: comparing(chosen.deep_records),
-    "mapped": lambda chosen: mapped(chosen.mapped_waves),
+    "mapped": lambda chosen: mapped(chosen.mapped_waves, cores=chosen.cores, heap=chosen.heap),
 }
 RACE = "race"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,6 @@ from bench.workloads import Workload
 
 PROGRAM = Path(__file__).with_name("airflow_program.py")
 DAG = "kafka_lake_manual"
-_CONNECTION = re.compile(r"AIRFLOW_CONN_\w+")
 
 
 class OursInAirflow(Ours):
@@ -32,10 +30,9 @@ class OursInAirflow(Ours):
 
     @contextmanager
     def around(self, place: Place) -> Iterator[Sequence[int]]:
-        connections = {key: value for key, value in place.environment.items() if _CONNECTION.fullmatch(key)}
         folder = {"AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER": str(place.home / "pipelines")}
         dags = Path(airflow_kafka_lake.__file__).parent / "example_dags"
-        with LocalAirflow(dags_folder=dags, env=connections | folder) as airflow:
+        with LocalAirflow(dags_folder=dags, env=place.connections | folder) as airflow:
             airflow.unpause(DAG)
             place.extra.update(base_url=airflow.base_url, user=airflow.user, password=airflow.password())
             yield (airflow.pid,)

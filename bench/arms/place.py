@@ -60,18 +60,23 @@ class Place:
         return LakeSettings.parse("lake_default", self.lake)
 
     @property
-    def environment(self) -> dict[str, str]:
-        """This process's environment, with connections in place of the caller's Airflow."""
+    def connections(self) -> dict[str, str]:
+        """The variables of the connections."""
         given = {
             "KAFKA_DEFAULT": {"conn_type": "kafka", "extra": {"bootstrap.servers": self.bootstrap}},
             "LAKE_DEFAULT": {"conn_type": "lake", "extra": self.lake},
             "KAFKA_LAKE_LEDGER": {"conn_type": "sqlite", "host": str(self.home / "ledger.db")},
             "SPARK_DEFAULT": {"conn_type": "spark", "host": f"local[{self.cores}]", "extra": self._spark_extra},
         }
+        return {f"AIRFLOW_CONN_{name}": json.dumps(value) for name, value in given.items()}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """This process's environment, with connections in place of the caller's Airflow."""
         foreign = ("AIRFLOW", "KAFKA_LAKE_FAIL", "SPARK_", "PYSPARK_")
         return {
             **{key: value for key, value in os.environ.items() if not key.startswith(foreign)},
-            **{f"AIRFLOW_CONN_{name}": json.dumps(value) for name, value in given.items()},
+            **self.connections,
             "AIRFLOW_HOME": str(self.home / "airflow"),
             "PYSPARK_PYTHON": sys.executable,
         }

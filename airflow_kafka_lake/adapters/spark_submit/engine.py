@@ -119,7 +119,6 @@ class WarmDriver:
             while not self._driver.has_exited() and time.monotonic() < until:
                 time.sleep(_POLL_SECONDS)
         self._driver.end(grace_seconds=0)
-        self._open.close()
         self._rest.close()
 
     def end(self) -> None:
