@@ -96,6 +96,7 @@ def _settings(settings: KafkaSettings, isolation: Isolation) -> dict[str, object
             "isolation.level": isolation.value,
             "max.partition.fetch.bytes": BYTES // 4,
             "queued.max.messages.kbytes": 2 * BYTES // 1024,
+            "fetch.queue.backoff.ms": 10,  # librdkafka waits a second for room in a full queue, unless told
             "fetch.wait.max.ms": 10,
             "log.connection.close": False,
         }
