@@ -45,8 +45,8 @@ class ReportingJob(Protocol):
         """What the usual reasons of a failure mean for this job, where it differs from staging."""
 
     @property
-    def is_heavy(self) -> bool:
-        """Return whether the job runs long enough to pay for a slower start."""
+    def effort(self) -> int:
+        """How much the job computes (`core.lake.effort`)."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the job as JSON, for the driver."""

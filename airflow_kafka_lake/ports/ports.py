@@ -22,7 +22,7 @@ def always(_: str) -> None:
     """Want every wave to its end."""
 
 
-def unprepared() -> None:
+def unprepared(_: int) -> None:
     """Let the first job start its driver."""
 
 
@@ -44,8 +44,9 @@ class Ports:
     """Shows a person how far it is, moment by moment; it fails nothing."""
     wanted: Callable[[str], None] = always
     """Asked about a wave each time its lease is renewed; what it raises ends the attempt, and its job."""
-    prepare: Callable[[], None] = unprepared
-    """Told that a light job will probably follow, whose driver may start meanwhile; it fails nothing."""
+    prepare: Callable[[int], None] = unprepared
+    """Told that jobs of so much effort (`core.lake.effort`) will probably follow, whose driver may start meanwhile; it
+    fails nothing."""
     features: Features = field(default_factory=Features)
     """What the installed features add to the main path."""
     added: Mapping[str, Any] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from airflow_kafka_lake.core.errors import KafkaLakeError, PendingCommitError, U
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample
 from airflow_kafka_lake.core.kafka.times import Times
 from airflow_kafka_lake.core.kafka.transactions import OpenTransaction, oldest
+from airflow_kafka_lake.core.lake.effort import effort
 from airflow_kafka_lake.core.ledger.pauses import refuse_paused
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ordering.segments import Graph
@@ -42,9 +43,6 @@ from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.claims import host_clock
 from airflow_kafka_lake.services.identity import register_owner
 from airflow_kafka_lake.services.observation import check_tables, observe
-
-LIGHT_OFFSETS = 250_000
-"""So many offsets of ordinary records make a light job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +77,10 @@ def plan(
 
     def gather_and_decide() -> tuple[Facts, Plan]:
         seen = observe(ports, spec, bounds)
-        _prepare(ports, seen.arrived(spec, bounds))
+        _prepare(ports, spec, seen.arrived(spec, bounds))
         facts = gather(ports, spec, bounds, check_tables(ports, spec, seen), plan_id=plan_id)
         decided = plan_from(ports, facts)
-        _prepare(ports, sum(item.range.span for item in decided.ranges))
+        _prepare(ports, spec, sum(item.range.span for item in decided.ranges))
         return facts, decided
 
     facts, decided = once_stable(ports, gather_and_decide, timeout)
@@ -158,10 +156,10 @@ def plan_from(ports: Ports, facts: Facts, declare: Declare = declare_nothing) ->
     return decide(facts, wanted, _sampled(ports, facts.spec, wanted.to_weigh), declare)
 
 
-def _prepare(ports: Ports, offsets: int) -> None:
-    """Have the job's driver start while the plan is made, unless the job is likely to need one for heavy jobs."""
-    if 0 < offsets <= LIGHT_OFFSETS:
-        ports.prepare()
+def _prepare(ports: Ports, spec: PipelineSpec, offsets: int) -> None:
+    """Have the jobs' driver start while the plan is made."""
+    if offsets:
+        ports.prepare(effort(offsets, is_decoded=spec.decoding is not None))
 
 
 def _sampled(ports: Ports, spec: PipelineSpec, slices: Sequence[Slice]) -> Sequence[Sample]:

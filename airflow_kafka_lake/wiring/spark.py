@@ -164,14 +164,14 @@ class SparkJobs:
             return found
         return self._verify()
 
-    def prepare(self) -> None:
-        """Start a warm driver for the job that will probably be next; what is missing for it, the job tells.
+    def prepare(self, effort: int) -> None:
+        """Start a warm driver for the jobs that will probably be next; what is missing for them, they tell.
 
         What the command has verified at its begin need not be verified again.
         """
         if self._engine is not None:
             with suppress(KafkaLakeError):
-                self._runner_with(self._engine.verified or self.check()).prepare()
+                self._runner_with(self._engine.verified or self.check()).prepare(effort)
 
     def _verify(self) -> Mapping[str, Any]:
         from airflow_kafka_lake.adapters.jars import JOBS, verified

@@ -354,7 +354,7 @@ def test_nothing_passes_from_a_job_to_the_next(
     """No setting, no view, nothing cached, though Spark is the same."""
     world, program = spark(engine), tmp_path / "leaving.py"
     program.write_text(LEAVING)
-    job: Any = SimpleNamespace(name="leaving", program=str(program), is_heavy=False, to_json=dict)
+    job: Any = SimpleNamespace(name="leaving", program=str(program), effort=1, to_json=dict)
     first, second = (world.runner.report(job, progress=lambda _: None) for _ in range(2))
     assert first == second
     assert (second["views"], second["cached"]) == ([], False)

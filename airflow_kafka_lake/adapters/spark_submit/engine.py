@@ -18,6 +18,7 @@ from airflow_kafka_lake.adapters.spark_submit.folder import private_folder, unus
 from airflow_kafka_lake.adapters.spark_submit.running import LOG_FILE, RunningJob
 from airflow_kafka_lake.adapters.spark_submit.submission import write_request
 from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.lake.effort import LIGHT
 from airflow_kafka_lake.core.lake.wear import Wear
 from airflow_kafka_lake.jobs.serve import DONE_FILE, JOB_FILE, ORDERS_FILE, READY_FILE, WEAR_FILE, Order
 
@@ -160,6 +161,7 @@ class Engine:
 
     def __init__(self) -> None:
         self.verified: Mapping[str, Any] | None = None
+        self._spent = 0
         self._driver: WarmDriver | None = None
         self._busy = threading.Lock()
 
@@ -173,6 +175,17 @@ class Engine:
         """Let the driver go, if there is one."""
         if driver := self._take():
             driver.close()
+
+    def is_heavy(self, effort: int) -> bool:
+        """Return whether a job, with all that this process has done before it, is worth a driver that compiles well.
+
+        What was done is taken for what will still be done.
+        """
+        return self._spent + effort > LIGHT
+
+    def spent(self, effort: int) -> None:
+        """Count what a job has computed."""
+        self._spent += effort
 
     def has_driver(self, start: DriverStart) -> bool:
         """Return whether there is a driver for a job whose driver would be started so."""

@@ -33,6 +33,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     pyspark_home,
     write_files,
 )
+from airflow_kafka_lake.core.lake.effort import LIGHT
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.progress import Counters
 from airflow_kafka_lake.jobs import serve, stage
@@ -41,7 +42,6 @@ from airflow_kafka_lake.jobs.driver import MESSAGES_FILE, RESULT_FILE
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
 from airflow_kafka_lake.ports import ReportingJob, uncounted
 
-_LIGHT_TASKS = 4
 QUIET_SECONDS = 1800.0
 """How long a driver may make no progress before it is ended; a job that waits for a busy cluster makes none."""
 
@@ -159,27 +159,28 @@ class SparkSubmitRunner:
         """Return whether a light job would find a warm driver."""
         return self._engine is not None and self._engine.has_driver(self._start(is_heavy=False))
 
-    def prepare(self) -> None:
-        """Start a warm driver for the light job that will probably be next, if it is to run on this machine.
+    def prepare(self, effort: int) -> None:
+        """Start a warm driver for jobs of so much effort that will probably be next, if it is to run on this machine.
 
         On a cluster it would hold what others wait for, and its end would take its time.
         """
         if self._engine is not None and is_local(self._master):
-            self._engine.prepare(self._start(is_heavy=False))
+            self._engine.prepare(self._start(is_heavy=self._engine.is_heavy(effort)))
 
     @contextmanager
     def _running(self, job: Job) -> Iterator[RunningJob]:
         """Begin a job: in the warm driver, if there is one and it is free, else in one of its own."""
         request = {"job": job.to_json(), "kafka": self._kafka}
         if self._engine is not None:
-            start, program = self._start(is_heavy=_is_heavy(job)), _importable(self._program(job))
-            with self._engine.running(start, program, job.name, request) as warm:
+            start = self._start(is_heavy=self._engine.is_heavy(job.effort))
+            with self._engine.running(start, _importable(self._program(job)), job.name, request) as warm:
                 if warm is not None:
                     yield warm
+                    self._engine.spent(job.effort)
                     return
         with private_folder(self._temporary) as folder:
             driver = self._submitted(
-                folder, name=job.name, program=self._program(job), request=request, is_heavy=_is_heavy(job)
+                folder, name=job.name, program=self._program(job), request=request, is_heavy=job.effort > LIGHT
             )
             try:
                 yield RunningJob(driver=driver, ref=driver.ref, folder=folder, log=folder / LOG_FILE)
@@ -241,7 +242,7 @@ class SparkSubmitRunner:
                 # One set of secrets for each driver: what its log may hold can be masked. A client's id is no secret.
                 {key: value for key, value in self._kafka.items() if key != "client.id"},
             ),
-            is_heavy=is_heavy,
+            is_heavy=is_heavy and is_local(self._master),  # elsewhere its executors compute
             temporary=self._temporary,
             begin=lambda folder: self._submitted(
                 folder,
@@ -298,10 +299,6 @@ class SparkSubmitRunner:
 
     def _environment(self) -> dict[str, str]:
         return environment(java_home=self._java_home, spark_home=None if self._spark_submit else pyspark_home())
-
-
-def _is_heavy(job: Job) -> bool:
-    return job.tasks > _LIGHT_TASKS if isinstance(job, StageJob) else job.is_heavy
 
 
 def _importable(program: Path) -> str:

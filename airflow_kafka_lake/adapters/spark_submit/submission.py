@@ -69,8 +69,8 @@ _BOUNDED = tuple(
 """Avro makes room for a length before it reads that far: a few wrong bytes would take all memory and end the job."""
 _JARS = "spark.jars"
 _CLASS_PATH = "spark.driver.extraClassPath"
-QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""For drivers that live for seconds: compiled code never gets hot enough to pay for the better compiler."""
+QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseParallelGC")
+"""For light jobs (`core.lake.effort`): their code never gets hot enough to pay for the better compiler."""
 
 _FOREIGN = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW", "KAFKA_LAKE", "SPARK_REMOTE", "SPARK_CONNECT", "PYSPARK_")
 

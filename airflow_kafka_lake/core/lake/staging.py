@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_kafka_lake.core.decoding import Decoder
+from airflow_kafka_lake.core.lake.effort import effort
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import Isolation
@@ -88,6 +89,11 @@ class StageJob:
     def parts(self) -> tuple[Slice, ...]:
         """Everything the job reads, in whatever way."""
         return (*self.slices, *self.singly, *self.overflowing)
+
+    @property
+    def effort(self) -> int:
+        """How much the job computes (`core.lake.effort`)."""
+        return effort(sum(item.range.span for item in self.parts), is_decoded=bool(self.decoders))
 
     @property
     def name(self) -> str:

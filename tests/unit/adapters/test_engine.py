@@ -22,6 +22,7 @@ from airflow_kafka_lake.adapters.spark_submit import Engine, SparkSubmitRunner
 from airflow_kafka_lake.adapters.spark_submit import engine as engines
 from airflow_kafka_lake.adapters.spark_submit.folder import PREFIX
 from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError, UnavailableError
+from airflow_kafka_lake.core.lake.effort import LIGHT
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.lake.wear import MOST_JOBS, MOST_SECONDS, Wear
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -164,25 +165,25 @@ def engine() -> Iterator[Engine]:
         yield made
 
 
-def job(wave: str = "w1", tasks: int = 1) -> StageJob:
+def job(wave: str = "w1", records: int = 10) -> StageJob:
     return StageJob(
         pipeline="orders",
         wave=wave,
         attempt="00112233aabbccdd",
         table="raw.orders",
         isolation=Isolation.READ_COMMITTED,
-        slices=(Slice(Stream("orders", "A1", 0), OffsetRange(0, 10)),),
-        tasks=tasks,
+        slices=(Slice(Stream("orders", "A1", 0), OffsetRange(0, records)),),
+        tasks=1,
         max_records_per_partition=None,
     )
 
 
 def stage(
-    runner: SparkSubmitRunner, wave: str = "w1", *, tasks: int = 1, heartbeat: Callable[[], None] = lambda: None
+    runner: SparkSubmitRunner, wave: str = "w1", *, records: int = 10, heartbeat: Callable[[], None] = lambda: None
 ) -> str:
     """Run a job; returns its reference."""
     refs: list[str] = []
-    runner.stage(job(wave, tasks), started=refs.append, heartbeat=heartbeat)
+    runner.stage(job(wave, records), started=refs.append, heartbeat=heartbeat)
     (ref,) = refs
     return ref
 
@@ -247,7 +248,7 @@ def test_report_is_the_jobs_own(spark: FakeSpark, engine: Engine) -> None:
     said: list[str] = []
     for wave in ("w1", "w2"):
         asked = SimpleNamespace(
-            name="a report", program=str(spark._program), is_heavy=False, to_json=lambda wave=wave: {"wave": wave}
+            name="a report", program=str(spark._program), effort=1, to_json=lambda wave=wave: {"wave": wave}
         )
         assert runner.report(asked, progress=said.append) == {"done": wave}  # type: ignore[arg-type]
     assert said == ["half of it", "half of it"]
@@ -445,7 +446,7 @@ def test_jars_are_verified_for_each_driver_once(
     with Engine() as another:
         prepared = Verified(master="local[2]", conf={}, catalog={}, kafka={}, engine=another)
         prepared.check()
-        prepared.prepare()
+        prepared.prepare(1)
         prepared.stage(job("w4"), started=lambda _: None, heartbeat=lambda: None)
         assert (Verified.times, len(spark.starts)) == (3, 3)
     cold = Verified(master="local[2]", conf={}, catalog={}, kafka={})
@@ -457,9 +458,18 @@ def test_jars_are_verified_for_each_driver_once(
 def test_heavy_job_does_not_run_in_a_light_driver(spark: FakeSpark, engine: Engine) -> None:
     """That one compiles too little; a heavy one takes light jobs."""
     runner = spark.runner(engine)
-    for wave, tasks in (("w1", 1), ("w2", 50), ("w3", 1)):
-        stage(runner, wave, tasks=tasks)
+    for wave, records in (("w1", LIGHT), ("w2", LIGHT + 1), ("w3", 1)):
+        stage(runner, wave, records=records)
     assert len(spark.starts) == 2
+
+
+def test_light_driver_is_replaced_when_its_jobs_together_are_heavy(spark: FakeSpark, engine: Engine) -> None:
+    """By one that lasts: what was done is taken for what will still be done. On a cluster a driver computes little."""
+    for master, starts in (("local[2]", [1, 1, 2, 2]), ("yarn", [3, 3, 3, 3])):
+        runner = spark.runner(engine, master=master)
+        for wave, so_far in enumerate(starts):
+            stage(runner, f"w{wave}", records=LIGHT // 2)
+            assert len(spark.starts) == so_far
 
 
 def test_two_jobs_at_once_have_two_drivers(spark: FakeSpark, engine: Engine) -> None:
@@ -517,8 +527,8 @@ def test_prepared_driver_takes_the_first_job(spark: FakeSpark, engine: Engine) -
     """Whether it waits for it already or not; a second preparation changes nothing."""
     runner = spark.runner(engine)
     for wave in ("w1", "w2"):
-        runner.prepare()
-        runner.prepare()
+        runner.prepare(1)
+        runner.prepare(1)
         stage(runner, wave)
     assert len(spark.starts) == 1
     assert [done["job"]["wave"] for done in spark.jobs] == ["w1", "w2"]
@@ -531,7 +541,7 @@ def test_driver_that_still_starts_has_time_for_it(
     monkeypatch.setattr(engines, "TAKEN_SECONDS", 0.0)
     spark.is_slow(to_start=True)
     runner = spark.runner(engine)
-    runner.prepare()
+    runner.prepare(1)
     wait_until(lambda: len(spark.starts) == 1, timeout=30, failed=AssertionError)
     runner.stage(job(), started=lambda _: spark.is_slow(to_start=False), heartbeat=lambda: None)
     assert len(spark.starts) == 1
@@ -541,7 +551,7 @@ def test_unneeded_driver_ends_at_once(spark: FakeSpark) -> None:
     """Also while it starts; nothing of it is left."""
     for is_ready in (False, True):
         with Engine() as made:
-            spark.runner(made).prepare()
+            spark.runner(made).prepare(1)
             (folder,) = spark.temporary.iterdir()
             if is_ready:
                 wait_until((folder / READY_FILE).exists, timeout=30, failed=AssertionError)
@@ -555,12 +565,12 @@ def test_driver_that_could_not_be_prepared_leaves_its_error_to_the_job(spark: Fa
     """The preparation fails nothing, and hides nothing."""
     spark.never_starts()
     runner = spark.runner(engine)
-    runner.prepare()
+    runner.prepare(1)
     wait_until(lambda: not runner.has_driver(), timeout=30, failed=AssertionError)
     with pytest.raises(JobFailedError, match="the master does not answer"):
         stage(runner)
     nowhere = spark.runner(engine, spark_submit=spark.temporary / "nowhere")
-    nowhere.prepare()
+    nowhere.prepare(1)
     with pytest.raises(JobFailedError, match="does not start"):
         stage(nowhere)
     assert list(spark.temporary.iterdir()) == []
@@ -569,17 +579,26 @@ def test_driver_that_could_not_be_prepared_leaves_its_error_to_the_job(spark: Fa
 def test_heavy_job_replaces_a_prepared_driver(spark: FakeSpark, engine: Engine) -> None:
     """It was started for a light one."""
     runner = spark.runner(engine)
-    runner.prepare()
+    runner.prepare(LIGHT)
     wait_until(lambda: len(spark.starts) == 1, timeout=30, failed=AssertionError)
-    stage(runner, tasks=50)
+    stage(runner, records=LIGHT + 1)
     assert gone(spark.starts[0]["pid"])
     assert len(spark.starts) == 2
 
 
+def test_driver_is_prepared_for_heavy_jobs(spark: FakeSpark, engine: Engine) -> None:
+    """One of them, or many that together are heavy."""
+    runner = spark.runner(engine)
+    runner.prepare(LIGHT + 1)
+    for wave, records in (("w1", LIGHT + 1), ("w2", 1)):
+        stage(runner, wave, records=records)
+    assert len(spark.starts) == 1
+
+
 def test_no_driver_is_prepared_on_a_cluster(spark: FakeSpark, engine: Engine) -> None:
     """There it would hold what others wait for; nor where each job has a driver of its own."""
-    spark.runner(engine, master="spark://host:7077").prepare()
-    spark.runner(None).prepare()
+    spark.runner(engine, master="spark://host:7077").prepare(1)
+    spark.runner(None).prepare(1)
     assert list(spark.temporary.iterdir()) == []
 
 
@@ -639,7 +658,7 @@ spark.temporary, spark._notes = folder / "temporary", folder / "notes"
 spark._submit, spark._program = folder / "spark-submit", folder / "program.py"
 runner = spark.runner(Engine(), silence_seconds=float(sys.argv[2]))
 if sys.argv[3] == "True":
-    runner.prepare()
+    runner.prepare(1)
     wait_until(lambda: spark.starts, timeout=30, failed=AssertionError)
 else:
     stage(runner)

@@ -30,6 +30,7 @@ from airflow_kafka_lake.core.errors import (
     SchemaMismatchError,
     StaleFenceError,
 )
+from airflow_kafka_lake.core.lake.effort import LIGHT
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -259,7 +260,8 @@ def test_light_jobs_start_quickly_and_heavy_ones_run_fast(spark: FakeSpark) -> N
     """Only a heavy job of a local master lives long enough for the better compiler."""
     run(spark.runner())
     assert "TieredStopAtLevel=1" in spark.seen["texts"]["java.options"]
-    spark.runner().stage(replace(JOB, tasks=50), started=lambda _: None, heartbeat=lambda: None)
+    heavy = replace(JOB, slices=(replace(JOB.slices[0], range=OffsetRange(0, LIGHT + 1)),))
+    spark.runner().stage(heavy, started=lambda _: None, heartbeat=lambda: None)
     assert "TieredStopAtLevel=1" not in spark.seen["texts"]["java.options"]
 
 

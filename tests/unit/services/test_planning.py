@@ -7,14 +7,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import ConcurrentError, PendingCommitError, UnavailableError
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.kafka.times import milliseconds
+from airflow_kafka_lake.core.lake.effort import effort
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import Isolation, Policy, PolicyKind
-from airflow_kafka_lake.services import planning
 from tests.gates import Before
 from tests.world import FOLLOW, World
 
@@ -180,7 +181,7 @@ def prepared(world: World, bounds: Bounds) -> list[str]:
     """Plan; return the first call of a port after a driver was prepared, for each time it was."""
     calls: list[str | None] = []
     passing = lambda call: [calls.__setitem__(place, call) for place, then in enumerate(calls) if then is None]  # noqa: E731
-    world.plan(bounds, worker=replace(world.worker(passing), prepare=lambda: calls.append(None)))
+    world.plan(bounds, worker=replace(world.worker(passing), prepare=lambda _: calls.append(None)))
     return [call or "" for call in calls]
 
 
@@ -196,11 +197,16 @@ def test_driver_is_prepared_as_soon_as_there_is_something_to_read(world: World) 
     assert prepared(world, FOLLOW)[0] == "ledger.pipeline"
 
 
-def test_no_light_driver_is_prepared_for_heavy_jobs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would be in the way of the one that is needed."""
-    monkeypatch.setattr(planning, "LIGHT_OFFSETS", 7)
+def test_driver_is_prepared_for_all_that_is_to_be_read(world: World) -> None:
+    """All waves together; records that are decoded take more effort."""
+    efforts: list[int] = []
+    worker = replace(world.worker(), prepare=efforts.append)
     world.produce(8)
-    assert prepared(world, FOLLOW) == []
+    world.plan(dry_run=True, worker=worker)
+    world.with_spec(decoding=Decoding(format=Format.JSON, schema="n bigint"))
+    world.plan(worker=worker)
+    plain, decoded = min(efforts), max(efforts)
+    assert plain == 8 < decoded == effort(8, is_decoded=True)
 
 
 def test_dry_run_writes_nothing_at_all(world: World) -> None:

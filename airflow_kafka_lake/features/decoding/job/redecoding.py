@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_kafka_lake.core.decoding import Decoder
+from airflow_kafka_lake.core.lake.effort import LIGHT
 from airflow_kafka_lake.core.lake.staging import branch_of
 from airflow_kafka_lake.core.ledger.waves import DECODE, Token
 
@@ -66,9 +67,9 @@ class RedecodeJob:
         return {}
 
     @property
-    def is_heavy(self) -> bool:
-        """Return True: how many rows the job will read is not known."""
-        return True
+    def effort(self) -> int:
+        """More than a light job's: how many rows the job will read is not known."""
+        return LIGHT + 1
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that travels."""

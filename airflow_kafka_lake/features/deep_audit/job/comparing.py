@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from airflow_kafka_lake.core.lake.effort import effort
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 
 BUCKET = 10_000
 """Offsets that are digested together at first."""
-
-_LIGHT_OFFSETS = 1_000_000
 
 MOST_PER_SLICE = 4_000_000
 """Offsets that are read between two signs of progress."""
@@ -81,9 +80,9 @@ class CompareJob:
         return {"data-loss": f"Retention or deletion passed offsets while they were compared; {self.left}."}
 
     @property
-    def is_heavy(self) -> bool:
-        """Return whether the job is worth a start that takes longer."""
-        return sum(item.range.span for item in self.slices) > _LIGHT_OFFSETS
+    def effort(self) -> int:
+        """How much the job computes."""
+        return effort(sum(item.range.span for item in self.slices), is_compared=True)
 
     @property
     def name(self) -> str:
