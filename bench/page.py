@@ -42,8 +42,8 @@ compared is the arms of one run on one machine: seconds of two machines, or of t
 - **Commits.** A Spark job, the loader and AvailableNow commit once, this package once for each wave. A Connect worker
   commits by its clock, each five minutes by its defaults and each ten seconds tuned: its times come in such steps, so
   on small work they say little of its speed. It is ended when the table has all rows.
-- **Cold and warm.** Every process of a cold arm is new. A warm arm has a process that has done the same work once, in
-  another table. Airflow runs already for those that go through it; a broker runs already for all.
+- **Cold and warm.** Every process of a cold arm is new. A warm arm has a process that has done the same work twice, in
+  other tables. Airflow runs already for those that go through it; a broker runs already for all.
 - **All processes.** CPU seconds are the kernel's account of every process that the command has started, orphans
   included; of Airflow, those of the running servers too. The broker's are apart, and so are its requests, by its own
   metrics. Memory is the largest sum of resident memory, sampled four times a second.

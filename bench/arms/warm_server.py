@@ -1,4 +1,4 @@
-"""Run the pipeline `warm`, and then `bench` for whoever asks by the socket. Its only argument is the folder."""
+"""Run the pipelines that warm up, and then `bench` for whoever asks by the socket. Its only argument is the folder."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from airflow_kafka_lake.services import running
 from airflow_kafka_lake.wiring.assemble import open_ports
 from airflow_kafka_lake.wiring.spark import Engine
 
+WARMING = ("warm", "warmer")
+"""Pipelines that land the topics in tables of their own: the second one in the driver that lasts."""
+
 
 def main(home: Path) -> None:
     """Serve one command after another until SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with Engine() as engine:
-        code = run(home, "warm", engine, print)
-        if code:
-            sys.exit(f"the pipeline that warms up ended with {code}")
+        for name in WARMING:
+            code = run(home, name, engine, print)
+            if code:
+                sys.exit(f"the pipeline {name} ended with {code}")
         with Listener(str(home / "warm.socket"), family="AF_UNIX") as listener:
             while True:
                 with listener.accept() as asking:
