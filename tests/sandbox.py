@@ -30,6 +30,7 @@ from tests.documented import undocumented
 CLI_SECONDS = 240
 POLL_SECONDS = 0.2
 END_SECONDS = 60
+GONE_SECONDS = 10
 CONNECTION = re.compile(r"AIRFLOW_CONN_(?!SPARK_)\w+")
 HOME, COMMAND = "SANDBOX_HOME", "SANDBOX_COMMAND"
 """In the environment of everything that a command starts in a place, also of a driver whose command is gone: the place,
@@ -81,13 +82,19 @@ def assert_nothing_left(home: Path, command: Mapping[str, str], code: int) -> No
     """Turn red over what a command has left behind that came to its end by itself; one that was killed is excused."""
     if code < 0:
         return
-    left = {}
-    for process in psutil.process_iter():
-        if _is_of(home, process, command[COMMAND]):
-            with suppress(psutil.NoSuchProcess):
-                left[process.pid] = " ".join(process.cmdline())
-                process.kill()
-    assert not left, f"a command that ended with {code} left processes behind: {left}"
+    found = {item: _words(item) for item in psutil.process_iter() if _is_of(home, item, command[COMMAND])}
+    # Spark's Python has a process group of its own, and ends a moment after the Java that it belongs to.
+    _, left = psutil.wait_procs(list(found), timeout=GONE_SECONDS)
+    for process in left:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    assert not left, f"a command that ended with {code} left processes behind: {[found[item] for item in left]}"
+
+
+def _words(process: psutil.Process) -> str:
+    with suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
+    return "gone"
 
 
 def driver_of(reference: str) -> psutil.Process:

@@ -83,7 +83,7 @@ class JobsStandIn(MemoryRunner):
     def check(self) -> None:
         """Nothing is needed of this machine."""
 
-    def prepare(self) -> None:
+    def prepare(self, effort: int) -> None:
         """Nothing is started for a job."""
 
     def end_orphan(self, job: str | None, name: str) -> bool:
