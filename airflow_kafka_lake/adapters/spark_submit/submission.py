@@ -6,6 +6,7 @@ import importlib.util
 import io
 import json
 import os
+import re
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -69,6 +70,7 @@ _BOUNDED = tuple(
 """Avro makes room for a length before it reads that far: a few wrong bytes would take all memory and end the job."""
 _JARS = "spark.jars"
 _CLASS_PATH = "spark.driver.extraClassPath"
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseParallelGC")
 """For light jobs (`core.lake.effort`): their code never gets hot enough to pay for the better compiler."""
 
@@ -130,9 +132,15 @@ def properties(
 
 
 def java_options(folder: Path, further: Sequence[str], conf: Mapping[str, str]) -> str:
-    """Return the text of the driver's options file: ours, `further` ones, then those of the connection."""
+    """Return the text of the driver's options file: ours, `further` ones, then those of the connection.
+
+    Java does not start with two collectors of garbage: the connection's is the one.
+    """
+    theirs = conf.get(_JAVA_OPTIONS, "")
     ours = [f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData", *_BOUNDED, *further]
-    return "\n".join([*(f'"{option}"' for option in ours), conf.get(_JAVA_OPTIONS, "")])
+    if _COLLECTOR.search(theirs):
+        ours = [option for option in ours if not _COLLECTOR.fullmatch(option)]
+    return "\n".join([*(f'"{option}"' for option in ours), theirs])
 
 
 def write_files(folder: Path, *, request: Mapping[str, Any], settings: Mapping[str, str], options: str) -> None:

@@ -265,6 +265,13 @@ def test_light_jobs_start_quickly_and_heavy_ones_run_fast(spark: FakeSpark) -> N
     assert "TieredStopAtLevel=1" not in spark.seen["texts"]["java.options"]
 
 
+def test_collector_of_a_connection_is_the_only_one(spark: FakeSpark) -> None:
+    """Java refuses to start with two."""
+    for theirs, found in (("-XX:+UseG1GC -Xss2m", ["UseG1GC"]), ("-Xss2m", ["UseParallelGC"])):
+        run(spark.runner(conf={"spark.driver.extraJavaOptions": theirs}))
+        assert re.findall(r"Use\w+GC", spark.seen["texts"]["java.options"]) == found
+
+
 def test_a_class_archive_is_used_when_there_is_one(spark: FakeSpark, tmp_path: Path) -> None:
     """The runner takes the archive of its Spark, Java and jars from the cache, and does without."""
     jars = [Path("/jars/a.jar")]
