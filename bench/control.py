@@ -15,7 +15,7 @@ from airflow_kafka_lake.features.pages.pipeline import pipeline_page
 from airflow_kafka_lake.features.pages.web.visitor import Visitor
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import planning, reporting, staging
-from airflow_kafka_lake.services.advance import advance
+from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.decisions import new_id
 from airflow_kafka_lake.wiring.collecting import rarely_collecting
 from bench.audit import Measured, synthetic
@@ -57,7 +57,8 @@ def _steps(ports: Ports, spec: PipelineSpec, log: Log) -> Iterator[tuple[str, Ca
     yield "plan", lambda: plan(dry_run=True)
     yield "plan and record", plan
     yield "stage, audit, settle", settle
-    yield "advance", lambda: advance(ports, spec.name)
+    yield "advance", lambda: ports.ledger.advance(spec.name)
+    yield "send the receipts", lambda: flush(ports, spec.name)
     yield "plan, nothing new", plan
     log.offsets += OFFSETS
     yield "next plan", lambda: plan(dry_run=True)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, LATEST_MS
 from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, RETAIN_DAYS, StageJob
-from airflow_kafka_lake.core.lake.tasks import divided, evenly
+from airflow_kafka_lake.core.lake.tasks import abreast, divided, evenly
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import TOPIC_NAME
 from airflow_kafka_lake.jobs.driver import run
@@ -217,10 +217,7 @@ def _shared(spark: SparkSession, job: StageJob, kafka: Mapping[str, str], pace: 
     """Return the records of tasks with one consumer each; None where Spark's own Kafka source has to read."""
     if not is_shared(job) or spark.conf.get(SETTING, "true").lower() == "false":
         return None
-    if pace:
-        tasks, rate = evenly(job.slices, pace.tasks), pace.rate
-    else:
-        tasks, rate = divided(job.slices, job.tasks, job.max_records_per_partition), None
+    tasks, rate = _tasks(job, pace), pace.rate if pace else None
     try:
         settings = consumer_settings(job, tasks, _fast_settings(job) | dict(kafka), rate)
         return shared_rows(spark, tasks, settings, rate)
@@ -228,6 +225,13 @@ def _shared(spark: SparkSession, job: StageJob, kafka: Mapping[str, str], pace: 
         # The text of an error may hold a setting.
         sys.stderr.write(f"Spark's Kafka source reads, with a consumer for each range: {type(error).__name__}\n")
         return None
+
+
+def _tasks(job: StageJob, pace: Pace | None) -> tuple[tuple[Slice, ...], ...]:
+    count = pace.tasks if pace else job.tasks
+    if job.by_time and (found := abreast(job.slices, count)):
+        return found
+    return evenly(job.slices, count) if pace else divided(job.slices, count, job.max_records_per_partition)
 
 
 def _gathered(

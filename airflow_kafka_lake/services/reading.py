@@ -17,6 +17,7 @@ from airflow_kafka_lake.core.lake import halving
 from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
 from airflow_kafka_lake.core.lake.halving import History
 from airflow_kafka_lake.core.lake.staging import StageJob, packing
+from airflow_kafka_lake.core.lake.tasks import is_by_time
 from airflow_kafka_lake.core.ledger.attempts import RecordJob
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Staged, Verdict
 from airflow_kafka_lake.core.offsets import RangeSet
@@ -115,6 +116,7 @@ def stage_job(claim: Claim, how: tuple[Decoder, ...] = (), overflowing: Sequence
         decoders=how,
         overflowing=tuple(asked & apart),
         rate=claim.rate,
+        by_time=is_by_time(claim.spec.partition_by),
     )
 
 

@@ -10,6 +10,7 @@ import re
 import secrets
 import sys
 import threading
+import time
 import urllib.request
 import warnings
 from collections import Counter
@@ -26,7 +27,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import Row, SparkSession
 
-from airflow_kafka_lake.adapters.iceberg.schema import LANDING
+from airflow_kafka_lake.adapters.iceberg.schema import LANDING, partition_spec
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, archive_path, make_archive
 from airflow_kafka_lake.adapters.spark_submit.failures import recognised
@@ -35,6 +36,7 @@ from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError
 from airflow_kafka_lake.core.lake.accounting import account
 from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.lake.tasks import FEWEST
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.progress import Counters
@@ -65,6 +67,7 @@ pytestmark = pytest.mark.integration
 
 SENTINEL = "canary-sentinel"
 TWO_MB = bytes(range(256)) * 8192
+DAY_MS = 24 * 60 * 60 * 1000
 
 
 class Lake:
@@ -89,8 +92,9 @@ class Lake:
             "spark.sql.catalog.lake.cache-enabled": "false",
         }
 
-    def create(self) -> Table:
-        return self.catalog.create_table(f"raw.t_{secrets.token_hex(4)}", LANDING)
+    def create(self, partition_by: str = "") -> Table:
+        name = f"raw.t_{secrets.token_hex(4)}"
+        return self.catalog.create_table(name, LANDING, partition_spec=partition_spec(partition_by, LANDING))
 
 
 class Topic:
@@ -298,6 +302,19 @@ def test_small_partitions_are_gathered_into_few_files(spark: SparkSession, lake:
     run(spark, topic, work)
     assert offsets(table, work) == [0, 1, 2] * 50
     assert summary(staged(table, work))["added-data-files"] == "3"
+
+
+@pytest.mark.parametrize("rate", [None, 10**9])
+def test_days_of_a_table_get_few_files(spark: SparkSession, lake: Lake, kafka: LocalKafka, rate: int | None) -> None:
+    """Two tasks share four days by time, not by partition: a file for each day, and every record once."""
+    topic, table, count = Topic(kafka, 2), lake.create("days(kafka_timestamp)"), 2 * FEWEST
+    today = time.time_ns() // 10**6 // DAY_MS
+    times = [(today - 4 + index * 4 // count) * DAY_MS for index in range(count)]
+    topic.send(*({"value": b"v", "partition": place, "timestamp": at} for place in range(2) for at in times))
+    work = job(table, topic.slice_(0, count), topic.slice_(0, count, 1), tasks=2)
+    run(spark, topic, replace(work, by_time=True, rate=rate))
+    assert offsets(table, work) == [*range(count)] * 2
+    assert summary(staged(table, work))["added-data-files"] == "4"
 
 
 def test_an_existing_branch_stops_the_job(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.core.lake.tasks import divided, evenly
+from airflow_kafka_lake.core.lake.tasks import FEWEST, abreast, divided, evenly, is_by_time
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from tests.properties.strategies import slices
@@ -72,3 +72,53 @@ def test_equal_slices_fill_equal_tasks(partitions: int, tasks: int) -> None:
     sizes = [len(task) for task in divided(items, tasks, None)]
     assert max(sizes) - min(sizes) <= 1
     assert len(sizes) == min(tasks, partitions)
+
+
+@given(slices, counts)
+def test_tasks_abreast_have_the_same_stretch_of_every_slice(items: list[Slice], tasks: int) -> None:
+    """Every offset is read by one task, and none has more than an offset of each slice beyond its share."""
+    found = abreast(items, tasks, fewest=0) or ()
+    assert _offsets([item for task in found for item in task]) == _offsets(items)
+    assert len(found) <= tasks
+    assert all(found)
+    share = sum(math.ceil(item.range.span / tasks) for item in items)
+    assert all(sum(part.range.span for part in task) <= share for task in found)
+
+
+def test_tasks_abreast_begin_together() -> None:
+    """What was written at the same time to several partitions comes to the same task."""
+    found = abreast([_whole(0, 4 * FEWEST), _whole(1, 8 * FEWEST)], 4)
+    cuts = [(number * FEWEST, (number + 1) * FEWEST) for number in range(4)]
+    assert found == tuple(
+        (Slice(_stream(0), OffsetRange(start, end)), Slice(_stream(1), OffsetRange(2 * start, 2 * end)))
+        for start, end in cuts
+    )
+
+
+def test_short_slices_are_not_cut() -> None:
+    """A consumer would ask for many partitions and get few records of each."""
+    assert abreast([_whole(number, FEWEST) for number in range(4)], 2) is None
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "expected"),
+    [
+        ("", False),
+        ("days(kafka_timestamp)", True),
+        ("hour(kafka_timestamp), bucket(4,key)", True),
+        ("bucket(4,key)", False),
+        ("kafka_topic, days(kafka_timestamp)", False),
+        ("months(kafka_timestamp), bucket(8,kafka_partition)", False),
+    ],
+)
+def test_tables_by_time(partition_by: str, expected: bool) -> None:
+    """Where Kafka's own partitions divide the table too, neighbours had better stay together."""
+    assert is_by_time(partition_by) is expected
+
+
+def _stream(partition: int) -> Stream:
+    return Stream("orders", "id", partition)
+
+
+def _whole(partition: int, end: int) -> Slice:
+    return Slice(_stream(partition), OffsetRange(0, end))

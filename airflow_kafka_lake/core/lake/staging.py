@@ -69,7 +69,8 @@ class StageJob:
     splits large slices, None does not. `decoders` say how values become columns; none leaves them as they are.
     `overflowing` are further slices: records whose time Spark's Kafka source cannot read, for the driver to read.
     `singly` are slices too, read record by record, so that nothing behind one is touched (`ending`). `rate` is how many
-    of Kafka's bytes the job may read in a second; None: as fast as Kafka answers.
+    of Kafka's bytes the job may read in a second; None: as fast as Kafka answers. `by_time`: the table is partitioned
+    by time, and each task reads the same stretch of every slice (`core.lake.tasks.abreast`).
     """
 
     pipeline: str
@@ -84,6 +85,7 @@ class StageJob:
     overflowing: tuple[Slice, ...] = ()
     singly: tuple[Slice, ...] = ()
     rate: int | None = None
+    by_time: bool = False
 
     @property
     def parts(self) -> tuple[Slice, ...]:
@@ -137,6 +139,7 @@ class StageJob:
             "overflowing": [item.to_json() for item in self.overflowing],
             "singly": [item.to_json() for item in self.singly],
             "rate": self.rate,
+            "by_time": self.by_time,
         }
 
     @classmethod

@@ -4,10 +4,40 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterable
 
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice
+
+FEWEST = 500
+"""Offsets that a part of a slice has on average at least, where tasks share all slices: about what one poll takes."""
+
+_TIME = re.compile(r"\b(?:year|month|day|hour)s?\(")
+_PLACE = re.compile(r"\bkafka_(?:topic|topic_id|partition|offset)\b")
+
+
+def is_by_time(partition_by: str) -> bool:
+    """Return whether a table that is partitioned so is divided by time, and not by Kafka's partitions as well."""
+    return bool(_TIME.search(partition_by)) and not _PLACE.search(partition_by)
+
+
+def abreast(slices: Iterable[Slice], tasks: int, fewest: int = FEWEST) -> tuple[tuple[Slice, ...], ...] | None:
+    """Return the slices of at most `tasks` tasks of about the same weight, each with the same stretch of every slice:
+    the first has the beginnings of all, the last the ends. None where parts would have fewer than `fewest` offsets.
+
+    Records of all partitions that were written at the same time then come to the same task. So where a table is
+    partitioned by time, a task writes few of its partitions, and each of those has few files, without a shuffle.
+    """
+    found = sorted(slices, key=lambda item: (item.stream, item.range))
+    if sum(item.range.span for item in found) < fewest * tasks * len(found):
+        return None
+    shares: list[list[Slice]] = [[] for _ in range(tasks)]
+    for item in found:
+        parts = _cut(item, min(tasks, item.range.span))
+        for number, part in enumerate(parts):
+            shares[number * tasks // len(parts)].append(part)
+    return tuple(tuple(share) for share in shares if share)
 
 
 def divided(slices: Iterable[Slice], tasks: int, limit: int | None) -> tuple[tuple[Slice, ...], ...]:
@@ -22,7 +52,8 @@ def divided(slices: Iterable[Slice], tasks: int, limit: int | None) -> tuple[tup
     light = [item for item in found if limit is None or item.range.span <= limit]
     total = sum(item.range.span for item in light)
     count = tasks if limit is None else math.ceil(total / limit)
-    return (*((part,) for item in heavy for part in _parts(item, limit or 1)), *_gathered(light, total, count))
+    parts = (part for item in heavy for part in _cut(item, math.ceil(item.range.span / (limit or 1))))
+    return (*((part,) for part in parts), *_gathered(light, total, count))
 
 
 def evenly(slices: Iterable[Slice], tasks: int) -> tuple[tuple[Slice, ...], ...]:
@@ -38,8 +69,7 @@ def evenly(slices: Iterable[Slice], tasks: int) -> tuple[tuple[Slice, ...], ...]
     return tuple(_gathered(parts, total, tasks))
 
 
-def _parts(item: Slice, limit: int) -> list[Slice]:
-    count = math.ceil(item.range.span / limit)
+def _cut(item: Slice, count: int) -> list[Slice]:
     edges = [item.range.start + item.range.span * number // count for number in range(count + 1)]
     return [item.part(OffsetRange(start, end)) for start, end in itertools.pairwise(edges)]
 

@@ -42,7 +42,7 @@ def test_islands_of_a_partition_need_a_read_each() -> None:
 def test_job_travels_as_json() -> None:
     """The driver reads the same job again."""
     job = replace(_job(_stretch(20, 30), _stretch(0, 10, partition=1)), singly=(_stretch(30, 40),))
-    job = replace(job, overflowing=(_stretch(40, 41),))
+    job = replace(job, overflowing=(_stretch(40, 41),), rate=1000, by_time=True)
     assert job.parts == (*job.slices, *job.singly, *job.overflowing)
     assert StageJob.from_json(json.loads(json.dumps(job.to_json()))) == job
 

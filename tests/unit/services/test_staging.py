@@ -51,6 +51,16 @@ def test_wave_is_staged_audited_published_and_committed(world: World) -> None:
     world.check()
 
 
+@pytest.mark.parametrize(("partition_by", "by_time"), [("", False), ("days(kafka_timestamp)", True)])
+def test_tasks_share_a_table_by_time(world: World, partition_by: str, by_time: bool) -> None:
+    """The job is told how the table is divided, so that its tasks write few files."""
+    world.with_spec(partition_by=partition_by)
+    world.produce(5)
+    world.run()
+    assert [job.by_time for job in world.runner.jobs] == [by_time]
+    world.check()
+
+
 def test_transactions_are_accounted_for(world: World) -> None:
     """Aborted records and markers are no rows, and every one of their offsets is explained."""
     world.produce(1)
