@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.pictures import bars, lines
 from bench.results import Report, growths
-from bench.tables import arms_table, sections, title_of, workloads_table
+from bench.tables import arms_table, glance_table, sections, title_of, workloads_table
 
 RESULTS = Path(__file__).with_name("results")
 """Committed reports, by `--report bench/results/NAME.json`; the page has a section of each."""
@@ -66,6 +66,11 @@ PARTS = """
 `audit`, `deep`, `accounting`, `history`, `control` and `mapped` are parts of this package by themselves (`--only`):
 [what they cost](costs.md).
 """
+GLANCE = """
+How many times what this package takes the others take, `ours` cold unless it says warm: medians of the ratios within
+each round. Spreads, parts and ceilings are below.
+"""
+
 CLOSE = """
 To put results here: run with `--report bench/results/NAME.json` on an idle machine and a tree without changes, and
 commit the file with what `python docs/generate.py` writes.
@@ -88,7 +93,7 @@ def page(found: Mapping[str, Report]) -> tuple[str, ...]:
         "## Workloads",
         workloads_table(),
         PARTS,
-        *(["## Results", *shown] if shown else []),
+        *(["## Results", GLANCE, glance_table(found.values()), *shown] if shown else []),
         CLOSE,
     )
 

@@ -75,6 +75,24 @@ def ratios_table(arms: Mapping[str, Sequence[Run]], *, against: str) -> str:
     return table((f"times `{against}`", *(head.partition(",")[0] for head in NUMBERS)), rows) if rows else ""
 
 
+def glance_table(reports: Iterable[Report]) -> str:
+    """Return how many times what ours takes each rival takes, of all races; nothing without any."""
+    rows = [row for report in reports for key, arms in report.races().items() for row in _glances(title_of(*key), arms)]
+    return table(("workload", "rival", "seconds", "seconds, ours warm", *_GLANCED), rows) if rows else ""
+
+
+_GLANCED = ("CPU-s", "broker CPU-s", "requests", "at rest, MB")
+
+
+def _glances(title: str, arms: Mapping[str, Sequence[Run]]) -> Iterator[list[str]]:
+    ours, warm = arms.get(against_of(arms), ()), arms.get("ours-warm", ())
+    seconds, *others = (NUMBERS[name][0] for name in ("seconds", *_GLANCED))
+    for name, runs in arms.items():
+        if good(runs) and not is_ours(name) and ARMS[name].lands:
+            of = [ratio(runs, ours, seconds), ratio(runs, warm, seconds), *(ratio(runs, ours, get) for get in others)]
+            yield [f"`{title}`", f"`{name}`", *(f"{item.median:.1f}×" if item else NONE for item in of)]
+
+
 def against_of(arms: Mapping[str, Sequence[Run]]) -> str:
     """Return the arm that the others are held against: ours."""
     return next((name for name in arms if is_ours(name)), next(iter(arms)))

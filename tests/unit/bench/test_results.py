@@ -11,7 +11,7 @@ import pytest
 from bench.pictures import bars, lines
 from bench.racing import Run
 from bench.results import Report, exponent_of, growths, is_busy, ratio, spread
-from bench.tables import growth_table, phases_table, race_table, ratios_table, sections
+from bench.tables import glance_table, growth_table, phases_table, race_table, ratios_table, sections
 
 RUN = Run(
     workload="quiet",
@@ -88,6 +88,18 @@ def test_ratios_are_of_every_number() -> None:
     assert row.startswith("| `batch` | 2.50 (2.00–3.00) | 0.50 (0.50–0.50) |")
     assert row.endswith("| 10.00 (10.00–10.00) |")
     assert ratios_table(arms, against="wrong") == ""
+
+
+def test_glance_has_each_rival_that_lands_a_table() -> None:
+    """Against ours as it starts and as it goes on, from rounds that both have; ceilings are no rivals."""
+    runs = [*took("ours", 10.0), *took("ours-warm", 2.0), *took("batch", 20.0), *took("read", 1.0), WRONG]
+    assert glance_table([Report(described=DESCRIBED)]) == ""
+    (row,) = glance_table([Report(described=DESCRIBED, runs=runs)]).splitlines()[2:]
+    assert row == "| `quiet` | `batch` | 2.0× | 10.0× | 1.0× | 1.0× | 1.0× | 1.0× |"
+    (cold,) = glance_table([Report(described=DESCRIBED, runs=[*took("ours", 10.0), *took("batch", 5.0)])]).splitlines()[
+        2:
+    ]
+    assert cold.startswith("| `quiet` | `batch` | 0.5× | – |")
 
 
 @pytest.mark.parametrize(("power", "exponent"), [(1, 1.0), (2, 2.0), (0, 0.0)])
