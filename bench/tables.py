@@ -72,16 +72,22 @@ def ratios_table(arms: Mapping[str, Sequence[Run]], *, against: str) -> str:
         for name, runs in arms.items()
         if name != against and good(runs)
     ]
-    return table((f"times `{against}`", *(head.partition(",")[0] for head in NUMBERS)), rows) if rows else ""
+    return table((f"times `{against}`", *map(_unitless, NUMBERS)), rows) if rows else ""
+
+
+def _unitless(head: str) -> str:
+    return head.partition(",")[0]
+
+
+_GLANCED = ("CPU-s", "broker CPU-s", "requests", "at rest, MB")
+"""Numbers whose ratios are told at a glance, beside seconds."""
 
 
 def glance_table(reports: Iterable[Report]) -> str:
     """Return how many times what ours takes each rival takes, of all races; nothing without any."""
     rows = [row for report in reports for key, arms in report.races().items() for row in _glances(title_of(*key), arms)]
-    return table(("workload", "rival", "seconds", "seconds, ours warm", *_GLANCED), rows) if rows else ""
-
-
-_GLANCED = ("CPU-s", "broker CPU-s", "requests", "at rest, MB")
+    heads = ("workload", "rival", "seconds", "seconds, ours warm", *map(_unitless, _GLANCED))
+    return table(heads, rows) if rows else ""
 
 
 def _glances(title: str, arms: Mapping[str, Sequence[Run]]) -> Iterator[list[str]]:

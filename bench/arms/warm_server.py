@@ -1,4 +1,4 @@
-"""Run the pipelines that warm up, and then `bench` for whoever asks by the socket. Its only argument is the folder."""
+"""Run the pipelines that warm up, then `bench` for each command that asks by the socket. The argument is the folder."""
 
 from __future__ import annotations
 

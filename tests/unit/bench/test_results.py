@@ -96,9 +96,8 @@ def test_glance_has_each_rival_that_lands_a_table() -> None:
     assert glance_table([Report(described=DESCRIBED)]) == ""
     (row,) = glance_table([Report(described=DESCRIBED, runs=runs)]).splitlines()[2:]
     assert row == "| `quiet` | `batch` | 2.0× | 10.0× | 1.0× | 1.0× | 1.0× | 1.0× |"
-    (cold,) = glance_table([Report(described=DESCRIBED, runs=[*took("ours", 10.0), *took("batch", 5.0)])]).splitlines()[
-        2:
-    ]
+    report = Report(described=DESCRIBED, runs=[*took("ours", 10.0), *took("batch", 5.0)])
+    (cold,) = glance_table([report]).splitlines()[2:]
     assert cold.startswith("| `quiet` | `batch` | 0.5× | – |")
 
 
