@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from airflow_kafka_lake.core.errors import (
@@ -58,8 +58,9 @@ class Serving:
     """One worker: it takes the first wave that is asked for and that no living process has, one after another.
 
     Which worker brings a wave is decided by the claim, and so are pauses, limits and the order of records. An error
-    that ends a wave is the answer to the tasks that asked for it. A wave that another process has is left to it.
-    `waves`, `rows` and `problems` count what was done.
+    that ends a wave is the answer to the tasks that asked for it. A wave that another process has is left to it, and
+    its turn comes again when all others had theirs or one has landed. `waves`, `rows` and `problems` count what was
+    done.
     """
 
     ledger: Ledger
@@ -74,6 +75,7 @@ class Serving:
     waves: int = 0
     rows: int = 0
     problems: int = 0
+    _left: set[str] = field(default_factory=set)
 
     def run(self, *, until_idle: bool = False) -> None:
         """Work until `is_ending`, or until nothing is asked for that could be taken."""
@@ -87,10 +89,15 @@ class Serving:
 
     def _next(self) -> RequestRecord | None:
         try:
-            return next_request(self.ledger.requests(), pipelines=self.pipelines, dead=self.processes.dead)
+            requests = self.ledger.requests()
+            others = [item for item in requests if item.wave not in self._left]
+            for left in (others, requests):
+                if found := next_request(left, pipelines=self.pipelines, dead=self.processes.dead):
+                    return found
+                self._left.clear()
         except TransientError as error:
             self.progress(f"not known what is asked for: {error.message}")
-            return None
+        return None
 
     def _serve(self, request: RequestRecord) -> bool:
         """Return whether the wave has landed."""
@@ -101,10 +108,12 @@ class Serving:
         except LimitReachedError as full:
             self._answer(request, full)
         except (ConcurrentError, StaleFenceError, NotWantedError) as left:
+            self._left.add(request.wave)
             self.progress(left.message)
         except Exception as error:  # noqa: BLE001  # whatever it is, the worker goes on, and the task is told
             self._answer(request, expected(error, f"wave {request.wave}", wave=request.wave))
         else:
+            self._left.clear()
             self.waves += 1
             self.rows += record.rows or 0
             return True

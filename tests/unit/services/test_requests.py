@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from typing import NoReturn
@@ -11,6 +11,7 @@ from typing import NoReturn
 import pytest
 
 from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
     ConnectionSettingsError,
     GateClosedError,
     JobFailedError,
@@ -21,8 +22,9 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave
 from airflow_kafka_lake.core.ledger.guards import LEASE
-from airflow_kafka_lake.core.ledger.requests import AskForWave, EndRequest, error_of
+from airflow_kafka_lake.core.ledger.requests import AskForWave, EndRequest, RequestRecord, error_of
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, LeaseHolder, WaveState
+from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import decisions, pausing
 from airflow_kafka_lake.services.requests import POLL_SECONDS, PortsFor, Serving
 from tests.gates import Before, Calls, Killed, KilledError, Passing
@@ -113,6 +115,27 @@ def test_wave_that_fails_answers_its_tasks(world: World) -> None:
     assert serve(world).waves == 1
     world.advance()
     world.check()
+
+
+def test_wave_that_is_always_left_keeps_no_other_from_its_turn() -> None:
+    """What others hold may stay held: it is tried again, also while others land, and again when none is left."""
+    world = World(spec=SMALL)
+    world.produce(3)
+    first, *others = (wave.id for wave in world.plan().waves)
+    ports, tried = world.worker(), []
+
+    def opened(request: RequestRecord) -> AbstractContextManager[Ports]:
+        tried.append(request.wave)
+        if request.wave == first:
+            raise ConcurrentError("Other transactions hold its rows. Repeat.")
+        return nullcontext(ports)
+
+    for number, wave in enumerate([first, *others]):
+        ask(world, wave, f"task {number}")
+    done = worker(world, opened=opened, is_ending=lambda: len(tried) == 6)
+    done.run()
+    assert tried == [first, others[0], first, others[1], first, first]
+    assert (done.waves, done.problems) == (2, 0)
 
 
 def paused(world: World) -> None:
