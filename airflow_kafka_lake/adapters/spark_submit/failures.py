@@ -137,6 +137,14 @@ REASONS = (
         "connection, and Spark's own Kafka source reads.",
     ),
     Reason(
+        name="java-options",
+        pattern=re.compile(
+            r"Multiple garbage collectors selected|Could not create the Java Virtual Machine|Unrecognized VM option"
+        ),
+        advice="Java does not start with its options: look at those in the conf of the Spark connection, and at "
+        "JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS and SPARK_SUBMIT_OPTS in the environment of this worker.",
+    ),
+    Reason(
         name="master-unreachable",
         pattern=re.compile(r"All masters are unresponsive|Could not parse Master URL|Failed to connect to master"),
         advice="Spark does not reach its master: check the host and port of the spark connection.",

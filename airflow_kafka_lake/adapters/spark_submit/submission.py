@@ -61,7 +61,7 @@ _ON_THIS_MACHINE = {
     "spark.executor.heartbeatInterval": "2s",
 }
 
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_JAVA_OPTIONS, _DEFAULT_JAVA_OPTIONS = "spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"
 _EXECUTOR_OPTIONS = "spark.executor.extraJavaOptions"
 _BOUNDED = tuple(
     f"-Dorg.apache.avro.limits.{what}.maxLength={most}"
@@ -71,8 +71,11 @@ _BOUNDED = tuple(
 _JARS = "spark.jars"
 _CLASS_PATH = "spark.driver.extraClassPath"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
+_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+"""Where Java, and Spark's launcher, find further options."""
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseParallelGC")
 """For light jobs (`core.lake.effort`): their code never gets hot enough to pay for the better compiler."""
+_LAUNCHER = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 
 _FOREIGN = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW", "KAFKA_LAKE", "SPARK_REMOTE", "SPARK_CONNECT", "PYSPARK_")
 
@@ -134,13 +137,18 @@ def properties(
 def java_options(folder: Path, further: Sequence[str], conf: Mapping[str, str]) -> str:
     """Return the text of the driver's options file: ours, `further` ones, then those of the connection.
 
-    Java does not start with two collectors of garbage: the connection's is the one.
+    Where the connection or the environment names a collector of garbage, that is the one.
     """
     theirs = conf.get(_JAVA_OPTIONS, "")
     ours = [f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData", *_BOUNDED, *further]
-    if _COLLECTOR.search(theirs):
-        ours = [option for option in ours if not _COLLECTOR.fullmatch(option)]
-    return "\n".join([*(f'"{option}"' for option in ours), theirs])
+    kept = _without_rival(ours, theirs, conf.get(_DEFAULT_JAVA_OPTIONS, ""), *map(os.environ.get, _VARIABLES))
+    return "\n".join([*(f'"{option}"' for option in kept), theirs])
+
+
+def _without_rival(ours: Sequence[str], *theirs: str | None) -> list[str]:
+    """Return our options, without a collector where others name one: Java does not start with two."""
+    is_named = any(_COLLECTOR.search(text) for text in theirs if text)
+    return [option for option in ours if not (is_named and _COLLECTOR.fullmatch(option))]
 
 
 def write_files(folder: Path, *, request: Mapping[str, Any], settings: Mapping[str, str], options: str) -> None:
@@ -192,7 +200,7 @@ def environment(*, java_home: Path | None, spark_home: Path | None) -> dict[str,
     kept = {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN)}
     ours = {
         "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
+        "SPARK_LAUNCHER_OPTS": " ".join(_without_rival(_LAUNCHER, *map(os.environ.get, _VARIABLES))),
     }
     homes = {"JAVA_HOME": java_home, "SPARK_HOME": spark_home}
     return kept | ours | {key: str(path) for key, path in homes.items() if path}

@@ -269,7 +269,27 @@ def test_collector_of_a_connection_is_the_only_one(spark: FakeSpark) -> None:
     """Java refuses to start with two."""
     for theirs, found in (("-XX:+UseG1GC -Xss2m", ["UseG1GC"]), ("-Xss2m", ["UseParallelGC"])):
         run(spark.runner(conf={"spark.driver.extraJavaOptions": theirs}))
-        assert re.findall(r"Use\w+GC", spark.seen["texts"]["java.options"]) == found
+        assert collectors(spark) == found
+    run(spark.runner(conf={"spark.driver.defaultJavaOptions": "-XX:+UseG1GC"}))
+    assert collectors(spark) == []
+
+
+@pytest.mark.parametrize("variable", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"])
+def test_collector_of_the_environment_is_the_only_one(
+    spark: FakeSpark, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An image may name one for every Java: for Spark's launcher, and for the driver."""
+    run(spark.runner())
+    assert "-XX:+UseSerialGC" in spark.seen["environ"]["SPARK_LAUNCHER_OPTS"]
+    monkeypatch.setenv(variable, "-XX:+UseG1GC")
+    run(spark.runner())
+    assert collectors(spark) == []
+    assert spark.seen["environ"]["SPARK_LAUNCHER_OPTS"] == "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+
+
+def collectors(spark: FakeSpark) -> list[str]:
+    """Return the collectors of garbage that the options of the last driver name."""
+    return re.findall(r"Use\w+GC", spark.seen["texts"]["java.options"])
 
 
 def test_a_class_archive_is_used_when_there_is_one(spark: FakeSpark, tmp_path: Path) -> None:
@@ -517,6 +537,7 @@ def test_a_foreign_reference_is_no_orphan(ref: str) -> None:
         ("CorruptRecordException: Record is corrupt (stored crc = 1, computed crc = 2)", "unreadable-record"),
         ("org.apache.kafka.common.errors.SaslAuthenticationException: failed", "kafka-authentication"),
         ("java.lang.ClassNotFoundException: airflow_kafka_lake.SharedConsumer", "no-shared-consumer"),
+        ("Error: Could not create the Java Virtual Machine.", "java-options"),
     ],
 )
 def test_usual_failures_are_named(line: str, name: str) -> None:
