@@ -15,6 +15,8 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
+import org.apache.kafka.common.Metric;
+import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
@@ -62,7 +64,8 @@ public final class SharedConsumer implements FlatMapFunction {
             }
         }
         TaskContext task = TaskContext.get();
-        Rows rows = new Rows(task, slices, width, rate);
+        long partition = Long.parseLong((String) settings.get("max.partition.fetch.bytes"));
+        Rows rows = new Rows(task, slices, width, rate, 2 * Math.min(width, slices.size()) * partition);
         rows.consumer = consumer();
         task.addTaskCompletionListener((TaskCompletionListener) rows);
         return rows;
@@ -88,6 +91,7 @@ public final class SharedConsumer implements FlatMapFunction {
         private final LinkedHashMap waiting;
         private final int width;
         private final long rate;
+        private final long ahead;
         private final LinkedHashMap open = new LinkedHashMap();
         private final ArrayDeque records = new ArrayDeque();
         private final scala.Function1 row = new KafkaRecordToRowConverter().toInternalRowWithHeaders();
@@ -97,13 +101,17 @@ public final class SharedConsumer implements FlatMapFunction {
         private long reached;
         private long movedAt;
         private long lookedAt;
+        private Metric incoming;
+        private double paid;
         private long paidUntil = System.nanoTime();
 
-        public Rows(TaskContext task, LinkedHashMap slices, int width, long rate) {
+        /** `ahead` is how many bytes the client may hold that it has fetched and not given yet. */
+        public Rows(TaskContext task, LinkedHashMap slices, int width, long rate, long ahead) {
             this.task = task;
             this.waiting = slices;
             this.width = width;
             this.rate = rate;
+            this.ahead = ahead;
         }
 
         public boolean hasNext() {
@@ -117,6 +125,9 @@ public final class SharedConsumer implements FlatMapFunction {
                 }
                 if (open.size() < width && !waiting.isEmpty()) {
                     open();
+                }
+                if (rate > 0) {
+                    paceRest();
                 }
                 try {
                     take(consumer.poll(POLL));
@@ -268,13 +279,44 @@ public final class SharedConsumer implements FlatMapFunction {
             }
         }
 
-        /** Take as long for a record as its bytes may take, a minute at most. Who sleeps here fetches nothing. */
+        /** Take as long for a record as its bytes may take. */
         private void pace(ConsumerRecord record) {
             long size = OVERHEAD_BYTES;
             size += Math.max(0, record.serializedKeySize()) + Math.max(0, record.serializedValueSize());
             for (Header header : record.headers().toArray()) {
                 size += header.key().length() + (header.value() == null ? 0 : header.value().length);
             }
+            pay(size);
+        }
+
+        /**
+         * Take as long for what came and was no record, such as aborted ones, as its bytes may take. They are counted
+         * on the network, where records of a codec are smaller than what was paid for them.
+         */
+        private void paceRest() {
+            double came = incoming();
+            paid = Math.min(paid, came + ahead);
+            if (came - ahead > paid) {
+                pay(came - ahead - paid);
+                moved();
+            }
+        }
+
+        /** Return how many bytes Kafka has sent to this consumer. */
+        private double incoming() {
+            for (Iterator all = consumer.metrics().entrySet().iterator(); incoming == null && all.hasNext();) {
+                Map.Entry its = (Map.Entry) all.next();
+                MetricName name = (MetricName) its.getKey();
+                if (name.group().equals("consumer-metrics") && name.name().equals("incoming-byte-total")) {
+                    incoming = (Metric) its.getValue();
+                }
+            }
+            return ((Double) incoming.metricValue()).doubleValue();
+        }
+
+        /** Take as long as so many bytes may take, a minute at most. Who sleeps here fetches nothing. */
+        private void pay(double size) {
+            paid += size;
             paidUntil = Math.max(paidUntil, System.nanoTime())
                 + (long) Math.min(LONGEST_NANOS, size * 1000.0 * NANOS_PER_MS / rate);
             long early = (paidUntil - System.nanoTime()) / NANOS_PER_MS;

@@ -1,8 +1,9 @@
 """Read no faster than asked: each record costs its task the time that its bytes may take.
 
-A shared consumer sleeps by itself (`SharedConsumer.java`). Spark's Kafka source has no rate of its own in a batch read,
-but a task fetches only what its plan takes from it, so a filter that sleeps keeps the Kafka client from fetching. It
-sleeps in SQL, by Java's own `Thread.sleep`, and needs neither Python workers nor a class of ours on the executors.
+A shared consumer sleeps by itself (`SharedConsumer.java`), also for what Kafka sends and is no record. Spark's Kafka
+source has no rate of its own in a batch read, but a task fetches only what its plan takes from it, so a filter that
+sleeps keeps the Kafka client from fetching. It sleeps in SQL, by Java's own `Thread.sleep`, and needs neither Python
+workers nor a class of ours on the executors.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ SHORTEST_SLEEP_MS = 20
 """Shorter sleeps are drawn: one record of several sleeps so long, so that all together sleep as long as they should."""
 
 OVERHEAD_BYTES = 16
-"""What a record counts beside key, value and headers, as in the plan's estimates."""
+"""What a record counts beside key, value and headers, so that empty ones cost something too."""
 
 LEAST_FETCH, MOST_FETCH = 64 * 1024, 4 * 1024 * 1024
 

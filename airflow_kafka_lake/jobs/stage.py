@@ -8,7 +8,8 @@ The branch is `kafka_lake_<attempt>`. It exists as soon as the job begins, and i
     head without this STAGED_BY      the job began and did not finish
     head with STAGED_BY = attempt    the job finished; what this one snapshot added is all there is
 
-The same function runs under spark-submit and under Spark Connect: it uses DataFrames and SQL text only.
+The same function runs under spark-submit and under Spark Connect: where a session has no Java of its own, it uses
+DataFrames and SQL text only.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import time
 import urllib.request
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -540,10 +540,9 @@ def test_java_without_a_guard_is_noticed(
     assert read(spark, work, bootstrap, "true") != read(spark, work, bootstrap, "false")
 
 
-def test_a_shared_consumer_sleeps_for_every_byte(
-    spark: SparkSession, lake: Lake, kafka: LocalKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of keys, values and headers, and for 16 more of each record; on a clock that stands, so that all of it shows."""
+@pytest.fixture
+def sleeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[int]]:
+    """Has a shared consumer note its sleeps, in milliseconds, on a clock that stands: the last is the sum of all."""
     text, name = shared_consumer.source(), f"Timed{secrets.token_hex(4)}"
     sleep = "Thread.sleep(early);"
     assert text.count(sleep) == 1
@@ -552,16 +551,47 @@ def test_a_shared_consumer_sleeps_for_every_byte(
     monkeypatch.setattr(shared_consumer, "source", lambda: changed)
     monkeypatch.setattr(shared_consumer, "CLASS", f"airflow_kafka_lake.{name}")
     monkeypatch.setattr(shared_consumer, "_compiled", {})
+    return lambda: sorted(int(each.name) for each in tmp_path.iterdir())
+
+
+def test_a_shared_consumer_sleeps_for_every_byte(
+    spark: SparkSession, lake: Lake, kafka: LocalKafka, sleeps: Callable[[], list[int]]
+) -> None:
+    """Of keys, values and headers, and for 16 more of each record; so that all of it shows."""
     topic, table = Topic(kafka), lake.create()
     topic.send(*({"key": b"k" * 100, "value": b"v" * 880, "headers": [("ab", b"cd"), ("", None)]} for _ in range(50)))
     topic.send({"key": None, "value": None}, {"value": b"v" * 1_000_000})
     work = replace(job(table, topic.slice_(0, 51)), rate=10_000)
     run(spark, topic, work)
     assert offsets(table, work) == list(range(51))
-    assert sorted(int(each.name) for each in tmp_path.iterdir()) == [*range(100, 5001, 100), 5001]
+    assert sleeps() == [*range(100, 5001, 100), 5001]
     last = replace(job(lake.create(), topic.slice_(51, 52)), rate=10_000)
     run(spark, topic, last)
-    assert max(int(each.name) for each in tmp_path.iterdir()) == 60_000, "a record costs a minute at most"
+    assert sleeps()[-1] == 60_000, "a record costs a minute at most"
+
+
+def test_a_shared_consumer_sleeps_for_aborted_records(
+    spark: SparkSession, lake: Lake, kafka: LocalKafka, sleeps: Callable[[], list[int]]
+) -> None:
+    """Kafka sends them, and the client gives none of them: but for what it may hold, each of their bytes costs time."""
+    from confluent_kafka import Producer
+
+    topic, table = Topic(kafka), lake.create()
+    settings = {"transactional.id": topic.name, "batch.size": 10_000, "compression.type": "none"}
+    producer = Producer({"bootstrap.servers": topic.bootstrap, **settings})
+    producer.init_transactions(60)
+    for ends, count in ((producer.abort_transaction, 200), (producer.commit_transaction, 1)):
+        producer.begin_transaction()
+        for _ in range(count):
+            producer.produce(topic.name, b"v" * 10_000, partition=0)
+        producer.flush(60)
+        ends(60)
+    work = replace(job(table, topic.slice_(0, 202)), rate=64 * 1024)
+    run(spark, topic, work)
+    assert offsets(table, work) == [201]
+    (record, aborted), ahead = (10_016, 2_000_000), 2 * 64 * 1024
+    least, most = ((each + record) * 1000 / (64 * 1024) for each in (aborted - 2 * ahead, 1.2 * aborted))
+    assert least < sleeps()[-1] < most
 
 
 @pytest.mark.nightly
@@ -717,7 +747,7 @@ def test_a_rehearsed_driver_maps_its_class_archive(
     topic.send({"value": b"v"})
     work = job(table, topic.slice_(0, 1))
     assert kafka_lake(["jars", "fetch"]) == 0
-    assert SparkJobs(master="local[2]", conf={}, catalog={}, kafka={}).check() == {"jars": spark_jars}
+    assert SparkJobs(master="local[2]", conf={}, catalog={}, kafka={})._runner._jars == tuple(spark_jars)
     assert archive_path(spark_jars).exists()
     forced = {"spark.driver.extraJavaOptions": "-Xshare:on"}
     runner(lake, topic, spark_jars, tmp_path, conf=forced).stage(work, started=lambda _: None, heartbeat=lambda: None)

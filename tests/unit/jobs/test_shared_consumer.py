@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs import shared_consumer
-from airflow_kafka_lake.jobs.pacing import LEAST_FETCH, Pace
+from airflow_kafka_lake.jobs.pacing import LEAST_FETCH, LONGEST_SLEEP_MS, OVERHEAD_BYTES, SHORTEST_SLEEP_MS, Pace
 from airflow_kafka_lake.jobs.shared_consumer import CLASS, PER_POLL, SETTING, WIDTH, consumer_settings
 from airflow_kafka_lake.jobs.stage import _shared, is_shared
 
@@ -140,3 +140,14 @@ def test_class_is_compiled_once_also_where_that_began_early(
     shared_consumer.compile_early("jvm")
     assert [shared_consumer._class_of(spark) for _ in range(2)] == [CLASS, CLASS]
     assert compiled == ["jvm"] * (2 if fails else 1)
+
+
+def test_both_readers_count_and_sleep_alike() -> None:
+    """What a record costs does not depend on who reads it: the Java text has the numbers of the SQL."""
+    text = shared_consumer.source()
+    for line in (
+        f"long OVERHEAD_BYTES = {OVERHEAD_BYTES};",
+        f"long SHORTEST_SLEEP_MS = {SHORTEST_SLEEP_MS};",
+        f"long LONGEST_NANOS = {LONGEST_SLEEP_MS} * NANOS_PER_MS;",
+    ):
+        assert line in text
