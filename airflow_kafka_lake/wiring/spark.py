@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -133,59 +132,58 @@ class SparkJobs:
         engine: Engine | None = None,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
-        self._conf = conf
+        from airflow_kafka_lake.adapters.jars import JOBS, files
+
         self._engine = engine
-        self._runner_with: Callable[[Mapping[str, Any]], SparkSubmitRunner] = lambda further: SparkSubmitRunner(
+        self._sets = () if "spark.jars.packages" in conf else JOBS
+        self._runner = SparkSubmitRunner(
             master=master,
             catalog=catalog,
             kafka=kafka,
+            jars=[path for jars in self._sets for path in files(jars)],
+            verify=self._verify_once,
             conf=conf,
             quiet_seconds=quiet_seconds,
             engine=engine,
             idle_seconds=idle_seconds,
             **(watching or {}),
-            **further,
         )
 
     def where(self) -> str:
         """Describe where jobs run."""
-        return self._runner_with({}).where()
+        return self._runner.where()
 
-    def check(self) -> Mapping[str, Any]:
-        """Return the jars of a submit; raises the error of a missing Java, PySpark or jar, with the command that
-        installs it.
+    def check(self) -> None:
+        """Raise the error of a missing Java, PySpark or jar, with the command that installs it.
 
-        What a warm driver has loaded need not be verified again.
+        The first driver that this command starts needs no second look.
         """
+        self._verify()
         if self._engine is not None:
-            found = self._engine.verified
-            if found is None or not self._runner_with(found).has_driver():
-                found = self._engine.verified = self._verify()
-            return found
-        return self._verify()
+            self._engine.is_verified = True
 
     def prepare(self, effort: int) -> None:
-        """Start a warm driver for the jobs that will probably be next; what is missing for them, they tell.
+        """Start a warm driver for the jobs that will probably be next; what is missing for them, they tell."""
+        self._runner.prepare(effort)
 
-        What the command has verified at its begin need not be verified again.
-        """
-        if self._engine is not None:
-            with suppress(KafkaLakeError):
-                self._runner_with(self._engine.verified or self.check()).prepare(effort)
+    def _verify_once(self) -> None:
+        if self._engine is None or not self._engine.is_verified:
+            self._verify()
+        else:
+            self._engine.is_verified = False
 
-    def _verify(self) -> Mapping[str, Any]:
-        from airflow_kafka_lake.adapters.jars import JOBS, verified
+    def _verify(self) -> None:
+        from airflow_kafka_lake.adapters.jars import verified
         from airflow_kafka_lake.adapters.java import require_java, require_matching_pyspark
 
         require_java()
         require_matching_pyspark()
-        if "spark.jars.packages" in self._conf:
-            return {}
-        return {"jars": [path for jars in JOBS for path in verified(jars)]}
+        for jars in self._sets:
+            verified(jars)
 
     def end_orphan(self, job: str | None, name: str) -> bool:
         """End an attempt's job (`ports.JobRunner.end_orphan`)."""
-        return self._runner_with({}).end_orphan(job, name)
+        return self._runner.end_orphan(job, name)
 
     def report(
         self,
@@ -195,7 +193,7 @@ class SparkJobs:
         counted: Callable[[Counters], None] = uncounted,
     ) -> Mapping[str, Any]:
         """Run a job and return its document (`ports.JobRunner.report`)."""
-        return self._runner_with(self.check()).report(job, progress=progress, counted=counted)
+        return self._runner.report(job, progress=progress, counted=counted)
 
     def stage(
         self,
@@ -206,7 +204,7 @@ class SparkJobs:
         counted: Callable[[Counters], None] = uncounted,
     ) -> None:
         """Run the job to its end (`ports.JobRunner.stage`)."""
-        self._runner_with(self.check()).stage(job, started=started, heartbeat=heartbeat, counted=counted)
+        self._runner.stage(job, started=started, heartbeat=heartbeat, counted=counted)
 
 
 def fetch_jars(progress: Callable[[str], None]) -> list[Path]:

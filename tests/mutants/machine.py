@@ -163,9 +163,9 @@ MACHINE = (
         law="secrets",
         guard="Java and the jars are verified before each start of a driver, also of a warm one.",
         module="airflow_kafka_lake.wiring.spark",
-        function="SparkJobs.check",
-        old="found is None or not self._runner_with(found).has_driver()",
-        new="found is None",
+        function="SparkJobs._verify_once",
+        old="self._engine.is_verified = False",
+        new="pass",
         red=(f"{_ENGINE}::test_jars_are_verified_for_each_driver_once",),
     ),
     Mutant(

@@ -95,6 +95,12 @@ def verified(jar_set: JarSet, *, cache: Path | None = None) -> list[Path]:
     """
     folder = jars_folder(jar_set, cache)
     _verify(pinned(jar_set), folder)
+    return files(jar_set, cache=cache)
+
+
+def files(jar_set: JarSet, *, cache: Path | None = None) -> list[Path]:
+    """Return where the set's files are to be, in the order of the list."""
+    folder = jars_folder(jar_set, cache)
     return [folder / jar.file_name for jar in pinned(jar_set)]
 
 

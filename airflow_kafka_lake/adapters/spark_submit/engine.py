@@ -156,11 +156,11 @@ class Engine:
 
     There is at most one, with one job at a time; it is replaced when the next job needs another one, when its job has
     failed, and when it is worn. Close it at the end: until then it waits for the next job, some minutes at most.
-    `verified` is what was found right before the driver was started, and holds as long as it lives.
+    `is_verified` says whether what the next driver loads was verified when the command began.
     """
 
     def __init__(self) -> None:
-        self.verified: Mapping[str, Any] | None = None
+        self.is_verified = False
         self._spent = 0
         self._driver: WarmDriver | None = None
         self._busy = threading.Lock()
@@ -186,11 +186,6 @@ class Engine:
     def spent(self, effort: int) -> None:
         """Count what a job has computed."""
         self._spent += effort
-
-    def has_driver(self, start: DriverStart) -> bool:
-        """Return whether there is a driver for a job whose driver would be started so."""
-        driver = self._driver
-        return driver is not None and driver.fits(start)
 
     def prepare(self, start: DriverStart) -> None:
         """Start the driver of the job that is next, unless there is a driver; whatever the job needs else replaces it.

@@ -68,7 +68,8 @@ class SparkSubmitRunner:
 
     `catalog` holds the `spark.sql.catalog.lake…` settings, `kafka` Java client settings, `conf` further Spark settings;
     all three may hold secrets, which reach the driver in files of mode 0600 and appear nowhere else. `jars` are local
-    paths. `spark_submit` and `java_home` default to the installed PySpark's and to spark-submit's own choice.
+    paths; `verify` is called before every start of a driver, and what it raises passes on. `spark_submit` and
+    `java_home` default to the installed PySpark's and to spark-submit's own choice.
     `driver_memory` defaults to what suits the master, `temporary` to the machine's place for temporary files,
     `cache` (where the class archive is) to the one of the jars. `stage_program` is what a staging driver runs.
     `application` is given each driver's application, with its page at `history_server`. With an `engine` jobs run in
@@ -83,6 +84,7 @@ class SparkSubmitRunner:
         catalog: Mapping[str, str],
         kafka: Mapping[str, str],
         jars: Sequence[Path] = (),
+        verify: Callable[[], None] = lambda: None,
         conf: Mapping[str, str] | None = None,
         driver_memory: str | None = None,
         spark_submit: Path | None = None,
@@ -103,6 +105,7 @@ class SparkSubmitRunner:
         self._conf = checked_conf(conf or {})
         self._kafka = dict(kafka)
         self._jars = tuple(jars)
+        self._verify = verify
         self._driver_memory = driver_memory or ("2g" if is_local(self._master) else "1g")
         self._spark_submit = spark_submit
         self._java_home = java_home
@@ -154,10 +157,6 @@ class SparkSubmitRunner:
             messages.finish()
             found: dict[str, Any] = json.loads((running.folder / RESULT_FILE).read_text(encoding="utf-8"))
             return found
-
-    def has_driver(self) -> bool:
-        """Return whether a light job would find a warm driver."""
-        return self._engine is not None and self._engine.has_driver(self._start(is_heavy=False))
 
     def prepare(self, effort: int) -> None:
         """Start a warm driver for jobs of so much effort that will probably be next, if it is to run on this machine.
@@ -268,6 +267,7 @@ class SparkSubmitRunner:
         is_heavy: bool,
         conf: Mapping[str, str] | None = None,
     ) -> Driver:
+        self._verify()
         settings = properties(
             master=self._master,
             catalog=self._catalog,

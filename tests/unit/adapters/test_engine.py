@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -186,6 +186,11 @@ def stage(
     runner.stage(job(wave, records), started=refs.append, heartbeat=heartbeat)
     (ref,) = refs
     return ref
+
+
+def has_driver(engine: Engine, runner: SparkSubmitRunner) -> bool:
+    """Whether a light job of a runner would find a warm driver."""
+    return engine._driver is not None and engine._driver.fits(runner._start(is_heavy=False))
 
 
 def gone(pid: int) -> bool:
@@ -383,7 +388,7 @@ def test_worn_driver_takes_no_further_job(spark: FakeSpark, engine: Engine) -> N
     runner = spark.runner(engine)
     spark.wears(WORN[0])
     stage(runner)
-    wait_until(lambda: not runner.has_driver(), timeout=30, failed=AssertionError)
+    wait_until(lambda: not has_driver(engine, runner), timeout=30, failed=AssertionError)
     stage(runner, "w2")
     assert len(spark.starts) == 2
 
@@ -402,9 +407,9 @@ def test_job_of_other_settings_has_another_driver(spark: FakeSpark, engine: Engi
     """Settings of Spark are those of the driver's start."""
     runner = spark.runner(engine)
     stage(runner)
-    assert runner.has_driver()
+    assert has_driver(engine, runner)
     others = {name: spark.runner(engine, **changes) for name, changes in OTHERWISE.items()}
-    assert [name for name, other in others.items() if other.has_driver()] == []
+    assert [name for name, other in others.items() if has_driver(engine, other)] == []
     stage(others["catalog"], "w2")
     assert len(spark.starts) == 2
     assert gone(spark.starts[0]["pid"])
@@ -423,9 +428,8 @@ class Verified(SparkJobs):
 
     times = 0
 
-    def _verify(self) -> Mapping[str, Any]:
+    def _verify(self) -> None:
         Verified.times += 1
-        return {"jars": [Path("/jars/a.jar")]}
 
 
 def test_jars_are_verified_for_each_driver_once(
@@ -434,25 +438,25 @@ def test_jars_are_verified_for_each_driver_once(
     """Right before it is started, also where each wave is another pipeline's; what is loaded needs no second look."""
     monkeypatch.setattr(wiring, "SparkSubmitRunner", partial(SparkSubmitRunner, **spark.parts))
     monkeypatch.setattr(Verified, "times", 0)
-    for wave, times in (("w1", 1), ("w2", 1), ("w3", 2)):
+    for wave, records, times in (("w1", 1, 1), ("w2", 1, 1), ("w3", 1, 2), ("w4", LIGHT + 1, 3)):
         jobs = Verified(master="local[2]", conf={}, catalog={}, kafka={}, engine=engine)
-        jobs.stage(job(wave), started=lambda _: None, heartbeat=lambda: None)
+        jobs.stage(job(wave, records), started=lambda _: None, heartbeat=lambda: None)
         assert (Verified.times, len(spark.starts)) == (times, times)
         if wave == "w2":
             os.kill(spark.starts[0]["pid"], signal.SIGKILL)
             # The kernel tells of a process's end a moment after it is gone.
-            runner = jobs._runner_with(engine.verified or {})
-            wait_until(lambda runner=runner: not runner.has_driver(), timeout=30, failed=AssertionError)
+            wait_until(lambda jobs=jobs: not has_driver(engine, jobs._runner), timeout=30, failed=AssertionError)
     with Engine() as another:
         prepared = Verified(master="local[2]", conf={}, catalog={}, kafka={}, engine=another)
         prepared.check()
         prepared.prepare(1)
-        prepared.stage(job("w4"), started=lambda _: None, heartbeat=lambda: None)
-        assert (Verified.times, len(spark.starts)) == (3, 3)
+        for wave, records, times in (("w5", 1, 4), ("w6", LIGHT + 1, 5)):
+            prepared.stage(job(wave, records), started=lambda _: None, heartbeat=lambda: None)
+            assert (Verified.times, len(spark.starts)) == (times, times)
     cold = Verified(master="local[2]", conf={}, catalog={}, kafka={})
     cold.check()
-    cold.stage(job("w5"), started=lambda _: None, heartbeat=lambda: None)
-    assert Verified.times == 5
+    cold.stage(job("w7"), started=lambda _: None, heartbeat=lambda: None)
+    assert Verified.times == 7
 
 
 def test_heavy_job_does_not_run_in_a_light_driver(spark: FakeSpark, engine: Engine) -> None:
@@ -566,7 +570,7 @@ def test_driver_that_could_not_be_prepared_leaves_its_error_to_the_job(spark: Fa
     spark.never_starts()
     runner = spark.runner(engine)
     runner.prepare(1)
-    wait_until(lambda: not runner.has_driver(), timeout=30, failed=AssertionError)
+    wait_until(lambda: not has_driver(engine, runner), timeout=30, failed=AssertionError)
     with pytest.raises(JobFailedError, match="the master does not answer"):
         stage(runner)
     nowhere = spark.runner(engine, spark_submit=spark.temporary / "nowhere")
