@@ -136,7 +136,7 @@ class SparkJobs:
 
         self._engine = engine
         self._sets = () if "spark.jars.packages" in conf else JOBS
-        self._runner = SparkSubmitRunner(
+        self._make = lambda: SparkSubmitRunner(
             master=master,
             catalog=catalog,
             kafka=kafka,
@@ -148,6 +148,10 @@ class SparkJobs:
             idle_seconds=idle_seconds,
             **(watching or {}),
         )
+
+    @cached_property
+    def _runner(self) -> SparkSubmitRunner:
+        return self._make()
 
     def where(self) -> str:
         """Describe where jobs run."""
