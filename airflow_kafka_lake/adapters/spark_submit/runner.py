@@ -20,6 +20,7 @@ from airflow_kafka_lake.adapters.spark_submit.log import FollowedLog, Signs
 from airflow_kafka_lake.adapters.spark_submit.running import LOG_FILE, RunningJob
 from airflow_kafka_lake.adapters.spark_submit.standalone import SCHEME, UI_PORT, end_application
 from airflow_kafka_lake.adapters.spark_submit.submission import (
+    HOT_ONLY,
     MANY_JOBS,
     PACKAGE,
     QUICK_START,
@@ -292,10 +293,10 @@ class SparkSubmitRunner:
         return self._stage_program if isinstance(job, StageJob) else PACKAGE / job.program
 
     def _start_options(self, *, is_heavy: bool) -> list[str]:
-        """Return what makes the driver start fast; a heavy job in a local master is worth the better compiler."""
-        quick = [] if is_local(self._master) and is_heavy else list(QUICK_START)
+        """Return what makes the driver fast; a heavy job in a local master is worth the better compiler."""
+        options = HOT_ONLY if is_local(self._master) and is_heavy else QUICK_START
         archive = archive_path(self._jars, java_home=self._java_home, cache=self._cache)
-        return [*quick, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else quick
+        return [*options, *([f"-XX:SharedArchiveFile={archive}"] if archive.exists() else [])]
 
     def _environment(self) -> dict[str, str]:
         return environment(java_home=self._java_home, spark_home=None if self._spark_submit else pyspark_home())

@@ -263,6 +263,8 @@ def test_light_jobs_start_quickly_and_heavy_ones_run_fast(spark: FakeSpark) -> N
     heavy = replace(JOB, slices=(replace(JOB.slices[0], range=OffsetRange(0, LIGHT + 1)),))
     spark.runner().stage(heavy, started=lambda _: None, heartbeat=lambda: None)
     assert "TieredStopAtLevel=1" not in spark.seen["texts"]["java.options"]
+    assert "-XX:Tier4InvocationThreshold=100000" in spark.seen["texts"]["java.options"]
+    assert collectors(spark) == ["UseParallelGC"]
 
 
 def test_collector_of_a_connection_is_the_only_one(spark: FakeSpark) -> None:
@@ -614,7 +616,7 @@ def test_a_comparison_is_read_back_and_its_progress_is_told(spark: FakeSpark) ->
 def test_a_small_comparison_starts_quickly_and_a_large_one_runs_fast(spark: FakeSpark) -> None:
     """As staging does: what there is to read decides."""
     spark.does(writes={"result.json": json.dumps(Comparison(records=0, bytes=0, differences=()).to_json())})
-    for offsets, quick in ((1_000_000, True), (1_000_001, False)):
+    for offsets, quick in ((LIGHT // 5, True), (LIGHT // 5 + 1, False)):
         large = replace(JOB.slices[0], range=OffsetRange(0, offsets))
         spark.runner().report(replace(COMPARE, slices=(large,)), progress=lambda _: None)
         assert ("TieredStopAtLevel=1" in spark.seen["texts"]["java.options"]) is quick
