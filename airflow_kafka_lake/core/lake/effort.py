@@ -10,7 +10,7 @@ from __future__ import annotations
 LIGHT = 1_500_000
 """Up to so much effort the quick compiler alone is better."""
 
-_DECODED, _COMPARED = 8, 5
+_DECODED, _COMPARED = 4, 2
 
 
 def effort(records: int, *, is_decoded: bool = False, is_compared: bool = False) -> int:

@@ -616,7 +616,7 @@ def test_a_comparison_is_read_back_and_its_progress_is_told(spark: FakeSpark) ->
 def test_a_small_comparison_starts_quickly_and_a_large_one_runs_fast(spark: FakeSpark) -> None:
     """As staging does: what there is to read decides."""
     spark.does(writes={"result.json": json.dumps(Comparison(records=0, bytes=0, differences=()).to_json())})
-    for offsets, quick in ((LIGHT // 5, True), (LIGHT // 5 + 1, False)):
+    for offsets, quick in ((LIGHT // 2, True), (LIGHT // 2 + 1, False)):
         large = replace(JOB.slices[0], range=OffsetRange(0, offsets))
         spark.runner().report(replace(COMPARE, slices=(large,)), progress=lambda _: None)
         assert ("TieredStopAtLevel=1" in spark.seen["texts"]["java.options"]) is quick
