@@ -160,10 +160,12 @@ class SparkJobs:
     def check(self) -> None:
         """Raise the error of a missing Java, PySpark or jar, with the command that installs it.
 
-        The first driver that this command starts needs no second look.
+        The first driver that this command starts needs no second look, and what a warm one has loaded needs none.
         """
-        self._verify()
-        if self._engine is not None:
+        if self._engine is None:
+            self._verify()
+        elif not self._engine.has_driver():
+            self._verify()
             self._engine.is_verified = True
 
     def prepare(self, effort: int) -> None:

@@ -187,6 +187,10 @@ class Engine:
         """Count what a job has computed."""
         self._spent += effort
 
+    def has_driver(self) -> bool:
+        """Return whether there is a driver, of whatever job and in whatever state."""
+        return self._driver is not None
+
     def prepare(self, start: DriverStart) -> None:
         """Start the driver of the job that is next, unless there is a driver; whatever the job needs else replaces it.
 

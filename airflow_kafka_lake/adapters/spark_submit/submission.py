@@ -78,7 +78,7 @@ QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseParallelGC")
 _HOT = {"Invocation": 5_000, "MinInvocation": 600, "Compile": 15_000, "BackEdge": 40_000}
 HOT_ONLY = ("-XX:+UseParallelGC", *(f"-XX:Tier4{what}Threshold={20 * often}" for what, often in _HOT.items()))
 """For heavy jobs: the better compiler gets what was used twenty times as often as Java waits for by itself. That is
-what each record goes through, and little of what Spark does once: compiling takes a third of the CPU seconds."""
+what each record goes through, and little of what Spark does once: compiling takes two fifths of the CPU seconds."""
 _LAUNCHER = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 
 _FOREIGN = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW", "KAFKA_LAKE", "SPARK_REMOTE", "SPARK_CONNECT", "PYSPARK_")

@@ -453,6 +453,8 @@ def test_jars_are_verified_for_each_driver_once(
         for wave, records, times in (("w5", 1, 4), ("w6", LIGHT + 1, 5)):
             prepared.stage(job(wave, records), started=lambda _: None, heartbeat=lambda: None)
             assert (Verified.times, len(spark.starts)) == (times, times)
+        prepared.check()
+        assert Verified.times == 5, "what a warm driver has loaded needs no second look"
     cold = Verified(master="local[2]", conf={}, catalog={}, kafka={})
     cold.check()
     cold.stage(job("w7"), started=lambda _: None, heartbeat=lambda: None)
