@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services import running
+from bench.measuring import measured
 from bench.synthetic import BYTES, TOPIC, Log, Rows
 from tests.kit.memory_kafka import MemoryKafka
 from tests.kit.memory_registry import MemoryRegistry
@@ -32,7 +31,7 @@ WAVES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One command's cost: wall seconds, and the most memory its process held, in MiB."""
+    """One command's cost: wall seconds, and the most memory its processes held together, in MiB."""
 
     arm: str
     records: int
@@ -40,27 +39,18 @@ class Measured:
     mib: float
 
 
-def measured(arm: str, records: int, environment: Mapping[str, str], *words: str) -> Measured:
-    """Run `kafka-lake` as a process and take its time and memory; it must end well."""
-    begun = time.monotonic()
-    with tempfile.TemporaryFile() as out:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "airflow_kafka_lake.cli", *words, "--json"],
-            env=dict(environment),
-            stdout=out,
-            stderr=subprocess.DEVNULL,
-        )
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        out.seek(0)
-        document = json.load(out)
-    if process.returncode:
-        raise SystemExit(f"bench: {words} ended with {process.returncode}: {json.dumps(document)[:500]}")
-    seconds = time.monotonic() - begun
-    found = document["totals"]["rows"]
+def audited(arm: str, records: int, environment: Mapping[str, str], *words: str) -> Measured:
+    """Run `kafka-lake audit` as a process and take its time and memory; it must end well."""
+    with tempfile.TemporaryDirectory(prefix="kafka-lake-bench-") as folder:
+        command = [sys.executable, "-m", "airflow_kafka_lake.cli", "audit", *words, "--json"]
+        cost = measured(command, env=environment, home=Path(folder))
+        document = (Path(folder) / "stdout").read_text()
+    if cost.code:
+        raise SystemExit(f"bench: audit {words} ended with {cost.code}: {document[:500]}")
+    found = json.loads(document)["totals"]["rows"]
     if found != records:
         raise SystemExit(f"bench: the audit saw {found} rows, not {records}")
-    return Measured(arm=arm, records=records, seconds=seconds, mib=used.ru_maxrss / 1024)
+    return Measured(arm=arm, records=records, seconds=cost.seconds, mib=cost.peak_mib)
 
 
 def counting(arm: str, offsets: int, marker: int) -> Measured:
@@ -68,7 +58,7 @@ def counting(arm: str, offsets: int, marker: int) -> Measured:
     with tempfile.TemporaryDirectory(prefix="kafka-lake-bench-") as folder:
         records = _landed(Path(folder), offsets, marker)
         with _environment(Path(folder)) as environment:
-            return measured(arm, records, environment, "audit", TOPIC)
+            return audited(arm, records, environment, TOPIC)
 
 
 def _landed(home: Path, offsets: int, marker: int) -> int:
@@ -142,5 +132,5 @@ def comparing(records: int) -> list[Measured]:
         if done.code:
             raise SystemExit(f"bench: landing failed: {done.err[-2000:]}")
         environment = place.environment
-        few = measured("audit, the same records", records, environment, "audit", place.name)
-        return [few, measured("audit --deep", records, environment, "audit", place.name, "--deep")]
+        few = audited("audit, the same records", records, environment, place.name)
+        return [few, audited("audit --deep", records, environment, place.name, "--deep")]

@@ -2,7 +2,8 @@
 
 `measured(...)` runs it under a process of its own (`python -m bench.measuring REQUEST`), which adopts every descendant
 that loses its parent (Linux's child subreaper). So the kernel's own account of ended children is complete: nothing is
-sampled but memory, and no process that was started and orphaned is forgotten.
+sampled but memory, and no process that was started and orphaned is forgotten. That process is small, which matters:
+what Linux says a child held at most begins with what its parent holds when it starts the child.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ def _supervise(asked: Mapping[str, Any], home: Path) -> None:
         "begun": begun,
         "ended": ended,
         "cpu_seconds": used.ru_utime + used.ru_stime,
-        "peak_mib": memory.peak / 2**20,
+        "peak_mib": max(memory.peak / 2**20, used.ru_maxrss / 1024),  # a short command is over between two samples
         "lines": lines,
         "left": left,
     }

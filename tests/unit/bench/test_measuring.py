@@ -41,6 +41,14 @@ subprocess.Popen([sys.executable, "-c", work], start_new_session=True)
     assert cost.left == []
 
 
+@pytest.mark.slow
+def test_memory_is_the_commands_however_short_it_is_and_however_much_its_caller_holds(tmp_path: Path) -> None:
+    """Linux counts what a caller holds as its child's, and a command can be over before the first sample."""
+    held = b"x" * 2**28
+    cost = cost_of("held = b'x' * 2**26", tmp_path)
+    assert 64 <= cost.peak_mib < len(held) / 2**20
+
+
 def test_process_that_stays_is_named_and_ended(tmp_path: Path) -> None:
     """A command that leaves something running has not ended well, and the next arm must not run beside it."""
     begun = time.monotonic()
