@@ -175,6 +175,15 @@ def test_isolated_gap_is_probed_with_one_batch() -> None:
     assert session.asked == [(9, 1, 1), (599, 1, 1)]
 
 
+def test_what_an_offset_costs_is_measured_anywhere_in_a_log() -> None:
+    """Between two gaps lie 90 offsets of 10 kB each: another small read is cheaper, also behind a million offsets."""
+    begin = 10**6
+    large = [written(begin + 10 * at, range(begin + 10 * at, begin + 10 * at + 10), size=10_000) for at in range(10)]
+    session = ScriptedSession(large, last_stable=2 * begin, high_watermark=2 * begin)
+    scanned(session, RangeSet.of((begin + 9, begin + 10), (begin + 99, begin + 100)))
+    assert session.asked == [(begin + 9, 1, 1), (begin + 99, 1, 1)]
+
+
 def test_every_answer_is_a_sign_of_life() -> None:
     """The way through many batches may be longer than a lease; an error of the one who is told ends it."""
     session = ScriptedSession([written(at, [at]) for at in range(4)])

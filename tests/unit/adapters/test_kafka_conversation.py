@@ -257,6 +257,26 @@ def test_quota_of_one_broker_keeps_no_question_from_the_others() -> None:
         assert told(kafka, gap(kafka, 3, 4)) == "c"
 
 
+@pytest.mark.slow
+def test_quota_of_the_one_that_leads_is_waited_for_while_another_is_free() -> None:
+    """Only the leader has the bytes: how long it keeps us back counts, and is patience on top of the time given."""
+    with cluster(orders(leader=2), brokers=2) as kafka:
+        first = bytes(kafka.topics["orders"].logs[0].batches[1])
+        kafka.scripts["Fetch"] = lambda request: (
+            answer(request, 2_500, records=first) if len(kafka.requests("Fetch")) == 1 else None
+        )
+        assert told(kafka, gap(kafka, 3, 7), seconds=1) == "caac"
+
+
+def test_error_that_does_not_pass_is_asked_again_with_pauses() -> None:
+    """A broker in an election answers in a moment, and a reader that asks at once again is a load on it."""
+    with cluster() as kafka:
+        kafka.scripts["Fetch"] = lambda request: answer(request, 0, error_code=NOT_LEADER)
+        with pytest.raises(UnavailableError, match=r"within 0\.3 s"):
+            told(kafka, seconds=0.3)
+        assert 1 <= len(kafka.requests("Fetch")) <= 5
+
+
 def test_broker_that_stands_still_is_given_up_after_the_time_that_was_given() -> None:
     """A question that is never answered waits for our time, not for kafka-python's half minute."""
     gave_up, in_time = threading.Event(), list[bool]()
