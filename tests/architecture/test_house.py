@@ -16,7 +16,7 @@ pytestmark = pytest.mark.architecture
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "airflow_kafka_lake"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-MAX_LINES = 350
+MAX_LINES = 800
 VAGUE = {"utils", "util", "helpers", "helper", "common", "manager", "misc", "base"}
 
 # Written in pieces, so that this file passes its own test.
@@ -56,8 +56,8 @@ def _committed() -> list[Path]:
     return [path for name in names if (path := ROOT / name).is_file() and not path.is_symlink()]
 
 
-def test_modules_fit_in_the_head() -> None:
-    """A module that outgrows a few screens is two modules."""
+def test_modules_are_one_subject_long() -> None:
+    """A module that outgrows eight hundred lines has a second subject inside."""
     lines = {_name(path): len(path.read_text().splitlines()) for path in MODULES}
     assert {name: count for name, count in lines.items() if count > MAX_LINES} == {}
 
