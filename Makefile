@@ -29,7 +29,7 @@ java: $(STAMP)
 
 jars: java ## fetch and verify what Spark, the local Kafka and the local schema registry run on
 	@$(BIN)/python -m airflow_kafka_lake.adapters.jars
-	@$(BIN)/kafka-lake jars fetch >/dev/null
+	@$(BIN)/kafka-lake jars fetch >/dev/null && $(BIN)/kafka-lake jars fetch --for s3 >/dev/null
 
 BROWSERS := chromium chromium-browser google-chrome
 browser: # for the tests of pages: installed where that is possible without asking

@@ -23,6 +23,7 @@ from tests.shares import Shares
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
+    from tests.kit.local_lake import LocalLake
     from tests.kit.local_registry import LocalRegistry
     from tests.sandbox import Sandbox
 
@@ -133,9 +134,20 @@ def schema_registry(service: None) -> Iterator[LocalRegistry]:
 @pytest.fixture(scope="session")
 def spark_jars(service: None) -> list[Path]:
     """The verified jars of a Spark job, the class path that its archive of classes fits."""
-    from airflow_kafka_lake.adapters.jars import JOBS, fetch
+    from airflow_kafka_lake.adapters.jars import JOBS, STORES, fetch
 
+    for jars in STORES:
+        fetch(jars)
     return [path for jars in JOBS for path in fetch(jars)]
+
+
+@pytest.fixture(scope="session")
+def foreign_lake(service: None) -> Iterator[LocalLake]:
+    """A real REST catalog over a real S3, of another make: tests use namespaces of their own and never stop it."""
+    from tests.kit.local_lake import LocalLake
+
+    with LocalLake() as lake:
+        yield lake
 
 
 @pytest.fixture(scope="session")

@@ -24,11 +24,11 @@ def show_schema(output: Output, document: Json) -> None:
     output.line(document["schema"])
 
 
-def jars(_: argparse.Namespace, output: Output) -> Result:
-    """Fetch and verify the jars of all jobs."""
+def jars(arguments: argparse.Namespace, output: Output) -> Result:
+    """Fetch and verify the jars of all jobs, and of lakes in the stores that are named."""
     from airflow_kafka_lake.wiring.spark import fetch_jars
 
-    found = fetch_jars(output.progress)
+    found = fetch_jars(output.progress, arguments.stores or ())
     return Result(document={"jars": [path.name for path in found], "folder": str(found[0].parent)})
 
 
@@ -46,6 +46,10 @@ def demo(arguments: argparse.Namespace, output: Output) -> Result:
     return Result(document={}, exit_code=code)
 
 
+STORES = Argument(
+    "--for", dest="stores", action="append", choices=("s3",), help="also what Spark needs for a lake in that store"
+)
+
 COMMANDS = (
     Command(
         name="db",
@@ -57,7 +61,7 @@ COMMANDS = (
     Command(
         name="jars",
         help="the Spark jars of this package",
-        arguments=(Argument("act", choices=("fetch",), help="fetch and verify"),),
+        arguments=(Argument("act", choices=("fetch",), help="fetch and verify"), STORES),
         action=jars,
         view=show_jars,
     ),

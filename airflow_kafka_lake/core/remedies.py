@@ -132,14 +132,14 @@ def upgrade_ledger() -> Remedy:
     return Remedy("db", ("upgrade",))
 
 
-def fetch_jars() -> Remedy:
-    """Fetch and verify the jars."""
-    return Remedy("jars", ("fetch",))
+def fetch_jars(for_store: str | None = None) -> Remedy:
+    """Fetch and verify the jars, also those for lakes in a store of that name."""
+    return Remedy("jars", ("fetch", *(("--for", for_store) if for_store else ())))
 
 
 _VALUE = r"[^\s;,]+?(?=[;,.]?(?:\s|$))"
 _FLAG = r"--(?:drop-staged|acknowledge-order|accept-fewer|accept-rollback)"
-_OPTION = rf"--(?:topic|partition|from|to|reason) {_VALUE}|--topic-id={_VALUE}"
+_OPTION = rf"--(?:topic|partition|from|to|reason|for) {_VALUE}|--topic-id={_VALUE}"
 _COMMAND = re.compile(rf"{PROGRAM} (?P<command>[a-z-]+)(?P<words>(?: {_VALUE}(?: (?:{_OPTION}|{_FLAG}))*)?)")
 
 

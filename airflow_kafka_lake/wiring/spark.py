@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.adapters.spark_submit import (
     QUIET_SECONDS,
@@ -14,6 +14,7 @@ from airflow_kafka_lake.adapters.spark_submit import (
     SparkSubmitRunner,
     archive_path,
     make_archive,
+    require_jars,
 )
 from airflow_kafka_lake.core.addresses import web_address
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError
@@ -22,6 +23,9 @@ from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.progress import Counters
 from airflow_kafka_lake.ports import ReportingJob, uncounted
 from airflow_kafka_lake.wiring.connections import ConnectionSettings, get_connection
+
+if TYPE_CHECKING:
+    from airflow_kafka_lake.adapters.jars import JarSet
 
 TYPES = ("spark", "spark_connect", "kafka_lake_spark")
 DEFAULT_SPARK = "spark_default"
@@ -84,12 +88,14 @@ class SparkConnection:
         *,
         catalog: Mapping[str, str],
         kafka: Mapping[str, str],
+        stores: Sequence[JarSet] = (),
         application: Callable[[Application], None] = lambda _: None,
         further: Mapping[str, str] | None = None,
         engine: Engine | None = None,
     ) -> SparkJobs:
         """Return the runner (`ports.JobRunner`) for a lake's Spark settings and a cluster's Java client settings.
 
+        `stores` are the jars that the lake needs beside those of every job.
         `application` is given the Spark application of each job, soon after it has begun. `further` are settings for a
         connection that has none of their kind: it may name another parent of its applications. With an `engine` jobs
         run in its warm driver, unless the connection has it otherwise. An application that names its parent, for
@@ -105,6 +111,7 @@ class SparkConnection:
             idle_seconds=self.idle_seconds,
             catalog=catalog,
             kafka=kafka,
+            stores=stores,
             quiet_seconds=self.quiet_seconds,
             watching={"application": application, "history_server": self.history_server},
         )
@@ -127,6 +134,7 @@ class SparkJobs:
         conf: Mapping[str, str],
         catalog: Mapping[str, str],
         kafka: Mapping[str, str],
+        stores: Sequence[JarSet] = (),
         quiet_seconds: float = QUIET_SECONDS,
         watching: Mapping[str, Any] | None = None,
         engine: Engine | None = None,
@@ -135,7 +143,8 @@ class SparkJobs:
         from airflow_kafka_lake.adapters.jars import JOBS, files
 
         self._engine = engine
-        self._sets = () if "spark.jars.packages" in conf else JOBS
+        self._conf = conf
+        self._sets: tuple[JarSet, ...] = () if "spark.jars.packages" in conf else (*JOBS, *stores)
         self._make = lambda: SparkSubmitRunner(
             master=master,
             catalog=catalog,
@@ -186,6 +195,7 @@ class SparkJobs:
         require_matching_pyspark()
         for jars in self._sets:
             verified(jars)
+        require_jars(self._conf)
 
     def end_orphan(self, job: str | None, name: str) -> bool:
         """End an attempt's job (`ports.JobRunner.end_orphan`)."""
@@ -213,14 +223,16 @@ class SparkJobs:
         self._runner.stage(job, started=started, heartbeat=heartbeat, counted=counted)
 
 
-def fetch_jars(progress: Callable[[str], None]) -> list[Path]:
+def fetch_jars(progress: Callable[[str], None], stores: Sequence[str] = ()) -> list[Path]:
     """Return the verified jars of every job, fetched where they are missing, and prepare a quicker start with them.
+
+    `stores` name those of lakes in a store besides.
 
     The archive of a driver's classes, with which jobs start in half the time, lies beside the jars; it is optional.
     """
-    from airflow_kafka_lake.adapters.jars import JOBS, fetch
+    from airflow_kafka_lake.adapters.jars import JOBS, JarSet, fetch
 
-    jars = [path for jar_set in JOBS for path in fetch(jar_set, progress=progress)]
+    jars = [path for jar_set in (*JOBS, *map(JarSet, stores)) for path in fetch(jar_set, progress=progress)]
     if not archive_path(jars).exists():
         _prepare_start(jars, progress)
     return jars

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from airflow_kafka_lake.adapters import timeouts
+from airflow_kafka_lake.adapters.jars import JarSet
 from airflow_kafka_lake.core.addresses import template_problem
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.jobs.formats import CATALOG_CLASS, EXTENSIONS
@@ -42,6 +43,8 @@ _TIMES: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(timeouts.S3, re.compile(r"(?=.*[1-9])[0-9]{1,6}(\.[0-9]{1,3})?")),
 }
 _JAVA_IO = "io-impl"
+_S3_SCHEMES = ("s3://", "s3a://", "s3n://")
+_S3_IO = "org.apache.iceberg.aws.s3.S3FileIO"
 _ICEBERG_CLASS = re.compile(r"org\.apache\.iceberg\.[A-Za-z0-9_.]+")
 
 _REFUSED_CATALOGS = {
@@ -124,6 +127,13 @@ class LakeSettings:
     def address(self) -> str | None:
         """The address by which people know the catalog: a REST catalog's own, else its warehouse."""
         return self.uri if self.kind is CatalogKind.REST else self.warehouse
+
+    @property
+    def jar_sets(self) -> tuple[JarSet, ...]:
+        """The jars that Spark needs beside those of every job: where files are in S3, by all that is said here."""
+        in_s3 = (self.warehouse or "").startswith(_S3_SCHEMES) or any(key.startswith("s3.") for key in self.further)
+        is_asked = in_s3 if self.java_io is None else self.java_io == _S3_IO
+        return (JarSet.S3,) if is_asked else ()
 
     def pyiceberg(self) -> dict[str, str]:
         """Return the properties for `pyiceberg.catalog.load_catalog(settings.catalog_name, **properties)`."""

@@ -3,6 +3,7 @@
 from airflow_kafka_lake.adapters.jars.cache import (
     CACHE_VARIABLE,
     JOBS,
+    STORES,
     Jar,
     JarChecksumError,
     JarSet,
@@ -18,6 +19,7 @@ from airflow_kafka_lake.adapters.jars.cache import (
 __all__ = [
     "CACHE_VARIABLE",
     "JOBS",
+    "STORES",
     "Jar",
     "JarChecksumError",
     "JarSet",

@@ -24,7 +24,6 @@ from airflow_kafka_lake.core.errors import TerminalError
 from airflow_kafka_lake.core.remedies import fetch_jars
 
 CACHE_VARIABLE = "KAFKA_LAKE_CACHE"
-_FETCH_COMMAND = fetch_jars()
 
 
 class JarsMissingError(TerminalError):
@@ -40,12 +39,16 @@ class JarSet(StrEnum):
 
     SPARK = "spark"
     SPARK_AVRO = "spark-avro"
+    S3 = "s3"
     KAFKA_BROKER = "kafka-broker"
     SCHEMA_REGISTRY = "schema-registry"
 
 
 JOBS = (JarSet.SPARK, JarSet.SPARK_AVRO)
 """What every Spark job is given, in this order: the archive of a driver's classes fits one class path only."""
+
+STORES = (JarSet.S3,)
+"""What jobs are given besides, behind them, when the lake is in a store of that name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +97,7 @@ def verified(jar_set: JarSet, *, cache: Path | None = None) -> list[Path]:
     Raises JarsMissingError or JarChecksumError; touches no network and starts nothing.
     """
     folder = jars_folder(jar_set, cache)
-    _verify(pinned(jar_set), folder)
+    _verify(jar_set, folder)
     return files(jar_set, cache=cache)
 
 
@@ -141,17 +144,18 @@ def _fetch_into(folder: Path, jar_set: JarSet, retrieve: Retrieve) -> None:
         arriving = Path(scratch) / "arriving"
         arriving.mkdir()
         retrieve(list(pinned(jar_set)), arriving)
-        _verify(pinned(jar_set), arriving)
+        _verify(jar_set, arriving)
         if folder.exists():
             folder.rename(Path(scratch) / "damaged")
         arriving.rename(folder)
 
 
-def _verify(jars: tuple[Jar, ...], folder: Path) -> None:
+def _verify(jar_set: JarSet, folder: Path) -> None:
+    jars, command = pinned(jar_set), fetch_jars(jar_set if jar_set in STORES else None)
     missing = [jar.file_name for jar in jars if not (folder / jar.file_name).is_file()]
     if missing:
         raise JarsMissingError(
-            f"{len(missing)} of {len(jars)} jars are not in {folder} (first: {missing[0]}). Run: {_FETCH_COMMAND}",
+            f"{len(missing)} of {len(jars)} jars are not in {folder} (first: {missing[0]}). Run: {command}",
             folder=str(folder),
             missing=missing,
         )
@@ -159,7 +163,7 @@ def _verify(jars: tuple[Jar, ...], folder: Path) -> None:
         if (found := _sha256(folder / jar.file_name)) != jar.sha256:
             raise JarChecksumError(
                 f"{jar.file_name} in {folder} has SHA-256 {found[:16]}…, and {jar.sha256[:16]}… is pinned: damaged or "
-                f"not the published jar. Run: {_FETCH_COMMAND} (if it happens again, do not trust the repository)",
+                f"not the published jar. Run: {command} (if it happens again, do not trust the repository)",
                 jar=jar.file_name,
                 found=found,
                 pinned=jar.sha256,

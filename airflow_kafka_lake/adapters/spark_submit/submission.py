@@ -180,11 +180,17 @@ def command(
 ) -> list[str]:
     """Return the command line: paths and names only, for everybody on the machine can read it.
 
-    A local master takes our jars as its class path: it need not copy them, and the class archive covers them.
+    A local master takes all jars as its class path: it need not copy them, and the class archive covers ours. They all
+    are there or all are shipped, because what is shipped has a class loader of its own: the format, on the class path,
+    would not see it.
     """
-    brought = list(filter(None, conf.get(_JARS, "").split(",")))
-    class_path = [*map(str, jars), *filter(None, [conf.get(_CLASS_PATH)])] if is_local(master) else []
-    shipped = brought if is_local(master) else [*map(str, jars), *brought]
+    brought = _brought(conf)
+    files = [_local_file(jar) for jar in brought]
+    own = list(filter(None, [conf.get(_CLASS_PATH)]))
+    if is_local(master) and None not in files:
+        class_path, shipped = [*map(str, jars), *map(str, files), *own], []
+    else:
+        class_path, shipped = own, [*map(str, jars), *brought]
     return [
         str(spark_submit),
         "--master", master,
@@ -197,6 +203,28 @@ def command(
         str(program),
         str(folder / REQUEST_FILE),
     ]  # fmt: skip
+
+
+def require_jars(conf: Mapping[str, str]) -> None:
+    """Refuse settings that name jars of this machine which are not there: Spark would go on without them."""
+    named = [jar for jar in _brought(conf) if not jar.startswith("local:")]  # on every machine of a cluster
+    missing = [str(file) for jar in named if (file := _local_file(jar)) and not file.is_file()]
+    if missing:
+        raise ConnectionSettingsError(
+            f"{_JARS} of the spark connection names {', '.join(missing)}, which is no file on this machine. Correct "
+            "the setting, or put the file there."
+        )
+
+
+def _brought(conf: Mapping[str, str]) -> list[str]:
+    return list(filter(None, map(str.strip, conf.get(_JARS, "").split(","))))
+
+
+def _local_file(jar: str) -> Path | None:
+    """Return the file of this machine that a name of `spark.jars` is; None for addresses and patterns."""
+    path = jar.removeprefix("file:").removeprefix("local:")
+    path = f"/{path.lstrip('/')}" if path.startswith("//") else path
+    return None if ":" in path or set(path) & set("*?[{") else Path(path)
 
 
 def environment(*, java_home: Path | None, spark_home: Path | None) -> dict[str, str]:

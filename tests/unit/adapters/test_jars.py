@@ -77,6 +77,14 @@ def test_wrong_checksum_is_refused_and_nothing_is_kept(tmp_path: Path, repositor
     assert not jars_folder(JarSet.SPARK, tmp_path).exists()
 
 
+def test_missing_jars_name_the_command_that_brings_them(tmp_path: Path) -> None:
+    """Those of a store are brought only when they are asked for."""
+    with pytest.raises(JarsMissingError, match=r"Run: kafka-lake jars fetch$"):
+        verified(JarSet.SPARK, cache=tmp_path)
+    with pytest.raises(JarsMissingError, match=r"iceberg-aws-bundle.* Run: kafka-lake jars fetch --for s3$"):
+        verified(JarSet.S3, cache=tmp_path)
+
+
 def test_fetch_cut_short_leaves_nothing_to_trust(tmp_path: Path, repository: Repository) -> None:
     """When the network goes in the middle, no half set is left, and the next fetch is whole."""
     repository.reachable = False

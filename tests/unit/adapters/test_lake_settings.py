@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import make_url
 
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
+from airflow_kafka_lake.adapters.jars import JarSet
 from airflow_kafka_lake.adapters.redaction import Secrets
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 
@@ -131,6 +132,20 @@ def test_further_keys_pass_through_to_both_engines() -> None:
     settings = parse(SQLITE | {"s3.endpoint": "http://s3.example.org", "s3.path-style-access": True})
     for found in (settings.pyiceberg(), {k.removeprefix(f"{CONF}."): v for k, v in settings.spark().items()}):
         assert (found["s3.endpoint"], found["s3.path-style-access"]) == ("http://s3.example.org", "true")
+
+
+def test_files_in_s3_ask_for_more_jars() -> None:
+    """Told by the warehouse, by any key of S3, or by Iceberg's class for it; another class needs none of these."""
+    rest = {"catalog": "rest", "uri": "http://catalog:8181"}
+    s3_io = {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO"}
+    for extra in ({"warehouse": "s3://lake/raw"}, {"warehouse": "s3a://lake"}, {"s3.endpoint": "http://store"}, s3_io):
+        assert parse(rest | extra).jar_sets == (JarSet.S3,)
+    for extra in (
+        {},
+        {"warehouse": "gs://lake"},
+        {"s3.endpoint": "x", "io-impl": "org.apache.iceberg.gcp.gcs.GCSFileIO"},
+    ):
+        assert parse(rest | extra).jar_sets == ()
 
 
 def test_java_io_goes_to_spark_only() -> None:

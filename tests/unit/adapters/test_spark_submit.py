@@ -22,7 +22,7 @@ from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, end_orphan
 from airflow_kafka_lake.adapters.spark_submit.archive import archive_path
 from airflow_kafka_lake.adapters.spark_submit.failures import REASONS, recognised, tail
-from airflow_kafka_lake.adapters.spark_submit.submission import package_zip, properties_text
+from airflow_kafka_lake.adapters.spark_submit.submission import package_zip, properties_text, require_jars
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
@@ -223,10 +223,28 @@ def test_jars_and_extensions_of_the_connection_are_added_to_ours(spark: FakeSpar
     }
     run(spark.runner(conf=conf))
     argv = spark.seen["argv"]
-    assert argv[argv.index("--driver-class-path") + 1] == "/jars/a.jar:/jars/b.jar:/jars/d.jar"
-    assert argv[argv.index("--jars") + 1] == "/jars/c.jar"
+    assert argv[argv.index("--driver-class-path") + 1] == "/jars/a.jar:/jars/b.jar:/jars/c.jar:/jars/d.jar"
+    assert "--jars" not in argv
     assert not {"spark.jars", "spark.driver.extraClassPath"} & settings(spark).keys()
     assert settings(spark)["spark.sql.extensions"].endswith("IcebergSparkSessionExtensions,their.Extensions")
+
+
+@pytest.mark.parametrize("further", ["hdfs://name/c.jar", "/jars/*.jar"])
+def test_all_jars_of_a_job_have_one_class_loader(spark: FakeSpark, further: str) -> None:
+    """Iceberg on the class path would not see what is shipped: where one jar has to be shipped, all are."""
+    run(spark.runner(conf={"spark.jars": f"{further}, file:///jars/e.jar"}))
+    argv = spark.seen["argv"]
+    assert argv[argv.index("--jars") + 1] == f"/jars/a.jar,/jars/b.jar,{further},file:///jars/e.jar"
+    assert "--driver-class-path" not in argv
+
+
+def test_a_jar_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
+    """Spark would go on without it, and fail at the first class; files of other machines are not looked for."""
+    there = tmp_path / "there.jar"
+    there.touch()
+    require_jars({"spark.jars": f"{there},file://{there},hdfs://name/c.jar,local:/opt/d.jar,/x/*.jar"})
+    with pytest.raises(ConnectionSettingsError, match=r"spark\.jars .* names /not/there\.jar, which is no file"):
+        require_jars({"spark.jars": f"{there},file:/not/there.jar"})
 
 
 def test_jars_are_shipped_to_a_cluster(spark: FakeSpark) -> None:
@@ -235,6 +253,9 @@ def test_jars_are_shipped_to_a_cluster(spark: FakeSpark) -> None:
     argv = spark.seen["argv"]
     assert argv[argv.index("--jars") + 1] == "/jars/a.jar,/jars/b.jar,/jars/c.jar"
     assert "--driver-class-path" not in argv
+    run(spark.runner(master="spark://host:7077", conf={"spark.driver.extraClassPath": "/jars/d.jar"}))
+    argv = spark.seen["argv"]
+    assert argv[argv.index("--driver-class-path") + 1] == "/jars/d.jar", "what the connection says is not lost"
 
 
 def test_java_options_are_in_a_private_file(spark: FakeSpark) -> None:

@@ -41,7 +41,7 @@ WHOLE = {
     "accept_deletes": [remedies.accept_deletes("p"), remedies.accept_deletes("p", ITEM)],
     "rebuild": [remedies.rebuild("p"), remedies.rebuild("p", accept_rollback=True)],
     "upgrade_ledger": [remedies.upgrade_ledger()],
-    "fetch_jars": [remedies.fetch_jars()],
+    "fetch_jars": [remedies.fetch_jars(), remedies.fetch_jars("s3")],
     "worker": [remedies.worker()],
 }
 """Each remedy as messages write it out."""
