@@ -51,7 +51,7 @@ class OffsetSource(Protocol):
 
     def transactions(self, partitions: Sequence[tuple[str, int]], group: str | None) -> tuple[OpenTransaction, ...]:
         """Return the open transactions of partitions and of the `__consumer_offsets` partition of a group, which other
-        groups share. Partitions without an answer are left out."""
+        groups share. Raises UnavailableError when Kafka does not say."""
 
     def sample(self, slices: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
         """Read a few records at the start of each slice; slices without a record within the limits are left out."""

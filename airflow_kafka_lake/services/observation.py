@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownPartitionError,
     UnknownTopicError,
 )
-from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
+from airflow_kafka_lake.core.kafka.snapshots import LEFT_OUT, PartitionSnapshot, Snapshot, UnknownPartition
 from airflow_kafka_lake.core.naming import unknown_topic
 from airflow_kafka_lake.core.planning.facts import Observed, blocked_topics
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -100,9 +100,7 @@ def _with_left_out(seen: Snapshot, known: Collection[Stream]) -> Snapshot:
     ids = {(item.topic, item.topic_id) for item in everything}
     answered = {(item.topic, item.partition) for item in everything}
     left_out = tuple(
-        UnknownPartition(
-            topic=topic, topic_id=topic_id, partition=partition, reason="Kafka's answer leaves it out, repeat the call"
-        )
+        UnknownPartition(topic=topic, topic_id=topic_id, partition=partition, reason=LEFT_OUT)
         for topic, topic_id, partition in sorted(known)
         if (topic, topic_id) in ids and (topic, partition) not in answered
     )

@@ -10,7 +10,7 @@ from typing import TypeVar
 from airflow_kafka_lake.core.errors import KafkaLakeError, PendingCommitError, UsageError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample
 from airflow_kafka_lake.core.kafka.times import Times
-from airflow_kafka_lake.core.kafka.transactions import OpenTransaction, oldest
+from airflow_kafka_lake.core.kafka.transactions import OBSERVED, OpenTransaction, oldest
 from airflow_kafka_lake.core.lake.effort import effort
 from airflow_kafka_lake.core.ledger.pauses import refuse_paused
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
@@ -84,11 +84,12 @@ def plan(
         return facts, decided
 
     facts, decided = once_stable(ports, gather_and_decide, timeout)
-    transactions = open_transactions(ports, decided.waiting_for_stable)
+    transactions, transactions_state = open_transactions(ports, decided.waiting_for_stable)
     decided = replace(
         decided,
         forecast=forecast(decided, facts.costs, _deadline(ports, decided) if dry_run else NOT_ASKED),
         transactions=transactions,
+        transactions_state=transactions_state,
         hanging=hanging(decided, transactions, bounds),
     )
     if not dry_run and decided.changes_nothing and facts.seen.known:
@@ -176,18 +177,18 @@ T = TypeVar("T")
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 15.0
 
 
-def open_transactions(ports: Ports, waiting: Sequence[PartitionSnapshot]) -> tuple[OpenTransaction, ...]:
-    """Return, for each waiting partition, the open transaction that it waits for, where the cluster tells.
+def open_transactions(ports: Ports, waiting: Sequence[PartitionSnapshot]) -> tuple[tuple[OpenTransaction, ...], str]:
+    """Return, for each waiting partition, the open transaction that it waits for; and `observed`, or why none is known.
 
     It is shown with a plan and is no part of its decision.
     """
     if not waiting:
-        return ()
+        return (), OBSERVED
     try:
-        return oldest(ports.source.transactions([(item.stream.topic, item.stream.partition) for item in waiting], None))
+        found = ports.source.transactions([(item.stream.topic, item.stream.partition) for item in waiting], None)
     except KafkaLakeError as error:
-        ports.progress(f"which transactions are open is not known: {error.message}")
-        return ()
+        return (), f"unknown: {error.message}"
+    return oldest(found), OBSERVED
 
 
 def hanging(plan: Plan, transactions: Iterable[OpenTransaction], bounds: Bounds) -> tuple[OpenTransaction, ...]:

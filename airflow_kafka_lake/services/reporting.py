@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.documents.status import pipeline_line, status_docum
 from airflow_kafka_lake.core.documents.summary import overview_document
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError, UnknownTopicError
 from airflow_kafka_lake.core.kafka.ages import Age, Unread, searches
-from airflow_kafka_lake.core.kafka.snapshots import Snapshot, TopicDescription, waiting_for_stable
+from airflow_kafka_lake.core.kafka.snapshots import LEFT_OUT, Snapshot, TopicDescription, waiting_for_stable
 from airflow_kafka_lake.core.ledger.pauses import pause_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, UNFINISHED, UNRESOLVED, AttemptOutcome, RangeState
@@ -124,7 +124,8 @@ def _facts(ports: Ports, own: Recorded, chosen: Chosen) -> Facts:
     observed = seen.partitions
     waiting = [observed[item.key] for item in streams if item.key in observed]
     held_up = waiting_for_stable(waiting, own.spec.isolation)
-    seen = replace(seen, transactions=open_transactions(ports, held_up))
+    transactions, state = open_transactions(ports, held_up)
+    seen = replace(seen, transactions=transactions, transactions_state=state)
     return Facts(at=ports.clock.now(), recorded=own, seen=seen, chosen=chosen)
 
 
@@ -179,10 +180,11 @@ def observe(
         existing, problems = existing_topics(source, topics)
         if described is not None:
             described |= existing
+        silent = {name: error.message for name, error in problems.items() if not isinstance(error, UnknownTopicError)}
         if existing:
-            return source.snapshot(sorted(existing), group)
-        unknown = (error.message for error in problems.values() if not isinstance(error, UnknownTopicError))
-        return next(unknown, "no topic of the pipeline exists")
+            seen = source.snapshot(sorted(existing), group)
+            return replace(seen, silent=silent | dict.fromkeys(existing.keys() - seen.topics, LEFT_OUT))
+        return next(iter(silent.values()), "no topic of the pipeline exists")
     except KafkaLakeError as error:
         return error.message
 

@@ -11,6 +11,7 @@ from typing import Any
 from airflow_kafka_lake.adapters.kafka.client import Key
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.kafka_python import FAILED, KafkaAdminClient, TopicPartition, errors
+from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
 from airflow_kafka_lake.core.wire import instant
 
@@ -22,7 +23,10 @@ _NONE_OPEN = -1
 def open_transactions(
     settings: KafkaSettings, keys: Iterable[Key], group: str | None, *, timeout: float
 ) -> tuple[OpenTransaction, ...]:
-    """Return the open transactions of the partitions and of a group's commits; none when no broker answers."""
+    """Return the open transactions of the partitions and of a group's commits.
+
+    Raises UnavailableError when no broker answers: that is not the same as none.
+    """
     milliseconds = int(timeout * 1000)
     limits = {"request_timeout_ms": milliseconds, "bootstrap_timeout_ms": milliseconds}
     try:
@@ -32,9 +36,13 @@ def open_transactions(
                 wanted.append(TopicPartition(_GROUP_OFFSETS, _home(admin, group)))
             return _described(admin, _producers(admin, wanted))
     except FAILED as error:
-        # As text: a log record that is kept would keep the error's frames, and with them its sockets.
-        _LOG.warning("Which transactions are open is not known: %s", str(error))
-        return ()
+        said = str(error)  # as text: an error that is raised from it would keep its frames, and with them its sockets
+    raise UnavailableError(
+        f"Kafka at {settings.bootstrap} (connection {settings.connection!r}) did not say which transactions are open: "
+        f"{said}. Check that it is reachable and that its user may describe topics, then repeat.",
+        connection=settings.connection,
+        bootstrap_servers=settings.bootstrap,
+    )
 
 
 def _home(admin: Any, group: str) -> int:

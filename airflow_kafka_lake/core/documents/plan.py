@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
-from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
+from airflow_kafka_lake.core.kafka.transactions import OBSERVED, OpenTransaction
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.wire import timestamp
 
@@ -75,24 +75,26 @@ def plan_document(plan: Plan, *, recorded: bool) -> Json:
 
 def waiting_document(plan: Plan) -> list[Json]:
     """Return what the partitions of a plan wait for that end at an open transaction."""
-    return waiting(plan.waiting_for_stable, plan.transactions, plan.observed_at)
+    return waiting(plan.waiting_for_stable, plan.transactions, plan.observed_at, plan.transactions_state)
 
 
 def waiting(
-    partitions: Iterable[PartitionSnapshot], transactions: Sequence[OpenTransaction], now: datetime
+    partitions: Iterable[PartitionSnapshot], transactions: Sequence[OpenTransaction], now: datetime, state: str
 ) -> list[Json]:
-    """Return what partitions wait for: the end that each goes on to, and the first transaction that holds it, if
-    known."""
+    """Return what partitions wait for: the end that each goes on to, and the first transaction that holds it; `state`
+    says why none is known."""
     first = {(item.topic, item.partition): item for item in reversed(transactions)}
-    return [_waiting(item, first.get((item.stream.topic, item.stream.partition)), now) for item in partitions]
+    return [_waiting(item, first.get((item.stream.topic, item.stream.partition)), now, state) for item in partitions]
 
 
-def _waiting(item: PartitionSnapshot, held_by: OpenTransaction | None, now: datetime) -> Json:
+def _waiting(item: PartitionSnapshot, held_by: OpenTransaction | None, now: datetime, state: str) -> Json:
+    unnamed = None if state == OBSERVED else f"a transaction of which nothing is known, nor whether it hangs ({state})"
     return {
         "topic": item.stream.topic,
         "partition": item.stream.partition,
         "last_stable": item.last_stable,
         "high_watermark": item.high_watermark,
         "transaction": held_by.to_json(now) if held_by else None,
-        "message": held_by.describe(now) if held_by else None,
+        "transaction_state": state,
+        "message": held_by.describe(now) if held_by else unnamed,
     }

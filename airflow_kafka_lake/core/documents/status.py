@@ -57,7 +57,10 @@ def status_document(
         "not_listed": len(shown) - len(listed),
         "waves": [wave_line(wave) for wave in _worth_listing(own.waves)],
         "waiting_for_stable": waiting(
-            [item.bounds for item in streams if item.waits and item.bounds][:most], seen.transactions, facts.at
+            [item.bounds for item in streams if item.waits and item.bounds][:most],
+            seen.transactions,
+            facts.at,
+            seen.transactions_state,
         ),
     }
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -47,6 +47,10 @@ class PartitionSnapshot:
         return Slice(self.stream, OffsetRange(self.log_start, end)) if self.log_start < end else None
 
 
+LEFT_OUT = "Kafka's answer leaves it out, repeat the call"
+"""Why nothing is known of a partition that is there: the broker that answered is behind."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownPartition:
     """A partition that could not be observed; never read as empty, zero or gone (law L5)."""
@@ -59,11 +63,20 @@ class UnknownPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """All partitions asked for, observed in the safe order; `observed_at` is when the reading began."""
+    """All partitions asked for, observed in the safe order; `observed_at` is when the reading began.
+
+    `silent` are topics of which nothing could be said, with the reason: never read as deleted (law L5).
+    """
 
     observed_at: datetime
     partitions: tuple[PartitionSnapshot, ...]
     unknown: tuple[UnknownPartition, ...] = ()
+    silent: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics of which a partition was observed, or is unknown."""
+        return frozenset(item.stream.topic for item in self.partitions) | {item.topic for item in self.unknown}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

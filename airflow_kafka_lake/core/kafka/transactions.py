@@ -11,6 +11,9 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import HangingTransactionError
 from airflow_kafka_lake.core.wire import timestamp
 
+OBSERVED = "observed"
+"""The state of transactions of which Kafka has told; any other says why it has not."""
+
 BROKERS_LIMIT = timedelta(minutes=15)
 """`transaction.max.timeout.ms` as brokers come: the longest that a transaction that no broker describes may take."""
 

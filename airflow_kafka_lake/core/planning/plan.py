@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
-from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
+from airflow_kafka_lake.core.kafka.transactions import OBSERVED, OpenTransaction
 from airflow_kafka_lake.core.ordering.layout_changes import LayoutChange
 from airflow_kafka_lake.core.planning.periods import Period
 from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
@@ -102,8 +102,9 @@ class Plan:
     """A frozen decision; `spec` is the configuration it was made with.
 
     `waiting_for_stable` are the partitions that end at an open transaction: their high watermark is where they go on
-    to. `transactions` names the first of each, as far as it is known, and `hanging` those of them that no producer will
-    end and that keep what was asked for from being read. `weighed` says where the bytes are known from.
+    to. `transactions` names the first of each, or `transactions_state` says why none is known; `hanging` are those of
+    them that no producer will end and that keep what was asked for from being read. `weighed` says where the bytes are
+    known from.
     """
 
     id: str
@@ -115,6 +116,7 @@ class Plan:
     waiting_for_stable: tuple[PartitionSnapshot, ...] = ()
     layout_change: LayoutChange = field(default_factory=LayoutChange)
     transactions: tuple[OpenTransaction, ...] = ()
+    transactions_state: str = OBSERVED
     hanging: tuple[OpenTransaction, ...] = ()
     weighed: str = ""
     forecast: Forecast = field(default_factory=Forecast)

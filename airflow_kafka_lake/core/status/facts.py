@@ -8,7 +8,7 @@ from datetime import datetime
 
 from airflow_kafka_lake.core.kafka.ages import Age, Unread
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, TopicDescription
-from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
+from airflow_kafka_lake.core.kafka.transactions import OBSERVED, OpenTransaction
 from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
@@ -47,6 +47,7 @@ class Seen:
     snapshot: Snapshot | str
     topics: Sequence[TopicDescription] = ()
     transactions: Sequence[OpenTransaction] = ()
+    transactions_state: str = OBSERVED
     ages: Mapping[Unread, Age] = field(default_factory=dict)
     ages_state: str = "observed"
 

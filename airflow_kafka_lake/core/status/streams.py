@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from airflow_kafka_lake.core.audit.timeline import OffsetStatus, TimelineSlice
 from airflow_kafka_lake.core.kafka.ages import Age, Unread
-from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, TopicDescription
+from airflow_kafka_lake.core.kafka.snapshots import LEFT_OUT, PartitionSnapshot, Snapshot, TopicDescription
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord, hold, lag
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN
@@ -199,7 +199,8 @@ def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> 
     if isinstance(observed, str):
         return {stream.key: f"unknown: {observed}" for stream in streams}
     seen = {item.stream for item in observed.partitions}
-    topics = {item.stream.topic: item.stream.topic_id for item in observed.partitions}
+    topics = {item.topic: item.topic_id for item in observed.unknown}
+    topics |= {item.stream.topic: item.stream.topic_id for item in observed.partitions}
     unknown = {(item.topic, item.partition): item.reason for item in observed.unknown}
     states: dict[Stream, str] = {}
     for stream in streams:
@@ -207,10 +208,14 @@ def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> 
             states[stream.key] = OBSERVED
         elif (reason := unknown.get((stream.key.topic, stream.key.partition))) is not None:
             states[stream.key] = f"unknown: {reason}"
-        elif topics.get(stream.key.topic, stream.key.topic_id) != stream.key.topic_id:
+        elif (silent := observed.silent.get(stream.key.topic)) is not None:
+            states[stream.key] = f"unknown: {silent}"
+        elif stream.key.topic not in topics:
+            states[stream.key] = "gone: the topic was deleted"
+        elif topics[stream.key.topic] not in {stream.key.topic_id, None}:
             states[stream.key] = "gone: the topic was re-created"
         else:
-            states[stream.key] = "gone: the topic was deleted"
+            states[stream.key] = f"unknown: {LEFT_OUT}"
     return states
 
 

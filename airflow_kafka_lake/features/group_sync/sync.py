@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownTopicError
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.features.group_sync.decision import SyncedGroup, to_commit
 from airflow_kafka_lake.features.group_sync.port import PORT, GroupCommitter
@@ -27,10 +27,14 @@ def sync_group(ports: Ports, spec: PipelineSpec) -> SyncedGroup | None:
 def _synced(ports: Ports, pipeline: str, group: str) -> SyncedGroup:
     streams = ports.ledger.streams(pipeline)
     try:
-        topics = sorted(existing_topics(ports.source, {stream.key.topic for stream in streams})[0])
-        if not topics:
-            return SyncedGroup(group=group, committed={}, refused={})
-        wanted, refused = to_commit(streams, ports.source.snapshot(topics, group))
+        existing, problems = existing_topics(ports.source, {stream.key.topic for stream in streams})
+        silent = {name: error.message for name, error in problems.items() if not isinstance(error, UnknownTopicError)}
+        refused = {stream.key: silent[stream.key.topic] for stream in streams if stream.key.topic in silent}
+        there = [stream for stream in streams if stream.key.topic in existing]
+        if not there:
+            return SyncedGroup(group=group, committed={}, refused=refused)
+        wanted, left = to_commit(there, ports.source.snapshot(sorted(existing), group))
+        refused |= left
         if wanted:
             committer: GroupCommitter = ports.added[PORT]
             refused |= committer.commit(group, wanted)

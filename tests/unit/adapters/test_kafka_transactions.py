@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.adapters.kafka import transactions
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.kafka_python import errors
+from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
 
 pytestmark = pytest.mark.unit
@@ -62,3 +64,15 @@ def test_transaction_that_may_not_be_described_is_still_named() -> None:
 def test_home_of_a_group_is_javas(group: str, of_50: int) -> None:
     """`abs(hashCode)`, where the smallest number counts as 0: as Kafka's brokers have it."""
     assert transactions.partition_of(group, 50) == of_50
+
+
+def test_cluster_that_says_nothing_has_not_said_that_none_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan would end before a transaction that hangs, and call that done."""
+
+    def silent(**_: Any) -> Any:
+        raise errors.KafkaConnectionError("no broker answers")
+
+    monkeypatch.setattr(transactions, "KafkaAdminClient", silent)
+    settings = KafkaSettings.parse({"bootstrap.servers": "127.0.0.1:1"})
+    with pytest.raises(UnavailableError, match="did not say which transactions are open"):
+        transactions.open_transactions(settings, [("orders", 0)], None, timeout=0.2)

@@ -125,3 +125,10 @@ def test_skipped_offsets_count_as_committed(mirrored: World) -> None:
     )
     mirrored.run()
     assert told(mirrored) == {0: 3, 1: 4}
+
+
+def test_group_is_not_told_of_a_topic_of_which_nothing_is_known(mirrored: World) -> None:
+    """It is refused with the reason, also where that is every topic: an answer with nothing in it would be "done"."""
+    mirrored.run()
+    mirrored.kafka.doubtful.add("orders")
+    assert refusals(mirrored) == ["The brokers do not agree about 'orders'. Repeat."] * 2

@@ -1,0 +1,162 @@
+"""What ends in exit 0 was looked at: an answer that was not given is not "deleted", "done", "none" or "nothing"."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    IdentityError,
+    UnavailableError,
+    UnknownSubjectError,
+)
+from airflow_kafka_lake.core.ledger.plans import RecordPlan
+from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.services import reporting, running
+from airflow_kafka_lake.services.requests import Serving
+from tests.unit.services.test_partial_answers import without
+from tests.world import SPEC, World
+
+pytestmark = pytest.mark.unit
+TWO_TOPICS = replace(SPEC, topics=("orders", "payments"), table="raw.{topic}")
+
+
+@pytest.fixture
+def both() -> World:
+    """Two topics of one pipeline, all of them in the lake."""
+    world = World(spec=TWO_TOPICS)
+    world.create("payments")
+    for topic in ("orders", "payments"):
+        world.produce(3, topic=topic)
+    world.run()
+    return world
+
+
+def status(world: World, **subject: Any) -> dict[str, Any]:
+    """Return the status document."""
+    return reporting.status(world.worker(), world.spec, **subject)
+
+
+def test_topic_that_kafka_says_nothing_of_is_unknown_and_not_deleted(both: World) -> None:
+    """A topic that may not be described, or about which brokers differ, is there for all that is known."""
+    both.produce(2, topic="payments")
+    both.kafka.doubtful.add("payments")
+    document = status(both)
+    orders, payments = document["streams"]
+    assert (orders["bounds_state"], payments["lag"]) == ("observed", None)
+    assert payments["bounds_state"] == "unknown: The brokers do not agree about 'payments'. Repeat."
+    assert (document["summary"]["state"], document["summary"]["lag_state"]) == (
+        "unknown",
+        "observed on 1 of 2 partitions",
+    )
+
+
+def test_partition_that_an_answer_leaves_out_is_unknown_and_not_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker that answered is behind: the topic is there, and so are its partitions."""
+    world = World(partitions=2)
+    world.produce(1, 0)
+    world.produce(1, 1)
+    world.run()
+    monkeypatch.setattr(world.kafka, "snapshot", without(world.kafka.snapshot, 1))
+    states = [item["bounds_state"] for item in status(world)["streams"]]
+    assert states == ["observed", "unknown: Kafka's answer leaves it out, repeat the call"]
+
+
+def test_deleted_topic_is_gone_beside_one_that_is_there(both: World) -> None:
+    """Every broker has said so."""
+    both.kafka.delete_topic("payments")
+    assert [item["bounds_state"] for item in status(both)["streams"]] == ["observed", "gone: the topic was deleted"]
+
+
+def overtaken(world: World, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let other planners be first, so many times."""
+    commit, left = world.ledger.commit, [times]
+
+    def committed(write: Any) -> Any:
+        if isinstance(write, RecordPlan) and left[0]:
+            left[0] -= 1
+            raise ConcurrentError("another planner was first: plan again")
+        return commit(write)
+
+    monkeypatch.setattr(world.ledger, "commit", committed)
+
+
+def test_run_that_others_kept_from_planning_is_not_done(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is known of what there is to do: it is worth repeating, and no "everything is committed"."""
+    world.produce(3)
+    overtaken(world, 100, monkeypatch)
+    done = world.run()
+    assert (done.exit_code, done.plan, done.waves) == (3, None, ())
+    assert [type(problem) for problem in done.problems] == [ConcurrentError]
+    with pytest.raises(ConcurrentError):
+        world.run(Bounds(topic="orders"))
+
+
+def test_run_plans_again_after_another_planner(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What that one has left, or was not asked for, is this run's."""
+    world.produce(3)
+    overtaken(world, 1, monkeypatch)
+    done = world.run()
+    assert (done.exit_code, world.offsets()) == (0, [0, 1, 2])
+
+
+def test_plan_that_the_ledger_does_not_know_has_not_ended_well(world: World) -> None:
+    """A ledger that was set back, or another one, has no open range of it."""
+    world.produce(3)
+    world.run()
+    with pytest.raises(UnknownSubjectError, match="the ledger knows no plan lost of pipeline orders"):
+        running.finish_plan(world.worker(), "orders", "lost")
+
+
+def test_worker_is_not_idle_while_the_ledger_does_not_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not known what is asked for is not the same as nothing."""
+
+    def requests(*_: object) -> Any:
+        raise UnavailableError("the ledger is down")
+
+    ports = world.worker()
+    monkeypatch.setattr(world.ledger, "requests", requests)
+    serving = Serving(
+        ledger=ports.ledger,
+        clock=ports.clock,
+        processes=ports.processes,
+        opened=lambda _: nullcontext(ports),
+        progress=world.said.append,
+        actor=ports.actor,
+    )
+    with pytest.raises(UnavailableError, match="the ledger is down"):
+        serving.run(until_idle=True)
+
+
+def test_committed_wave_is_in_the_lake_only_if_main_says_so(world: World) -> None:
+    """To bring it there once more looks at the table: the ledger alone does not know of a rollback."""
+    world.produce(2)
+    world.run()
+    before = world.table.metadata()
+    world.produce(3)
+    wave = world.planned_wave()
+    world.ingest(wave)
+    assert world.ingest(wave).rows == 3
+    world.table.set_back(before)
+    with pytest.raises(IdentityError, match="rolled back"):
+        world.ingest(wave)
+
+
+def test_transactions_that_nobody_told_of_are_not_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan that ends at a stable offset says that it does not know what holds it, and whether that hangs."""
+    world.produce(2)
+    world.produce(1, transaction="t")
+
+    def silent(*_: object) -> Any:
+        raise UnavailableError("no coordinator answers")
+
+    monkeypatch.setattr(world.kafka, "transactions", silent)
+    (waiting,) = status(world)["waiting_for_stable"] if world.run() else ()
+    assert waiting["transaction"] is None
+    assert waiting["message"] == (
+        "a transaction of which nothing is known, nor whether it hangs (unknown: no coordinator answers)"
+    )
