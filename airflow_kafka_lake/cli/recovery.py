@@ -11,12 +11,14 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.documents.status import advance_document
 from airflow_kafka_lake.services import rebuilding, recovery
+from airflow_kafka_lake.services.reporting import known_spec
 
 
 def recover(arguments: argparse.Namespace, output: Output) -> Result:
     """Look in the lake for the commits of open waves."""
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
+        known_spec(ports.ledger, spec.name)  # of another one nothing is open, and nothing was looked for
         done = recovery.recover(ports, spec.name)
     document = {
         "pipeline": spec.name,

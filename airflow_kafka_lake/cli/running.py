@@ -147,6 +147,7 @@ def advance(arguments: argparse.Namespace, output: Output) -> Result:
     """Move the watermarks."""
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
+        reporting.known_spec(ports.ledger, spec.name)
         document = advance_document(spec.name, move_watermarks(ports, spec.name))
         document |= ports.features.after_advance(ports, spec)
     return Result(document=document)

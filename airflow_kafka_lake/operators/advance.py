@@ -25,6 +25,7 @@ from airflow_kafka_lake.operators.plan import PLAN_KEY
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.advance import advance
+from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.running import finish_plan, refuse_holds
 from airflow_kafka_lake.signals.metrics import send_status
 from airflow_kafka_lake.signals.page import show_page
@@ -88,6 +89,8 @@ class AdvanceWatermarkOperator(BaseOperator):
             spec = spec_of(self.pipeline, self.ledger_conn_id)
             show_page(self, spec.name)
             with ports_of(self, spec, context) as ports:
+                if result.get("plans"):
+                    known_spec(ports.ledger, spec.name)  # a ledger that has lost them moves nothing, and says so
                 if ports.ledger.pipeline(spec.name) is not None:
                     advance(ports, spec.name)
                     ports.features.after_advance(ports, spec)
@@ -153,18 +156,18 @@ class FinishPlanOperator(BaseOperator):
 
     def _check(self, result: PlanResult, context: Context) -> None:
         with assemble.open_ledger(self.ledger_conn_id) as ledger:
-            record = ledger.pipeline(result["pipeline"])
-        if record is None:
-            return  # Nothing was ever planned, so nothing is open.
-        with ports_of(self, record.spec, context) as ports:
+            if not result.get("plans") and ledger.pipeline(result["pipeline"]) is None:
+                return  # Nothing was ever planned, so nothing is open.
+            spec = known_spec(ledger, result["pipeline"])
+        with ports_of(self, spec, context) as ports:
             unfinished: UnfinishedError | None = None
             for plan in result["plans"]:
                 try:
-                    finish_plan(ports, plan, leaving=result["left"], later=result["later"])
+                    finish_plan(ports, spec.name, plan, leaving=result["left"], later=result["later"])
                 except UnfinishedError as error:
                     unfinished = unfinished or error
             # Holds first: the rest may wait for just these.
-            refuse_holds(ports, record.spec.name)
+            refuse_holds(ports, spec.name)
             if unfinished is not None:
                 raise unfinished
 

@@ -40,6 +40,7 @@ from airflow_kafka_lake.operators.notifying import EVENTS, confirm_events, notif
 from airflow_kafka_lake.operators.pausing import PAUSE_TIMEOUT, ended_unresumed, wait_for_resume
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.advance import Advances
+from airflow_kafka_lake.services.identity import require_published
 from airflow_kafka_lake.services.recovery import clean_up
 from airflow_kafka_lake.services.reporting import describe_landed, known_spec
 from airflow_kafka_lake.services.staging import ingest
@@ -141,6 +142,7 @@ class IngestWaveOperator(WithLineage, SparkTask):
                     if request is not None:
                         WaveSignals(self, context).landed(ports, spec, record, by_worker=True)
                     else:
+                        require_published(ports, record)
                         self.log.info("%s", describe_landed(ports.ledger, record))
                     self._advance(context, ports, record, spec)
             else:

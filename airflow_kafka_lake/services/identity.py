@@ -13,6 +13,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.events import Line
 from airflow_kafka_lake.core.ledger.plans import BindTable
+from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import Committed, Rejected, Requirement, TableHead
 from airflow_kafka_lake.ports import Ports
 
@@ -91,6 +92,13 @@ def check_table(ports: Ports, pipeline: str, table: str, topic_ids: Sequence[str
     check_head(ports, pipeline, table, head=head, topic_ids=topic_ids)
     _check_unowned(ports, pipeline, table, head=head, topic_ids=topic_ids)
     check_committed(ports, pipeline, table, head)
+
+
+def require_published(ports: Ports, wave: WaveRecord) -> None:
+    """Look whether a wave that is recorded as committed is in the lake still: the ledger alone does not know that its
+    table was dropped, created anew or rolled back. Raises what `check_table` raises."""
+    ranges = ports.ledger.ranges(wave=wave.id)
+    check_table(ports, wave.pipeline, wave.table, sorted({item.stream.topic_id for item in ranges}))
 
 
 def _check_unowned(ports: Ports, pipeline: str, table: str, *, head: TableHead, topic_ids: Sequence[str]) -> None:

@@ -78,25 +78,32 @@ class Serving:
     _left: set[str] = field(default_factory=set)
 
     def run(self, *, until_idle: bool = False) -> None:
-        """Work until `is_ending`, or until nothing is asked for that could be taken."""
+        """Work until `is_ending`, or until nothing is asked for that could be taken.
+
+        A ledger that does not answer is asked again; `until_idle` raises what keeps it from answering: it is not known
+        then that nothing is asked for.
+        """
         while not self.is_ending():
             self.alive()
-            request = self._next()
+            try:
+                request = self._next()
+            except TransientError as error:
+                if until_idle:
+                    raise
+                self.progress(f"not known what is asked for: {error.message}")
+                request = None
             if request is None and until_idle:
                 return
             if request is None or not self._serve(request):
                 self.clock.sleep(POLL_SECONDS)
 
     def _next(self) -> RequestRecord | None:
-        try:
-            requests = self.ledger.requests()
-            others = [item for item in requests if item.wave not in self._left]
-            for left in (others, requests):
-                if found := next_request(left, pipelines=self.pipelines, dead=self.processes.dead):
-                    return found
-                self._left.clear()
-        except TransientError as error:
-            self.progress(f"not known what is asked for: {error.message}")
+        requests = self.ledger.requests()
+        others = [item for item in requests if item.wave not in self._left]
+        for left in (others, requests):
+            if found := next_request(left, pipelines=self.pipelines, dead=self.processes.dead):
+                return found
+            self._left.clear()
         return None
 
     def _serve(self, request: RequestRecord) -> bool:

@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.errors import (
     KafkaLakeError,
     PausedError,
     UnfinishedError,
+    UnknownSubjectError,
     expected,
 )
 from airflow_kafka_lake.core.kafka.transactions import hanging_error
@@ -34,6 +35,8 @@ from airflow_kafka_lake.services.planning import plan
 from airflow_kafka_lake.services.recovery import recover
 
 NO_LIMIT = Most()
+PLAN_TRIES = 3
+"""How often a run plans while other planners are first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +75,14 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = 
     problems: list[KafkaLakeError] = []
     decided: Plan | None = None
     try:
-        decided = plan(ports, spec, bounds, plan_id=new_id(), timeout=spec.timeout).plan
-    except ConcurrentError as error:
-        if bounded:
+        decided = _plan(ports, spec, bounds)
+    except (ConcurrentError, PausedError) as error:
+        if bounded and isinstance(error, ConcurrentError):
             raise  # the offsets asked for are not known
-        ports.progress(f"another planner was first: {error}")
-    except PausedError as error:
         problems.append(error)
     advances = Advances(ports, spec)
     work = Ingesting(ports=ports, advances=advances, scope=decided if bounded else None, most=most)
-    if not problems:
+    if not any(isinstance(problem, PausedError) for problem in problems):
         for line in work.choice().describe(decided.id if decided else None):
             ports.progress(line)
         work.run()
@@ -100,6 +101,18 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = 
     )
 
 
+def _plan(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Plan:
+    """Plan; after another planner again, for what that one has not seen or was not asked for is this run's."""
+    for left in reversed(range(PLAN_TRIES)):
+        try:
+            return plan(ports, spec, bounds, plan_id=new_id(), timeout=spec.timeout).plan
+        except ConcurrentError as error:
+            if not left:
+                raise
+            ports.progress(f"another planner was first: {error}")
+    raise AssertionError("unreachable: the last try returns or raises")
+
+
 def _recover(ports: Ports, pipeline: str) -> None:
     """Record waves that are in the lake already; a problem of a wave comes up again when it is ingested."""
     try:
@@ -116,9 +129,21 @@ def describe_blocked(ports: Ports, pipeline: str, decided: Plan | None = None) -
     return tuple(lines)
 
 
-def finish_plan(ports: Ports, plan_id: str, *, leaving: Collection[str] = (), later: Collection[str] = ()) -> None:
+def finish_plan(
+    ports: Ports, pipeline: str, plan_id: str, *, leaving: Collection[str] = (), later: Collection[str] = ()
+) -> None:
     """Raise while ranges of a plan are unresolved, naming the first of them; the waves in `leaving` were not asked for,
-    and for those in `later` the run had no room."""
+    and for those in `later` the run had no room.
+
+    Raises UnknownSubjectError for a plan that the ledger does not know: of such a one nothing is unresolved either.
+    """
+    if not ports.ledger.ranges(plan=plan_id) and all(wave.plan != plan_id for wave in ports.ledger.waves(pipeline)):
+        raise UnknownSubjectError(
+            f"the ledger knows no plan {plan_id} of pipeline {pipeline}: it is another one than the plan was recorded "
+            "in, or was set back since. Whether anything of that plan is in the lake is not known. Run: "
+            f"{remedies.status(pipeline)}",
+            plan=plan_id,
+        )
     leaving, later = frozenset(leaving), frozenset(later)
     left = [item for item in ports.ledger.ranges(plan=plan_id, states=UNRESOLVED) if item.wave not in leaving]
     left.sort(key=lambda item: item.wave in later)  # waves that this run has tried come first

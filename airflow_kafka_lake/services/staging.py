@@ -38,7 +38,7 @@ from airflow_kafka_lake.services.advance import send_first
 from airflow_kafka_lake.services.attempt_audit import audit_attempt, refuse_fewer
 from airflow_kafka_lake.services.claims import Heartbeat, InDoubt, claim_wave, ending_on_error
 from airflow_kafka_lake.services.fencing import Shortfall, newest_resumable, revoke
-from airflow_kafka_lake.services.identity import check_head
+from airflow_kafka_lake.services.identity import check_head, require_published
 from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
 from airflow_kafka_lake.services.publishing import (
     Proven,
@@ -76,6 +76,7 @@ def ingest(ports: Ports, wave: str, *, bytes_per_second: int | None = None) -> W
     every range of the wave ended on hold, GateClosedError while it must wait for its turn.
     """
     if (record := ports.ledger.wave(wave)).state is WaveState.COMMITTED:
+        require_published(ports, record)
         ports.progress(describe_landed(ports.ledger, record))
         return record
     while (record := ports.ledger.wave(wave)).state is not WaveState.COMMITTED:

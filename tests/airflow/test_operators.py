@@ -579,6 +579,20 @@ def test_finish_of_a_pipeline_that_was_never_planned_is_a_success(world: World, 
     finish(context)
 
 
+@pytest.mark.parametrize("lost", ["plan", "pipeline"])
+def test_ledger_that_has_lost_the_plan_ends_no_run_well(world: World, context: Context, lost: str) -> None:
+    """It has no open range of that plan: so has a ledger in which all is committed."""
+    world.produce(2)
+    for wave in plan(world, context):
+        ingest(context, wave)
+    finish(context)
+    other = {"plan": {"plans": ["p-lost"]}, "pipeline": {"pipeline": "of-before"}}
+    context["ti"].task_id = "plan"
+    context["ti"].xcom_push(key="plan", value=planned(context) | other[lost])
+    with pytest.raises(AirflowFailException, match=f"the ledger knows no {lost}"):
+        finish(context)
+
+
 def test_finish_fails_when_the_plan_left_something_out(world: World, context: Context) -> None:
     """A partition that could not be observed is a person's problem, not a success."""
     world.produce(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.adapters.spark_submit.failures import recognised
 from airflow_kafka_lake.cli.arguments import bounds_of
-from airflow_kafka_lake.cli.entry_point import build_parser, run_parsed
+from airflow_kafka_lake.cli.entry_point import build_parser, main, run_parsed
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services import reporting
@@ -133,3 +134,26 @@ def _pattern(quote: str) -> str:
 def _on_one_line(text: str) -> str:
     """Return a text without its line ends, and with the same moment for each time of this year's records."""
     return re.sub(r"2026-(11|01)-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "2026-11-23T05:59:47.094Z", " ".join(text.split()))
+
+
+@pytest.mark.parametrize("command", ["recover", "advance"])
+def test_pipeline_that_the_ledger_does_not_know_is_no_answer_of_nothing(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No wave was looked for in the lake, and no watermark is there that could move: that is no "0 waves", exit 0."""
+    file = tmp_path / "orders.toml"
+    file.write_text(FILE.replace("topcs", "topics"))
+    lake = {
+        "format": "iceberg",
+        "catalog": "sql",
+        "uri": f"sqlite:///{tmp_path}/catalog.db",
+        "warehouse": f"{tmp_path}",
+    }
+    for name, value in {
+        "KAFKA_DEFAULT": {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}},
+        "LAKE_DEFAULT": {"conn_type": "lake", "extra": lake},
+        "KAFKA_LAKE_LEDGER": {"conn_type": "sqlite", "host": f"{tmp_path}/ledger.db"},
+    }.items():
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps(value))
+    assert main([command, str(file)]) == 1
+    assert "the ledger knows no pipeline 'orders'; it knows: none yet" in capsys.readouterr().err

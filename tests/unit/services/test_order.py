@@ -376,7 +376,7 @@ def test_skipped_parent_frees_its_child_only_with_the_order_acknowledged() -> No
     with pytest.raises(HeldError, match=words):
         world.ingest(second.id)
     with pytest.raises(HeldError, match=f"1 range of plan {made.id} is not committed; first orders/3 .*{words}"):
-        finish_plan(world.worker(), made.id)
+        finish_plan(world.worker(), "orders", made.id)
     again = decisions.skip(world.worker(), "orders", world.stream(0), slice_, reason="known", acknowledge_order=True)
     assert again.offsets == 0
     assert world.ingest(second.id).state is WaveState.COMMITTED
