@@ -9,6 +9,7 @@ from airflow_kafka_lake.core.errors import (
     IdentityError,
     LedgerBehindError,
     OwnershipError,
+    TerminalError,
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.ledger.events import Line
@@ -20,17 +21,36 @@ from airflow_kafka_lake.ports import Ports
 OWNERSHIP_TRIES = 10
 NEWEST_CHECKED = 5
 """How many of the newest committed waves are checked: several, for commits are recorded in no strict order."""
+HEADS_CHECKED = 30
+"""How often a head that seems wrong is looked at again because main has moved meanwhile."""
 
 
 def check_head(ports: Ports, pipeline: str, table: str, *, head: TableHead, topic_ids: Iterable[str]) -> Line | None:
     """Refuse a table that is not the recorded one, has another owner, knows more than the ledger does, or was moved
-    away from our newest commit. Every commit of ours is made on a head that has passed this check.
+    away from our newest commits. Every commit of ours is made on a head that has passed this check.
+
+    The ledger is read after the head, and may know by then of waves that have landed on a later one. So a refusal is
+    said only of a head that main still has after the ledger was read. Where main has moved, its new head is checked
+    instead; a commit on the older one is rejected.
 
     Returns the line of the ledger's history that such a commit names: the newest one, read together with the ledger's
     knowledge of the head. All that was published up to that head was claimed before that line. So a ledger that lacks
     the line is behind, even if it knows the commit itself, whose claim may be older than others' publishes. None for a
     table without a commit of ours: there the token is enough.
     """
+    topic_ids = tuple(topic_ids)
+    for _ in range(HEADS_CHECKED):
+        try:
+            return _check(ports, pipeline, table, head=head, topic_ids=topic_ids)
+        except TerminalError:
+            now = ports.lake.table(table).head()
+            if now == head:
+                raise
+            head = now
+    return _check(ports, pipeline, table, head=head, topic_ids=topic_ids)
+
+
+def _check(ports: Ports, pipeline: str, table: str, *, head: TableHead, topic_ids: Iterable[str]) -> Line | None:
     record = ports.ledger.pipeline(pipeline)
     recorded = record.tables.get(table) if record else None
     if recorded and recorded != head.uuid:
@@ -51,6 +71,7 @@ def check_head(ports: Ports, pipeline: str, table: str, *, head: TableHead, topi
         )
     if lost := head.lost((ledger_id, pipeline)):
         raise _rolled_back(pipeline, table, lost.snapshot)
+    _check_committed(ports, pipeline, table, head)
     return line
 
 
@@ -91,7 +112,6 @@ def check_table(ports: Ports, pipeline: str, table: str, topic_ids: Sequence[str
         return
     check_head(ports, pipeline, table, head=head, topic_ids=topic_ids)
     _check_unowned(ports, pipeline, table, head=head, topic_ids=topic_ids)
-    check_committed(ports, pipeline, table, head)
 
 
 def require_published(ports: Ports, wave: WaveRecord) -> None:
@@ -110,8 +130,9 @@ def _check_unowned(ports: Ports, pipeline: str, table: str, *, head: TableHead, 
     unowned = set(topic_ids) - head.owners.keys()
     if not unowned:
         return
-    known = {item.key.topic_id for item in ports.ledger.streams(pipeline)}
-    for row in ports.lake.table(table).all_receipts():
+    receipts = ports.lake.table(table).all_receipts()
+    known = {item.key.topic_id for item in ports.ledger.streams(pipeline)}  # after them: each was on record before
+    for row in receipts:
         if row.stream.topic_id in unowned and (row.pipeline != pipeline or row.stream.topic_id not in known):
             break
     else:
@@ -127,7 +148,7 @@ def _check_unowned(ports: Ports, pipeline: str, table: str, *, head: TableHead, 
     raise _anothers(table, row.stream.topic_id, row.pipeline, pipeline)
 
 
-def check_committed(ports: Ports, pipeline: str, table: str, head: TableHead) -> None:
+def _check_committed(ports: Ports, pipeline: str, table: str, head: TableHead) -> None:
     """Refuse a table whose metadata were set back to before our newest commits: its properties went back with them, so
     that only the ledger knows. One statement, whatever the number of waves."""
     for item in ports.ledger.published(pipeline, table=table, newest=NEWEST_CHECKED):

@@ -35,7 +35,7 @@ from airflow_kafka_lake.core.slices import Slice, SliceSet
 from airflow_kafka_lake.core.wire import ranges_digest
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.claims import Heartbeat, InDoubt
-from airflow_kafka_lake.services.identity import check_committed, check_head
+from airflow_kafka_lake.services.identity import check_head
 from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
 from airflow_kafka_lake.services.watching import Watch
 
@@ -224,7 +224,6 @@ def _commit(
     watch: Watch | None,
 ) -> Committed | Rejected | Unknown:
     line = check_head(ports, claim.pipeline, claim.table, head=head, topic_ids=topic_ids_of(claim))
-    check_committed(ports, claim.pipeline, claim.table, head)
     kind = "replace" if replaced(claim) else "publish"
     ports.ledger.commit(MarkPublishing(key=claim.key))
     publication = Publication(

@@ -252,16 +252,6 @@ JOBS = (
         ),
     ),
     Mutant(
-        name="redecode-blind-to-what-was-committed",
-        law="L12",
-        guard="Metadata that were set back are noticed before what was decoded again is published.",
-        module=_REDECODING,
-        function="_commit",
-        old="check_committed(...)",
-        new="None",
-        red=(f"{_REDECODED}test_metadata_that_were_set_back_are_noticed_by_what_was_committed_last",),
-    ),
-    Mutant(
         name="redecode-drops-what-may-still-land",
         law="L9",
         guard="A branch is never dropped while the commit that publishes it may still land.",

@@ -21,17 +21,18 @@ from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import advance, decisions, pausing, recovery, staging
+from airflow_kafka_lake.services import advance, decisions, pausing, pipeline_audit, planning, recovery, staging
 from airflow_kafka_lake.services.pausing import PauseSubject
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests import truth
 from tests.kit.memory_lake import Answer
 from tests.properties.stepping import Action, Actor, Moment, step
 from tests.shares import PACKAGE, rotating
-from tests.world import World
+from tests.world import FOLLOW, World
 
 SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders", target_range_bytes=150)
 WAVE = "p1-w0"
+BESIDE = "p2-w0"
 RANGE = "p1-w0r0"
 PAUSED = PauseSubject(pipeline="orders")
 COMMITS = frozenset({"table.publish", "table.fence"})
@@ -39,6 +40,19 @@ COMMITS = frozenset({"table.publish", "table.fence"})
 
 def _ingest(ports: Ports) -> object:
     return staging.ingest(ports, WAVE)
+
+
+def _ingest_beside(ports: Ports) -> object:
+    return staging.ingest(ports, BESIDE)
+
+
+def _audit(ports: Ports) -> None:
+    findings = pipeline_audit.audit(ports, SPEC)["findings"]
+    assert not findings, findings
+
+
+def _plan(ports: Ports) -> object:
+    return planning.plan(ports, SPEC, FOLLOW, plan_id="p3")
 
 
 def _cancel(ports: Ports) -> object:
@@ -69,12 +83,16 @@ BY_FORCE = (_cancel, _pause)
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two actions, how much may go wrong, and how many nodes there are at least."""
+    """Two actions, how much may go wrong, and how many nodes there are at least.
+
+    Those of two waves do not concern each other: neither may end with an error, whatever the order.
+    """
 
     first: Action
     second: Action
     nodes: int
     faults: int = 1
+    waves: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +116,10 @@ class Model:
 
     def __init__(self, pair: Pair) -> None:
         self.world = World(1, SPEC)
-        self.world.produce(2)
-        self.world.plan()
+        self.waves = pair.waves
+        for _ in range(self.waves):
+            self.world.produce(2)
+            self.world.plan()
         actors = (Actor("first", 101, pair.first), Actor("second", 102, pair.second))
         moment = Moment.of(self.world)
         self.nodes: set[bytes] = set()
@@ -133,6 +153,7 @@ class Model:
         self.world.table.next_answer = answer
         paused, fence = self._is_paused(), self.world.ledger.wave(WAVE).fence
         after = step(self.world, actor)
+        assert self.waves == 1 or after.error is None, repr(after.error)
         if paused and actor.action is _ingest:
             assert self.world.ledger.wave(WAVE).fence == fence, "a wave was begun while its pipeline was paused"
         if actor.action not in BY_FORCE:
@@ -201,10 +222,12 @@ class Model:
         truth.check_always(world)
         world.check()
         assert not world.ledger.ranges(pipeline="orders", states=UNRESOLVED)
-        assert world.stream().watermark == 2
+        assert world.stream().watermark == 2 * self.waves
 
 
 PAIRS = {
+    "two waves": Pair(_ingest, _ingest_beside, nodes=300, faults=0, waves=2),
+    "plan and a wave": Pair(_plan, _ingest, nodes=100, faults=0, waves=2),
     "ingest and ingest": Pair(_ingest, _ingest, nodes=17_000),
     "ingest and cancel": Pair(_ingest, _cancel, nodes=6_000),
     "ingest and pause": Pair(_ingest, _pause, nodes=6_000),

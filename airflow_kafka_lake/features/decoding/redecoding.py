@@ -34,7 +34,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.features.decoding.schemas import decoders
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.identity import check_committed, check_head, check_table
+from airflow_kafka_lake.services.identity import check_head, check_table
 from airflow_kafka_lake.services.publishing import PUBLISH_TRIES
 from airflow_kafka_lake.services.watching import job_progress
 
@@ -140,7 +140,6 @@ def _commit(
     ports: Ports, job: RedecodeJob, done: Redecoded, *, head: TableHead, topic_ids: Sequence[str]
 ) -> PublishOutcome:
     line = check_head(ports, job.pipeline, job.table, head=head, topic_ids=topic_ids)
-    check_committed(ports, job.pipeline, job.table, head)
     if head.snapshot != done.base:
         raise ConcurrentError(
             f"[decode] main of {job.table} moved while its rows were decoded: another writer committed. Nothing was "

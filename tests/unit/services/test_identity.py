@@ -417,7 +417,7 @@ def test_plan_asks_about_rollback_by_the_loads_it_makes(world: World) -> None:
     world.produce(1)
     calls = Calls()
     world.plan(worker=world.worker(calls))
-    assert calls.made.count("ledger.published") == 2  # before the decision, and before it is recorded
+    assert calls.made.count("ledger.published") == 3  # before the decision, before it is recorded and the owner
     assert not {"table.commits", "table.attempt_rows"} & set(calls.made)
 
 

@@ -702,7 +702,7 @@ def test_reopen_asks_the_ledger_as_often_however_many_waves_wait(children: int) 
     parent = world.stream(0)
     reopening.reopen(world.worker(asked.append), world.spec, parent, OffsetRange(1, 2), reason="look again")
     assert len(begun) == children
-    assert len([call for call in asked if call.startswith("ledger.")]) < 25
+    assert len([call for call in asked if call.startswith("ledger.")]) < 27
     assert world.table.branches() == ()
 
 

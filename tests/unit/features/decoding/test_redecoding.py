@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -22,7 +24,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.ledger.waves import Committed, Token
 from airflow_kafka_lake.features.decoding.redecoding import redecode
 from airflow_kafka_lake.ports import Ports
-from tests.gates import Before, Killed, KilledError
+from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer
 from tests.world import SPEC, World
 
@@ -235,3 +237,23 @@ def test_branch_that_was_dropped_meanwhile_is_named() -> None:
     with pytest.raises(ConcurrentError, match="staging branch changed"):
         redecode(world.worker(Before("table.publish", drop)), world.spec)
     assert main(world) == before
+
+
+def test_waves_that_land_beside_it_are_no_rollback() -> None:
+    """Before whichever call they land: a repeat is asked for at most, and nothing is lost."""
+
+    def scene() -> tuple[World, str]:
+        world = landed()
+        world.produce(2)
+        return world, world.planned_wave()
+
+    world, _ = scene()
+    calls = Calls()
+    redecode(world.worker(calls), world.spec)
+    for nth in range(1, len(calls.made) + 1):
+        world, wave = scene()
+        beside = Before("", partial(world.ingest, wave), nth=nth)
+        with suppress(ConcurrentError):
+            redecode(world.worker(beside), world.spec)
+        world.run()
+        world.check()

@@ -1,0 +1,152 @@
+"""Waves land while something else looks at their table, before every single port call of it: nothing untrue is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pytest
+
+from airflow_kafka_lake.core.audit.report import Scope
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    IdentityError,
+    JobFailedError,
+    LedgerBehindError,
+    StateError,
+)
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services import accepted_deletes, decisions, pipeline_audit
+from airflow_kafka_lake.services.rebuilding import rebuild
+from tests.gates import Before, Calls
+from tests.world import World
+
+pytestmark = pytest.mark.unit
+
+ALL = Scope()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """A table with a landed wave; `own` is a wave of the action, `beside` are waves that another worker lands."""
+
+    world: World
+    own: str
+    beside: tuple[str, str]
+
+    @classmethod
+    def new(cls) -> Scene:
+        world = World(4)
+        world.produce(4)
+        assert world.run().exit_code == 0
+        waves = []
+        for partition in (1, 2, 3):
+            world.produce(3, partition)
+            waves.append(world.planned_wave())
+        world.runner.failures.append("out of memory")
+        with suppress(JobFailedError):  # of what was never begun no publisher has to be stopped
+            world.ingest(waves[0])
+        return cls(world=world, own=waves[0], beside=(waves[1], waves[2]))
+
+    def land(self) -> None:
+        for wave in self.beside:
+            with suppress(LedgerBehindError):  # a rebuild is on its way: nothing lands before it has ended
+                self.world.ingest(wave)
+        self.world.advance()
+
+
+def _plan(scene: Scene, ports: Ports) -> None:
+    scene.world.produce(2)
+    assert not scene.world.plan(worker=ports).blocked
+
+
+def _ingest(scene: Scene, ports: Ports) -> None:
+    scene.world.ingest(scene.own, ports)
+
+
+def _reopen(scene: Scene, ports: Ports) -> None:
+    scene.world.reopen(0, 2, worker=ports)
+
+
+def _audit(scene: Scene, ports: Ports) -> None:
+    assert pipeline_audit.audit(ports, scene.world.spec)["findings"] == []
+
+
+def _accept_deletes(scene: Scene, ports: Ports) -> None:
+    with pytest.raises(StateError, match="no row of pipeline orders is gone"):
+        accepted_deletes.accept_deletes(ports, scene.world.spec, ALL, None, reason="retention")
+
+
+def _cancel(scene: Scene, ports: Ports) -> None:
+    decisions.cancel(ports, scene.own, "not now")
+
+
+def _skip(scene: Scene, ports: Ports) -> None:
+    decisions.skip(ports, "orders", scene.world.stream(1), OffsetRange(0, 1), reason="bad", acknowledge_order=False)
+
+
+def _recover(scene: Scene, ports: Ports) -> None:
+    scene.world.recover(ports)
+
+
+def _rebuild(scene: Scene, ports: Ports) -> None:
+    try:
+        rebuilt = rebuild(ports, scene.world.spec)
+    except ConcurrentError:  # overtaken, as it says: the repeat ends it
+        rebuilt = rebuild(scene.world.worker(), scene.world.spec)
+    assert not rebuilt.reopened
+    assert not rebuilt.deleted
+
+
+ACTIONS: dict[str, Callable[[Scene, Ports], None]] = {
+    "plan": _plan,
+    "ingest": _ingest,
+    "reopen": _reopen,
+    "accept-deletes": _accept_deletes,
+    "cancel": _cancel,
+    "skip": _skip,
+    "recover": _recover,
+    "rebuild": _rebuild,
+}
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_waves_that_land_beside_it_are_no_fault_of_the_table(name: str) -> None:
+    """No rollback, no lost row, no unknown commit: before whichever call they land. Only a repeat may be asked for."""
+    action, calls = ACTIONS[name], Calls()
+    scene = Scene.new()
+    action(scene, scene.world.worker(calls))
+    wrong = []
+    for nth, call in enumerate(calls.made, 1):
+        scene = Scene.new()
+        try:
+            action(scene, scene.world.worker(Before("", scene.land, nth=nth)))
+        except ConcurrentError:
+            pass
+        except (Exception, AssertionError) as error:  # noqa: BLE001  # each call is reported
+            wrong.append(f"before {nth} {call}: {type(error).__name__}: {error}")
+        scene.world.run()
+        scene.world.check()
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("metadata", [False, True], ids=["main", "metadata"])
+@pytest.mark.parametrize("name", sorted(ACTIONS.keys() - {"recover"}))
+def test_rollback_is_still_found_by_each_of_them(name: str, metadata: bool) -> None:
+    """Whether main was set back, or all of the table's metadata."""
+    scene = Scene.new()
+    table = scene.world.table
+    before = table.metadata()
+    snapshot = table.head().snapshot
+    scene.land()
+    if metadata:
+        table.set_back(before)
+    else:
+        assert snapshot is not None
+        table.roll_back(snapshot)
+    found = pipeline_audit.audit(scene.world.worker(), scene.world.spec)["findings"]
+    assert "was rolled back" in str(found)
+    with pytest.raises(IdentityError, match="rolled back"):
+        ACTIONS[name](scene, scene.world.worker())
