@@ -16,8 +16,9 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.kafka.snapshots import LEFT_OUT, PartitionSnapshot, Snapshot, UnknownPartition
 from airflow_kafka_lake.core.naming import unknown_topic
+from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.facts import Observed, blocked_topics
-from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.planning.policies import Bounds, deleted_unread
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
 from airflow_kafka_lake.ports import Ports
@@ -78,9 +79,20 @@ def _topics(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> tuple[tuple[str
         raise next(iter(problems.values()))
     if not topics:
         raise UnknownTopicError(f"no topic matches {spec.topic_pattern!r} of pipeline {spec.name}")
-    if spec.topic_pattern is not None:  # a deleted topic matches nothing; its planned ranges are held
-        problems = {name: error for name, error in problems.items() if not isinstance(error, UnknownTopicError)}
-    return topics, problems
+    return topics, problems if spec.topic_pattern is None else _without_finished(ports, spec.name, problems)
+
+
+def _without_finished(ports: Ports, pipeline: str, problems: Problems) -> Problems:
+    """Leave out the topics that are there no more and were read to the end that was seen: a pattern means them no
+    longer. One of which records were seen and not read stays a problem: they are lost."""
+    graph = Graph(ports.ledger.segments(pipeline))
+    found: Problems = {}
+    for topic, error in problems.items():
+        if not isinstance(error, UnknownTopicError):
+            found[topic] = error
+        elif unread := deleted_unread(pipeline, topic, ports.ledger.streams(pipeline, topic=topic), graph):
+            found[topic] = unread
+    return found
 
 
 def _matching(ports: Ports, pipeline: str, pattern: str) -> Collection[str]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import (
     GroupOffsetError,
     PendingCommitError,
     RangeBeyondEndError,
     RangeExpiredError,
+    TopicDeletedError,
     UnavailableError,
     UsageError,
 )
@@ -90,6 +92,25 @@ def generation_gap(
                 f"{stream.key.topic_id} is "
                 f"committed only up to {committed} of {end}{of_which}. Skip the rest with: "
                 f"{remedies.skip(pipeline, rest, name_topic_id=True, acknowledge_order=True)}",
+            )
+    return None
+
+
+def deleted_unread(
+    pipeline: str, topic: str, streams: Iterable[StreamRecord], graph: Graph
+) -> TopicDeletedError | None:
+    """Return the refusal of a topic that is not there any more, where a plan had seen more of it than was read; None
+    where all of that is committed or skipped."""
+    for stream in streams:
+        left = RangeSet.between(stream.origin, graph.known_end(stream)) - stream.covered
+        if stream.key.topic == topic and left:
+            first = Slice(stream.key, left.ranges[0])
+            more = f", and {count(left.range_count - 1, 'more slice')} of it," if left.range_count > 1 else ""
+            return TopicDeletedError(
+                f"the topic was deleted, and {first}{more} was seen and not read: it is lost. Pass it with: "
+                f"{remedies.skip(pipeline, first, name_topic_id=True, acknowledge_order=True)}",
+                topic=topic,
+                topic_id=stream.key.topic_id,
             )
     return None
 

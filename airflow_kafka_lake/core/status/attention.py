@@ -104,12 +104,15 @@ def _on_hold(ranges: Iterable[RangeRecord]) -> Iterator[Attention]:
 
 
 def _lost(pipeline: str, streams: Iterable[StreamStatus]) -> Iterator[Attention]:
-    slices = tuple(Slice(i.key, part) for i in streams for part in i.lost - i.held)
+    lost = [(Slice(i.key, part), i.is_gone) for i in streams for part in i.lost - i.held]
+    slices = tuple(item for item, _ in lost)
     if slices:
         yield Attention(
             need=Need.LOST,
             text=f"{_named(slices)}: Kafka deleted them before they were read. Pass them, and go on behind them",
-            commands=tuple(remedies.skip(pipeline, item) for item in slices[:NAMED]),
+            commands=tuple(
+                remedies.skip(pipeline, item, name_topic_id=gone, acknowledge_order=gone) for item, gone in lost[:NAMED]
+            ),
             slices=slices,
         )
 

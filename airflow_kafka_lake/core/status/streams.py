@@ -20,6 +20,7 @@ from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.status.facts import Facts
 
 OBSERVED = "observed"
+GONE = "gone"
 
 
 class StreamState(StrEnum):
@@ -87,11 +88,20 @@ class StreamStatus:
 
     @property
     def lost(self) -> RangeSet:
-        """What Kafka no longer has of what was to be read, and no attempt may have read."""
-        if self.bounds is None or self.bounds.log_start <= self.record.watermark:
+        """What Kafka no longer has of what was to be read, and no attempt may have read; of a topic that is gone, what
+        a plan had seen of it."""
+        if self.is_gone:
+            end = max(self.planned_until, self.record.end_seen)
+        elif self.bounds is None:
             return NOTHING
-        gone = RangeSet.between(self.record.watermark, self.bounds.log_start)
-        return gone - self.record.covered - self.running
+        else:
+            end = self.bounds.log_start
+        return RangeSet.between(self.record.watermark, end) - self.record.covered - self.running
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether its topic was deleted, or created anew."""
+        return self.bounds_state.startswith(GONE)
 
     @property
     def waits(self) -> bool:
@@ -110,11 +120,10 @@ class StreamStatus:
         """How the stream is: the worst that is true of it."""
         if self.held:
             return StreamState.BLOCKED
-        if self.bounds is None:
-            gone = self.bounds_state.startswith("gone") and not self.ranges
-            return StreamState.GONE if gone else StreamState.UNKNOWN
         if self.lost:
             return StreamState.LOST
+        if self.bounds is None:
+            return StreamState.GONE if self.is_gone and not self.ranges else StreamState.UNKNOWN
         if self.running:
             return StreamState.RUNNING
         if self.lag or self.planned:
@@ -211,9 +220,9 @@ def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> 
         elif (silent := observed.silent.get(stream.key.topic)) is not None:
             states[stream.key] = f"unknown: {silent}"
         elif stream.key.topic not in topics:
-            states[stream.key] = "gone: the topic was deleted"
+            states[stream.key] = f"{GONE}: the topic was deleted"
         elif topics[stream.key.topic] not in {stream.key.topic_id, None}:
-            states[stream.key] = "gone: the topic was re-created"
+            states[stream.key] = f"{GONE}: the topic was re-created"
         else:
             states[stream.key] = f"unknown: {LEFT_OUT}"
     return states

@@ -15,8 +15,9 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.ledger.plans import RecordPlan
+from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.services import reporting, running
+from airflow_kafka_lake.services import decisions, reporting, running
 from airflow_kafka_lake.services.requests import Serving
 from tests.unit.services.test_partial_answers import without
 from tests.world import SPEC, World
@@ -160,3 +161,58 @@ def test_transactions_that_nobody_told_of_are_not_none(world: World, monkeypatch
     assert waiting["message"] == (
         "a transaction of which nothing is known, nor whether it hangs (unknown: no coordinator answers)"
     )
+
+
+@pytest.fixture
+def behind() -> World:
+    """Two topics of a pattern; of `orders` eight offsets were seen and four read."""
+    world = World(spec=replace(TWO_TOPICS, topics=(), topic_pattern="orders|payments"))
+    world.create("payments")
+    world.produce(3, topic="payments")
+    world.produce(8)
+    world.run(Bounds(topic="orders", end=4))
+    world.run(Bounds(topic="payments"))
+    return world
+
+
+def test_deleted_topic_of_which_records_were_seen_and_not_read_is_lost(behind: World) -> None:
+    """No plan can read them: that is nobody's "up to date", and no run with nothing to do."""
+    behind.kafka.delete_topic("orders")
+    document = status(behind)
+    (orders,) = [item for item in document["streams"] if item["topic"] == "orders"]
+    assert (orders["state"], orders["bounds_state"]) == ("lost", "gone: the topic was deleted")
+    assert (document["summary"]["state"], document["summary"]["lost_offsets"]) == ("lost", 4)
+    (need,) = document["needs_person"]
+    assert (need["need"], need["offsets"]) == ("lost", 4)
+    done = behind.run()
+    assert done.exit_code == 1
+    said = "orders: the topic was deleted, and orders/0 4-8 was seen and not read: it is lost. Pass it with: "
+    assert done.held == (said + need["commands"][0]["line"],)
+
+
+def test_what_a_deleted_topic_has_lost_is_passed_by_the_command_that_is_named(behind: World) -> None:
+    """After it the topic is gone, and all of it is in the lake or passed."""
+    behind.kafka.delete_topic("orders")
+    (command,) = status(behind)["needs_person"][0]["commands"]
+    stream = behind.stream()
+    assert f"--topic-id={stream.key.topic_id}" in command["words"]
+    assert "--from 4 --to 8 --reason TEXT --acknowledge-order" in command["line"]
+    decisions.skip(
+        behind.worker(),
+        "orders",
+        stream,
+        OffsetRange(4, 8),
+        reason="deleted",
+        acknowledge_order=True,
+        drop_staged=False,
+    )
+    assert behind.run().exit_code == 0
+    assert status(behind)["summary"]["state"] == "up to date"
+
+
+def test_re_created_topic_of_which_records_were_not_read_is_lost(behind: World) -> None:
+    """As the run says, which is blocked."""
+    behind.create("orders")
+    document = status(behind)
+    assert document["summary"]["lost_offsets"] == 4
+    assert behind.run().exit_code == 1
