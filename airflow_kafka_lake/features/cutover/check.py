@@ -24,6 +24,10 @@ class Cutovers:
     table: str
     cutovers: tuple[Cutover, ...]
     lines: tuple[str, ...]
+    silent: int = 0
+    """Streams of which Kafka has nothing any more: nothing can be judged of them."""
+    twice: int = 0
+    """Rows that the live stream has more than once."""
 
     def findings(self) -> list[Finding]:
         """Return what is missing or twice."""
@@ -32,14 +36,26 @@ class Cutovers:
     def to_json(self) -> dict[str, Any]:
         """Return what `audit --json` has under `cutover`."""
         wrong = sum(not cutover.sound for cutover in self.cutovers)
-        state = f"{wrong} not sound" if wrong else "nothing is missing and nothing is twice"
         return {
             "table": self.table,
             "ok": not wrong,
-            "sentence": f"{count(len(self.cutovers), 'cutover')} with {self.table}: {state}",
+            "sentence": self._sentence(wrong),
             "lines": [*(cutover.line() for cutover in self.cutovers), *self.lines],
             "streams": [cutover.to_json() for cutover in self.cutovers],
         }
+
+    def _sentence(self, wrong: int) -> str:
+        """Return what was judged and found, and of how many streams nothing could be."""
+        judged = sum(cutover.question.judged or not cutover.sound for cutover in self.cutovers)
+        left = len(self.cutovers) - judged + self.silent
+        if not judged:
+            return (
+                f"no cutover with {self.table} could be judged: of {count(left, 'partition')} nothing can be told yet"
+            )
+        state = f"nothing is missing and nothing is {'in both' if self.twice else 'twice'}"
+        more = f"; {count(self.twice, 'row is', 'rows are')} twice in {self.table} itself" if self.twice else ""
+        more += f"; {count(left, 'partition')} could not be judged yet" if left else ""
+        return f"{count(judged, 'cutover')} with {self.table}: {f'{wrong} not sound' if wrong else state}{more}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +103,7 @@ class CutoverCheck:
         contents = ports.lake.table(self.table).positions(columns, topics, live_only=shared)
         rows = {(item.stream.topic, item.stream.partition): item for item in contents}
         ranges = by_stream(inputs.ledger.ranges)
-        questions, lines = [], []
+        questions, lines, twice = [], [], 0
         for stream in streams:
             bounds, theirs = observed.bounds.get(stream.key), rows.get((stream.key.topic, stream.key.partition))
             if bounds is None:
@@ -99,8 +115,15 @@ class CutoverCheck:
                 ask(stream.key, stream.origin, ranges[stream.key], live=offsets, group_offset=bounds.group_offset)
             )
             if theirs and theirs.duplicates:
+                twice += theirs.duplicates
                 lines.append(f"{stream.key}: the live stream has {count(theirs.duplicates, 'row')} twice")
-        return Cutovers(table=self.table, cutovers=_judged(ports, spec, questions), lines=tuple(lines))
+        return Cutovers(
+            table=self.table,
+            cutovers=_judged(ports, spec, questions),
+            lines=tuple(lines),
+            silent=len(streams) - len(questions),
+            twice=twice,
+        )
 
 
 def _judged(ports: Ports, spec: PipelineSpec, questions: Sequence[CutoverQuestion]) -> tuple[Cutover, ...]:

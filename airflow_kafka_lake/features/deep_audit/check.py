@@ -124,15 +124,20 @@ def _slices(
             committed[tables.get(item.wave, ""), item.stream].append(item.range)
     found: dict[str, list[Slice]] = defaultdict(list)
     left_out: dict[Stream, tuple[RangeSet, str]] = {}
+
+    def leave_out(stream: Stream, offsets: RangeSet, why: str) -> None:
+        before, reason = left_out.get(stream, (RangeSet(), ""))  # of another table that it has landed in
+        left_out[stream] = (before | offsets, f"{reason}; {why}" if reason not in {"", why} else why)
+
     for (table, stream), ranges in sorted(committed.items()):
         whole, bounds = RangeSet(ranges), observed.bounds.get(stream)
         if table not in readable or bounds is None:
             why = observed.states.get(stream, "unknown") if bounds is None else "its table could not be read"
-            left_out[stream] = (whole, why)
+            leave_out(stream, whole, why)
             continue
         present = whole & RangeSet.between(bounds.log_start, bounds.readable_end)
         if deleted := whole - present:
-            left_out[stream] = (deleted, f"Kafka has [{bounds.log_start}, {bounds.readable_end})")
+            leave_out(stream, deleted, f"Kafka has [{bounds.log_start}, {bounds.readable_end})")
         found[table] += [Slice(stream, item) for item in present]
     return {table: slices for table, slices in found.items() if slices}, left_out
 

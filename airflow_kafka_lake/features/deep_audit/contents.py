@@ -62,12 +62,13 @@ class Deep:
         """Return what `audit --json` has under `deep`."""
         wrong = sum(1 for _ in self.findings())
         offsets = sum(item.offsets for item in self.streams)
+        left_out = sum(item.left_out.span for item in self.streams)
         return {
             "records": self.comparison.records,
             "bytes": self.comparison.bytes,
             "offsets": offsets,
-            "left_out": sum(item.left_out.span for item in self.streams),
-            "sentence": _sentence(self.comparison.records, offsets, wrong),
+            "left_out": left_out,
+            "sentence": _sentence(self.comparison.records, offsets, left_out, wrong),
             "lines": [
                 *map(_cleaned, self.cleaned),
                 *map(_deleted, self.deleted),
@@ -89,12 +90,16 @@ def _finding(item: Difference) -> Finding:
     return Finding(kind=kind, stream=item.stream, offsets=first, message=message)
 
 
-def _sentence(records: int, offsets: int, wrong: int) -> str:
+def _sentence(records: int, offsets: int, left_out: int, wrong: int) -> str:
+    """Return what was compared and found, and how much was not, of which nothing is known."""
+    rest = f"{count(left_out, 'committed offset')} could not be compared"
+    if not offsets:
+        return f"nothing was compared with Kafka: {rest if left_out else 'nothing is committed'}"
     there = count(offsets, "committed offset was", "committed offsets were")
     read = f"{count(records, 'record')} at {there} read from Kafka again"
-    if wrong:
-        return f"{read}: not all of them are what the table has"
-    return f"{read}: keys, values, headers and timestamps are what the table has"
+    found = "not all of them are" if wrong else "keys, values, headers and timestamps are"
+    more = f"; {rest}" if left_out else ""
+    return f"{read}: {found} what the table has{more}"
 
 
 def _cleaned(item: Difference) -> str:

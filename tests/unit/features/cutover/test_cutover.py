@@ -93,3 +93,21 @@ def test_columns_that_cannot_be_read_are_refused(world: World) -> None:
     """In words."""
     with pytest.raises(UsageError, match="topic=COLUMN,partition=COLUMN,offset=COLUMN"):
         cutover(world, "offsets=x")
+
+
+def test_cutover_that_cannot_be_judged_is_not_called_sound(world: World) -> None:
+    """No row of the live stream, and nothing that its group has done: nothing is known of what will be missing."""
+    world.kafka.commit_group("live", "orders", 0, 4)
+    said = cutover(world)["cutover"]["sentence"]
+    assert said == "no cutover with live.orders could be judged: of 1 partition nothing can be told yet"
+    world.create("orders")
+    assert cutover(world)["cutover"]["sentence"] == said
+
+
+def test_sentence_says_what_the_live_stream_has_twice(world: World) -> None:
+    """It is no finding of the cutover, and "nothing is twice" would be untrue of that table."""
+    write(world, 4, 5, 5)
+    said = cutover(world)["cutover"]["sentence"]
+    assert said == (
+        "1 cutover with live.orders: nothing is missing and nothing is in both; 1 row is twice in live.orders itself"
+    )

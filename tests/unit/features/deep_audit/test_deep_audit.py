@@ -50,6 +50,7 @@ def test_what_retention_has_taken_is_named(world: World) -> None:
     document = deep(world)
     assert (document["ok"], document["deep"]["records"], document["deep"]["left_out"]) == (True, 8, 4)
     assert document["deep"]["lines"] == ["orders/1: 4 committed offsets could not be compared: Kafka has [4, 6)"]
+    assert document["deep"]["sentence"].endswith("what the table has; 4 committed offsets could not be compared")
 
 
 def test_a_topic_that_is_gone_is_named(world: World) -> None:
@@ -58,6 +59,8 @@ def test_a_topic_that_is_gone_is_named(world: World) -> None:
     document = deep(world)
     assert (document["ok"], document["deep"]["records"], document["deep"]["left_out"]) == (True, 0, 12)
     assert "the topic was re-created" in document["deep"]["lines"][0]
+    said = "nothing was compared with Kafka: 12 committed offsets could not be compared"
+    assert document["deep"]["sentence"] == said, "not that all of nothing is what the table has"
 
 
 def test_a_topic_that_is_re_created_meanwhile_is_an_error(world: World) -> None:
