@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
-    HangingTransactionError,
-    HeldError,
     UnfinishedError,
 )
 from airflow_kafka_lake.core.ledger.deliveries import LEASE
@@ -21,7 +18,7 @@ from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.links.task_links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import airflow_errors, ports_of, refusal, spec_of
 from airflow_kafka_lake.operators.notifying import EVENTS, confirm_events, notify
-from airflow_kafka_lake.operators.plan import PLAN_KEY
+from airflow_kafka_lake.operators.plan import PLAN_KEY, refuse_left_out
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.advance import advance
@@ -144,15 +141,7 @@ class FinishPlanOperator(BaseOperator):
             return
         with airflow_errors():
             self._check(result, context)
-            if result["blocked"]:
-                raise HeldError(
-                    f"{count(result['blocked'], 'slice was', 'slices were')} left out of the plan: the log of the plan "
-                    "task names each with its reason"
-                )
-            if hanging := result.get("hanging", ()):
-                raise HangingTransactionError(
-                    f"what lies behind a transaction that no producer will end is not read: {hanging[0]}"
-                )
+            refuse_left_out(result)
 
     def _check(self, result: PlanResult, context: Context) -> None:
         with assemble.open_ledger(self.ledger_conn_id) as ledger:

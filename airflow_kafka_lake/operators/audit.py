@@ -39,7 +39,7 @@ LOGGED = 50
 
 
 class AuditOperator(SparkTask):
-    """Compares Kafka, ledger and lake of a pipeline, and fails when anything is missing, twice or unexplained.
+    """Compares ledger and lake of a pipeline, and fails when anything is missing, twice or unexplained.
 
     Reads only; safe at any moment, also while the pipeline runs.
 

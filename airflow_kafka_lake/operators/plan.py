@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from os import PathLike
@@ -12,7 +12,7 @@ from airflow.sdk import BaseOperator
 
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.documents.explanation import heading, range_lines, remarks
-from airflow_kafka_lake.core.errors import PausedError, PendingCommitError
+from airflow_kafka_lake.core.errors import HangingTransactionError, HeldError, PausedError, PendingCommitError
 from airflow_kafka_lake.core.metrics.samples import of_plan
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -258,6 +258,20 @@ def result_of(planned: Planned, choice: Choice, *, dry_run: bool) -> dict[str, A
         "hanging": [item.describe(made.observed_at) for item in made.hanging[:SHOWN_LINES]],
         "dry_run": dry_run,
     }
+
+
+def refuse_left_out(result: Mapping[str, Any]) -> None:
+    """Raise HeldError where the XCom of a plan says that it left something out, HangingTransactionError where what lies
+    behind a transaction is never read."""
+    if blocked := result.get("blocked"):
+        raise HeldError(
+            f"{count(blocked, 'slice was', 'slices were')} left out of the plan: the log of the plan task names each "
+            "with its reason"
+        )
+    if hanging := result.get("hanging"):
+        raise HangingTransactionError(
+            f"what lies behind a transaction that no producer will end is not read: {hanging[0]}"
+        )
 
 
 def explain(made: Plan, where: str, *, dry_run: bool) -> Iterator[str]:

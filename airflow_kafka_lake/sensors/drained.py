@@ -6,8 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk.exceptions import AirflowSkipException
+
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.operators.boundary import text_of
+from airflow_kafka_lake.operators.plan import refuse_left_out
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.sensors.waiting import LedgerSensor
 from airflow_kafka_lake.triggers.ledger import LedgerTrigger
@@ -23,7 +26,8 @@ class SegmentDrainedSensor(LedgerSensor):
     The seal is a plan's end (`plan`), or explicit ends (`until`); exactly one of the two is given.
 
     :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
-    :param plan: plan id, or the XCom `plan` of PlanIngestOperator; one that planned nothing ends the wait (templated)
+    :param plan: plan id, or the XCom `plan` of PlanIngestOperator (templated); one that planned nothing ends the wait,
+        one that left something out fails, and that of a dry run skips what comes after
     :param until: `{"TOPIC": {"PARTITION": END}}`: from each stream's origin up to END, exclusive (templated)
     :param ledger_conn_id: Airflow connection of the ledger (templated)
     :param deferrable: wait in the triggerer, without a worker slot; `[operators] default_deferrable` where left out
@@ -57,6 +61,12 @@ class SegmentDrainedSensor(LedgerSensor):
             return DrainedTrigger(
                 pipeline=pipeline, until=checked_until(self.until), ledger_conn_id=self.ledger_conn_id
             )
+        if isinstance(self.plan, Mapping):
+            if self.plan.get("dry_run"):
+                raise AirflowSkipException(
+                    "a dry run plans nothing: there is nothing to wait for, and nothing has landed"
+                )
+            refuse_left_out(self.plan)
         plan = self.plan.get("plan") if isinstance(self.plan, Mapping) else self.plan
         if plan is None:
             return None

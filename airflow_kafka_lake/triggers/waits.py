@@ -187,7 +187,7 @@ class WatermarkTrigger(LedgerTrigger):
             if self.at_ms is None:
                 ends = self._ends_by_offset(ledger, streams)
             else:
-                streams, ends = self._ends_by_time(self.at_ms, streams, source())
+                streams, ends = self._ends_by_time(self.at_ms, ledger, streams, source())
         except LookupError as unknown:
             return Answer(done=False, message=str(unknown))
         for partition, end in ends.items():
@@ -214,7 +214,7 @@ class WatermarkTrigger(LedgerTrigger):
         return dict.fromkeys(sorted(partitions), self.offset or 0)
 
     def _ends_by_time(
-        self, at_ms: int, streams: Sequence[StreamRecord], kafka: OffsetSource
+        self, at_ms: int, ledger: LedgerReader, streams: Sequence[StreamRecord], kafka: OffsetSource
     ) -> tuple[Sequence[StreamRecord], dict[int, int]]:
         """Return the streams of the topic as Kafka has it now, and the end that each partition has to reach.
 
@@ -226,6 +226,9 @@ class WatermarkTrigger(LedgerTrigger):
             if streams:
                 raise
             raise LookupError(error.message) from error
+        sizes = [item.partitions for item in ledger.layouts(self.pipeline) if item.topic_id == topic.topic_id]
+        if max(sizes, default=0) > topic.partitions:
+            raise LookupError(f"Kafka's answer leaves out partitions of {self.topic} that a plan has seen: asked again")
         partitions = range(topic.partitions) if self.partition is None else [self.partition]
         found = kafka.offsets_at([(self.topic, partition) for partition in partitions], at_ms)
         ends: dict[int, int] = {}

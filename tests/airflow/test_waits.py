@@ -247,6 +247,24 @@ def test_plan_that_no_ledger_knows_is_not_drained(world: World, context: dict[st
     assert waits(drained(plan={"plan": None, "waves": []}), context) is None
 
 
+def test_plan_that_was_only_shown_is_not_drained(world: World, context: dict[str, Any]) -> None:
+    """A dry run has recorded nothing to wait for, and nothing of it has landed: what comes after it is skipped."""
+    world.produce(3)
+    with pytest.raises(AirflowSkipException, match="dry run"):
+        drained(plan={"plan": None, "dry_run": True}).execute(context)
+
+
+@pytest.mark.parametrize("left", [{"blocked": 2}, {"hanging": ["transaction 't'"]}])
+def test_plan_that_left_something_out_is_not_drained(
+    world: World, context: dict[str, Any], left: dict[str, Any]
+) -> None:
+    """Up to its end there are offsets that no range of it has."""
+    made = land(world, 3)
+    for plan_id in (made, None):
+        with pytest.raises(AirflowFailException, match=r"left out of the plan|no producer will end"):
+            drained(plan={"plan": plan_id, "dry_run": False} | left).execute(context)
+
+
 def test_drained_sensor_waits_for_given_ends(world: World, context: dict[str, Any]) -> None:
     """From the origin up to the end, without a hole; an unknown stream is not drained."""
     land(world, 5)

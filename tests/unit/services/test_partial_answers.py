@@ -211,6 +211,22 @@ def test_watermark_of_an_older_generation_reaches_no_time(world: World) -> None:
     assert reached.ask(world.ledger, lambda: world.kafka).done
 
 
+def test_partition_that_a_broker_does_not_know_yet_reaches_no_time(two: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker that answers is behind; a plan has seen the partition: all of a topic is it, too."""
+    at = milliseconds(two.clock.now()) + 1
+    two.run()
+    two.clock.advance(timedelta(seconds=1))
+    two.produce(2, 0)
+    two.produce(2, 1)
+    two.run(Bounds(partitions=(0,)))
+    describe = two.kafka.describe
+    with monkeypatch.context() as patch:
+        patch.setattr(two.kafka, "describe", lambda topics: [replace(item, partitions=1) for item in describe(topics)])
+        reached = WatermarkTrigger(pipeline="orders", topic="orders", at_ms=at)
+        answer = reached.ask(two.ledger, lambda: two.kafka)
+        assert (answer.done, "leaves out partitions of orders" in answer.message) == (False, True)
+
+
 def test_partition_that_was_never_observed_reaches_no_offset(two: World) -> None:
     """All of a topic are also the partitions that no plan could look at yet."""
     two.kafka.log("orders", 1).unreachable = "it has no leader now"
