@@ -49,7 +49,10 @@ def show_paused(output: Output, document: Json) -> None:
     already = "" if document["changed"] else " already"
     output.line(f"{_what(document)} is paused{already}, since {since['since']} by {since['by']}: {since['reason']}")
     if document["stopped"]:
-        output.line(f"stopped, and planned still: {', '.join(document['stopped'])}")
+        output.line(
+            f"taken from their workers, and planned still: {', '.join(document['stopped'])}. They are not in the lake "
+            "now; a commit that was on its way may still land, and the next run finds it"
+        )
     if document["landed"]:
         output.line(f"was published meanwhile, and is committed: {', '.join(document['landed'])}")
     if document["at_work"]:

@@ -35,7 +35,7 @@ def show_recovered(output: Output, document: Json) -> None:
     """Show what became of each open wave."""
     for found, what in (
         ("adopted", "found in the lake and committed"),
-        ("returned", "to be staged again"),
+        ("returned", "not there, to be staged again"),
         ("busy", "in others' hands"),
     ):
         output.line(f"{count(len(document[found]), 'wave')} {what}: {', '.join(document[found]) or 'none'}")

@@ -20,7 +20,7 @@ from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.cli.status import show_waiting, show_wave
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count, size
-from airflow_kafka_lake.core.documents.explanation import everything, heading, remarks
+from airflow_kafka_lake.core.documents.explanation import everything, heading, in_grace, remarks
 from airflow_kafka_lake.core.documents.plan import plan_document, waiting_document
 from airflow_kafka_lake.core.documents.status import advance_document
 from airflow_kafka_lake.core.ledger.waves import WaveState
@@ -103,13 +103,14 @@ def run(arguments: argparse.Namespace, output: Output) -> Result:
         "held": list(done.held),
         "problems": [problem.to_json() for problem in done.problems],
     }
-    return Result(document=document, exit_code=done.exit_code)
+    beside = {"found": everything("committed", done.plan), "in_grace": list(in_grace(done.plan))} if done.plan else {}
+    return Result(document=document, beside=beside, exit_code=done.exit_code)
 
 
 def show_run(output: Output, document: Json) -> None:
     """Show what a run did."""
     if not document["waves"] and not document["problems"] and not document["held"]:
-        found = document["period"]["messages"][0] if document["period"] else everything("committed")
+        found = document["period"]["messages"][0] if document["period"] else document["found"]
         output.line(f"nothing to do: {found}")
     else:
         rows = [(item["wave"], item["state"], item["rows"]) for item in document["waves"]]
@@ -126,6 +127,8 @@ def show_run(output: Output, document: Json) -> None:
             f"Kafka; take them too with --all, or with: {remedies.run(document['pipeline'])}"
         )
     show_waiting(output, document)
+    for text in document.get("in_grace", ()):
+        output.line(text)
     for text in document["held"]:
         output.line(f"held: {text}")
     for problem in document["problems"]:

@@ -26,18 +26,23 @@ def remarks(plan: Plan, where: str, *, dry_run: bool, most: int | None = None) -
         yield from _cost(plan.forecast, where)
         yield from period
     else:
-        yield f"nothing to do: {period[0] if period else everything('planned or committed')}"
+        yield f"nothing to do: {period[0] if period else everything('planned or committed', plan)}"
         yield from period[1:]
     yield from _first(map(waiting_text, waiting_document(plan)), most)
-    yield from _first((f"waiting: {item.stream}: {item.reason}" for item in plan.layout_change.in_grace), most)
+    yield from _first(in_grace(plan), most)
     yield from _first((f"blocked: {item.where}: {item.reason}" for item in plan.blocked), most)
     if dry_run:
         yield "nothing was written"
 
 
-def everything(done: str) -> str:
-    """Return that there was nothing to do, where no period was asked for."""
-    return f"everything up to the end policy is {done}"
+def everything(done: str, plan: Plan) -> str:
+    """Return that there was nothing to do, where no period was asked for, in as many partitions as were looked at."""
+    return f"everything up to the end policy is {done}, in {count(len(plan.streams), 'partition')}"
+
+
+def in_grace(plan: Plan) -> Iterator[str]:
+    """Give the partitions that wait until a change of their topic is sure: what is in them is not read yet."""
+    return (f"waiting: {item.stream}: {item.reason}" for item in plan.layout_change.in_grace)
 
 
 def waiting_text(item: Json) -> str:

@@ -20,7 +20,7 @@ MOST = 50
 def plan_headline(plan: Plan) -> str:
     """Return in one line what would be read, and into which tables."""
     if not plan.ranges:
-        return f"{plan.spec.name}: {everything('planned or in the lake')}"
+        return f"{plan.spec.name}: {everything('planned or in the lake', plan)}"
     cost = plan.forecast
     offsets = sum(item.range.span for item in plan.ranges)
     tables = ", ".join(dict.fromkeys(wave.table for wave in plan.waves))

@@ -250,7 +250,7 @@
     pause: (done) => [
       done.changed ? "Nothing new is begun from now on." : "It was paused already.",
       ...(done.at_work.length ? [`${count(done.at_work.length, "wave")} being read: allowed to end.`] : []),
-      ...(done.stopped.length ? [`${count(done.stopped.length, "wave")} stopped, and planned still.`] : []),
+      ...(done.stopped.length ? [`${count(done.stopped.length, "wave")} taken from the worker, and planned still: a commit that was on its way may still land, and the next run finds it.`] : []),
       ...(done.landed.length ? [`${count(done.landed.length, "wave")} turned out to be in the table.`] : []),
     ],
     resume: (done) => [done.changed
