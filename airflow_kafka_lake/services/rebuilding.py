@@ -7,7 +7,7 @@ last write: if a rebuild dies in between, plan and publish refuse until another 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
@@ -70,8 +70,9 @@ def rebuild(ports: Ports, spec: PipelineSpec, *, accept_rollback: bool = False, 
 
     Raises ConcurrentError while another process works on the pipeline, IdentityError when the lake was rolled back or
     re-created (unless accepted: what vanished is planned again) or contradicts its receipts, OwnershipError when
-    another pipeline owns a topic, UnknownOutcomeError when main could not be moved, OnlyCopyError when what is staged
-    and would be dropped exists nowhere else (unless `drop_staged` gives that up).
+    another pipeline owns a topic, StateError when neither ledger nor lake has anything of it, UnknownOutcomeError when
+    main could not be moved, OnlyCopyError when what is staged and would be dropped exists nowhere else (unless
+    `drop_staged` gives that up).
     """
     claims: list[Claim] = []
     with ending_on_error(ports, claims):
@@ -115,10 +116,13 @@ def _restore(
     now, token = ports.clock.now(), _new_token(spec.name)
     record = ports.ledger.pipeline(spec.name)
     known = _known(ports, spec.name, claims)
-    readings = []
+    readings, there = [], dict[str, bool]()
     for table in _tables(ports, spec, record, known):
-        if _is_there(ports, spec, record, table=table, accept_rollback=accept_rollback):
+        there[table] = _is_there(ports, spec, record, table=table, accept_rollback=accept_rollback)
+        if there[table]:
             readings += _read(ports, spec, known, table=table, token=token)
+    if not readings and not known.streams:
+        raise _nothing_there(spec.name, there)
     comparison = compare(readings, known, now)
     _refuse(spec.name, comparison, accept_rollback)
     what = restoration(
@@ -126,6 +130,17 @@ def _restore(
     )
     ports.ledger.commit(Restore(what=what, actor=ports.actor))
     return what, comparison
+
+
+def _nothing_there(pipeline: str, tables: Mapping[str, bool]) -> StateError:
+    """Return the refusal where neither ledger nor lake has anything of a pipeline: most likely it is another lake."""
+    looked = "; ".join(f"{name} {'holds nothing of it' if there else 'is not there'}" for name, there in tables.items())
+    return StateError(
+        f"nothing of pipeline {pipeline} is in the lake: {looked}. Nothing was restored. If it was run before, correct "
+        "its table and its lake connection: a run would read everything once more, into another table. A pipeline that "
+        "was never run needs no rebuild",
+        pipeline=pipeline,
+    )
 
 
 def _new_token(pipeline: str) -> Token:

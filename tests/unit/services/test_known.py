@@ -11,14 +11,16 @@ import pytest
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     IdentityError,
+    StateError,
     UnavailableError,
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.services import decisions, reporting, running
+from airflow_kafka_lake.services import decisions, rebuilding, reporting, running
 from airflow_kafka_lake.services.requests import Serving
+from tests.kit.memory_ledger import MemoryLedger
 from tests.unit.services.test_partial_answers import without
 from tests.world import SPEC, World
 
@@ -216,3 +218,18 @@ def test_re_created_topic_of_which_records_were_not_read_is_lost(behind: World) 
     document = status(behind)
     assert document["summary"]["lost_offsets"] == 4
     assert behind.run().exit_code == 1
+
+
+def test_rebuild_from_a_lake_that_has_nothing_of_the_pipeline_is_refused(world: World) -> None:
+    """Another table, or another catalog: "0 waves came back" and a run would read everything a second time."""
+    world.produce(3)
+    world.run()
+    world.ledger = MemoryLedger(world.clock, ledger_id="2" * 32)
+    elsewhere = replace(world.spec, table="raw.ordres")
+    with pytest.raises(StateError, match=r"nothing of pipeline orders is in the lake: raw\.ordres is not there"):
+        rebuilding.rebuild(world.worker(), elsewhere)
+    assert world.ledger.pipelines() == ()
+    world.lake.table("raw.ordres").ensure("")
+    with pytest.raises(StateError, match=r"raw\.ordres holds nothing of it"):
+        rebuilding.rebuild(world.worker(), elsewhere)
+    assert rebuilding.rebuild(world.worker(), world.spec).waves == 1

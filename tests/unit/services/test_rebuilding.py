@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.errors import (
     KafkaLakeError,
     LedgerBehindError,
     OwnershipError,
+    StateError,
     StaleFenceError,
 )
 from airflow_kafka_lake.core.lake.accounting import Accounting
@@ -673,7 +674,8 @@ def test_pipeline_of_the_same_topics_but_another_name_is_refused(lived: World) -
     lived.with_spec(name="copies")
     with pytest.raises((OwnershipError, LedgerBehindError)):
         lived.plan()
-    restored(lived)
+    with pytest.raises(StateError, match="nothing of pipeline copies is in the lake"):
+        restored(lived)
     assert set(lived.table.head().owners.values()) == {(lived.ledger.ledger_id(), "orders")}
 
 
