@@ -14,8 +14,8 @@ from airflow_kafka_lake.core.errors import (
     KafkaLakeError,
     LedgerBehindError,
     OwnershipError,
-    StateError,
     StaleFenceError,
+    StateError,
 )
 from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Rejected, WaveState
