@@ -8,7 +8,6 @@ import math
 import random
 import re
 import secrets
-import sys
 import threading
 import time
 import urllib.request
@@ -24,10 +23,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pyarrow as pa
 import pytest
-from pyspark import SparkContext
 from pyspark.sql import Row, SparkSession
 
-from airflow_kafka_lake.adapters.iceberg.schema import LANDING, partition_spec
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, archive_path, make_archive
 from airflow_kafka_lake.adapters.spark_submit.failures import recognised
@@ -44,7 +41,7 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.features.decoding.job.decode import decoded
 from airflow_kafka_lake.jobs import shared_consumer
-from airflow_kafka_lake.jobs.formats import EXTENSIONS, STAGED_BY
+from airflow_kafka_lake.jobs.formats import STAGED_BY
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, Counts, await_counts, newest_query, report_progress
 from airflow_kafka_lake.jobs.shared_consumer import SETTING
 from airflow_kafka_lake.jobs.stage import Steps, stage
@@ -54,9 +51,10 @@ from tests import markers
 from tests.canaries import planted
 from tests.integration import test_accounting as accounting
 from tests.silence import SilentServer
+from tests.spark_lake import SparkLake as Lake
+from tests.spark_lake import started
 
 if TYPE_CHECKING:
-    from pyiceberg.catalog.sql import SqlCatalog
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
@@ -68,33 +66,6 @@ pytestmark = pytest.mark.integration
 SENTINEL = "canary-sentinel"
 TWO_MB = bytes(range(256)) * 8192
 DAY_MS = 24 * 60 * 60 * 1000
-
-
-class Lake:
-    """A SQLite catalog that Spark and PyIceberg share."""
-
-    def __init__(self, folder: Path) -> None:
-        from pyiceberg.catalog.sql import SqlCatalog
-
-        (folder / "warehouse").mkdir()
-        self.warehouse = f"file://{folder}/warehouse"
-        self.database = folder / "catalog.db"
-        self.catalog: SqlCatalog = SqlCatalog("lake", uri=f"sqlite:///{self.database}", warehouse=self.warehouse)
-        self.catalog.create_namespace("raw")
-
-    def spark(self) -> dict[str, str]:
-        return {
-            "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-            "spark.sql.catalog.lake.type": "jdbc",
-            "spark.sql.catalog.lake.uri": f"jdbc:sqlite:{self.database}",
-            "spark.sql.catalog.lake.warehouse": self.warehouse,
-            "spark.sql.catalog.lake.jdbc.schema-version": "V1",
-            "spark.sql.catalog.lake.cache-enabled": "false",
-        }
-
-    def create(self, partition_by: str = "") -> Table:
-        name = f"raw.t_{secrets.token_hex(4)}"
-        return self.catalog.create_table(name, LANDING, partition_spec=partition_spec(partition_by, LANDING))
 
 
 class Topic:
@@ -139,33 +110,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 @pytest.fixture(scope="module")
 def spark(lake: Lake, spark_jars: list[Path]) -> Iterator[SparkSession]:
     """One Spark for the module, in a JVM that ends with it."""
-    quick = ("-XX:-UsePerfData", "-XX:TieredStopAtLevel=1", f"-XX:SharedArchiveFile={archive_path(spark_jars)}")
-    settings = {
-        **lake.spark(),
-        "spark.driver.extraClassPath": ":".join(map(str, spark_jars)),
-        "spark.sql.extensions": EXTENSIONS,
-        "spark.driver.memory": "1g",
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.log.level": "ERROR",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.pyspark.python": sys.executable,
-        "spark.driver.extraJavaOptions": " ".join(quick),
-        "spark.executor.heartbeatInterval": "1s",
-    }
-    builder = SparkSession.builder.master("local[2]")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    gateway = session.sparkContext._gateway
-    yield session
-    session.stop()
-    gateway.shutdown()
-    gateway.proc.stdin.close()
-    gateway.proc.wait(120)
-    # PySpark would ask the ended JVM for the next session when a worker comes back to this module.
-    SparkContext._gateway = SparkContext._jvm = None
+    with started(lake, spark_jars) as session:
+        yield session
 
 
 def job(table: Table, *slices: Slice, tasks: int = 1, limit: int | None = None) -> StageJob:
