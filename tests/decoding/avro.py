@@ -575,7 +575,7 @@ def drawn(number: int, seed: int, cases: int) -> Drawn:
         stages.append(
             Stage(asked=asked, versions=tuple(versions[: at + 1]), cases=records, agrees=Agreement(schemas[at]))
         )
-    return Drawn(name=name, stages=tuple(stages), peculiar=peculiar)
+    return Drawn(name=name, stages=tuple(stages), peculiar=peculiar, versions=tuple(item.text for item in versions))
 
 
 def _case(draw: Draw, versions: list[RegisteredSchema], schemas: list[Schema]) -> Case:

@@ -114,11 +114,11 @@ class Drawn:
     name: str
     stages: tuple[Stage, ...]
     peculiar: frozenset[str]
+    versions: tuple[str, ...]
+    """Each in words, for a person."""
 
     def __str__(self) -> str:
-        last = self.stages[-1]
-        texts = [last.asked.schema] if last.asked.schema else [item.text[:2000] for item in last.versions]
-        return f"{self.name} ({', '.join(sorted(self.peculiar)) or 'ordinary'}): {' -> '.join(map(str, texts))}"
+        return f"{self.name} ({', '.join(sorted(self.peculiar)) or 'ordinary'}): {' -> '.join(self.versions)}"
 
 
 def judged(stage: Stage, case: Case, row: Mapping[str, Any]) -> str | None:

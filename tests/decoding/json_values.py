@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from tests.decoding.cases import EPOCH, NONE, Case, Draw, Drawn, Stage, column, entries, part, same_float
@@ -455,7 +456,7 @@ def _date(_: Kind, want: Any, have: Any) -> bool:
 
 _TIME = re.compile(
     r"(?P<day>\d{4}-\d{2}-\d{2})(?:[T ](?P<clock>\d{2}:\d{2}(?::\d{2})?)(?:\.(?P<part>\d{1,9}))?)?"
-    r"(?P<zone>Z|[+-]\d{2}:\d{2})?"
+    r"(?P<zone>Z|[+-]\d{2}:\d{2}| [A-Z]\w+/[A-Z]\w+)?"
 )
 
 
@@ -478,6 +479,8 @@ def _moment(text: str, *, is_local: bool) -> datetime | None:
         at = datetime.fromisoformat(f"{match['day']}T{match['clock'] or '00:00'}")
         at += timedelta(microseconds=int((match["part"] or "0").ljust(6, "0")[:6]))
         zone = match["zone"] or "Z"
+        if "/" in zone and not is_local:
+            return at.replace(tzinfo=ZoneInfo(zone.strip())).astimezone(UTC)
         if zone != "Z" and not is_local:
             hours, minutes = int(zone[1:3]), int(zone[4:6])
             at -= timedelta(hours=hours, minutes=minutes) * (-1 if zone[0] == "-" else 1)
@@ -531,7 +534,8 @@ def drawn(number: int, seed: int, cases: int) -> Drawn:
         asked = Decoding(format=Format.JSON, schema=", ".join(f"{_quoted(name)} {kind}" for name, kind in columns))
         records = tuple(_case(draw, columns) for _ in range(max(1, cases // len(versions))))
         stages.append(Stage(asked=asked, versions=(), cases=records, agrees=Agreement(columns)))
-    return Drawn(name=f"json-{number}", stages=tuple(stages), peculiar=peculiar)
+    said = tuple(stage.asked.schema or "" for stage in stages)
+    return Drawn(name=f"json-{number}", stages=tuple(stages), peculiar=peculiar, versions=said)
 
 
 def _case(draw: Draw, columns: tuple[tuple[str, Kind], ...]) -> Case:

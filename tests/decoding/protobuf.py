@@ -98,10 +98,7 @@ class _File:
         elif draw.chance(0.15):
             field.type, field.type_name = Field.TYPE_ENUM, ".p.Kind"
         else:
-            kind = draw.pick(SCALARS)
-            if kind in {"UINT64", "FIXED64"}:
-                draw.met.add("protobuf: a number without a sign")
-            field.type = Field.Type.Value(f"TYPE_{kind}")
+            field.type = Field.Type.Value(f"TYPE_{draw.pick(SCALARS)}")
 
     def _map(self, made: Any, field: Any, depth: int) -> None:
         entry = made.nested_type.add(name="".join(part.capitalize() for part in field.name.split("_")) + "Entry")
@@ -334,10 +331,10 @@ class Agreement:
             return self._in_text(message, field, have)
         if field.message_type and field.message_type.GetOptions().map_entry:
             one = field.message_type.fields_by_name["value"]
-            found = entries(have)
+            # A key without a sign is a decimal in the table.
+            found = [(int(key) if isinstance(key, Decimal) else key, item) for key, item in entries(have)]
             return len(found) == len(value) and all(
-                key in value and self.one(one, value[int(key) if isinstance(key, Decimal) else key], item)
-                for key, item in found
+                key in value and self.one(one, value[key], item) for key, item in found
             )
         if field.is_repeated:
             return len(have) == len(value) and all(self.one(field, a, b) for a, b in zip(value, have, strict=True))
@@ -418,7 +415,18 @@ def drawn(number: int, seed: int, cases: int) -> Drawn:
         writers = _Writers(versions[: at + 1], protos[: at + 1])
         records = tuple(writers.case(draw) for _ in range(max(1, share)))
         stages.append(Stage(asked=asked, versions=tuple(versions[: at + 1]), cases=records, agrees=Agreement()))
-    return Drawn(name=f"protobuf-{number}", stages=tuple(stages), peculiar=peculiar)
+    said = tuple(" ".join(_said(item) for item in proto.message_type) for proto in protos)
+    return Drawn(name=f"protobuf-{number}", stages=tuple(stages), peculiar=peculiar, versions=said)
+
+
+def _said(message: Any) -> str:
+    labels = {Field.LABEL_REPEATED: "repeated ", Field.LABEL_REQUIRED: "required ", Field.LABEL_OPTIONAL: ""}
+    fields = [
+        f"{labels[item.label]}{'optional ' if item.proto3_optional else ''}"
+        f"{item.type_name or Field.Type.Name(item.type)[5:].lower()} {item.name} = {item.number};"
+        for item in message.field
+    ]
+    return f"message {message.name} {{ {' '.join([*map(_said, message.nested_type), *fields])} }}"
 
 
 def _registered(number: int, version: int, proto: Any) -> RegisteredSchema:

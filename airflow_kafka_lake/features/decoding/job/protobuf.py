@@ -157,8 +157,8 @@ def _value(message: Any, field: Any) -> Any:
         return None
     value = getattr(message, field.name)
     if _is_map(field):
-        kind = field.message_type.fields_by_name["value"]
-        return {key: _one(kind, value[key]) for key in value}
+        key, kind = field.message_type.fields_by_name["key"], field.message_type.fields_by_name["value"]
+        return {_one(key, name): _one(kind, value[name]) for name in value}
     if field.is_repeated:
         return [_one(field, item) for item in value]
     return _one(field, value)
