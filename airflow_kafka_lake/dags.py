@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from os import PathLike
 from typing import Any
 
-from airflow.sdk import DAG, get_parsing_context
+from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable, get_parsing_context
 
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.spec import PIPELINE_NAME
@@ -35,6 +36,9 @@ def pipeline_dags(
     A file that does not validate is a Dag with one task, which fails with the reason. It has the id that it had as a
     pipeline, so that it is unpaused if that was; no file keeps the Dag of another from being made.
 
+    A scheduled or triggered run reads what is missing. A run of Airflow's own backfill reads its data interval: so a
+    cron expression or a timedelta is given intervals here, which Airflow 3 by itself gives them only by a setting.
+
     :param folder: of the pipeline files (`*.toml`); left out, that of `[kafka_lake] pipelines_folder`
     :param schedule: of all, or a function that returns a pipeline's, by its name
     :param dag_id: the Dags' ids; `{pipeline}` is the pipeline's name
@@ -51,7 +55,8 @@ def pipeline_dags(
         key = dag_id.format(pipeline=name)
         if wanted not in {None, key}:
             continue
-        with DAG(key, schedule=_of(schedule, name), **about) as made[key]:
+        zone = DAG(key, schedule=None, **about).timezone  # of the start date, or Airflow's own
+        with DAG(key, schedule=_with_intervals(_of(schedule, name), zone), **about) as made[key]:
             if isinstance(content, Pipeline):
                 kafka_lake_ingest(pipeline=content, **(_of(ingest, name) or {}))
             else:
@@ -69,6 +74,15 @@ def _named(folder: str | PathLike[str] | None) -> Iterator[tuple[str, Pipeline |
         name = stem if PIPELINE_NAME.fullmatch(stem) and stem not in taken else f"invalid.{stem}"[:100]
         taken.add(name)
         yield name, f"{file}: {problem}"
+
+
+def _with_intervals(schedule: Any, zone: Any) -> Any:
+    """Return a schedule whose runs have data intervals, where it is a cron expression or a timedelta."""
+    if isinstance(schedule, timedelta):
+        return DeltaDataIntervalTimetable(schedule)
+    if isinstance(schedule, str) and schedule not in {"@once", "@continuous"}:
+        return CronDataIntervalTimetable(schedule, timezone=zone)
+    return schedule
 
 
 def _of(asked: Any, name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +78,7 @@ class AdvanceWatermarkOperator(BaseOperator):
 
         `sequence` is None when there were none: those of a wave are notified by the task that ingested it.
         """
-        result = plan_result(self.plan_task_id, context) if self.plan_task_id else {}
+        result = self._planned(context) if self.plan_task_id else {}
         if result.get("dry_run"):
             self.log.info("a dry run moves no watermark")
             return {"pipeline": result["pipeline"], "moved": 0, "sequence": None, "rows": 0}
@@ -99,6 +99,14 @@ class AdvanceWatermarkOperator(BaseOperator):
             "sequence": max((move.sequence for move in moves), default=None),
             "rows": sum(move.rows for move in moves),
         }
+
+    def _planned(self, context: Context) -> PlanResult:
+        """Return the plan task's XCom. Where that task failed, this one has nothing to say: it is skipped, if a task
+        after it depends on the plan as well, so that the run still fails."""
+        plan, dag = str(self.plan_task_id), self.get_dag()
+        if dag and any(plan in dag.get_task(after).upstream_task_ids for after in self.downstream_task_ids):
+            return plan_result(plan, context, failed=AirflowSkipException)
+        return plan_result(plan, context)
 
     def _notify(self, context: Context, ports: Ports, pipeline: str, plan: str | None) -> Sequence[Advance]:
         """Notify of what is left; wait for another task that does so now, which is a matter of seconds."""
@@ -178,8 +186,10 @@ class RefuseOperator(BaseOperator):
         raise refusal(self.problem)
 
 
-def plan_result(plan_task_id: str, context: Mapping[str, Any]) -> PlanResult:
-    """Return the plan task's XCom; skip when that task was skipped, fail when it pushed none."""
+def plan_result(
+    plan_task_id: str, context: Mapping[str, Any], *, failed: Callable[[str], Exception] = refusal
+) -> PlanResult:
+    """Return the plan task's XCom; skip when that task was skipped, end as `failed` when it pushed none."""
     ti = context["ti"]
     result = ti.xcom_pull(task_ids=plan_task_id, key=PLAN_KEY)
     if isinstance(result, Mapping):
@@ -188,5 +198,5 @@ def plan_result(plan_task_id: str, context: Mapping[str, Any]) -> PlanResult:
     if "skipped" in states.get(ti.run_id, {}).values():
         raise AirflowSkipException("the plan was skipped: nothing was started")
     if "upstream_failed" in states.get(ti.run_id, {}).values():
-        raise refusal(f"Task {plan_task_id} was not run, for what comes before it failed: its log says why.")
-    raise refusal(f"Task {plan_task_id} left no plan: its log says why. Clear it to plan again.")
+        raise failed(f"Task {plan_task_id} was not run, for what comes before it failed: its log says why.")
+    raise failed(f"Task {plan_task_id} left no plan: its log says why. Clear it to plan again.")

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from os import PathLike, fspath
 from typing import Any
@@ -146,8 +147,41 @@ def bounds_of(topic: Any, partitions: Any, from_: Any, to: Any, *, acknowledge_o
         end=_bound("to", to),
         acknowledge_order=flag_of(acknowledge_order, "acknowledge_order"),
     )
+    if isinstance(bounds.start, datetime) and bounds.start == bounds.end:
+        raise UsageError(
+            f"from and to are the same moment, {bounds.start.isoformat()}: nothing lies between. If they are the begin "
+            f"and the end of a run's data interval, it has no length. {_GIVE_INTERVALS}"
+        )
     check_bounds(bounds)
     return bounds
+
+
+def of_backfill(context: Mapping[str, Any], bounds: Bounds) -> Bounds:
+    """Bound a backfill run by its data interval, where the Dag does not: its dates are what a person has asked for.
+
+    UsageError for a backfill run whose interval has no length, as cron schedules have by default. Every other run reads
+    what is missing, whatever its dates are: records may come late.
+    """
+    run = context.get("dag_run")
+    if bounds.is_period or run is None or run.run_type != "backfill":
+        return bounds
+    start, end = run.data_interval_start, run.data_interval_end
+    if start is None or end is None or start >= end:
+        raise UsageError(
+            f"this is a backfill run, and {_no_interval(start)}: it would read all that is missing, not its own dates. "
+            f"Nothing was read. {_GIVE_INTERVALS}, or trigger kafka_lake_manual with the period"
+        )
+    return replace(bounds, start=start, end=end)
+
+
+def _no_interval(start: datetime | None) -> str:
+    return f"its data interval has no length ({start.isoformat()})" if start else "it has no data interval"
+
+
+_GIVE_INTERVALS = (
+    'Give the Dag a schedule with intervals, such as CronDataIntervalTimetable("0 * * * *", timezone="UTC") of '
+    "airflow.sdk, or set [scheduler] create_cron_data_intervals"
+)
 
 
 def form_bounds(fields: Any) -> Bounds:

@@ -12,7 +12,13 @@ from airflow.sdk import BaseOperator
 
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.documents.explanation import heading, range_lines, remarks
-from airflow_kafka_lake.core.errors import HangingTransactionError, HeldError, PausedError, PendingCommitError
+from airflow_kafka_lake.core.errors import (
+    EmptyPeriodError,
+    HangingTransactionError,
+    HeldError,
+    PausedError,
+    PendingCommitError,
+)
 from airflow_kafka_lake.core.metrics.samples import of_plan
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -25,6 +31,7 @@ from airflow_kafka_lake.operators.boundary import (
     count_of,
     flag_of,
     message_of,
+    of_backfill,
     ports_of,
     reason_of,
     refuse_unknown_keys,
@@ -62,7 +69,8 @@ class PlanIngestOperator(BaseOperator):
     "blocked", "hanging", "dry_run"}`.
 
     Without bounds: what is missing from the origin to the pipeline's end policy. `from_` and `to` (an offset or an
-    RFC 3339 time) ask for `[from_, to)`, also below the origin. A dry run explains itself in the log, records nothing
+    RFC 3339 time) ask for `[from_, to)`, also below the origin. Without them, a run of Airflow's backfill asks for its
+    data interval, and is refused where that has no length. A dry run explains itself in the log, records nothing
     and returns no waves. Waves that earlier runs left unfinished are among the returned: all of them without bounds or
     with `all_waves`, else those that hold something of what was asked for. The log names every wave that is taken, and
     every one that is left. Airflow maps over at most `[core] max_map_length` waves: what is beyond stays for the next
@@ -155,9 +163,10 @@ class PlanIngestOperator(BaseOperator):
     def _plan(self, context: Context, until: float | None, *, paused_until: float | None = None) -> list[str]:
         with airflow_errors():
             refuse_unknown_keys(context, self.conf_keys)
-            bounds = bounds_of(
+            asked = bounds_of(
                 self.topic, self.partitions, self.from_, self.to, acknowledge_order=self.acknowledge_order
             )
+            bounds = of_backfill(context, asked)
             reason = reason_of(self.reason)
             most = count_of(self.max_waves, "max_waves")
             dry_run, everything = flag_of(self.is_dry_run), flag_of(self.all_waves, "all_waves")
@@ -169,6 +178,10 @@ class PlanIngestOperator(BaseOperator):
                     planned, choice = plan_and_choose(
                         ports, spec, bounds, everything=everything, dry_run=dry_run, reason=reason, most=most
                     )
+                except EmptyPeriodError as empty:
+                    if bounds is asked:
+                        raise
+                    return self._nothing_in(context, spec, bounds, empty)
                 except PausedError as paused:
                     wait_for_resume(self, paused, paused_until)
                 except PendingCommitError as pending:
@@ -183,6 +196,13 @@ class PlanIngestOperator(BaseOperator):
         context["ti"].xcom_push(key=PLAN_KEY, value=result)
         metrics.send(partial(of_plan, result))
         return list(result["waves"])
+
+    def _nothing_in(self, context: Context, spec: PipelineSpec, bounds: Bounds, empty: EmptyPeriodError) -> list[str]:
+        """Return no wave: an hour without a record is no mistake of the person who backfills a day."""
+        self.log.info("nothing to do in this run's data interval, %s to %s", bounds.start, bounds.end)
+        self.log.info("%s", empty.message)
+        context["ti"].xcom_push(key=PLAN_KEY, value=nothing_planned(spec.name))
+        return []
 
     def _report(self, planned: Planned, choice: Choice, where: str, *, dry_run: bool) -> None:
         for line in (*explain(planned.plan, where, dry_run=dry_run), *choice.describe(planned.plan.id)):
@@ -272,6 +292,13 @@ def refuse_left_out(result: Mapping[str, Any]) -> None:
         raise HangingTransactionError(
             f"what lies behind a transaction that no producer will end is not read: {hanging[0]}"
         )
+
+
+def nothing_planned(pipeline: str) -> dict[str, Any]:
+    """Return what the next tasks read of a run in whose period nothing lies."""
+    nothing: dict[str, Any] = dict.fromkeys(("ranges", "records", "bytes", "lake_bytes", "blocked"), 0)
+    lists: dict[str, Any] = {key: [] for key in ("plans", "waves", "later", "left", "hanging")}
+    return {"pipeline": pipeline, "plan": None, "dry_run": False, **lists, **nothing}
 
 
 def explain(made: Plan, where: str, *, dry_run: bool) -> Iterator[str]:

@@ -17,6 +17,7 @@ from airflow_kafka_lake.operators.boundary import (
     count_of,
     flag_of,
     form_bounds,
+    of_backfill,
     ports_of,
     rate_of,
     reason_of,
@@ -26,6 +27,7 @@ from airflow_kafka_lake.operators.boundary import (
 from airflow_kafka_lake.operators.decision_task import APPROVE, shown_by
 from airflow_kafka_lake.operators.plan import PLAN_KEY, explain, plan_and_choose, result_of
 from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.services.observation import check_asked
 from airflow_kafka_lake.signals.page import show_page
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
@@ -142,16 +144,19 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
         """Check; where a person is to see the plan, make it, push the XCom `plan`, and wait for the answer."""
         with airflow_errors():
             refuse_unknown_keys(context, self.conf_keys)
-            bounds, reason = form_bounds(self), reason_of(self.reason)
+            bounds, reason = of_backfill(context, form_bounds(self)), reason_of(self.reason)
             dry_run, ask = flag_of(self.is_dry_run), flag_of(self.ask, "ask")
             everything = flag_of(self.all_waves, "all_waves")
             most = count_of(self.max_waves, "max_waves")
             rate_of(self.bytes_per_second)
             spec = spec_of(self.pipeline, self.ledger_conn_id)
             show_page(self, spec.name)
-            if not dry_run and not ask:
+            if not dry_run and not ask and bounds.topic is None and bounds.partitions is None:
                 return {"pipeline": spec.name, "asked": False}
             with ports_of(self, spec, context, need_kafka=True) as ports:
+                check_asked(ports, spec, bounds)
+                if not dry_run and not ask:
+                    return {"pipeline": spec.name, "asked": False}
                 where = ports.runner.where()
                 planned, choice = plan_and_choose(ports, spec, bounds, everything=everything, dry_run=True, most=most)
         for line in (*explain(planned.plan, where, dry_run=True), *choice.describe(planned.plan.id)):

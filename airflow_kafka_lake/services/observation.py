@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from airflow_kafka_lake.core.errors import (
@@ -41,6 +41,14 @@ def observe(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Observed:
     return Observed(
         snapshot=snapshot, selected=_selected(snapshot, bounds), known=known, blocked=blocked_topics(problems)
     )
+
+
+def check_asked(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> None:
+    """Refuse a topic or a partition that is not there, by Kafka's list of partitions alone: before a plan is begun."""
+    topics, _ = _topics(ports, spec, bounds)
+    if bounds.partitions is not None:
+        counts = {item.topic: item.partitions for item in ports.source.describe(topics)}
+        _refuse_unknown(bounds.partitions, counts, range(max(counts.values(), default=0)))
 
 
 def check_tables(ports: Ports, spec: PipelineSpec, seen: Observed) -> Observed:
@@ -127,10 +135,14 @@ def _selected(snapshot: Snapshot, bounds: Bounds) -> tuple[PartitionSnapshot, ..
     if bounds.partitions is None:
         return snapshot.partitions
     there = {item.stream.partition for item in snapshot.partitions} | {item.partition for item in snapshot.unknown}
-    for partition in bounds.partitions:
-        if partition not in there:
-            topics = ", ".join(sorted({item.stream.topic for item in snapshot.partitions}))
-            raise UnknownPartitionError(
-                f"{topics} has no partition {partition}: it has 0 to {max(there, default=0)}", partition=partition
-            )
+    _refuse_unknown(bounds.partitions, {item.stream.topic for item in snapshot.partitions}, there)
     return tuple(item for item in snapshot.partitions if item.stream.partition in bounds.partitions)
+
+
+def _refuse_unknown(partitions: Iterable[int], topics: Iterable[str], there: Collection[int]) -> None:
+    for partition in partitions:
+        if partition not in there:
+            raise UnknownPartitionError(
+                f"{', '.join(sorted(topics))} has no partition {partition}: it has 0 to {max(there, default=0)}",
+                partition=partition,
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from .conftest import ORDERS, Supervisor, World
 
 Context = dict[str, Any]
 FORM = ingest_form({"orders": ORDERS})
-EARLY, LATE = "2026-01-31T06:00:00Z", "2026-01-31T07:00:00.000+01:00"
+EARLY, LATE = "2026-01-31T06:00:00Z", "2026-01-31T07:30:00.000+01:00"
 
 
 def reviewed(context: Context, **filled: Any) -> ReviewPlanOperator:
@@ -114,9 +115,6 @@ def test_wrong_value_is_refused_in_words_by_the_first_task(
         {"from_offset": "0", "to_offset": 5},
         {"from": "0", "to": "5"},
         {"from": 3},
-        {"partitions": "0-1"},
-        {"partitions": " 1 , 0 "},
-        {"partitions": [0, 1], "topic": "orders", "to": EARLY},
     ],
     ids=str,
 )
@@ -126,6 +124,41 @@ def test_run_that_asks_for_nothing_to_be_shown_goes_on_at_once(
     """The form was read, and nothing else was touched."""
     assert reviewed(context, **filled).execute(context) == {"pipeline": "orders", "asked": False}
     assert world.opened == []
+
+
+@pytest.mark.parametrize(
+    "filled",
+    [{"partitions": "0-1"}, {"partitions": " 1 , 0 "}, {"partitions": [0, 1], "topic": "orders", "to": EARLY}],
+    ids=str,
+)
+def test_partitions_and_topic_are_looked_up_before_anything_starts(
+    world: World, context: Context, filled: dict[str, Any]
+) -> None:
+    """In Kafka's list alone: no log is observed, no table read, no job prepared."""
+    world.kafka.log("orders", 0).unreachable = world.kafka.log("orders", 1).unreachable = "not to be asked for"
+    assert reviewed(context, **filled).execute(context) == {"pipeline": "orders", "asked": False}
+    assert [("need_spark" in opened, opened["need_kafka"]) for opened in world.opened] == [(False, True)]
+    assert world.ledger.pipelines() == ()
+
+
+@pytest.mark.parametrize(
+    ("filled", "words"),
+    [
+        ({"partitions": "1-2"}, "UnknownPartitionError: orders has no partition 2: it has 0 to 1"),
+        (
+            {"topic": "orderz"},
+            "UnknownTopicError: topic 'orderz' is not one of pipeline orders: it has orders; did you",
+        ),
+        ({"topic": "orders", "partitions": "7", "from": "0", "to": "5"}, "orders has no partition 7: it has 0 to 1"),
+    ],
+    ids=str,
+)
+def test_partition_or_topic_that_is_not_there_is_refused_by_the_first_task(
+    world: World, context: Context, filled: dict[str, Any], words: str
+) -> None:
+    """As the documents promise: nothing behind it begins."""
+    with pytest.raises(AirflowFailException, match=re.escape(words)):
+        reviewed(context, **filled).execute(context)
 
 
 def test_dry_run_shows_its_plan_in_the_run_and_starts_nothing(

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk import DAG
 from airflow.sdk.exceptions import (
     AirflowFailException,
     AirflowSkipException,
@@ -28,6 +29,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownOutcomeError,
     UsageError,
 )
+from airflow_kafka_lake.core.kafka.times import milliseconds
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt, RecordCommit
 from airflow_kafka_lake.core.ledger.changes import Write
 from airflow_kafka_lake.core.ledger.records import Advance
@@ -295,6 +297,74 @@ def test_a_period_in_which_nothing_lies_fails_the_plan(world: World, context: Co
     with pytest.raises(AirflowFailException, match="EmptyPeriodError: nothing lies in the period from 2036"):
         plan(world, context, from_="2036-01-01T00:00:00Z", to="2036-02-01T00:00:00Z")
     assert planned(context) is None
+
+
+HOUR = datetime(2026, 3, 1, 6, tzinfo=UTC)
+
+
+def run_of(context: Context, kind: str, start: datetime | None, end: datetime | None) -> Context:
+    """Let a task belong to a run of a kind, with a data interval."""
+    run = SimpleNamespace(run_type=kind, data_interval_start=start, data_interval_end=end, conf={})
+    return {**context, "dag_run": run}
+
+
+def test_backfill_run_asks_for_its_data_interval(world: World, context: Context) -> None:
+    """Every other run reads what is missing, whatever its dates are; bounds of the Dag's own stay as they are."""
+    world.kafka.produce("orders", 0, b"early", timestamp_ms=milliseconds(HOUR))
+    world.kafka.produce("orders", 0, b"late", timestamp_ms=milliseconds(HOUR + timedelta(hours=1)))
+    hour = run_of(context, "backfill", HOUR, HOUR + timedelta(hours=1))
+    (wave,) = plan(world, hour)
+    (only,) = world.ledger.ranges(wave=wave)
+    assert (only.range.start, only.range.end) == (0, 1)
+    assert plan(world, run_of(context, "backfill", HOUR, HOUR), partitions="0", from_="0", to="1") == [wave]
+    for kind in ("scheduled", "manual", "asset_triggered"):
+        assert len(plan(world, run_of(context, kind, HOUR, HOUR))) == 2
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "why"),
+    [
+        (
+            HOUR,
+            HOUR,
+            r"its data interval has no length \(2026-03-01T06:00:00\+00:00\): it would read all that is missing",
+        ),
+        (None, None, "it has no data interval: it would read all that is missing"),
+    ],
+)
+def test_backfill_run_without_an_interval_is_refused_before_anything_is_read(
+    world: World, context: Context, start: datetime | None, end: datetime | None, why: str
+) -> None:
+    """It would take the whole topic, once for each of its dates."""
+    world.produce(5)
+    with pytest.raises(AirflowFailException, match=f"UsageError: this is a backfill run, and {why}.*Nothing was read"):
+        plan(world, run_of(context, "backfill", start, end))
+    assert (world.opened, world.ledger.pipelines()) == ([], ())
+
+
+def test_hour_without_a_record_is_no_failure_of_a_backfill(
+    world: World, context: Context, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What an open transaction has of it may still come, and is one."""
+    world.kafka.produce("orders", 0, b"late", timestamp_ms=milliseconds(HOUR + timedelta(hours=9)))
+    hour = run_of(context, "backfill", HOUR, HOUR + timedelta(hours=1))
+    assert plan(world, hour) == []
+    assert (
+        "nothing to do in this run's data interval, 2026-03-01 06:00:00+00:00 to 2026-03-01 07:00"
+        in capsys.readouterr().out
+    )
+    advance(hour, plan_task_id="plan")
+    finish(hour)
+    assert world.ledger.pipelines() == ()
+    world.kafka.produce("orders", 1, b"open", transaction="slow", timestamp_ms=milliseconds(HOUR))
+    with pytest.raises(AirflowFailException, match=r"RangeBeyondEndError: orders partition 1: .* last stable offset 0"):
+        plan(world, hour)
+
+
+def test_moment_is_no_period(world: World, context: Context) -> None:
+    """As the begin and the end of a cron run's interval are by default: the message says what gives it a length."""
+    with pytest.raises(AirflowFailException, match=r"the same moment.*CronDataIntervalTimetable"):
+        plan(world, context, from_=HOUR.isoformat(), to=HOUR.isoformat())
 
 
 def test_unknown_key_of_a_runs_configuration_is_refused(world: World, context: Context) -> None:
@@ -616,6 +686,22 @@ def test_without_a_plan_nothing_is_called_a_success(world: World, context: Conte
     context["ti"].states["plan"] = state
     with pytest.raises(AirflowFailException, match=why):
         advance(context, plan_task_id="plan")
+
+
+def test_advance_is_no_second_failure_where_the_next_task_depends_on_the_plan_too(
+    world: World, context: Context
+) -> None:
+    """In the task group the run fails with the plan, and one task is red: the one with the reason."""
+    context["ti"].states["plan"] = "failed"
+    with DAG("d", schedule=None):
+        operator = AdvanceWatermarkOperator(task_id="advance", pipeline=ORDERS, plan_task_id="plan")
+        last = FinishPlanOperator(task_id="finish", plan_task_id="plan")
+        PlanIngestOperator(task_id="plan", pipeline=ORDERS) >> operator >> last
+    with pytest.raises(AirflowFailException):
+        operator.execute(context)
+    operator.dag.get_task("plan") >> last
+    with pytest.raises(AirflowSkipException, match="Task plan left no plan"):
+        operator.execute(context)
 
 
 def test_skipped_plan_skips_the_rest(world: World, context: Context) -> None:

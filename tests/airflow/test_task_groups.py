@@ -8,7 +8,14 @@ from typing import Any
 
 import pendulum
 import pytest
-from airflow.sdk import DAG, CronDataIntervalTimetable, TaskGroup
+from airflow.sdk import (
+    DAG,
+    Asset,
+    CronDataIntervalTimetable,
+    DeltaDataIntervalTimetable,
+    DeltaTriggerTimetable,
+    TaskGroup,
+)
 
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -102,6 +109,14 @@ def test_defaults_of_a_group_around_it_win_over_ours() -> None:
     assert group.group_id == "outer.inner"
 
 
+def test_failed_plan_fails_the_last_task_whatever_becomes_of_those_between() -> None:
+    """A run is as its last task is, and that is not run after a plan that failed."""
+    with DAG("d", schedule=None):
+        found = tasks(kafka_lake_ingest(ORDERS))
+    assert found["finish"].upstream_task_ids == {"kafka_lake.plan", "kafka_lake.advance"}
+    assert found["finish"].trigger_rule == "all_success"
+
+
 def test_group_is_a_task_group_like_any() -> None:
     """Its name in the ids, its parent and its tooltip are the author's."""
     with DAG("d", schedule=None) as dag:
@@ -141,15 +156,37 @@ def test_dags_of_a_folder_take_what_a_dag_and_a_group_take(tmp_path: Path) -> No
         default_args={"owner": "data", "retries": 6},
         max_active_runs=2,
     )
-    assert {key: dag.schedule for key, dag in found.items()} == {
-        "archive_to_lake": "@daily",
-        "orders_to_lake": "@hourly",
+    assert {key: dag.timetable.expression for key, dag in found.items()} == {
+        "archive_to_lake": "0 0 * * *",
+        "orders_to_lake": "0 * * * *",
     }
     dag = found["orders_to_lake"]
     plan, ingest = dag.get_task("kafka_lake.plan"), dag.get_task("kafka_lake.ingest")
     assert (plan.owner, plan.retries, plan.pool, ingest.max_active_tis_per_dagrun) == ("data", 6, "orders", 8)
     assert (dag.tags, dag.max_active_runs, dag.catchup) == ({"lake", "team-a"}, 2, False)
     assert pipeline_dags(tmp_path, ingest={"waves_at_once": 3})["kafka_lake.orders"].has_task("kafka_lake.finish")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("5 4 * * *", CronDataIntervalTimetable("5 4 * * *", timezone="Europe/Berlin")),
+        (timedelta(hours=2), DeltaDataIntervalTimetable(timedelta(hours=2))),
+        (DeltaTriggerTimetable(timedelta(hours=2)), DeltaTriggerTimetable(timedelta(hours=2))),
+        (asset := Asset("a"), DAG("d", schedule=asset).timetable),
+        ("@once", DAG("d", schedule="@once").timetable),
+        (None, DAG("d", schedule=None).timetable),
+    ],
+    ids=str,
+)
+def test_runs_of_a_folder_have_data_intervals(tmp_path: Path, schedule: Any, expected: Any) -> None:
+    """In the zone of the start date; a timetable is the author's own."""
+    write_pipeline(tmp_path, "orders")
+    start = pendulum.datetime(2026, 3, 1, tz="Europe/Berlin")
+    (found,) = pipeline_dags(tmp_path, schedule=schedule, start_date=start).values()
+    made = found.timetable
+    assert type(made) is type(expected)
+    assert str(getattr(made, "timezone", None)) == str(getattr(expected, "timezone", None))
 
 
 def test_worker_makes_only_the_dag_of_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +232,7 @@ def test_run_reads_its_data_interval_and_no_other() -> None:
         return bounds_of(None, None, made.from_, made.to)
 
     assert asked(begin.add(hours=1)) == Bounds(start=begin, end=begin.add(hours=1))
-    with pytest.raises(UsageError, match="is not before"):
+    with pytest.raises(UsageError, match="the same moment"):
         asked(begin)
 
 
