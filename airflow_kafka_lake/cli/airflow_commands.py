@@ -57,6 +57,7 @@ class _Run:
 
     def __call__(self, arguments: argparse.Namespace) -> None:
         arguments.run = self._command.run
+        arguments.typed = ("airflow", *sys.argv[1:])
         with stdout_of_our_own():
             code = run_parsed(arguments)
         if code:

@@ -6,6 +6,7 @@ import argparse
 import getpass
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
@@ -157,6 +158,15 @@ DROP_STAGED = Argument(
     "--drop-staged", action="store_true", help="also if what is staged and would go is the only copy of records"
 )
 REASON = Argument("--reason", metavar="TEXT", type=free_text, required=True, help="why, for those who read it later")
+
+
+def go_on(arguments: argparse.Namespace, shown_by: str = "", done_by: str = "") -> str:
+    """Return the command that does what a dry run has shown: the one that was typed, without `--dry-run`, or in place
+    of it another one that takes the same arguments."""
+    words = [word for word in arguments.typed if word not in {"--dry-run", "--json"}]
+    if shown_by in words:
+        words[words.index(shown_by)] = done_by
+    return shlex.join(words)
 
 
 def actor() -> str:

@@ -11,6 +11,7 @@ from airflow_kafka_lake.cli.arguments import (
     PIPELINE,
     REASON,
     TOPIC,
+    go_on,
     offset_number,
     ports_of,
     scope_of,
@@ -102,7 +103,7 @@ def accept_deletes(arguments: argparse.Namespace, output: Output) -> Result:
             for found in done.deleted
         ],
     }
-    return Result(document=document)
+    return Result(document=document, beside={"go_on": go_on(arguments) if arguments.dry_run else None})
 
 
 def _asked(arguments: argparse.Namespace) -> OffsetRange | None:
@@ -120,10 +121,11 @@ def show_deletes(output: Output, document: Json) -> None:
     rows: dict[str, int] = defaultdict(int)
     for item in document["deleted"]:
         rows[stream_text(item)] += item["rows"]
+    as_meant = "would count as deleted on purpose" if document["go_on"] else "deleted on purpose"
     for name, number in rows.items():
-        output.line(f"{name}: {count(number, 'row')} deleted on purpose")
-    decision = document["decision"]
-    output.line("nothing was recorded: a dry run" if decision is None else f"recorded as {decision}")
+        output.line(f"{name}: {count(number, 'row')} {as_meant}")
+    go_on = document["go_on"]
+    output.line(f"nothing was recorded; do it with: {go_on}" if go_on else f"recorded as {document['decision']}")
 
 
 COMMANDS = (

@@ -11,6 +11,7 @@ from airflow_kafka_lake.cli.arguments import (
     REASON,
     SELECTION,
     THE_PERIOD,
+    go_on,
     is_file,
     period_of,
     ports_of,
@@ -41,7 +42,7 @@ def skip(arguments: argparse.Namespace, output: Output) -> Result:
             drop_staged=arguments.drop_staged,
             dry_run=arguments.dry_run,
         )
-    return Result(document=document)
+    return Result(document=document, beside={"go_on": go_on(arguments)})
 
 
 def show_skipped(output: Output, document: Json) -> None:
@@ -59,7 +60,7 @@ def show_skipped(output: Output, document: Json) -> None:
         waves = ", ".join(item["waves"]) or "none"
         output.line(f"would skip {skipped}; taken from waves: {waves}{fenced}{goes_on}")
     if dry:
-        output.line("nothing was changed")
+        _nothing_changed(output, document)
     elif document["waves"]:
         waves = ", ".join(document["waves"])
         output.line(f"what was held for them goes on in wave {waves}: {remedies.run(document['pipeline'])}")
@@ -81,7 +82,7 @@ def reopen(arguments: argparse.Namespace, output: Output) -> Result:
             drop_staged=arguments.drop_staged,
             dry_run=arguments.dry_run,
         )
-    return Result(document=document)
+    return Result(document=document, beside={"go_on": go_on(arguments)})
 
 
 def show_reopened(output: Output, document: Json) -> None:
@@ -97,7 +98,7 @@ def show_reopened(output: Output, document: Json) -> None:
             waves = ", ".join(item["waves"])
             output.line(f"reopened {where} in wave {waves}; the watermark is {item['watermark']}")
     if document["dry_run"]:
-        output.line("nothing was changed")
+        _nothing_changed(output, document)
         return
     output.line(f"What is in the lake stays until it is read again with: {remedies.run(document['pipeline'])}")
     for item in document["started"]:
@@ -115,7 +116,7 @@ def withdraw(arguments: argparse.Namespace, output: Output) -> Result:
         spec = known_spec(ledger, decisions.find_subject(ledger, name).pipeline)
     with ports_of(arguments, output, spec) as ports:
         document = bulk_decisions.withdraw(ports, name, selection, reason=arguments.reason, dry_run=arguments.dry_run)
-    return Result(document=document, exit_code=REFUSED if document["kept"] else 0)
+    return Result(document=document, beside={"go_on": go_on(arguments)}, exit_code=REFUSED if document["kept"] else 0)
 
 
 def show_withdrawn(output: Output, document: Json) -> None:
@@ -132,6 +133,12 @@ def show_withdrawn(output: Output, document: Json) -> None:
     output.table("not planned any more", ("stream", "offsets"), rows)
     for item in document["kept"]:
         output.line(f"stays: {stream_text(item)} {item['start']}-{item['end']}: {item['reason']}")
+    if document["dry_run"]:
+        _nothing_changed(output, document)
+
+
+def _nothing_changed(output: Output, document: Json) -> None:
+    output.line(f"nothing was changed; do it with: {document['go_on']}")
 
 
 COMMANDS = (

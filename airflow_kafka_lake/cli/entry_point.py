@@ -16,6 +16,7 @@ from airflow_kafka_lake.cli.command import Command
 from airflow_kafka_lake.cli.commands import COMMANDS
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core.errors import KafkaLakeError, TerminalError, UsageError
+from airflow_kafka_lake.core.naming import nearest
 from airflow_kafka_lake.wiring.collecting import rarely_collecting
 
 ENDING = {signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
@@ -45,14 +46,34 @@ class InternalError(TerminalError):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that raises a UsageError, and accepts no abbreviated option."""
+    """An argument parser that raises a UsageError, proposes what a misspelt word means, and accepts no abbreviation."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse an unknown option first: that a needed one is missing may be for its misspelling."""
+        options, has_commands = self._option_string_actions, self._subparsers is not None
+        for word in args:
+            # What is behind a command's name is for the parser of that command to know.
+            if word == "--" or (has_commands and not word.startswith("-")):
+                break
+            name = word.partition("=")[0]
+            if name.startswith("--") and name not in options:
+                self.error(f"{self.prog} has no option {name}{nearest(name, sorted(options)) or '.'}")
+        return super().parse_known_args(args, namespace)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Propose the nearest of some words, where argparse lists them all."""
+        if action.choices is not None and value not in action.choices:
+            known = [str(item) for item in action.choices]
+            close = nearest(value, known) or f": it is one of {', '.join(known)}."
+            self.error(f"{' '.join((self.prog, *action.option_strings))} has no {value!r}{close}")
+
     def error(self, message: str) -> NoReturn:
         """Raise instead of exiting, so that wrong usage, too, obeys `--json`."""
-        raise UsageError(f"{message}. See: {self.prog} --help")
+        end = "" if message.endswith((".", "?")) else "."
+        raise UsageError(f"{message}{end} See: {self.prog} --help")
 
 
 def build_parser(prog: str = "kafka-lake") -> argparse.ArgumentParser:
@@ -71,7 +92,7 @@ def add_command(parser: argparse.ArgumentParser, command: Command) -> None:
         parser.add_argument(*argument.names, **argument.settings)
     parser.add_argument("--ledger", metavar="CONN_ID", default=LEDGER, help=f"ledger connection (default: {LEDGER})")
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout and nothing else")
-    parser.set_defaults(run=command.run)
+    parser.set_defaults(run=command.run, typed=())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -85,7 +106,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             print(__version__)
             return 0
-        if arguments.command is None:
+        if arguments.command is not None:
+            arguments.typed = ("kafka-lake", *words)
+        else:
             build_parser().print_help(sys.stderr)
             return UsageError.exit_code
     except UsageError as error:

@@ -10,6 +10,7 @@ from airflow_kafka_lake.cli.arguments import (
     PIPELINE,
     WAVE,
     bounds_of,
+    go_on,
     ports_of,
     spec_of,
     spec_of_subject,
@@ -50,6 +51,7 @@ def plan(arguments: argparse.Namespace, output: Output) -> Result:
         beside={
             "heading": heading(made.plan, dry_run=arguments.dry_run),
             "remarks": list(remarks(made.plan, where, dry_run=arguments.dry_run)),
+            "go_on": go_on(arguments, "plan", "run") if arguments.dry_run and made.plan.ranges else None,
         },
         exit_code=REFUSED if made.plan.blocked or made.plan.hanging else 0,
     )
@@ -82,6 +84,8 @@ def show_plan(output: Output, document: Json) -> None:
     output.long_table(document["heading"], columns, rows)
     for text in document["remarks"]:
         output.line(text)
+    if document["go_on"]:
+        output.line(f"read it with: {document['go_on']}")
 
 
 def run(arguments: argparse.Namespace, output: Output) -> Result:

@@ -6,6 +6,7 @@ import argparse
 import gc
 import io
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -144,8 +145,41 @@ def test_output_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("words", [["status", "x", "--js"], ["status", "x", "--ledg", "y"], ["plan", "x", "--dry"]])
 def test_words_are_not_guessed(words: list[str]) -> None:
     """A script that says `--dry` would change its meaning with the next flag."""
-    with pytest.raises(UsageError, match="unrecognized arguments"):
+    with pytest.raises(UsageError, match=f"has no option {words[-1] if words[-1] != 'y' else '--ledg'}"):
         build_parser().parse_args(words)
+
+
+@pytest.mark.parametrize(
+    ("typed", "commands", "expected"),
+    [
+        ("kafka-lake plan o.toml --dry-run --to 9", ("plan", "run"), "kafka-lake run o.toml --to 9"),
+        ("kafka-lake skip o --dry-run --reason 'not ours' --json", (), "kafka-lake skip o --reason 'not ours'"),
+        ("airflow kafka-lake plan plan --dry-run", ("plan", "run"), "airflow kafka-lake run plan"),
+    ],
+)
+def test_dry_run_goes_on_with_what_was_typed(typed: str, commands: tuple[str, ...], expected: str) -> None:
+    """The very command, as a shell takes it: nothing is typed again."""
+    arguments = argparse.Namespace(typed=tuple(shlex.split(typed)))
+    assert cli_arguments.go_on(arguments, *commands) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("plan x --dryrun", "kafka-lake plan has no option --dryrun; did you mean '--dry-run'? See: kafka-lake plan"),
+        ("status x --wacth 3", "has no option --wacth; did you mean '--watch'?"),
+        ("skip x --topik=orders --from 0 --to 9", "has no option --topik; did you mean '--topic'?"),
+        ("run x --nothing-like-it", "kafka-lake run has no option --nothing-like-it. See: kafka-lake run --help"),
+        ("--versoin", "kafka-lake has no option --versoin; did you mean '--version'?"),
+        ("statsu", "kafka-lake has no 'statsu'; did you mean 'status'? See: kafka-lake --help"),
+        ("db upgrad", "kafka-lake db has no 'upgrad'; did you mean 'upgrade'?"),
+        ("hello", "kafka-lake has no 'hello': it is one of plan, run,"),
+    ],
+)
+def test_misspelt_word_is_answered_with_the_nearest(words: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2, also where the misspelling leaves out what is needed."""
+    assert main(words.split()) == 2
+    assert says in capsys.readouterr().err.replace("\n", " ")
 
 
 @pytest.mark.parametrize("text", ["a\0b", "a\udcffb"], ids=["nul", "bytes"])
