@@ -88,11 +88,11 @@ def test_other_partitions_are_refused(partitions: Any) -> None:
 
 def test_keys_of_a_run_are_judged_only_where_some_are_known() -> None:
     """A run without configuration, or outside a Dag run, has none; the words name the key and those that there are."""
-    run = SimpleNamespace(conf={"topic": "orders", "tpoic": "x"})
+    run = SimpleNamespace(run_type="manual", conf={"topic": "orders", "tpoic": "x"})
     refuse_unknown_keys({"dag_run": run}, None)
-    for context in ({}, {"dag_run": None}, {"dag_run": SimpleNamespace(conf=None)}):
+    for context in ({}, {"dag_run": None}, {"dag_run": SimpleNamespace(run_type="manual", conf=None)}):
         refuse_unknown_keys(context, ())
-    refuse_unknown_keys({"dag_run": SimpleNamespace(conf={"topic": "orders"})}, ("topic", "from"))
+    refuse_unknown_keys({"dag_run": SimpleNamespace(run_type="manual", conf={"topic": "orders"})}, ("topic", "from"))
     with pytest.raises(UsageError, match=r"tpoic.*topic.*Nothing was planned.*these keys: from, topic"):
         refuse_unknown_keys({"dag_run": run}, ("topic", "from"))
     with pytest.raises(UsageError, match="'topic'"):

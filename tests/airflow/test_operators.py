@@ -371,14 +371,14 @@ def test_unknown_key_of_a_runs_configuration_is_refused(world: World, context: C
     """A misspelt bound would be a run without bounds; what a Dag does not list is its own affair."""
     world.produce(5)
     for conf in ({"form": "3"}, {"from": "3", "parttitions": [0]}):
-        context["dag_run"] = SimpleNamespace(conf=conf)
+        context["dag_run"] = SimpleNamespace(run_type="manual", conf=conf)
         with pytest.raises(AirflowFailException, match=r"none of its keys; did you mean '(from|partitions)'"):
             plan(world, context, conf_keys=["pipeline", "from", "partitions"])
     assert world.opened == []
     for conf in ({"from": "3"}, {}, None):
-        context["dag_run"] = SimpleNamespace(conf=conf)
+        context["dag_run"] = SimpleNamespace(run_type="manual", conf=conf)
         plan(world, context, conf_keys=["pipeline", "from", "partitions"], dry_run=True)
-    context["dag_run"] = SimpleNamespace(conf={"form": "3"})
+    context["dag_run"] = SimpleNamespace(run_type="manual", conf={"form": "3"})
     plan(world, context)
 
 

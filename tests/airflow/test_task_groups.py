@@ -177,7 +177,7 @@ def test_dags_of_a_folder_take_what_a_dag_and_a_group_take(tmp_path: Path) -> No
         ("@once", DAG("d", schedule="@once").timetable),
         (None, DAG("d", schedule=None).timetable),
     ],
-    ids=str,
+    ids=["cron", "delta", "timetable", "asset", "once", "none"],
 )
 def test_runs_of_a_folder_have_data_intervals(tmp_path: Path, schedule: Any, expected: Any) -> None:
     """In the zone of the start date; a timetable is the author's own."""
