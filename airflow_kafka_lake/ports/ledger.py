@@ -5,7 +5,7 @@ The reads are three ports, by who asks: planning reads pipelines, an attempt its
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from airflow_kafka_lake.core.ledger.changes import Write
@@ -131,6 +131,9 @@ class HistoryReader(Protocol):
 
 class LedgerReader(PipelineReader, WaveReader, HistoryReader, Protocol):
     """All reads: each call is one consistent read of O(1) statements, whatever the number of partitions."""
+
+    def at_once(self, work: Callable[[LedgerReader], T]) -> T:
+        """Return the answer to several reads that are of one moment; `work` only reads, and may be called again."""
 
 
 class Ledger(LedgerReader, Protocol):

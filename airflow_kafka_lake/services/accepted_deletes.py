@@ -55,7 +55,7 @@ def accept_deletes(
         if item.damaged:
             raise DamagedTableError(f"{item.damaged}. Nothing was recorded", table=item.identifier)
     seen = offsets_seen(inputs)
-    committed = [item for item in inputs.ledger.committed if item.stream in scope]
+    committed = [item for item in inputs.committed if item.stream in scope]
     found = tuple(unrecorded(committed, seen, inputs.deletions, asked))
     if not found:
         raise StateError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from airflow_kafka_lake.core.audit.check import check
@@ -24,9 +25,8 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.ledger.deletions import RECEIPT as DELETED
-from airflow_kafka_lake.core.ledger.records import AttemptRows, OutboxItem
+from airflow_kafka_lake.core.ledger.records import AttemptRows
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.naming import require_streams
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -116,29 +116,36 @@ def gather(
     at_rest: bool = False,
     scope: Scope = EVERYTHING,
 ) -> AuditInputs:
-    """Read ledger, tables, ledger: committed ranges before the lake and all else after it, so that a pipeline that goes
-    on meanwhile seems neither ahead of its lake nor behind it.
+    """Read ledger, tables, ledger, each ledger at one moment: what was committed before the lake was read has its rows
+    there, and all that the lake has is on record after it. So a pipeline that goes on meanwhile seems neither ahead of
+    its lake nor behind it.
 
     Only tables of the scope are read: findings about other streams mean nothing then.
     """
-    name = spec.name
-    committed = ledger.ranges(pipeline=name, states=(RangeState.COMMITTED,))
-    topics = topics_of(ledger, spec, scope)
-    topic_ids = sorted({stream.key.topic_id for stream in ledger.streams(name)})
-    waiting = ledger.outbox(name, kind=DELETED)
-    tables = tuple(_read(lake.table(table), name, topic_ids, waiting) for table in topics)
+    before = ledger.at_once(partial(_ledger_inputs, pipeline=spec.name))
+    histories = {table: _history(lake.table(table)) for table in _topics_of(before, spec, scope)}
+    # After the histories: every topic that they have a publish of is on record.
+    topic_ids = sorted({stream.key.topic_id for stream in ledger.streams(spec.name)})
+    tables = tuple(
+        _read(ledger, lake.table(table), spec.name, topic_ids=topic_ids, behind=behind)
+        for table, behind in histories.items()
+    )
     return AuditInputs(
-        ledger=LedgerInputs(
-            pipeline=name,
-            streams=ledger.streams(name),
-            ranges=ledger.ranges(pipeline=name),
-            committed=committed,
-            waves=ledger.waves(name),
-            attempts=ledger.attempts(pipeline=name),
-        ),
+        before=before,
+        ledger=ledger.at_once(partial(_ledger_inputs, pipeline=spec.name)),
         tables=tables,
         truth=truth or {},
         at_rest=at_rest,
+    )
+
+
+def _ledger_inputs(ledger: LedgerReader, pipeline: str) -> LedgerInputs:
+    return LedgerInputs(
+        pipeline=pipeline,
+        streams=ledger.streams(pipeline),
+        ranges=ledger.ranges(pipeline=pipeline),
+        waves=ledger.waves(pipeline),
+        attempts=ledger.attempts(pipeline=pipeline),
     )
 
 
@@ -147,18 +154,29 @@ def topics_of(ledger: LedgerReader, spec: PipelineSpec, scope: Scope = EVERYTHIN
 
     Tables written so far are those of waves, in a scope of waves with ranges in it; a rebuild's waves may have none.
     """
-    streams, waves = ledger.streams(spec.name), ledger.waves(spec.name)
-    ranges = () if scope == EVERYTHING else ledger.ranges(pipeline=spec.name)
-    in_scope = {item.wave for item in ranges if item.stream in scope}
-    tables = {wave.table for wave in waves if wave.table and (scope == EVERYTHING or wave.id in in_scope)}
-    tables |= {spec.table_for(stream.key.topic) for stream in streams if stream.key in scope}
+    return _topics_of(ledger.at_once(partial(_ledger_inputs, pipeline=spec.name)), spec, scope)
+
+
+def _topics_of(ledger: LedgerInputs, spec: PipelineSpec, scope: Scope) -> dict[str, set[str]]:
+    in_scope = {item.wave for item in ledger.ranges if item.stream in scope}
+    tables = {wave.table for wave in ledger.waves if wave.table and (scope == EVERYTHING or wave.id in in_scope)}
+    tables |= {spec.table_for(stream.key.topic) for stream in ledger.streams if stream.key in scope}
     topics: dict[str, set[str]] = {table: set() for table in sorted(tables)}
-    for stream in streams:
+    for stream in ledger.streams:
         topics.get(spec.table_for(stream.key.topic), set()).add(stream.key.topic_id)
     return topics
 
 
-def _read(table: LakeTable, pipeline: str, topic_ids: Sequence[str], waiting: Sequence[OutboxItem]) -> TableInputs:
+def _history(table: LakeTable) -> frozenset[int]:
+    try:
+        return frozenset(commit.snapshot for commit in table.commits())
+    except UnknownSubjectError:
+        return frozenset()
+
+
+def _read(
+    ledger: LedgerReader, table: LakeTable, pipeline: str, *, topic_ids: Sequence[str], behind: frozenset[int]
+) -> TableInputs:
     damaged: str | None = None
     attempt_rows: tuple[AttemptRows, ...] = ()
     try:
@@ -167,10 +185,13 @@ def _read(table: LakeTable, pipeline: str, topic_ids: Sequence[str], waiting: Se
         return TableInputs(identifier=table.identifier)
     except DamagedTableError as error:
         damaged = error.message
-    # Commits and receipts after the rows: what is visible was accounted for and committed before.
+    # Commits and receipts after the rows: what is visible was accounted for and committed before. What waits for the
+    # lake before the receipts there: it is in one of the two.
+    waiting = ledger.outbox(pipeline, kind=DELETED)
     return TableInputs(
         identifier=table.identifier,
         commits=table.commits(),
+        behind_rows=behind,
         attempt_rows=attempt_rows,
         receipts=(
             *(row for row in table.all_receipts() if row.pipeline == pipeline),

@@ -37,7 +37,7 @@ from airflow_kafka_lake.core.rebuilding.readings import Comparison, Difference, 
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration
 from airflow_kafka_lake.core.rebuilding.restore import Restore
 from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
-from airflow_kafka_lake.ports import LakeTable, Ports
+from airflow_kafka_lake.ports import LakeTable, LedgerReader, Ports
 from airflow_kafka_lake.services.advance import advance
 from airflow_kafka_lake.services.claims import claim_wave, ending_on_error
 from airflow_kafka_lake.services.fencing import FenceCommit, move_main
@@ -102,7 +102,7 @@ def _refuse_to_lose(ports: Ports, spec: PipelineSpec) -> None:
         if item.wave in unfinished:
             by_table.setdefault(unfinished[item.wave], []).append(item)
     refuse_to_lose_waves(ports, spec.name, by_table)
-    for name in _tables(ports, spec, ports.ledger.pipeline(spec.name), _known(ports, spec.name, ())):
+    for name in _tables(ports, spec, ports.ledger.pipeline(spec.name), _known(ports.ledger, spec.name, ())):
         table = ports.lake.table(name)
         if table.branches():
             theirs = {row.attempt for row in table.all_receipts() if row.pipeline != spec.name}
@@ -115,7 +115,7 @@ def _restore(
 ) -> tuple[Restoration, Comparison]:
     now, token = ports.clock.now(), _new_token(spec.name)
     record = ports.ledger.pipeline(spec.name)
-    known = _known(ports, spec.name, claims)
+    known = ports.ledger.at_once(lambda ledger: _known(ledger, spec.name, claims))
     readings, there = [], dict[str, bool]()
     for table in _tables(ports, spec, record, known):
         there[table] = _is_there(ports, spec, record, table=table, accept_rollback=accept_rollback)
@@ -148,12 +148,12 @@ def _new_token(pipeline: str) -> Token:
     return Token(pipeline=pipeline, wave=f"rebuild-{attempt}", attempt=attempt, fence=1, ranges="", kind="fence")
 
 
-def _known(ports: Ports, pipeline: str, claims: Sequence[Claim]) -> Remembered:
-    attempts = ports.ledger.attempts(pipeline=pipeline)
+def _known(ledger: LedgerReader, pipeline: str, claims: Sequence[Claim]) -> Remembered:
+    attempts = ledger.attempts(pipeline=pipeline)
     return Remembered(
-        streams=ports.ledger.streams(pipeline),
-        ranges=ports.ledger.ranges(pipeline=pipeline, states=(RangeState.COMMITTED,)),
-        published={item.wave: item for item in ports.ledger.published(pipeline)},
+        streams=ledger.streams(pipeline),
+        ranges=ledger.ranges(pipeline=pipeline, states=(RangeState.COMMITTED,)),
+        published={item.wave: item for item in ledger.published(pipeline)},
         committed=frozenset(item.attempt for item in attempts if item.outcome is AttemptOutcome.COMMITTED),
         guards=tuple(claim.key for claim in claims),
     )

@@ -11,8 +11,8 @@ from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Row, Scope, Write
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.ports import Ledger
-from tests.contracts.ledger_world import SPEC, claimed, key_of, planned
+from airflow_kafka_lake.ports import Ledger, LedgerReader
+from tests.contracts.ledger_world import SPEC, claimed, committed, key_of, planned
 
 Read = Callable[[Records], Row]
 
@@ -107,3 +107,21 @@ def test_change_of_a_row_that_is_as_it_was_read_is_written(ledger: Ledger, kind:
     ledger.commit(FromOther(wave=wave, read=AS_READ[kind]))
     assert everything(ledger) != before
     assert ledger.events(SPEC.name)[-1].kind == "other"
+
+
+def test_reads_at_once_are_of_one_moment(ledger: Ledger) -> None:
+    """A wave that is claimed and staged in between is for all of them as it was, and is not at the next moment."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+
+    def look(moment: LedgerReader) -> tuple[object, ...]:
+        before = moment.ledger_id(), moment.waves("orders"), moment.ranges(pipeline="orders"), moment.streams("orders")
+        committed(ledger, wave)
+        assert ledger.wave(wave).state is WaveState.COMMITTED
+        assert moment.wave(wave).state is WaveState.PLANNED
+        after = moment.ledger_id(), moment.waves("orders"), moment.ranges(pipeline="orders"), moment.streams("orders")
+        assert before == after
+        assert not moment.attempts(pipeline="orders")
+        return after
+
+    assert len(ledger.at_once(look)) == 4
+    assert ledger.at_once(lambda moment: moment.wave(wave).state) is WaveState.COMMITTED

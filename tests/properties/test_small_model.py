@@ -227,6 +227,7 @@ class Model:
 
 PAIRS = {
     "two waves": Pair(_ingest, _ingest_beside, nodes=300, faults=0, waves=2),
+    "audit and a wave": Pair(_audit, _ingest, nodes=100, faults=0, waves=2),
     "plan and a wave": Pair(_plan, _ingest, nodes=100, faults=0, waves=2),
     "ingest and ingest": Pair(_ingest, _ingest, nodes=17_000),
     "ingest and cancel": Pair(_ingest, _cancel, nodes=6_000),
@@ -237,6 +238,10 @@ PAIRS = {
     "ingest and rebuild, and a fault": Pair(_ingest, _rebuild, nodes=800_000),
 }
 LONG = {
+    "two waves": rotating(3, *(PACKAGE / "services" / f"{name}.py" for name in ("identity", "publishing"))),
+    "audit and a wave": rotating(
+        3, PACKAGE / "services" / "pipeline_audit.py", *sorted((PACKAGE / "core" / "audit").glob("*.py"))
+    ),
     "ingest and ingest": rotating(
         2, *(PACKAGE / "services" / f"{name}.py" for name in ("staging", "publishing", "fencing"))
     ),

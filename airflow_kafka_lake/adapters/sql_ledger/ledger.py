@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
@@ -42,78 +43,22 @@ from airflow_kafka_lake.core.ordering.layout_changes import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Segment
 from airflow_kafka_lake.core.planning.estimates import WaveCost
 from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.ports import LedgerReader
 
 T = TypeVar("T")
 
 
-class SqlLedger:
-    """The ledger in SQLite or PostgreSQL. Nothing is opened before the first call.
+class SqlReader(ABC):
+    """`ports.LedgerReader` over SQL; see the port for every method."""
 
-    `url` is a SQLAlchemy URL; `lock_timeout` (seconds) is how long one statement waits for a lock; `actor` is recorded
-    where the port has no argument for it. A SQLite ledger is created on first use; a PostgreSQL ledger is created by
-    `upgrade`. Raises LedgerSchemaError, UnavailableError, ConnectionSettingsError besides the port's errors.
-    """
-
-    def __init__(self, url: str | URL, *, lock_timeout: float = 5.0, actor: str = "ledger") -> None:
-        self._database = Database(url, lock_timeout=lock_timeout)
-        self._actor = actor
-        self._ready = False
-        self._opening = threading.Lock()
-
-    @property
-    def engine(self) -> Engine:
-        """The engine, to count or watch statements."""
-        return self._database.engine
-
-    def close(self) -> None:
-        """Close all idle connections; the ledger can be used again."""
-        self._database.close()
-
-    def check(self) -> str:
-        """Return the schema's revision; LedgerSchemaError when it is missing, older or newer."""
-        self._database.read(lambda c: schema.check(c, self._database.name()))
-        return schema.NEWEST
-
-    def upgrade(self) -> str:
-        """Bring the schema to the newest revision and return it."""
-        self._database.write(lambda c: schema.upgrade(c, self._database.name()))
-        return schema.NEWEST
-
-    def _open(self) -> Database:
-        if not self._ready:
-            with self._opening:
-                self._create_or_check()
-                self._ready = True
-        return self._database
-
-    def _create_or_check(self) -> None:
-        if self._database.is_sqlite and self._database.read(schema.is_empty):
-            self._database.write(lambda c: schema.upgrade(c, self._database.name()))
-        self.check()
-        self._database.log_ahead()
-
-    def read(self, work: Callable[[Connection], T]) -> T:
-        """Run further queries, of a feature, on one consistent snapshot."""
-        return self._read(work)
-
+    @abstractmethod
     def _read(self, work: Callable[[Connection], T]) -> T:
-        return self._open().read(work)
+        """Run queries on one consistent snapshot."""
 
-    def _write(self, work: Callable[[Connection], T]) -> T:
-        return self._open().write(work)
-
-    def commit(self, write: Write[T]) -> T:
-        """See `ports.Ledger`."""
-        try:
-            return self._write(lambda connection: committing.commit(connection, write))
-        except StaleFenceError:
-            if isinstance(write, AttemptWrite):
-                with suppress(KafkaLakeError):
-                    self.commit(write.late())
-            raise
+    def at_once(self, work: Callable[[LedgerReader], T]) -> T:
+        return self._read(lambda connection: work(_Moment(connection)))
 
     def ledger_id(self) -> str:
-        """See `ports.LedgerReader`, as for all below."""
         return self._read(reading.ledger_id)
 
     def pipeline(self, name: str) -> PipelineRecord | None:
@@ -197,6 +142,83 @@ class SqlLedger:
 
     def gate(self, wave: str) -> tuple[Blocker, ...]:
         return self._read(lambda c: streams.gate(c, wave))
+
+
+class _Moment(SqlReader):
+    """All reads of one transaction: of one snapshot."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def _read(self, work: Callable[[Connection], T]) -> T:
+        return work(self._connection)
+
+
+class SqlLedger(SqlReader):
+    """The ledger in SQLite or PostgreSQL. Nothing is opened before the first call.
+
+    `url` is a SQLAlchemy URL; `lock_timeout` (seconds) is how long one statement waits for a lock; `actor` is recorded
+    where the port has no argument for it. A SQLite ledger is created on first use; a PostgreSQL ledger is created by
+    `upgrade`. Raises LedgerSchemaError, UnavailableError, ConnectionSettingsError besides the port's errors.
+    """
+
+    def __init__(self, url: str | URL, *, lock_timeout: float = 5.0, actor: str = "ledger") -> None:
+        self._database = Database(url, lock_timeout=lock_timeout)
+        self._actor = actor
+        self._ready = False
+        self._opening = threading.Lock()
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, to count or watch statements."""
+        return self._database.engine
+
+    def close(self) -> None:
+        """Close all idle connections; the ledger can be used again."""
+        self._database.close()
+
+    def check(self) -> str:
+        """Return the schema's revision; LedgerSchemaError when it is missing, older or newer."""
+        self._database.read(lambda c: schema.check(c, self._database.name()))
+        return schema.NEWEST
+
+    def upgrade(self) -> str:
+        """Bring the schema to the newest revision and return it."""
+        self._database.write(lambda c: schema.upgrade(c, self._database.name()))
+        return schema.NEWEST
+
+    def _open(self) -> Database:
+        if not self._ready:
+            with self._opening:
+                self._create_or_check()
+                self._ready = True
+        return self._database
+
+    def _create_or_check(self) -> None:
+        if self._database.is_sqlite and self._database.read(schema.is_empty):
+            self._database.write(lambda c: schema.upgrade(c, self._database.name()))
+        self.check()
+        self._database.log_ahead()
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Run further queries, of a feature, on one consistent snapshot."""
+        return self._read(work)
+
+    def _read(self, work: Callable[[Connection], T]) -> T:
+        return self._open().read(work)
+
+    def _write(self, work: Callable[[Connection], T]) -> T:
+        return self._open().write(work)
+
+    def commit(self, write: Write[T]) -> T:
+        """See `ports.Ledger`."""
+        try:
+            return self._write(lambda connection: committing.commit(connection, write))
+        except StaleFenceError:
+            if isinstance(write, AttemptWrite):
+                with suppress(KafkaLakeError):
+                    self.commit(write.late())
+            raise
 
     def advance(self, pipeline: str) -> tuple[Advance, ...]:
         return self._write(lambda c: watermarks.advance(c, pipeline, self._actor))

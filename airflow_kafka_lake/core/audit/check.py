@@ -65,12 +65,7 @@ def _check_streams(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[F
     ranges = by_stream(inputs.ledger.ranges)
     unreadable = inputs.unreadable
     deletions = inputs.deletions
-    still = {item.id: (item.state, item.range, item.generation) for item in inputs.ledger.ranges}
-    committed = by_stream(
-        item
-        for item in inputs.ledger.committed
-        if item.wave not in unreadable and still.get(item.id) == (item.state, item.range, item.generation)
-    )
+    committed = by_stream(item for item in inputs.committed if item.wave not in unreadable)
     for stream in sorted(seen.keys() | ranges.keys()):
         attempt_rows = seen.get(stream, [])
         rows = RangeSet.union(item.offsets for item in attempt_rows)

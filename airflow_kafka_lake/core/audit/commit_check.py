@@ -135,7 +135,8 @@ def _check_commits(
             message = f"wave {token.wave} was published twice: {name}, and snapshot {first[token.wave]}"
             yield _about(table, token, FindingKind.DUPLICATE, message)
         first.setdefault(token.wave, commit.snapshot)
-        if not table.damaged and not _has_rows_or_needs_none(token, with_rows, commit_check):
+        readable = not table.damaged and commit.snapshot in table.behind_rows
+        if readable and not _has_rows_or_needs_none(token, with_rows, commit_check):
             message = f"{name} is a publish, and no row of it is in the table"
             yield _about(table, token, FindingKind.TOKEN_WITHOUT_ROWS, message)
         if unlike := _unlike_ledger(token, commit_check, ranges.get(token.wave, ())):
@@ -195,7 +196,7 @@ def _complete(row: ReceiptRow) -> bool:
 def _check_rollback(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[Finding]:
     """The snapshot of a committed wave is in main's history, if the one before it is: else history has expired
     there."""
-    committed = {item.wave for item in inputs.ledger.committed}
+    committed = {item.wave for item in inputs.committed}
     for attempt in inputs.ledger.attempts:
         wave = commit_check.waves.get(attempt.wave)
         if wave is None or wave.id not in committed or attempt.outcome is not AttemptOutcome.COMMITTED:
@@ -207,7 +208,7 @@ def _check_rollback(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[
 
 def _check_numbers(inputs: AuditInputs) -> Iterator[Finding]:
     """A receipt of a commit has the ledger's numbers."""
-    committed = {(item.stream, item.range): item for item in inputs.ledger.committed}
+    committed = {(item.stream, item.range): item for item in inputs.committed}
     for table in inputs.tables:
         for row in table.receipts:
             item = committed.get((row.stream, row.range))

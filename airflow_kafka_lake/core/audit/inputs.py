@@ -11,7 +11,7 @@ from typing import Any
 from airflow_kafka_lake.core.ledger.deletions import Deletions
 from airflow_kafka_lake.core.ledger.records import AttemptRows, Commit, RangeRecord, ReceiptRow, WaveRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ledger.waves import AttemptRecord
+from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Stream
 
@@ -97,16 +97,11 @@ class StreamTruth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerInputs:
-    """What the ledger has of one pipeline.
-
-    `committed` are the COMMITTED ranges as they were before the lake was read: a pipeline that goes on meanwhile
-    commits more, which the lake could not show yet. Everything else was read after the lake.
-    """
+    """What the ledger has of one pipeline, all of it at one moment."""
 
     pipeline: str
     streams: tuple[StreamRecord, ...]
     ranges: tuple[RangeRecord, ...]
-    committed: tuple[RangeRecord, ...]
     waves: tuple[WaveRecord, ...]
     attempts: tuple[AttemptRecord, ...]
 
@@ -115,12 +110,16 @@ class LedgerInputs:
 class TableInputs:
     """What one table of the pipeline has: main's history oldest first, what main holds, and all receipts.
 
+    The history and the receipts were read after the rows, and `behind_rows` are the snapshots of the history as it was
+    before them: what landed in between has commits, and rows that were not read.
+
     `digests` are those of the rows' contents by stream and offset, where they have been read. `damaged` says why
     main could not be read: what it holds is not known then.
     """
 
     identifier: str
     commits: tuple[Commit, ...] = ()
+    behind_rows: frozenset[int] = frozenset()
     attempt_rows: tuple[AttemptRows, ...] = ()
     receipts: tuple[ReceiptRow, ...] = ()
     digests: Mapping[Stream, Mapping[int, int | str]] = field(default_factory=dict)
@@ -129,12 +128,27 @@ class TableInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditInputs:
-    """All inputs of a check. `at_rest`: no process works, faults are healed, and everything should be finished."""
+    """All inputs of a check, of a pipeline that goes on meanwhile: the ledger as it was `before` the lake was read,
+    whose commits the lake has, and as it was after it, with all on record that the lake has.
 
+    `at_rest`: no process works, faults are healed, and everything should be finished.
+    """
+
+    before: LedgerInputs
     ledger: LedgerInputs
     tables: tuple[TableInputs, ...]
     truth: Mapping[Stream, StreamTruth] = field(default_factory=dict)
     at_rest: bool = False
+
+    @property
+    def committed(self) -> tuple[RangeRecord, ...]:
+        """The ranges that were COMMITTED all the while: their rows are in the lake."""
+        still = {item.id: (item.state, item.range, item.generation) for item in self.ledger.ranges}
+        return tuple(
+            item
+            for item in self.before.ranges
+            if item.state is RangeState.COMMITTED and still.get(item.id) == (item.state, item.range, item.generation)
+        )
 
     @property
     def deletions(self) -> Deletions:

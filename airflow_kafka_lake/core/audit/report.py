@@ -75,12 +75,12 @@ def audit_document(
 ) -> Json:
     """Return `audit --json`: the numbers of each stream, and every finding, once as text beside what it is about.
 
-    The accounting is the audited one: what the ledger calls visible and the table does not show is unexplained.
-    Numbers of rows are null for a stream with waves in a table that could not be read; its accounting is the recorded
-    one then.
+    Streams and ranges are those before the lake was read: what has landed since is in the next audit. The accounting is
+    the audited one: what the ledger calls visible and the table does not show is unexplained. Numbers of rows are null
+    for a stream with waves in a table that could not be read; its accounting is the recorded one then.
     """
     observed = observed or Observed()
-    streams = [stream for stream in inputs.ledger.streams if stream.key in scope]
+    streams = [stream for stream in inputs.before.streams if stream.key in scope]
     shown = scope.of(inputs, findings)
     known = {stream.key for stream in streams}
     lines = _lines(inputs, streams, shown, observed)
@@ -108,7 +108,8 @@ def _lines(
     inputs: AuditInputs, streams: Sequence[StreamRecord], findings: Sequence[Finding], observed: Observed
 ) -> list[Json]:
     seen, unreadable, deletions = rows_seen(inputs), inputs.unreadable, inputs.deletions
-    ranges = by_stream(inputs.ledger.ranges)
+    landed = {item.id for item in inputs.committed}
+    ranges = by_stream(i for i in inputs.before.ranges if i.state is not RangeState.COMMITTED or i.id in landed)
     problems: dict[Stream | None, list[str]] = defaultdict(list)
     for finding in findings:
         problems[finding.stream].append(finding.message)

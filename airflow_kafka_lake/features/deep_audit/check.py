@@ -78,7 +78,7 @@ class DeepCheck:
             comparison=found,
             streams=_compared(slices, left_out),
             compacted=compacted,
-            deletions=inputs.deletions.by_stream(inputs.ledger.committed, offsets_seen(inputs)),
+            deletions=inputs.deletions.by_stream(inputs.committed, offsets_seen(inputs)),
         )
 
 
@@ -119,7 +119,7 @@ def _slices(
     tables = {wave.id: wave.table for wave in inputs.ledger.waves}
     readable = {table.identifier for table in inputs.tables if not table.damaged}
     committed: dict[tuple[str, Stream], list[OffsetRange]] = defaultdict(list)
-    for item in inputs.ledger.committed:
+    for item in inputs.committed:
         if item.stream in scope:
             committed[tables.get(item.wave, ""), item.stream].append(item.range)
     found: dict[str, list[Slice]] = defaultdict(list)
@@ -144,7 +144,7 @@ def _slices(
 
 def _bytes_per_offset(inputs: AuditInputs, scope: Scope) -> float | None:
     """Return the bytes per offset of committed ranges in Kafka; ranges of a rebuild have no estimate."""
-    weighed = [item for item in inputs.ledger.committed if item.stream in scope and item.estimated_bytes]
+    weighed = [item for item in inputs.committed if item.stream in scope and item.estimated_bytes]
     spans = sum(item.range.span for item in weighed)
     return sum(item.estimated_bytes for item in weighed) / spans if spans else None
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import fields
+from typing import TypeVar
 
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.events import Event, Line
@@ -37,8 +39,10 @@ from airflow_kafka_lake.core.ordering.segments import Blocker, Graph, Segment, g
 from airflow_kafka_lake.core.planning.estimates import TopicCost, WaveCost
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Ordering
-from airflow_kafka_lake.ports import Clock
+from airflow_kafka_lake.ports import Clock, LedgerReader
 from tests.kit.memory_ledger.state import State, ordered
+
+T = TypeVar("T")
 
 
 class MemoryReader:
@@ -68,8 +72,11 @@ class MemoryReader:
             yield draft
             self._state = draft
 
-    def ledger_id(self) -> str:
+    def at_once(self, work: Callable[[LedgerReader], T]) -> T:
         """See `ports.LedgerReader`, as for all below."""
+        return work(copy(self))  # no write changes the state that it has
+
+    def ledger_id(self) -> str:
         return self._ledger_id
 
     def pipeline(self, name: str) -> PipelineRecord | None:

@@ -159,6 +159,6 @@ def test_weight_of_an_offset_is_that_of_what_is_compared() -> None:
         SimpleNamespace(stream=streams[0], range=OffsetRange(10, 20), estimated_bytes=0),
         SimpleNamespace(stream=streams[1], range=OffsetRange(0, 10), estimated_bytes=9000),
     ]
-    inputs: Any = SimpleNamespace(ledger=SimpleNamespace(committed=committed))
+    inputs: Any = SimpleNamespace(committed=committed)
     assert _bytes_per_offset(inputs, Scope(partitions=frozenset({0}))) == 100
     assert _bytes_per_offset(inputs, Scope(partitions=frozenset({2}))) is None
