@@ -19,6 +19,7 @@ from airflow_kafka_lake.core.errors import (
     PausedError,
     PendingCommitError,
 )
+from airflow_kafka_lake.core.kafka.transactions import OBSERVED
 from airflow_kafka_lake.core.metrics.samples import of_plan
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -260,7 +261,8 @@ def beyond(taken: int, later: int) -> str:
 
 
 def result_of(planned: Planned, choice: Choice, *, dry_run: bool) -> dict[str, Any]:
-    """Return what the next tasks read; `plan` is None when nothing is to be read."""
+    """Return what the next tasks read; `plan` is None when nothing is to be read, `hanging` where Kafka did not say
+    which transactions are open."""
     made = planned.plan
     own = made.id if planned.recorded and made.waves else None
     return {
@@ -275,7 +277,9 @@ def result_of(planned: Planned, choice: Choice, *, dry_run: bool) -> dict[str, A
         "bytes": made.forecast.bytes,
         "lake_bytes": made.forecast.lake_bytes,
         "blocked": len(made.blocked),
-        "hanging": [item.describe(made.observed_at) for item in made.hanging[:SHOWN_LINES]],
+        "hanging": [item.describe(made.observed_at) for item in made.hanging[:SHOWN_LINES]]
+        if made.transactions_state == OBSERVED
+        else None,
         "dry_run": dry_run,
     }
 

@@ -15,6 +15,7 @@ from airflow_kafka_lake.adapters import kafka_config
 from airflow_kafka_lake.cli.commands import COMMANDS
 from airflow_kafka_lake.cli.entry_point import build_parser
 from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.metrics.table import METRICS
 from airflow_kafka_lake.services import pipeline_audit, reporting
 from airflow_kafka_lake.wiring import ledger
 from tests import documented
@@ -128,6 +129,45 @@ def test_every_document_can_be_reached_from_the_index() -> None:
     }
     assert {_name(path) for path in pages if path.resolve() not in linked} == set()
     assert (ROOT / "docs" / "decisions").resolve() in linked
+
+
+KNOWN = ROOT / "docs" / "reference" / "known.md"
+LOOKED_AT = {"told", "once", "twice", "proven"}
+CLASS = re.compile(r"^class (?P<name>[A-Z]\w*(?:Operator|Sensor|Trigger))\b", re.MULTILINE)
+ABSTRACT = {"LedgerSensor", "LedgerTrigger"}
+"""What answers is one of those that are made of them."""
+
+
+def _known_rows() -> list[list[str]]:
+    """Return the cells of every row of the page that says how each answer is known, its first table left out."""
+    lines = KNOWN.read_text(encoding="utf-8").partition("## Commands")[2].splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    return [row for row in rows if "looked at" not in row and set(row[0]) != {"-"}]
+
+
+def _answering() -> set[str]:
+    """Return all that gives an answer: commands, classes of tasks and triggers, metrics, decisions by HTTP."""
+    package = ROOT / "airflow_kafka_lake"
+    files = [path for folder in ("operators", "sensors", "triggers") for path in (package / folder).glob("*.py")]
+    classes = {match["name"] for path in files for match in CLASS.finditer(path.read_text(encoding="utf-8"))}
+    decided = re.findall(r'@actions\.post\("/(\w+)"\)', (package / "features/pages/web/actions.py").read_text("utf-8"))
+    metrics = {metric.full_name for metric in METRICS}
+    return {command.name for command in COMMANDS} | (classes - ABSTRACT) | metrics | set(decided)
+
+
+def test_every_answer_says_how_it_is_known() -> None:
+    """A new command, task, trigger, metric or button comes with a row of docs/reference/known.md."""
+    told = {name for row in _known_rows() for name in re.findall(r"`([^`]+)`", row[0])}
+    assert _answering() - told == set()
+
+
+def test_how_an_answer_is_known_is_held_by_a_test() -> None:
+    """Each row says how often was looked, in one of four words, and names a test that there is."""
+    rows = _known_rows()
+    assert [row[0] for row in rows if row[-2] not in LOOKED_AT] == []
+    files = (ROOT / "tests").rglob("test_*.py")
+    there = {name for path in files for name in re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.MULTILINE)}
+    assert [row[-1] for row in rows if row[-1].strip("`") not in there] == []
 
 
 def _shell_lines(text: str) -> Iterator[str]:

@@ -72,7 +72,7 @@ def of_plan(result: Json) -> tuple[Sample, ...]:
         table.PLANNED_RECORDS: result["records"],
         table.PLANNED_BYTES: result["bytes"],
         table.BLOCKED: result["blocked"],
-        table.HANGING: len(result["hanging"]),
+        table.HANGING: None if result["hanging"] is None else len(result["hanging"]),
     }
     return _gauges(result["pipeline"], found)
 

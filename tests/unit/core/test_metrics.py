@@ -131,6 +131,7 @@ def test_plan_gives_what_is_known_of_it() -> None:
         "pipeline": "p", "dry_run": False, "records": 7, "bytes": None, "blocked": 0, "hanging": ["x"],
     }  # fmt: skip
     assert seen(of_plan(result)) == {("planned.records", "p"): 7, ("blocked", "p"): 0, ("hanging", "p"): 1}
+    assert ("hanging", "p") not in seen(of_plan(result | {"hanging": None})), "not known is not none"
     assert of_plan(result | {"dry_run": True}) == ()
 
 

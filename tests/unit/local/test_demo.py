@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from airflow_kafka_lake.adapters import jars
 from airflow_kafka_lake.adapters.jars import JOBS, JarSet
 from airflow_kafka_lake.local import demo
+from airflow_kafka_lake.local.demo_proof import NUMBERS, prove
+from airflow_kafka_lake.local.demo_topics import Acknowledged
 from airflow_kafka_lake.wiring import spark
 
 
@@ -51,3 +54,33 @@ def test_before_a_demonstration_starts_its_broker_it_has_fetched_the_jars_of_eve
 
     assert set(fetched) == {*JOBS, JarSet.KAFKA_BROKER}
     assert archived == [[tmp_path / f"{jar_set}.jar" for jar_set in JOBS]], "the archive fits what a job is given"
+
+
+@pytest.mark.parametrize(
+    ("rows", "unexplained", "ok"),
+    [
+        ({(0, 0, b"a"): 1, (0, 1, b"b"): 1}, 0, True),
+        ({(0, 0, b"a"): 1}, 0, False),
+        ({(0, 0, b"a"): 2, (0, 1, b"b"): 1}, 0, False),
+        ({(0, 0, b"a"): 1, (0, 1, b"x"): 1}, 0, False),
+        ({(0, 0, b"a"): 1, (0, 1, b"b"): 1, (0, 2, b"c"): 1}, 0, False),
+        ({(0, 0, b"a"): 1, (0, 1, b"b"): 1}, 1, False),
+    ],
+    ids=["sound", "missing", "twice", "different", "unexpected", "unexplained"],
+)
+def test_demonstration_proves_the_table_by_what_was_acknowledged(
+    rows: dict[tuple[int, int, bytes], int], unexplained: int, *, ok: bool
+) -> None:
+    """One row for each acknowledged record, with its bytes, and every offset accounted for."""
+    accounting = dict.fromkeys(NUMBERS, 0) | {"visible": 2 - unexplained, "unexplained": unexplained}
+    audit = {"streams": [{"topic": "orders", "accounting": accounting}]}
+    acknowledged = Acknowledged(topic="orders", partitions=1, visible={(0, 0): b"a", (0, 1): b"b"})
+    (proof,) = prove([acknowledged], {"orders": 2}, {"orders": Counter(rows)}, audit)
+    assert proof.ok is ok
+
+
+def test_demonstration_without_a_record_proves_nothing() -> None:
+    """A producer that was told of none has nothing to hold the table against."""
+    audit = {"streams": [{"topic": "orders", "accounting": dict.fromkeys(NUMBERS, 0)}]}
+    (proof,) = prove([Acknowledged(topic="orders", partitions=1)], {"orders": 0}, {}, audit)
+    assert not proof.ok
