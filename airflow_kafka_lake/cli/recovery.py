@@ -27,6 +27,7 @@ def recover(arguments: argparse.Namespace, output: Output) -> Result:
         "busy": list(done.busy),
         "dropped": list(done.swept.dropped),
         "foreign": list(done.swept.foreign),
+        "unswept": [{"table": table, "reason": reason} for table, reason in done.swept.left.items()],
     }
     return Result(document=document, exit_code=REPEAT if done.busy else 0)
 
@@ -40,6 +41,10 @@ def show_recovered(output: Output, document: Json) -> None:
     ):
         output.line(f"{count(len(document[found]), 'wave')} {what}: {', '.join(document[found]) or 'none'}")
     output.line(f"{count(len(document['dropped']), 'abandoned staging branch', 'abandoned staging branches')} dropped")
+    for item in document["unswept"]:
+        output.line(
+            f"staging branches of {item['table']} could not be looked at, and go the next time: {item['reason']}"
+        )
 
 
 def rebuild(arguments: argparse.Namespace, output: Output) -> Result:

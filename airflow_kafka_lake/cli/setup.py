@@ -29,12 +29,15 @@ def jars(arguments: argparse.Namespace, output: Output) -> Result:
     from airflow_kafka_lake.wiring.spark import fetch_jars
 
     found = fetch_jars(output.progress, arguments.stores or ())
-    return Result(document={"jars": [path.name for path in found], "folder": str(found[0].parent)})
+    folders = list(dict.fromkeys(str(path.parent) for path in found))
+    return Result(document={"jars": [path.name for path in found], "folder": folders[0], "folders": folders})
 
 
 def show_jars(output: Output, document: Json) -> None:
     """Show where the jars are."""
-    output.line(f"{count(len(document['jars']), 'jar is', 'jars are')} there and verified: {document['folder']}")
+    output.line(
+        f"{count(len(document['jars']), 'jar is', 'jars are')} there and verified: {', '.join(document['folders'])}"
+    )
 
 
 def demo(arguments: argparse.Namespace, output: Output) -> Result:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StaleFenceError, StateError, expected
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt
@@ -75,10 +75,12 @@ def recover_wave(ports: Ports, wave: WaveRecord, *, by_force: bool = False, aske
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """Attempts whose branches were dropped, and attempts that this ledger does not know, whose branches stay."""
+    """Attempts whose branches were dropped, and attempts that this ledger does not know, whose branches stay; tables
+    that could not be swept, with the reason."""
 
     dropped: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
+    left: Mapping[str, str] = field(default_factory=dict)
 
 
 def sweep(ports: Ports, tables: Sequence[str]) -> Swept:
@@ -90,12 +92,14 @@ def sweep(ports: Ports, tables: Sequence[str]) -> Swept:
     """
     dropped: list[str] = []
     foreign: list[str] = []
+    left: dict[str, str] = {}
     for table in tables:
         try:
             _sweep_table(ports, table, dropped, foreign)
         except KafkaLakeError as error:
             ports.progress(f"staging branches of {table} are swept next time: {error}")
-    return Swept(dropped=tuple(dropped), foreign=tuple(foreign))
+            left[table] = error.message
+    return Swept(dropped=tuple(dropped), foreign=tuple(foreign), left=left)
 
 
 def _sweep_table(ports: Ports, name: str, dropped: list[str], foreign: list[str]) -> None:

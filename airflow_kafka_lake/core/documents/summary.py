@@ -123,7 +123,9 @@ def _deadline_state(facts: Facts, streams: Sequence[StreamStatus], *, known: boo
             if known
             else "size-based retention rules: no time can be told"
         )
-    if known or facts.seen.ages_state.startswith("unknown"):
+    limited = {item.topic for item in facts.seen.topics if item.retention_ms is not None}
+    unasked = any(i.first_unread is not None and i.age is None and i.key.topic in limited for i in streams)
+    if known or unasked or facts.seen.ages_state.startswith("unknown"):
         return facts.seen.ages_state
     return "retention is unlimited"
 

@@ -15,6 +15,7 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
+from airflow_kafka_lake.core.kafka import ages
 from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -233,3 +234,17 @@ def test_rebuild_from_a_lake_that_has_nothing_of_the_pipeline_is_refused(world: 
     with pytest.raises(StateError, match=r"raw\.ordres holds nothing of it"):
         rebuilding.rebuild(world.worker(), elsewhere)
     assert rebuilding.rebuild(world.worker(), world.spec).waves == 1
+
+
+def test_retention_of_partitions_whose_age_was_not_asked_is_not_called_unlimited(
+    both: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of very many partitions those that lag most are asked: the deadline of the others is not known."""
+    monkeypatch.setattr(ages, "MOST", 1)
+    both.topic_ids["payments"] = both.kafka.create_topic("payments", retention_ms=3_600_000)
+    both.run()
+    both.produce(9)
+    both.produce(1, topic="payments")
+    summary = status(both)["summary"]
+    assert summary["retention_deadline"] is None
+    assert summary["retention_deadline_state"] == "observed on the 1 of 2 partitions that lag most"
