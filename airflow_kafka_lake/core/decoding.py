@@ -116,9 +116,9 @@ class Decoder:
     """How a job decodes the values of some topics.
 
     `schema` is what values are read as: DDL, the newest Avro schema, or the newest Protobuf descriptors. `writers` are
-    the ids a frame may name; for Avro with the schema of each, as values are resolved from it. `name` says in words
-    what the schema is, `subject` is whose versions the writers' are, `indexes` (hex) precede a Protobuf message.
-    `asked` is the digest of the `Decoding` that it was made for.
+    the ids a frame may name with the schema of each, as values are resolved from it. `name` says in words what the
+    schema is, `subject` is whose versions the writers' are. `asked` is the digest of the `Decoding` that it was made
+    for. `refused` says why no value of the topics can be decoded: they land with that reason.
     """
 
     format: Format
@@ -128,9 +128,9 @@ class Decoder:
     schema: str = ""
     writers: tuple[tuple[int, str], ...] = ()
     message: str = ""
-    indexes: str = ""
     column: str = ""
     asked: str = ""
+    refused: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that travels."""
@@ -142,9 +142,9 @@ class Decoder:
             "schema": self.schema,
             "writers": [list(item) for item in self.writers],
             "message": self.message,
-            "indexes": self.indexes,
             "column": self.column,
             "asked": self.asked,
+            "refused": self.refused,
         }
 
     @classmethod

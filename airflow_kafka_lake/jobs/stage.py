@@ -30,12 +30,14 @@ from airflow_kafka_lake.core.lake.tasks import abreast, divided, evenly
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import TOPIC_NAME
 from airflow_kafka_lake.jobs.driver import run
-from airflow_kafka_lake.jobs.formats import append, create_branch, table_name
+from airflow_kafka_lake.jobs.formats import append, create_branch, mend, table_name
 from airflow_kafka_lake.jobs.pacing import Pace, fetch_bytes, pace_of, paced
 from airflow_kafka_lake.jobs.shared_consumer import SETTING, consumer_settings, shared_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from airflow_kafka_lake.jobs.decoding import Decoded
 
 _ATTEMPT = re.compile(r"[0-9a-f]{16}")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_+/=-]{1,64}")
@@ -62,22 +64,32 @@ class Steps:
     job: StageJob
     kafka: Mapping[str, str]
 
-    def read(self) -> DataFrame:
-        """Return the job's records as rows of the table, and add the columns that they need; nothing is fetched yet."""
+    def read(self) -> DataFrame | Decoded:
+        """Return the job's records as rows of the table; nothing is fetched yet, and the table is left as it is."""
         rows = _rows(self.spark, self.job, self.kafka)
         if not self.job.decoders:
             return rows
-        from airflow_kafka_lake.jobs.decoding import with_decoded
+        from airflow_kafka_lake.jobs.decoding import decode
 
-        return with_decoded(self.spark, rows, self.job.decoders, table_name(self.job))
+        found = decode(self.spark, rows, self.job.decoders, table_name(self.job))
+        for topic, why in found.refused.items():
+            sys.stderr.write(f"values of {topic} land as bytes alone, they are not decoded: {why}\n")
+        return found
 
     def branch(self) -> None:
         """Create the attempt's branch; an existing one is an error."""
         create_branch(self.spark, table_name(self.job), branch_name(self.job), RETAIN_DAYS)
 
-    def append(self, records: DataFrame) -> None:
-        """Write the rows to the branch in one commit."""
-        append(records, table_name(self.job), self.job.branch, staged_by=self.job.attempt, decoded_as=self.job.decoding)
+    def append(self, records: DataFrame | Decoded) -> None:
+        """Give the table the columns that the rows need, and write them to the branch in one commit."""
+        table = table_name(self.job)
+        for column in mend(self.spark, table):
+            sys.stderr.write(
+                f"column {column} of {self.job.table} is dropped: a struct without fields, never written\n"
+            )
+        if self.job.decoders:
+            records = records.fitted(table)
+        append(records, table, self.job.branch, staged_by=self.job.attempt, decoded_as=self.job.decoding)
 
 
 def stage(

@@ -13,6 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from airflow_kafka_lake.core.ddl import DdlError, columns
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Format, Limit
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.kafka.times import milliseconds
@@ -276,9 +277,12 @@ def _term(text: str) -> tuple[str, str, str]:
 
 
 def _ddl(value: object, _: Path | None) -> str:
-    # A long schema may have line ends; Spark parses it when a job reads it.
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_DDL:
         raise IllegalValueError(DDL_FORM)
+    try:
+        columns(value)
+    except DdlError as error:
+        raise IllegalValueError(DDL_FORM, f"{shown(value)}, where {error}") from None
     return value.strip()
 
 

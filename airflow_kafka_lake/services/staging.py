@@ -271,7 +271,20 @@ def _stage_anew(ports: Ports, claim: Claim, asked: Decoding | None, heartbeat: H
         or ports.features.refuse_undecoded(asked, claim, staged)
     ):
         return Shortfall(verdicts=failed)
+    _tell_undecoded(ports, claim, staged)
     return Proven(attempt=claim.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=audited.receipts)
+
+
+def _tell_undecoded(ports: Ports, claim: Claim, staged: Staged) -> None:
+    if not staged.undecoded:
+        return
+    failed = sum(item.offsets.span for item in staged.undecoded)
+    rows = sum(item.offsets.span for item in staged.streams)
+    verb, lands = ("does", "lands") if rows == 1 else ("do", "land")
+    ports.progress(
+        f"wave {claim.key.wave}: {failed:,} of {count(rows, 'value')} {verb} not decode and {lands} as bytes, "
+        f"with the reason in decode_error. The first: {staged.undecoded[0].reason}"
+    )
 
 
 def _precheck(ports: Ports, claim: Claim, heartbeat: Heartbeat) -> tuple[Verdict, ...]:

@@ -219,6 +219,8 @@ def _undecoded(decoders: Sequence[Decoder], rows: Iterable[Position]) -> tuple[U
 
 def _problem(decoder: Decoder, value: bytes) -> str | None:
     """Judge a value without its schema: text, a JSON object, a frame with a known id."""
+    if decoder.refused:
+        return decoder.refused
     if decoder.format.is_registered:
         known = len(value) >= _FRAME_BYTES and value[0] == 0
         number = int.from_bytes(value[1:_FRAME_BYTES], "big")

@@ -310,10 +310,10 @@ JOBS = (
         law="L8",
         guard="No decoded field takes the name of a column that every table has.",
         module=_DECODING,
-        function="_by_name",
-        old="if lower in taken:\n    ...",
-        new="",
-        red=("tests/unit/jobs/test_columns.py::test_fields_with_names_of_metadata_columns_are_refused",),
+        function="_named",
+        old="f'{PREFIX}{field.name}' if name.lower() in taken else field.name",
+        new="field.name",
+        red=("tests/unit/jobs/test_columns.py::test_fields_with_names_of_columns_that_are_there_get_a_prefix",),
     ),
 )
 

@@ -36,21 +36,28 @@ def registered_decoder(asked: Decoding, topic: str, versions: Sequence[Registere
             subject=subject,
         )
     alike = sorted((item for item in versions if item.format is asked.format), key=lambda item: item.version)
-    message, indexes = _message(asked, subject, newest) if asked.format is Format.PROTOBUF else ("", "")
+    message = _message(asked, subject, newest) if asked.format is Format.PROTOBUF else ""
     return Decoder(
         format=asked.format,
         topics=(topic,),
         name=f"{subject} version {newest.version} (id {newest.id})",
         subject=subject,
         schema=newest.text,
-        writers=tuple((item.id, item.text if asked.format is Format.AVRO else "") for item in alike),
+        writers=tuple((item.id, item.text) for item in alike),
         message=message,
-        indexes=indexes,
         asked=asked.digest,
     )
 
 
-def _message(asked: Decoding, subject: str, newest: RegisteredSchema) -> tuple[str, str]:
+def refused_decoder(asked: Decoding, topic: str, reason: str) -> Decoder:
+    """Return the decoder of a topic none of whose values can be decoded: they land with the reason."""
+    subject = asked.subject_for(topic)
+    return Decoder(
+        format=asked.format, topics=(topic,), name=subject, subject=subject, asked=asked.digest, refused=reason
+    )
+
+
+def _message(asked: Decoding, subject: str, newest: RegisteredSchema) -> str:
     known = newest.messages or {}
     message = asked.message or next(iter(known), "")
     if message not in known:
@@ -59,4 +66,4 @@ def _message(asked: Decoding, subject: str, newest: RegisteredSchema) -> tuple[s
             "Correct [decode] message",
             subject=subject,
         )
-    return message, known[message]
+    return message

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.decoding import Decoder, Decoding, Limit
-from airflow_kafka_lake.core.errors import DecodeLimitError
+from airflow_kafka_lake.core.errors import DecodeLimitError, SchemaMismatchError, UnknownSubjectError
 from airflow_kafka_lake.core.ledger.holds import hold
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Staged, Verdict
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.features.decoding.decoders import plain_decoder, registered_decoder
+from airflow_kafka_lake.features.decoding.decoders import plain_decoder, refused_decoder, registered_decoder
 from airflow_kafka_lake.features.decoding.port import PORT, SchemaRegistry
 from airflow_kafka_lake.ports import Ports
 
@@ -19,14 +19,21 @@ from airflow_kafka_lake.ports import Ports
 def decoders(ports: Ports, asked: Decoding, topics: Iterable[str]) -> tuple[Decoder, ...]:
     """Return how the values of some topics are decoded, with the schemas that are registered now.
 
-    Raises what `SchemaRegistry.versions` raises, and SchemaMismatchError for a subject of another kind.
+    A topic without a schema that can be used is no reason to leave its bytes out of the lake: its decoder says why.
+    Raises UnavailableError when the registry does not answer, ConnectionSettingsError when it refuses the credentials.
     """
     if not asked.format.is_registered:
         return (plain_decoder(asked, topics),)
     registry: SchemaRegistry = ports.added[PORT]
-    return tuple(
-        registered_decoder(asked, topic, registry.versions(asked.subject_for(topic))) for topic in sorted(topics)
-    )
+    found = []
+    for topic in sorted(topics):
+        try:
+            decoder = registered_decoder(asked, topic, registry.versions(asked.subject_for(topic)))
+        except (SchemaMismatchError, UnknownSubjectError) as error:
+            ports.progress(f"values of {topic} land as bytes alone, they are not decoded: {error.message}")
+            decoder = refused_decoder(asked, topic, error.message)
+        found.append(decoder)
+    return tuple(found)
 
 
 def refuse_undecoded(asked: Decoding, claim: Claim, staged: Staged) -> tuple[Verdict, ...]:

@@ -1,6 +1,14 @@
 """How Spark jobs work on tables of the lake, by table format; there is one, Iceberg."""
 
-from airflow_kafka_lake.jobs.formats.iceberg.columns import METADATA_COLUMNS, aligned, field_of, widen
+from airflow_kafka_lake.jobs.formats.iceberg.columns import (
+    METADATA_COLUMNS,
+    aligned,
+    changes,
+    field_of,
+    mend,
+    refused,
+    widen,
+)
 from airflow_kafka_lake.jobs.formats.iceberg.tables import (
     CATALOG,
     CATALOG_CLASS,
@@ -32,10 +40,13 @@ __all__ = [
     "aligned",
     "append",
     "at_snapshot",
+    "changes",
     "close_catalog",
     "create_branch",
     "drop_branch",
     "field_of",
+    "mend",
+    "refused",
     "repeated",
     "table_name",
     "widen",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import reduce
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,12 +13,13 @@ from pyspark.sql import types as t
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.features.decoding.job import protobuf
-from airflow_kafka_lake.features.decoding.job.decode import _by_name
+from airflow_kafka_lake.features.decoding.job.decode import _named
 from airflow_kafka_lake.features.decoding.job.quirks import _paths
-from airflow_kafka_lake.jobs.formats.iceberg.columns import aligned, changes
+from airflow_kafka_lake.jobs.formats.iceberg.columns import METADATA_COLUMNS, aligned, changes, mend, refused
 
 pytestmark = pytest.mark.unit
 
+TAKEN = {"key", "value", "headers", "decode_error", "value_schema_id"} | METADATA_COLUMNS
 S, I, L = t.StringType(), t.IntegerType(), t.LongType()  # noqa: E741
 
 
@@ -158,26 +160,76 @@ def test_columns_that_every_table_has_are_named_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "column"),
     [
-        "_change_ordinal",
-        "_change_type",
-        "_commit_snapshot_id",
-        "_Deleted",
-        "_file",
-        "_last_updated_sequence_number",
-        "_partition",
-        "_pos",
-        "_row_id",
-        "_spec_id",
+        *[(name, f"value_{name}") for name in ("_Deleted", "_change_type", "_file", "_partition", "_pos", "_spec_id")],
+        ("value", "value_value"),
+        ("Key", "value_Key"),
+        ("value_key", "value_value_key"),
+        ("value_value_key", "value_value_value_key"),
+        ("decode_error", "value_decode_error"),
+        ("value_schema_id", "value_value_schema_id"),
+        ("value_amount", "value_amount"),
+        ("id", "id"),
     ],
 )
-def test_fields_with_names_of_metadata_columns_are_refused(name: str) -> None:
-    """Spark reads no table that has a column of a name under which Iceberg tells where a row is."""
-    fields = struct(id=I, **{name: I}).fields
-    part = SimpleNamespace(fields=lambda: fields, decoder=SimpleNamespace(name="the schema"))
-    with pytest.raises(RefusedError, match=rf"field {name} would be a column that every table has"):
-        _by_name([part], set())  # type: ignore[list-item]
+def test_fields_with_names_of_columns_that_are_there_get_a_prefix(name: str, column: str) -> None:
+    """Those of every table, and those that Spark reads no table with. No other field ever gets a column of that name,
+    whatever a newer schema adds."""
+    assert [(source, field.name) for source, field in _named(struct(**{name: I}).fields, TAKEN)] == [(name, column)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        (struct(a=struct()), "has a field a that is a struct without fields"),
+        (struct(a=I, A=I), "has fields a and A, which are one to SQL"),
+        (struct(**{"a.b": I}), "has a field 'a.b' that has the character '.'"),
+        (
+            struct(a=t.ArrayType(t.VarcharType(5))),
+            "has a field a that is varchar(5), which no Iceberg table has: use STRING",
+        ),
+        (struct(a=t.NullType()), "has a field a that is void, which no Iceberg table has"),
+        (t.MapType(struct(a=I), I), "has keys of type struct<a:int>"),
+        (reduce(lambda kind, _: t.ArrayType(kind), range(70), I), "is more than 64 types deep"),
+        (struct(**{"zip-code": I, "@type": S, "größe": L}), None),
+        (t.MapType(S, t.ArrayType(struct(a=t.DecimalType(38, 38)))), None),
+    ],
+    ids=str,
+)
+def test_types_that_no_reader_of_the_table_takes_are_known_before_it_is_touched(
+    kind: t.DataType, problem: str | None
+) -> None:
+    """At any depth, with the field."""
+    assert refused(kind) == problem
+
+
+def test_names_are_quoted_at_any_depth() -> None:
+    """A name is data: none of it becomes SQL."""
+    odd = struct(**{"zip-code": I, "a`; DROP": t.ArrayType(struct(**{"x y": S}))})
+    assert needed(struct(place=struct()), place=odd, **{"top-most": I}) == [
+        "ADD COLUMN `place`.`zip-code` int",
+        "ADD COLUMN `place`.`a``; DROP` array<struct<`x y`: string>>",
+        "ADD COLUMN `top-most` int",
+    ]
+
+
+def test_columns_that_keep_every_row_out_of_a_table_are_dropped() -> None:
+    """An earlier job has added them, and no file can hold them: whatever they stand in stays where it holds more."""
+    empty = struct()
+    table = struct(
+        a=empty,
+        b=struct(x=I, e=empty),
+        c=t.ArrayType(empty),
+        d=t.ArrayType(struct(x=I, e=t.MapType(S, empty))),
+        e=struct(f=empty, g=struct(h=empty)),
+        i=t.MapType(S, I),
+    )
+    said: list[str] = []
+    spark = SimpleNamespace(table=lambda _: SimpleNamespace(schema=table), sql=said.append)
+    dropped = mend(spark, "`lake`.`raw`.`t`")  # type: ignore[arg-type]
+    assert dropped == ("a", "b.e", "c", "d.element.e", "e")
+    assert said[1] == "ALTER TABLE `lake`.`raw`.`t` DROP COLUMN `b`.`e`"
 
 
 def test_fields_are_reached_through_structs() -> None:
@@ -200,7 +252,7 @@ def test_every_kind_of_protobuf_value_has_a_column_type() -> None:
         fields.add(name=name, number=number, type=kind.Type.Value(f"TYPE_{name.upper()}"), label=1, type_name=of)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    found = protobuf._struct(pool.FindMessageTypeByName("All"), ())
+    found: Any = protobuf._struct(pool.FindMessageTypeByName("All"), ())
     assert {field.name: field.dataType.simpleString() for field in found.fields} == dict(protobuf._SCALARS)
 
 
@@ -218,4 +270,4 @@ def test_unsigned_numbers_of_protobuf_are_whole_decimals() -> None:
     message = pool.FindMessageTypeByName("Total")
     assert protobuf._struct(message, ()) == struct(total=t.DecimalType(20, 0))
     value = message_factory.GetMessageClass(message)(total=2**64 - 1)
-    assert protobuf._row(value) == (Decimal(2**64 - 1),)
+    assert protobuf._row(value, message, ()) == (Decimal(2**64 - 1),)

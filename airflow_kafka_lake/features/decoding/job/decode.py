@@ -1,69 +1,107 @@
 """Decode values in Spark, into columns beside the raw bytes; a value that does not decode says why, and stays.
 
-Every decoder turns the value into one struct and one reason, in a projection of its own, so that Spark parses a value
-once. Columns of the same name from several decoders are one column.
+Every decoder turns the value into one struct and one reason, in projections of its own, so that Spark parses a value
+once. Columns of the same name from several decoders are one column. A schema is judged as a whole before the table is
+touched: where it cannot be columns of this table, the values of its topics have the reason, and the bytes land.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from airflow_kafka_lake.core.ddl import DdlError
+from airflow_kafka_lake.core.ddl import columns as ddl_columns
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Decoder, Format
 from airflow_kafka_lake.core.errors import RefusedError
-from airflow_kafka_lake.features.decoding.job.quirks import alone, out_of_bounds, quirks
-from airflow_kafka_lake.jobs.formats import METADATA_COLUMNS, aligned, field_of, widen
+from airflow_kafka_lake.features.decoding.job import avro
+from airflow_kafka_lake.features.decoding.job.avro import Node, Unfit
+from airflow_kafka_lake.features.decoding.job.quirks import (
+    STRICT,
+    Flaw,
+    alone,
+    bounds,
+    misfit,
+    quirks,
+    reason,
+    single,
+    surrogates,
+    times,
+)
+from airflow_kafka_lake.jobs.formats import METADATA_COLUMNS, aligned, changes, field_of, refused, widen
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
-_COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_CORRUPT, _READ = "__corrupt", "__read"
+PREFIX = "value_"
+"""Goes before the name of a field that would be a column which every table has."""
+
+_CORRUPT, _END = "kafka-lake corrupt", "kafka_lake_end"
 _FRAME_BYTES = 5
+_ROW = "row"
 
 
-def with_decoded(spark: SparkSession, rows: DataFrame, decoders: Sequence[Decoder], table: str) -> DataFrame:
-    """Return rows of the landing table with what decodes beside them, as columns of `table` (a quoted name).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """Rows with their decoded columns; `refused` says by topic why none of its values can be decoded."""
 
-    The table is widened first where it lacks columns. Raises RefusedError for a schema that Spark cannot read, or whose
-    columns the table cannot take.
-    """
-    from pyspark.sql import functions as f
+    spark: SparkSession
+    rows: DataFrame
+    columns: tuple[str, ...]
+    whose: str
+    refused: Mapping[str, str]
 
-    found = decoded(spark, rows, decoders)
-    wanted = found.schema.fields[len(rows.columns) :]
-    whose = ", ".join(decoder.name for decoder in decoders)
-    widen(spark, table, wanted, whose)
-    there = spark.table(table).schema
-    columns = []
-    for field in wanted:
-        column = field_of(there, field.name)
-        assert column is not None
-        columns.append(aligned(f.col(field.name), field.dataType, column.dataType).alias(column.name))
-    return found.select(*rows.columns, *columns)
+    def fitted(self, table: str) -> DataFrame:
+        """Widen the table (a quoted name) where it lacks columns, and return the rows in its types."""
+        from pyspark.sql import functions as f
+
+        wanted = [field for field in self.rows.schema.fields if field.name not in self.columns]
+        widen(self.spark, table, wanted, self.whose)
+        there = self.spark.table(table).schema
+        found = []
+        for field in wanted:
+            column = field_of(there, field.name)
+            assert column is not None
+            mine = f.col(f"`{field.name}`")
+            found.append(aligned(mine, field.dataType, column.dataType).alias(column.name))
+        return self.rows.select(*self.columns, *found)
+
+
+def decode(spark: SparkSession, rows: DataFrame, decoders: Sequence[Decoder], table: str) -> Decoded:
+    """Decode rows of the landing table; nothing is changed before `Decoded.fitted`."""
+    parts, named = _judged(spark, decoders, rows.columns, spark.table(table).schema)
+    return Decoded(
+        spark=spark,
+        rows=_with_columns(rows, parts, named),
+        columns=tuple(rows.columns),
+        whose=", ".join(decoder.name for decoder in decoders),
+        refused={topic: part.why for part in parts if isinstance(part, _Refused) for topic in part.decoder.topics},
+    )
 
 
 def decoded(spark: SparkSession, rows: DataFrame, decoders: Sequence[Decoder]) -> DataFrame:
-    """Return the rows with their decoded columns behind them: those of the schemas, the schema's id, the error.
+    """Return the rows with their decoded columns behind them: those of the schemas, the schema's id, the error."""
+    return _with_columns(rows, *_judged(spark, decoders, rows.columns, None))
 
-    Raises RefusedError for a schema that Spark cannot read, and for names that clash.
-    """
+
+_Named = dict[str, list[tuple["_Part", str]]]
+
+
+def _with_columns(rows: DataFrame, parts: Sequence[_Part], named: _Named) -> DataFrame:
     from pyspark.sql import functions as f
 
-    parts = [_part(spark, number, decoder) for number, decoder in enumerate(decoders)]
     found = rows
     for part in parts:
-        found = found.select("*", *part.columns())
+        for columns in part.steps():
+            found = found.select("*", *columns)
     found = found.select("*", f.coalesce(*[part.error() for part in parts]).alias(ERROR_COLUMN))
-    reserved = {name.lower() for name in (*rows.columns, ERROR_COLUMN, SCHEMA_ID_COLUMN)}
     columns = []
-    for name, fields in _by_name(parts, reserved).items():
-        value = f.coalesce(*[f.col(part.value)[field] for part, field in fields])
+    for name, fields in named.items():
+        value = f.coalesce(*[f.col(part.value).getField(field) for part, field in fields])
         # What does not decode is null in every column, whatever of it could be read.
         columns.append(f.when(f.col(ERROR_COLUMN).isNull(), value).alias(name))
     if ids := [f.col(part.id) for part in parts if part.decoder.format.is_registered]:
@@ -71,23 +109,68 @@ def decoded(spark: SparkSession, rows: DataFrame, decoders: Sequence[Decoder]) -
     return found.select(*rows.columns, *columns, ERROR_COLUMN)
 
 
-def _by_name(parts: Sequence[_Part], reserved: set[str]) -> dict[str, list[tuple[_Part, str]]]:
-    """Return which decoders give each column; RefusedError for names that cannot be columns here."""
-    found: dict[str, list[tuple[_Part, str]]] = {}
-    types: dict[str, tuple[str, str, str]] = {}
-    taken = reserved | METADATA_COLUMNS
-    for part in parts:
-        for field in part.fields():
-            lower, kind = field.name.lower(), field.dataType.simpleString()
-            if not _COLUMN.fullmatch(field.name):
-                raise _refusal(part, f"field {field.name!r} cannot be a column: use letters, digits and _")
-            if lower in taken:
-                raise _refusal(part, f"field {field.name} would be a column that every table has")
-            name, other, whose = types.setdefault(lower, (field.name, kind, part.decoder.name))
-            if (other, name) != (kind, field.name) or (name in found and found[name][-1][0] is part):
-                raise _refusal(part, f"field {field.name} is {kind}, and {name} is {other} in {whose}")
-            found.setdefault(name, []).append((part, field.name))
+def _judged(
+    spark: SparkSession, decoders: Sequence[Decoder], raw: Iterable[str], there: StructType | None
+) -> tuple[list[_Part], _Named]:
+    """Return the decoders' parts, and which of them give each column; a part whose schema cannot be columns of this
+    table beside those before it decodes nothing."""
+    taken = {name.lower() for name in (*raw, ERROR_COLUMN, SCHEMA_ID_COLUMN)} | METADATA_COLUMNS
+    parts: list[_Part] = []
+    named: _Named = {}
+    types: dict[str, tuple[str, DataType, str]] = {}
+    if any(decoder.format is Format.JSON for decoder in decoders):
+        spark.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")
+    for number, decoder in enumerate(decoders):
+        try:
+            part = _part(spark, number, decoder)
+            fields = _named(part.fields(), taken)
+            _refuse_unfit(fields, decoder, types, there)
+        except (Unfit, DdlError, RefusedError) as error:
+            parts.append(_Refused(spark, decoder, f"__value{number}", f"__id{number}", why=str(error)))
+            continue
+        parts.append(part)
+        for source, field in fields:
+            name, _, _ = types.setdefault(field.name.lower(), (field.name, field.dataType, decoder.name))
+            named.setdefault(name, []).append((part, source))
+    return parts, named
+
+
+def _named(fields: Sequence[StructField], taken: set[str]) -> list[tuple[str, StructField]]:
+    """Return the fields with the names of their columns.
+
+    A field that would be a column which every table has gets a prefix, and so does one that is called like that column
+    with the prefix: a newer schema never gives a column's name to another field.
+    """
+    from pyspark.sql.types import StructField
+
+    found = []
+    for field in fields:
+        name = field.name
+        while name.lower().startswith(PREFIX) and name.lower() not in taken:
+            name = name[len(PREFIX) :]
+        column = f"{PREFIX}{field.name}" if name.lower() in taken else field.name
+        found.append((field.name, StructField(column, field.dataType)))
     return found
+
+
+def _refuse_unfit(
+    fields: Sequence[tuple[str, StructField]],
+    decoder: Decoder,
+    types: Mapping[str, tuple[str, DataType, str]],
+    there: StructType | None,
+) -> None:
+    from pyspark.sql.types import StructType
+
+    columns = [field for _, field in fields]
+    if columns and (problem := refused(StructType(columns))):
+        raise Unfit(f"{decoder.name} {problem}")
+    for field in columns:
+        name, kind, whose = types.get(field.name.lower(), (field.name, field.dataType, ""))
+        if kind != field.dataType:
+            one, other = field.dataType.simpleString(), kind.simpleString()
+            raise Unfit(f"column {name} is {one} in {decoder.name} and {other} in {whose}: land them in two tables")
+    if there is not None:
+        changes(there, columns, decoder.name)
 
 
 @dataclass(frozen=True)
@@ -99,12 +182,12 @@ class _Part:
     value: str
     id: str
 
-    def columns(self) -> list[Column]:
-        """Return the columns that hold the struct and, for framed values, the schema id."""
+    def steps(self) -> list[list[Column]]:
+        """Return the columns that make the struct and, for framed values, the schema id: each step from the last."""
         raise NotImplementedError
 
     def fields(self) -> list[StructField]:
-        """Return what the struct has for people."""
+        """Return what the struct has for people. Raises Unfit or DdlError."""
         raise NotImplementedError
 
     def problem(self) -> Column:
@@ -129,13 +212,35 @@ class _Part:
 
         return f.col("value").cast("string")
 
+    def schema_id(self) -> Column:
+        """Return the id in the frame; null where there is no frame."""
+        from pyspark.sql import functions as f
+
+        framed = (f.length("value") >= _FRAME_BYTES) & (f.hex(f.substring("value", 1, 1)) == "00")
+        return self.of_topics(f.when(framed, f.conv(f.hex(f.substring("value", 2, 4)), 16, 10).cast("int")))
+
+
+@dataclass(frozen=True)
+class _Refused(_Part):
+    """Values that are not decoded, all for one reason."""
+
+    why: str = ""
+
+    def steps(self) -> list[list[Column]]:
+        return [[self.schema_id().alias(self.id)]] if self.decoder.format.is_registered else []
+
+    def problem(self) -> Column:
+        from pyspark.sql import functions as f
+
+        return f.lit(self.why)
+
 
 class _Text(_Part):
-    def columns(self) -> list[Column]:
+    def steps(self) -> list[list[Column]]:
         from pyspark.sql import functions as f
 
         text = self.of_topics(self.text())
-        return [f.struct(f.when(f.is_valid_utf8(text), text).alias(self.decoder.column)).alias(self.value)]
+        return [[f.struct(f.when(f.is_valid_utf8(text), text).alias(self.decoder.column)).alias(self.value)]]
 
     def fields(self) -> list[StructField]:
         from pyspark.sql.types import StringType, StructField
@@ -145,16 +250,19 @@ class _Text(_Part):
     def problem(self) -> Column:
         from pyspark.sql import functions as f
 
-        return f.when(f.col(f"{self.value}.{self.decoder.column}").isNull(), f.lit("the value is not UTF-8"))
+        is_none = f.col(self.value).getField(self.decoder.column).isNull()
+        return f.when(is_none, f.lit("the value is not UTF-8"))
 
 
 class _Json(_Part):
     @cached_property
     def schema(self) -> StructType:
-        """What the values are read as; Spark parses the DDL."""
-        return _ddl(self, self.decoder.schema)
+        """What the values are read as."""
+        from pyspark.sql.types import StructType
 
-    def columns(self) -> list[Column]:
+        return StructType.fromJson(ddl_columns(self.decoder.schema))
+
+    def steps(self) -> list[list[Column]]:
         from pyspark.sql import functions as f
         from pyspark.sql.types import StringType, StructField, StructType
 
@@ -165,47 +273,71 @@ class _Json(_Part):
             "mode": "PERMISSIVE",
             "columnNameOfCorruptRecord": _CORRUPT,
             "enableDateTimeParsingFallback": "false",
+            **STRICT,
         }
-        read = f.when(~quirks(text, self.schema), f.from_json(text, asked, options))
-        return [f.when(f.is_valid_utf8(text), read).alias(self.value)]
+        read = f.when(f.is_valid_utf8(text) & ~quirks(text, self.schema), f.from_json(text, asked, options))
+        return [[single(read, asked).alias(self.value)]]
 
     def fields(self) -> list[StructField]:
         return list(self.schema.fields)
 
     def problem(self) -> Column:
         from pyspark.sql import functions as f
+        from pyspark.sql.types import MapType, StringType
 
         read, text = f.col(self.value), self.text()
-        wrong = read.isNull() | read[_CORRUPT].isNotNull() | ~alone(text)
-        wrong |= out_of_bounds(read, self.schema, text)
-        reason = f"the value is not a JSON object that fits {self.decoder.name}"
-        return f.when(~f.is_valid_utf8(text), f.lit("the value is not UTF-8")).when(wrong, f.lit(reason))
+        no_json = f.json_array_length(f.concat(f.lit("["), text, f.lit("]"))).isNull()
+        strict = f.from_json(text, MapType(StringType(), StringType()), STRICT)
+        in_field = misfit(text, read, self.schema, self.decoder.name)
+        failed = (
+            f.when(~text.rlike(r"^[ \t\r\n]*\{"), f.lit("the value is not a JSON object"))
+            .when(no_json, f.lit("the value is not JSON"))
+            .when(~alone(text), f.lit("the value has something behind its JSON object"))
+            .when(strict.isNull(), f.lit("the value is not JSON: names and texts stand between double quotes"))
+            .when(quirks(text, self.schema), f.lit(_QUIRK))
+            .otherwise(f.coalesce(in_field, f.lit(f"the value does not fit {self.decoder.name}")))
+        )
+        flawed = reason(bounds(self.schema, text.rlike("Inf|INF")), read)
+        return (
+            f.when(~f.is_valid_utf8(text), f.lit("the value is not UTF-8"))
+            .when(read.isNull() | read.getField(_CORRUPT).isNotNull() | ~alone(text), failed)
+            .when(surrogates(text), f.lit("the value has half a character (a lone surrogate), which is no text"))
+            .otherwise(flawed)
+        )
+
+
+_QUIRK = "a number has too many digits or a comma, or a time has no day"
 
 
 class _Framed(_Part):
     """Values with the id of their schema before them."""
 
-    def read(self) -> Column:
-        """Return the struct of a value whose frame is good, or null."""
-        raise NotImplementedError
-
-    def unread(self) -> Column:
-        """Return whether a value whose frame is good could not be read."""
-        raise NotImplementedError
-
-    def columns(self) -> list[Column]:
-        return [self.of_topics(self.read()).alias(self.value), self.of_topics(self.schema_id()).alias(self.id)]
-
-    def schema_id(self) -> Column:
-        """Return the id in the frame; null where there is no frame."""
+    def payload(self) -> Column:
+        """Return what stands behind the id."""
         from pyspark.sql import functions as f
 
-        framed = (f.length("value") >= _FRAME_BYTES) & (f.hex(f.substring("value", 1, 1)) == "00")
-        return f.when(framed, f.conv(f.hex(f.substring("value", 2, 4)), 16, 10).cast("int"))
+        return f.expr(f"substring(value, {_FRAME_BYTES + 1})")
 
-    def is_known(self, schema_id: Column) -> Column:
-        """Return whether an id is one of the subject's."""
-        return schema_id.isin([number for number, _ in self.decoder.writers])
+    def is_known(self) -> Column:
+        """Return whether the id is one of the subject's."""
+        from pyspark.sql import functions as f
+
+        return f.col(self.id).isin([number for number, _ in self.decoder.writers])
+
+    def cause(self) -> Column:
+        """Return why a value with a good frame could not be read, or null."""
+        raise NotImplementedError
+
+    def in_python(self, read: Callable[[Any, Any], tuple[Any, Any]], number: Column) -> Column:
+        """Return a struct of the row and the reason that Python finds for a value, of an id that is not null."""
+        from pyspark.sql import functions as f
+        from pyspark.sql import types as t
+
+        fields = self.fields()
+        row = t.StructType(fields) if fields else t.BooleanType()
+        kind = t.StructType([t.StructField(_ROW, row), t.StructField("why", t.StringType())])
+        found = read if fields else _without_columns(read)
+        return f.udf(found, kind)(number, f.when(number.isNotNull(), self.payload()))
 
     def problem(self) -> Column:
         from pyspark.sql import functions as f
@@ -213,94 +345,276 @@ class _Framed(_Part):
         found = f.col(self.id)
         unframed = f.lit("the value does not begin with a zero byte and a schema id")
         foreign = f.concat(f.lit("schema id "), found, f.lit(f" is no version of {self.decoder.subject}"))
-        unfit = f.concat(f.lit("the value does not fit schema id "), found, f.lit(f" read as {self.decoder.name}"))
-        return f.when(found.isNull(), unframed).when(~self.is_known(found), foreign).when(self.unread(), unfit)
+        begin = f.concat(f.lit("the value does not fit schema id "), found, f.lit(f" read as {self.decoder.name}: "))
+        # Where there is no cause the whole is null.
+        unfit = f.concat(begin, self.cause())
+        return f.when(found.isNull(), unframed).when(~self.is_known(), foreign).otherwise(unfit)
+
+
+def _without_columns(read: Callable[[Any, Any], tuple[Any, Any]]) -> Callable[[Any, Any], tuple[Any, Any]]:
+    return lambda number, payload: (None, read(number, payload)[1])
 
 
 class _Avro(_Framed):
-    """Each value is read with its writer's schema and resolved to the newest; a field with a default tells what was
-    read from what was not, because Spark's permissive mode answers both with a row."""
+    """Spark reads the values whose writer's schema means the same as the newest, and Python those of other versions.
 
-    def read(self) -> Column:
+    Behind each value that Spark reads stands its own digest, as one field more: where the bytes end elsewhere than the
+    value does, the digest is not found.
+    """
+
+    @cached_property
+    def _reader(self) -> Node:
+        return avro.parsed(self.decoder.schema)
+
+    @cached_property
+    def _plain(self) -> list[tuple[int, str]]:
+        found = []
+        for number, text in self.decoder.writers:
+            try:
+                if avro.Resolution(avro.parsed(text), self._reader).is_plain:
+                    found.append((number, text))
+            except Unfit:
+                continue  # which Python says of each value
+        return sorted(found)
+
+    def fields(self) -> list[StructField]:
+        from pyspark.sql.types import StructField
+
+        row = avro.row_of(self._reader)
+        if any(item.name == _END for item in row.fields):
+            raise Unfit(f"a field is named {_END}")
+        return [StructField(name, kind) for name, kind in avro.column_types(row)]
+
+    @property
+    def _native(self) -> str:
+        return f"{self.value}_native"
+
+    @property
+    def _why(self) -> str:
+        return f"{self.value}_why"
+
+    @property
+    def _slow(self) -> str:
+        return f"{self.value}_slow"
+
+    @property
+    def _needs_python(self) -> bool:
+        return len(self._plain) < len(self.decoder.writers)
+
+    def steps(self) -> list[list[Column]]:
+        from pyspark.sql import functions as f
+
+        steps = [[self.schema_id().alias(self.id)]]
+        is_native = f.col(self.id).isin([number for number, _ in self._plain])
+        row = f.lit(None)
+        why = f.lit(None).cast("string")
+        if self._plain:
+            steps.append([self._tree(self._plain).alias(self._native)])
+            native = f.col(self._native)
+            why = f.when(is_native, self._flaw(native))
+            row = _landed(avro.row_of(self._reader), native)
+        steps.append([why.alias(self._why)])
+        is_read = is_native & f.col(self._why).isNull()
+        if not self._needs_python:
+            return [*steps, [f.when(is_read, row).alias(self.value)]]
+        number = f.when(self.is_known() & ~is_read, f.col(self.id))
+        read = avro.reader(self.decoder.schema, self.decoder.writers)
+        steps.append([self.in_python(read, number).alias(self._slow)])
+        slow = f.col(self._slow).getField(_ROW)
+        return [*steps, [(f.when(is_read, row).otherwise(slow) if self._plain else slow).alias(self.value)]]
+
+    def _tree(self, versions: Sequence[tuple[int, str]]) -> Column:
+        """Return the struct of a value, by its id: halves of the versions, so that many of them cost no more."""
+        from pyspark.sql import functions as f
+
+        found = f.col(self.id)
+        if len(versions) == 1:
+            (number, text), *_ = versions
+            return f.when(found == number, self._read(text))
+        middle = len(versions) // 2
+        below = found < versions[middle][0]
+        return f.when(below, self._tree(versions[:middle])).otherwise(self._tree(versions[middle:]))
+
+    def _read(self, writer: str) -> Column:
         from pyspark.sql import functions as f
         from pyspark.sql.avro.functions import from_avro
 
-        reader = json.loads(self.decoder.schema)
-        if not isinstance(reader, dict) or reader.get("type") != "record":
-            raise _refusal(self, "it is not a record, so it has no columns")
-        reader["fields"] = [*reader["fields"], {"name": _READ, "type": "int", "default": 1}]
-        options = {"mode": "PERMISSIVE", "avroSchema": json.dumps(reader)}
-        payload = f.expr(f"substring(value, {_FRAME_BYTES + 1})")
-        value = f.lit(None)
-        for number, text in self.decoder.writers:
-            read = from_avro(payload, text, options)
-            value = f.when(self.schema_id() == number, read).otherwise(value)
-        return value
+        options = {"mode": "PERMISSIVE", "avroSchema": _ended(self.decoder.schema)}
+        return from_avro(f.concat(self.payload(), self._digest()), _ended(writer), options)
 
-    def fields(self) -> list[StructField]:
-        # Spark says which columns the newest schema has.
-        empty = self.spark.createDataFrame([], "kafka_topic STRING, value BINARY")
-        read: Any = empty.select(self.columns()[0]).schema[self.value].dataType
-        return [field for field in read.fields if field.name != _READ]
-
-    def unread(self) -> Column:
+    def _digest(self) -> Column:
         from pyspark.sql import functions as f
 
-        return f.col(f"{self.value}.{_READ}").isNull()
+        return f.unhex(f.lpad(f.hex(f.xxhash64("value")), 16, "0"))
+
+    def _flaw(self, native: Column) -> Column:
+        from pyspark.sql import functions as f
+
+        end = native.getField(_END)
+        flaws = [
+            flaw.inside(name, reach)
+            for name, reach, node in _fields(avro.row_of(self._reader))
+            for flaw in _flaws(node)
+        ]
+        return (
+            # What Spark cannot read is a row of nulls to it.
+            f.when(native.isNull() | end.isNull(), f.lit(_NO_VALUE))
+            .when(end != self._digest(), f.lit("bytes are left behind the value"))
+            .otherwise(reason(flaws, native))
+        )
+
+    def cause(self) -> Column:
+        from pyspark.sql import functions as f
+
+        if not self._needs_python:
+            return f.col(self._why)
+        slow = f.col(self._slow)
+        unread = f.col(self._why).isNotNull() & slow.getField("why").isNull() & slow.getField(_ROW).isNull()
+        return f.coalesce(slow.getField("why"), f.when(unread, f.col(self._why)))
+
+
+_NO_VALUE = "the bytes end before the value does, or a length, a branch or a symbol in them is none"
+
+
+def _ended(text: str) -> str:
+    """Return the schema of a record with the digest behind its fields, and decimals as the bytes that they are."""
+    given = _raw(json.loads(text))
+    end = {"type": "fixed", "name": "kafka_lake_end", "namespace": "kafka_lake", "size": 8}
+    return json.dumps({**given, "fields": [*given["fields"], {"name": _END, "type": end}]})
+
+
+def _raw(schema: Any) -> Any:
+    """Return a schema without decimals: Spark makes null of those that have too many digits, or other numbers."""
+    if isinstance(schema, list):
+        return [_raw(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _raw(value) if key in {"type", "items", "values"} else value for key, value in schema.items()}
+    if isinstance(found.get("fields"), list):
+        found["fields"] = [_raw(item) for item in found["fields"]]
+    if found.get("logicalType") == "decimal":
+        del found["logicalType"]
+    return found
+
+
+def _fields(node: Node) -> list[tuple[str, Callable[[Column], Column], Node]]:
+    """Return what is inside a record, or a union of several members: its name, how it is reached, its type."""
+    if node.kind == "record":
+        inner = [(item.name, item.node) for item in node.fields]
+    else:
+        found = avro.members(node)
+        assert not isinstance(found, Node)
+        inner = [(f"member{number}", item) for number, item in enumerate(found)]
+    return [(name, lambda column, name=name: column.getField(name), item) for name, item in inner]  # type: ignore[misc]
+
+
+def _one(node: Node) -> Node:
+    """Return the type beside null of a union that is one column of that type."""
+    found = avro.members(node) if node.kind == "union" else node
+    return found if isinstance(found, Node) else node
+
+
+def _has_decimal(node: Node) -> bool:
+    node = _one(node)
+    if node.kind in {"array", "map"}:
+        return _has_decimal(node.content)
+    if node.kind in {"record", "union"}:
+        return any(_has_decimal(item) for _, _, item in _fields(node))
+    return bool(node.logical and node.logical[0] == "decimal")
+
+
+def _landed(node: Node, column: Column) -> Column:
+    """Return what Spark has read as the types of the columns."""
+    from pyspark.sql import functions as f
+
+    node = _one(node)
+    if not _has_decimal(node):
+        return column
+    if node.kind == "array":
+        return f.transform(column, lambda item: _landed(node.content, item))
+    if node.kind == "map":
+        return f.transform_values(column, lambda _, item: _landed(node.content, item))
+    if node.kind in {"record", "union"}:
+        inner = [_landed(item, reach(column)).alias(name) for name, reach, item in _fields(node)]
+        return f.when(column.isNotNull(), f.struct(*inner))
+    assert node.logical is not None
+    return _decimal(column, *node.logical[1:])
+
+
+def _decimal(data: Column, precision: int, scale: int) -> Column:
+    """Return the decimal that some bytes are, a number in two's complement; null where it has more digits."""
+    from pyspark.sql import functions as f
+
+    digits = f.hex(data)
+    sign = f.when(digits.rlike("^[89A-F]"), "F").otherwise("0")
+    word = f.conv(f.lpad(digits, 16, sign), 16, -10)
+    # Of more than sixteen bytes, those before the last sixteen only repeat the sign, or there are too many digits.
+    last = f.right(digits, f.lit(32))
+    is_short = (f.lpad(last, f.length(digits), sign) == digits) & (last.rlike("^[89A-F]") == (sign == "F"))
+    long = f.when(f.length(data) <= 16, f.lpad(digits, 32, sign)).when(is_short, last)
+    high = f.conv(f.substring(long, 1, 16), 16, -10).cast("decimal(20,0)")
+    low = f.conv(f.substring(long, 17, 16), 16, 10).cast("decimal(20,0)")
+    two = f.try_add(f.try_multiply(high, f.lit("18446744073709551616").cast("decimal(20,0)")), low).cast("string")
+    number = f.when(f.length(data) <= 8, word).otherwise(two)
+    return f.concat(number, f.lit(f"E-{scale}")).try_cast(f"decimal({precision},{scale})")
+
+
+def _flaws(node: Node) -> list[Flaw]:
+    """Return what may be wrong with a value that Spark has read."""
+    from pyspark.sql import functions as f
+
+    node = _one(node)
+    match node.kind:
+        case "record" | "union":
+            return [flaw.inside(name, reach) for name, reach, item in _fields(node) for flaw in _flaws(item)]
+        case "array":
+            return [flaw.among(lambda column: column) for flaw in _flaws(node.content)]
+        case "map":
+            keys = [flaw.among(f.map_keys) for flaw in _flaws(Node(kind="string"))]
+            return [*keys, *[flaw.among(f.map_values) for flaw in _flaws(node.content)]]
+        case "string":
+            return [Flaw("", "the text is not UTF-8", lambda column: ~f.is_valid_utf8(column))]
+    if node.logical and node.logical[0] == "decimal":
+        _, precision, scale = node.logical
+        many = f"it has more digits than decimal({precision},{scale})"
+        return [Flaw("", many, lambda column: column.isNotNull() & _decimal(column, precision, scale).isNull())]
+    return times(avro.leaf_type(node)) if node.logical else []
 
 
 class _Protobuf(_Framed):
-    """Every version is read with the newest descriptors: Protobuf resolves by field number."""
+    """Each value is read as the message that its writer's file has at its index, see `job.protobuf`."""
 
-    def read(self) -> Column:
-        from pyspark.sql import functions as f
-
-        from airflow_kafka_lake.features.decoding.job.protobuf import reader
-
-        payload = f.lit(None)
-        for indexes in _written_as(self.decoder.indexes):
-            size = len(indexes) // 2
-            mine = f.hex(f.substring("value", _FRAME_BYTES + 1, size)) == indexes.upper()
-            payload = f.when(mine, f.expr(f"substring(value, {_FRAME_BYTES + 1 + size})")).otherwise(payload)
-        read = f.udf(reader(self.decoder), self._type())
-        return f.when(self.is_known(self.schema_id()), read(payload))
-
+    @cached_property
     def _type(self) -> StructType:
         from airflow_kafka_lake.features.decoding.job.protobuf import struct_of
 
         return struct_of(self.decoder)
 
     def fields(self) -> list[StructField]:
-        return list(self._type().fields)
+        return list(self._type.fields)
 
-    def unread(self) -> Column:
+    def steps(self) -> list[list[Column]]:
         from pyspark.sql import functions as f
 
-        return f.col(self.value).isNull()
+        from airflow_kafka_lake.features.decoding.job.protobuf import reader
 
+        number = f.when(self.is_known(), f.col(self.id))
+        read = self.in_python(reader(self.decoder), number)
+        slow = f"{self.value}_slow"
+        return [
+            [self.schema_id().alias(self.id)],
+            [read.alias(slow)],
+            [f.col(slow).getField(_ROW).alias(self.value), f.col(slow).getField("why").alias(f"{self.value}_why")],
+        ]
 
-def _written_as(indexes: str) -> tuple[str, ...]:
-    """Return how serializers write the indexes of a message: those of the first have a short form and a long one."""
-    return (indexes, "0200") if indexes == "00" else (indexes,)
+    def cause(self) -> Column:
+        from pyspark.sql import functions as f
 
-
-def _ddl(part: _Part, text: str) -> StructType:
-    from pyspark.errors import PySparkException
-    from pyspark.sql.types import StructType
-
-    try:
-        found = StructType.fromDDL(text)
-    except PySparkException as error:
-        raise _refusal(part, f"Spark does not read it: {str(error).strip().splitlines()[0]}") from None
-    if not isinstance(found, StructType) or not found.fields:
-        raise _refusal(part, "it names no columns")
-    return found
+        return f.col(f"{self.value}_why")
 
 
 def _part(spark: SparkSession, number: int, decoder: Decoder) -> _Part:
+    if decoder.refused:
+        raise Unfit(decoder.refused)
     kinds = {Format.JSON: _Json, Format.AVRO: _Avro, Format.PROTOBUF: _Protobuf, Format.STRING: _Text}
     return kinds[decoder.format](spark, decoder, f"__value{number}", f"__id{number}")
-
-
-def _refusal(part: _Part, problem: str) -> RefusedError:
-    return RefusedError(f"[decode] {part.decoder.name}: {problem}. Nothing was staged.")

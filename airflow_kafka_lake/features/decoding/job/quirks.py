@@ -5,14 +5,18 @@ Each test looks at the text first, which is cheap, and asks for the field itself
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import DataType, StructField, StructType
+
+STRICT = {"allowSingleQuotes": "false", "maxStringLen": str(2**31 - 1)}
+"""JSON as its standard has it, and texts of every length that a record can have."""
 
 _FAR = r"[eE][+-]?[0-9]{4,}"
 """An exponent beyond every decimal: Spark would write out all its digits, for minutes or until memory ends."""
@@ -56,34 +60,150 @@ def quirks(text: Column, schema: StructType) -> Column:
     return f.coalesce(_any(found), f.lit(False))
 
 
-def out_of_bounds(value: Column, kind: DataType, text: Column) -> Column:
-    """Return whether what was read is no number or time any more: too large, or of no year that has four digits
-    (milliseconds that were taken for seconds)."""
+def surrogates(text: Column) -> Column:
+    """Return whether a text has an escaped half of a character, which is no text: Spark would write a question mark."""
     from pyspark.sql import functions as f
 
-    return f.coalesce(_outside(value, kind, text.rlike(_NAMED_INFINITE)), f.lit(False))
+    half = r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+    whole = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    unpaired = f.regexp_replace(f.regexp_replace(text, r"\\\\", ""), whole, "")
+    return text.rlike(half) & unpaired.rlike(half)
 
 
-def _outside(value: Column, kind: DataType, named: Column) -> Column:
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """What may be wrong with a field that was read; `test` takes the column that holds it."""
+
+    path: str
+    cause: str
+    test: Callable[[Column], Column]
+
+    def inside(self, name: str, reach: Callable[[Column], Column]) -> Flaw:
+        """Return it as seen from the struct above."""
+        return Flaw(f"{name}.{self.path}".rstrip("."), self.cause, lambda column: self.test(reach(column)))
+
+    def among(self, items: Callable[[Column], Column]) -> Flaw:
+        """Return it as one of any item."""
+        from pyspark.sql import functions as f
+
+        def some(column: Column) -> Column:
+            return f.exists(items(column), lambda item: f.coalesce(self.test(item), f.lit(False)))
+
+        return Flaw(self.path, self.cause, some)
+
+
+def reason(flaws: Iterable[Flaw], value: Column) -> Column:
+    """Return the first flaw of a value in words, or null."""
+    from pyspark.sql import functions as f
+
+    words = [(item, f"field {item.path}: {item.cause}") for item in flaws]
+    return f.coalesce(*[f.when(item.test(value), f.lit(text)) for item, text in words], f.lit(None).cast("string"))
+
+
+def bounds(kind: DataType, is_named: Column) -> list[Flaw]:
+    """Return the flaws of numbers and times that were read from JSON: too large, or of no year that has four digits
+    (milliseconds that were taken for seconds). `is_named`: the text names an infinite number."""
     from pyspark.sql import functions as f
     from pyspark.sql import types as t
 
-    def inside(of: DataType) -> Callable[[Column], Column]:
-        return lambda item: f.coalesce(_outside(item, of, named), f.lit(False))
-
     match kind:
         case t.StructType():
-            return _any([inside(field.dataType)(value.getField(field.name)) for field in kind.fields])
+            return [
+                flaw.inside(field.name, lambda column, name=field.name: column.getField(name))  # type: ignore[misc]
+                for field in kind.fields
+                for flaw in bounds(field.dataType, is_named)
+            ]
         case t.ArrayType():
-            return f.exists(value, inside(kind.elementType))
+            return [flaw.among(lambda column: column) for flaw in bounds(kind.elementType, is_named)]
         case t.MapType():
-            return f.exists(f.map_values(value), inside(kind.valueType))
+            return [flaw.among(f.map_values) for flaw in bounds(kind.valueType, is_named)]
         case t.FloatType() | t.DoubleType():
-            return ~named & (f.abs(value) == float("inf"))
-        case t.DateType() | t.TimestampType() | t.TimestampNTZType():
-            return ~f.year(value).between(1, 9999)
-        case _:
-            return f.lit(False)
+            return [Flaw("", "the number is too large", lambda column: ~is_named & (f.abs(column) == float("inf")))]
+    return times(kind)
+
+
+def times(kind: DataType) -> list[Flaw]:
+    """Return the flaw of a time that no reader of the table can hold."""
+    from pyspark.sql import functions as f
+    from pyspark.sql import types as t
+
+    words = {t.DateType: "DATE", t.TimestampType: "TIMESTAMP", t.TimestampNTZType: "TIMESTAMP_NTZ"}.get(type(kind))
+    if words is None:
+        return []
+    clock = ("", "") if words == "DATE" else (" 00:00:00", " 23:59:59.999999")
+    first, last = f.expr(f"{words}'0001-01-01{clock[0]}'"), f.expr(f"{words}'9999-12-31{clock[1]}'")
+    return [Flaw("", "its time is not within the years 1 to 9999", lambda column: ~column.between(first, last))]
+
+
+def misfit(text: Column, read: Column, schema: StructType, name: str) -> Column:
+    """Return which field of an object did not become its column, and what it is instead; null where all of them did."""
+    return _Misfit(text, name).of(text, read, schema, ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Misfit:
+    whole: Column
+    name: str
+
+    def of(self, text: Column, read: Column, schema: StructType, above: tuple[str, ...]) -> Column:
+        from pyspark.sql import functions as f
+        from pyspark.sql import types as t
+
+        def fields(raw: Column) -> Column:
+            found = [self._of_field(raw, read, field, above) for field in schema.fields]
+            return f.coalesce(*found, f.lit(None).cast("string"))
+
+        # Parsed once, for all fields of the object.
+        raw = f.from_json(text, t.MapType(t.StringType(), t.StringType()), STRICT)
+        return f.element_at(f.transform(f.array(raw), fields), 1)
+
+    def _of_field(self, raw: Column, read: Column, field: StructField, above: tuple[str, ...]) -> Column:
+        from pyspark.sql import functions as f
+        from pyspark.sql import types as t
+
+        path = (*above, field.name)
+        mine, value = f.try_element_at(raw, f.lit(field.name)), read.getField(field.name)
+        said = f.schema_of_variant(f.try_variant_get(f.try_parse_json(self.whole), _path(path), "variant"))
+        wrong = f.concat(
+            f.lit(f"field {'.'.join(path)}: "),
+            f.coalesce(f.substring(said, 1, 60), f.lit("another type")),
+            f.lit(f", where {self.name} says {field.dataType.simpleString()[:60]}"),
+        )
+        if isinstance(field.dataType, t.StructType):
+            inner = self.of(mine, value, field.dataType, path)
+            return f.when(mine.isNotNull() & ~mine.startswith("{"), wrong).when(mine.isNotNull(), inner)
+        if isinstance(field.dataType, t.ArrayType | t.MapType):
+            # Its items may be what does not fit: it is read once more, alone.
+            corrupt = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "c", **STRICT}
+            alone = t.StructType([t.StructField("x", field.dataType), t.StructField("c", t.StringType())])
+            again = f.from_json(f.concat(f.lit('{"x":'), mine, f.lit("}")), alone, corrupt)
+            return f.when(mine.isNotNull() & (value.isNull() | again.getField("c").isNotNull()), wrong)
+        return f.when(mine.isNotNull() & value.isNull(), wrong)
+
+
+def _path(names: tuple[str, ...]) -> str:
+    return "$" + "".join(f"['{name}']" for name in names)
+
+
+def single(column: Column, kind: DataType) -> Column:
+    """Return the column with each key of a map once: of a key that stands twice in a value, the last counts.
+
+    It needs `spark.sql.mapKeyDedupPolicy` to be LAST_WIN."""
+    from pyspark.sql import functions as f
+    from pyspark.sql import types as t
+
+    if not any(isinstance(item, t.MapType) for item in _inside(kind)):
+        return column
+    match kind:
+        case t.StructType():
+            fields = [single(column.getField(item.name), item.dataType).alias(item.name) for item in kind.fields]
+            return f.when(column.isNotNull(), f.struct(*fields))
+        case t.ArrayType():
+            return f.transform(column, lambda item: single(item, kind.elementType))
+        case t.MapType():
+            one = f.map_from_entries(f.map_entries(column))
+            return f.transform_values(one, lambda _, item: single(item, kind.valueType))
+    return column
 
 
 def _any(found: list[Column]) -> Column:

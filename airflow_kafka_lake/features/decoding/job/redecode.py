@@ -15,10 +15,10 @@ from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.lake.staging import LANDED, RETAIN_DAYS
 from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
-from airflow_kafka_lake.jobs.decoding import with_decoded
+from airflow_kafka_lake.jobs.decoding import decode
 from airflow_kafka_lake.jobs.digests import FIELDS
 from airflow_kafka_lake.jobs.driver import run
-from airflow_kafka_lake.jobs.formats import repeated, table_name
+from airflow_kafka_lake.jobs.formats import mend, repeated, table_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +42,11 @@ def redecode(spark: SparkSession, job: RedecodeJob, progress: Callable[[str], ob
         return Redecoded(rows=0, failed=0)
     rows = _rows(spark, job, table, base)
     progress(f"decoding rows of {job.table}")
-    found = with_decoded(spark, rows.select(*LANDED), job.decoders, table)
+    decoded = decode(spark, rows.select(*LANDED), job.decoders, table)
+    for topic, why in decoded.refused.items():
+        raise RefusedError(f"[decode] values of {topic} cannot be decoded: {why}. Nothing was changed.")
+    mend(spark, table)
+    found = decoded.fitted(table)
     names = [name for name in found.columns if name not in LANDED]
     repeated(lambda: spark.sql(f"ALTER TABLE {table} CREATE BRANCH `{job.branch}` RETAIN {RETAIN_DAYS} DAYS"))
     try:

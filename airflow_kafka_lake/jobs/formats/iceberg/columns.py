@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from airflow_kafka_lake.core.ddl import DEEPEST, MOST_DIGITS, refused_name
 from airflow_kafka_lake.core.errors import RefusedError
 
 if TYPE_CHECKING:
@@ -35,13 +36,98 @@ def widen(spark: SparkSession, table: str, wanted: Sequence[StructField], whose:
             return
 
 
+def mend(spark: SparkSession, table: str) -> tuple[str, ...]:
+    """Drop the columns that keep every row out of a table, and return their names: structs without a field.
+
+    Parquet has no such type, so no file can hold a value of theirs, and none of the table's rows could be written.
+    """
+    dropped = tuple(_unwritable(spark.table(table).schema, ""))
+    for path in dropped:
+        spark.sql(f"ALTER TABLE {table} DROP COLUMN {path}")
+    return tuple(path.replace("`", "") for path in dropped)
+
+
+def _unwritable(kind: DataType, path: str) -> Iterator[str]:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    match kind:
+        case StructType():
+            for field in kind.fields:
+                here = f"{path}.{quoted(field.name)}".lstrip(".")
+                if _is_empty(field.dataType):
+                    yield here
+                else:
+                    yield from _unwritable(field.dataType, here)
+        case ArrayType():
+            yield from _unwritable(kind.elementType, f"{path}.element")
+        case MapType():
+            yield from _unwritable(kind.valueType, f"{path}.value")
+
+
+def _is_empty(kind: DataType) -> bool:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    match kind:
+        case StructType():
+            return all(_is_empty(field.dataType) for field in kind.fields)
+        case ArrayType():
+            return _is_empty(kind.elementType)
+        case MapType():
+            return _is_empty(kind.valueType) or _is_empty(kind.keyType)
+    return False
+
+
+def refused(kind: DataType, depth: int = 0) -> str | None:  # noqa: C901, PLR0911 - one case for each kind
+    """Return why a type is none that the table, Parquet and every reader of the table take; None where it is."""
+    from pyspark.sql import types as t
+
+    if depth > DEEPEST:
+        return f"is more than {DEEPEST} types deep"
+    match kind:
+        case t.StructType():
+            return _refused_struct(kind, depth)
+        case t.ArrayType():
+            return refused(kind.elementType, depth + 1)
+        case t.MapType():
+            if isinstance(kind.keyType, t.StructType | t.ArrayType | t.MapType):
+                return f"has keys of type {kind.keyType.simpleString()}"
+            return refused(kind.keyType, depth + 1) or refused(kind.valueType, depth + 1)
+        case t.DecimalType():
+            return None if kind.precision <= MOST_DIGITS else f"has more than {MOST_DIGITS} digits"
+    whole = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
+    times = (t.DateType, t.TimestampType, t.TimestampNTZType)
+    if isinstance(kind, t.CharType | t.VarcharType):
+        return f"is {kind.simpleString()}, which no Iceberg table has: use STRING"
+    if type(kind) in {t.StringType, t.BooleanType, t.BinaryType, t.FloatType, t.DoubleType, *whole, *times}:
+        return None
+    return f"is {kind.simpleString()}, which no Iceberg table has"
+
+
+def _refused_struct(kind: StructType, depth: int) -> str | None:
+    seen: dict[str, str] = {}
+    for field in kind.fields:
+        if problem := refused_name(field.name):
+            return f"has a field {field.name!r} that {problem}"
+        if field.name.lower() in seen:
+            return f"has fields {seen[field.name.lower()]} and {field.name}, which are one to SQL"
+        seen[field.name.lower()] = field.name
+        if problem := refused(field.dataType, depth + 1):
+            return f"has a field {field.name} that {problem}"
+    return None if kind.fields else "is a struct without fields"
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL takes it, whatever it holds."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def changes(table: StructType, wanted: Sequence[StructField], whose: str) -> list[str]:
     """Return the clauses of `ALTER TABLE …` that let the table hold some columns; RefusedError when none can.
 
     Iceberg widens int to bigint, float to double and a decimal's precision; nested fields are added like columns.
     """
     return [
-        change for field in wanted for change in _changes(field_of(table, field.name), field, f"`{field.name}`", whose)
+        change for field in wanted for change in _changes(field_of(table, field.name), field, quoted(field.name), whose)
     ]
 
 
@@ -61,7 +147,7 @@ def _type_changes(there: DataType, wanted: DataType, path: str, whose: str) -> I
 
     if isinstance(there, StructType) and isinstance(wanted, StructType):
         for field in wanted.fields:
-            yield from _changes(field_of(there, field.name), field, f"{path}.`{field.name}`", whose)
+            yield from _changes(field_of(there, field.name), field, f"{path}.{quoted(field.name)}", whose)
     elif isinstance(there, ArrayType) and isinstance(wanted, ArrayType):
         yield from _type_changes(there.elementType, wanted.elementType, f"{path}.element", whose)
     elif isinstance(there, MapType) and isinstance(wanted, MapType):
@@ -89,6 +175,16 @@ def _holds(wide: DataType, narrow: DataType) -> bool:
 
 
 def _ddl_of(kind: DataType) -> str:
+    """Return a type as DDL, its names quoted."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    match kind:
+        case StructType():
+            return f"struct<{', '.join(f'{quoted(item.name)}: {_ddl_of(item.dataType)}' for item in kind.fields)}>"
+        case ArrayType():
+            return f"array<{_ddl_of(kind.elementType)}>"
+        case MapType():
+            return f"map<{_ddl_of(kind.keyType)}, {_ddl_of(kind.valueType)}>"
     text: str = kind.simpleString()
     return text
 
@@ -96,9 +192,9 @@ def _ddl_of(kind: DataType) -> str:
 def _unfit(path: str, there: DataType, wanted: DataType, whose: str) -> RefusedError:
     name = path.replace("`", "")
     return RefusedError(
-        f"[decode] column {name} is {there.simpleString()} in the table and {wanted.simpleString()} in {whose}: a "
+        f"column {name} is {there.simpleString()} in the table and {wanted.simpleString()} in {whose}: a "
         "column is widened, never changed into another type. Rename the field, land in another table, or drop the "
-        "column where it is not needed. Nothing was staged."
+        "column where it is not needed"
     )
 
 

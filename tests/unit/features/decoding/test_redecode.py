@@ -21,6 +21,7 @@ JOB = RedecodeJob(
     only_failed=False,
 )
 BASE, STAGED = 7, 8
+REFUSED: dict[str, str] = {}
 
 
 class Rows:
@@ -88,7 +89,8 @@ class Session:
 def _rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Spark alone can do is done elsewhere: the rows of the job are three, and decode."""
     monkeypatch.setattr(module, "_rows", lambda *_: Rows(3, (3, 3, 1)))
-    monkeypatch.setattr(module, "with_decoded", lambda _, rows, *__: rows)
+    monkeypatch.setattr(module, "decode", lambda _, rows, *__: SimpleNamespace(refused=REFUSED, fitted=lambda _: rows))
+    monkeypatch.setattr(module, "mend", lambda *_: ())
 
 
 def redecoded(session: Session) -> Redecoded:
@@ -118,6 +120,15 @@ def test_table_without_such_rows_is_left_alone(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(module, "_rows", lambda *_: Rows(0, (0, 0, 0)))
     session = Session()
     assert redecoded(session) == Redecoded(rows=0, failed=0)
+    assert not session.leaves_a_branch
+
+
+def test_schema_that_the_table_cannot_take_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows are there with their bytes: nothing is gained by making nulls of what may be decoded."""
+    monkeypatch.setitem(REFUSED, "orders", "column a is string in the table")
+    session = Session()
+    with pytest.raises(RefusedError, match=r"values of orders cannot be decoded: column a is string in the table"):
+        redecoded(session)
     assert not session.leaves_a_branch
 
 

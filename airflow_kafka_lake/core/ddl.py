@@ -1,0 +1,192 @@
+"""The columns of JSON values as Spark's DDL writes them: read before any job, so that a mistake is found by `plan`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+DEEPEST = 64
+"""How many types may stand inside each other: readers of tables go through them by recursion."""
+
+MOST_DIGITS = 38
+_TOKEN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|(\w+)|([<>(),:])|(\S))")
+_TYPES = {
+    **dict.fromkeys(("BOOLEAN",), "boolean"),
+    **dict.fromkeys(("TINYINT", "BYTE"), "byte"),
+    **dict.fromkeys(("SMALLINT", "SHORT"), "short"),
+    **dict.fromkeys(("INT", "INTEGER"), "integer"),
+    **dict.fromkeys(("BIGINT", "LONG"), "long"),
+    **dict.fromkeys(("FLOAT", "REAL"), "float"),
+    **dict.fromkeys(("DOUBLE",), "double"),
+    **dict.fromkeys(("DATE",), "date"),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_LTZ"), "timestamp"),
+    **dict.fromkeys(("TIMESTAMP_NTZ",), "timestamp_ntz"),
+    **dict.fromkeys(("STRING",), "string"),
+    **dict.fromkeys(("BINARY",), "binary"),
+}
+_DECIMALS = frozenset({"DECIMAL", "DEC", "NUMERIC"})
+_TEXTS = frozenset({"VARCHAR", "CHAR", "CHARACTER", "TEXT"})
+_KNOWN = "BOOLEAN, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ"
+
+
+class DdlError(ValueError):
+    """A schema that is no DDL, or that a table cannot have; its text says where and what to do."""
+
+
+def columns(text: str) -> dict[str, Any]:
+    """Return the columns as Spark's own JSON form of a schema. Raises DdlError.
+
+    `NOT NULL` and comments are read and left out: a field that a value lacks is null.
+    """
+    read = _Reader(text)
+    fields = read.fields("", 1)
+    read.end()
+    return {"type": "struct", "fields": fields}
+
+
+def refused_name(name: str) -> str | None:
+    """Return why no column of a table can have a name, None where it can."""
+    if not name.strip() or name != name.strip():
+        return "begins or ends with a space, or is empty"
+    if len(name) > 128:
+        return "is longer than 128 characters"
+    if found := next((item for item in name if item in ".`'\"\\" or not item.isprintable()), None):
+        return f"has the character {found!r}"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    is_quoted: bool = False
+    is_string: bool = False
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._tokens = list(_tokens(text))
+        self._at = 0
+
+    def end(self) -> None:
+        if self._at < len(self._tokens):
+            raise DdlError(f"{self._tokens[self._at].text!r} is not understood after {self._before()}")
+
+    def fields(self, above: str, depth: int) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        while True:
+            field = self._field(above, depth)
+            if any(item["name"].lower() == field["name"].lower() for item in found):
+                raise DdlError(f"{above}{field['name']} stands twice: columns differ by more than upper and lower case")
+            found.append(field)
+            if not self._takes(","):
+                return found
+
+    def _field(self, above: str, depth: int) -> dict[str, Any]:
+        token = self._next("a name")
+        if token.is_string or (not token.is_quoted and not re.fullmatch(r"\w+", token.text)):
+            raise DdlError(f"{token.text!r} is no name; one with other characters than letters, digits and _ needs `…`")
+        name = token.text
+        if problem := refused_name(name):
+            raise DdlError(f"{above}{name} {problem}, so no table has such a column: leave it out")
+        self._takes(":")
+        kind = self._type(f"{above}{name}", depth)
+        if self._takes("NOT") and not self._takes("NULL"):
+            raise DdlError(f"after {above}{name} NOT stands without NULL")
+        if self._takes("COMMENT"):
+            if not self._next("a comment").is_string:
+                raise DdlError(f"the comment of {above}{name} needs quotes")
+            while self._at < len(self._tokens) and self._tokens[self._at].is_string:
+                self._at += 1
+        return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+
+    def _type(self, path: str, depth: int) -> Any:
+        if depth > DEEPEST:
+            raise DdlError(f"{path} is more than {DEEPEST} types deep")
+        word = self._next(f"the type of {path}").text.upper()
+        if not re.fullmatch(r"\w+", word):
+            raise DdlError(
+                f"behind {path} stands {word!r} where its type should be; a name with other characters than letters, "
+                "digits and _ needs `…`"
+            )
+        if word in {"STRUCT", "ARRAY", "MAP"}:
+            self._wants("<", path)
+            found = self._holding(word, path, depth + 1)
+            self._wants(">", path)
+            return found
+        numbers = self._numbers(path) if self._takes("(") else ()
+        if word in _DECIMALS:
+            return self._decimal(path, numbers)
+        if word in _TYPES and not numbers:
+            return _TYPES[word]
+        written = f"{word}({','.join(map(str, numbers))})" if numbers else word
+        use = "use STRING" if word in _TEXTS else f"use {_KNOWN}, ARRAY<…>, MAP<STRING, …> or STRUCT<…>"
+        raise DdlError(f"{path} is {written}, which no table of the lake has: {use}")
+
+    def _holding(self, word: str, path: str, depth: int) -> dict[str, Any]:
+        if word == "STRUCT":
+            return {"type": "struct", "fields": self.fields(f"{path}.", depth)}
+        if word == "ARRAY":
+            return {"type": "array", "elementType": self._type(f"{path}[]", depth), "containsNull": True}
+        if (key := self._type(f"{path}.key", depth)) != "string":
+            raise DdlError(f"{path} is a MAP with keys of type {key}: in JSON every key is a STRING")
+        self._wants(",", path)
+        kind = self._type(f"{path}[]", depth)
+        return {"type": "map", "keyType": "string", "valueType": kind, "valueContainsNull": True}
+
+    def _decimal(self, path: str, numbers: tuple[int, ...]) -> str:
+        precision, scale = (*numbers, *(10, 0)[len(numbers) :])[:2]
+        if len(numbers) > 2 or not 1 <= precision <= MOST_DIGITS or scale > precision:
+            raise DdlError(
+                f"{path} is a decimal of ({', '.join(map(str, numbers))}): it has 1 to {MOST_DIGITS} digits, and of "
+                "these not more behind the point"
+            )
+        return f"decimal({precision},{scale})"
+
+    def _numbers(self, path: str) -> tuple[int, ...]:
+        found = []
+        while True:
+            text = self._next("a number").text
+            if not re.fullmatch(r"[0-9]{1,9}", text):
+                raise DdlError(f"the type of {path} has {text!r} for a number")
+            found.append(int(text))
+            if not self._takes(","):
+                self._wants(")", path)
+                return tuple(found)
+
+    def _next(self, what: str) -> _Token:
+        if self._at == len(self._tokens):
+            raise DdlError(f"{what} is missing at the end, after {self._before()}")
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _takes(self, text: str) -> bool:
+        here = self._tokens[self._at] if self._at < len(self._tokens) else None
+        if here is None or here.is_quoted or here.is_string or here.text.upper() != text:
+            return False
+        self._at += 1
+        return True
+
+    def _wants(self, text: str, path: str) -> None:
+        if not self._takes(text):
+            found = repr(self._tokens[self._at].text) if self._at < len(self._tokens) else "the end"
+            raise DdlError(f"the type of {path} needs {text!r} where {found} stands")
+
+    def _before(self) -> str:
+        return repr(" ".join(token.text for token in self._tokens[max(0, self._at - 3) : self._at]))
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    at, end = 0, len(text.rstrip())
+    while at < end:
+        found = _TOKEN.match(text, at)
+        assert found is not None
+        at = found.end()
+        quoted, string, word, sign, other = found.groups()
+        if quoted is not None:
+            yield _Token(quoted.replace("``", "`"), is_quoted=True)
+        elif string is not None:
+            yield _Token(string, is_string=True)
+        else:
+            yield _Token(word or sign or other)

@@ -1,0 +1,773 @@
+"""Avro by its writers' schemas: the columns of a schema, and a reader in Python for what Spark's own cannot tell.
+
+A value is resolved as Avro says: fields by their names, promotions, defaults. Beyond that its logical type is the
+writer's, because a number means what its writer meant: it is converted into the reader's, or does not decode.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from airflow_kafka_lake.core.ddl import DEEPEST, MOST_DIGITS
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType
+
+MISSING = object()
+"""No default."""
+
+_PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_PROMOTED = {
+    "int": ("int", "long", "float", "double"),
+    "long": ("long", "float", "double"),
+    "float": ("float", "double"),
+    "string": ("string", "bytes"),
+    "bytes": ("bytes", "string"),
+}
+_PER_SECOND = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
+_TIMES = {
+    f"{kind}-{unit}": (kind, per_second)
+    for kind in ("timestamp", "local-timestamp")
+    for unit, per_second in _PER_SECOND.items()
+} | {"time-micros": ("time", 10**6)}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_INT, _LONG = 31, 63
+_MOST_EMPTY = 1_000_000
+"""Items without bytes that one list may have: their number alone would take all memory."""
+
+Logical = tuple[Any, ...]
+
+
+class Unfit(ValueError):  # noqa: N818 - no error of the program: what a value is
+    """A value is none of its schema, or none of the columns; `path` leads to the field."""
+
+    def __init__(self, cause: str, path: tuple[str, ...] = ()) -> None:
+        super().__init__(cause)
+        self.cause, self.path = cause, path
+
+    def below(self, name: str) -> Unfit:
+        """Return it as seen from the record above."""
+        return Unfit(self.cause, (name, *self.path))
+
+    def __str__(self) -> str:
+        return f"field {'.'.join(self.path)}: {self.cause}" if self.path else self.cause
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Field:
+    """A field of a record."""
+
+    name: str
+    node: Node
+    aliases: tuple[str, ...] = ()
+    default: Any = MISSING
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Node:
+    """A type; a record may hold itself."""
+
+    kind: str
+    name: str = ""
+    aliases: tuple[str, ...] = ()
+    logical: Logical | None = None
+    size: int = 0
+    symbols: tuple[str, ...] = ()
+    default: str | None = None
+    items: Node | None = None
+    fields: list[Field] = field(default_factory=list)
+    branches: list[Node] = field(default_factory=list)
+
+    @property
+    def content(self) -> Node:
+        """The items of a list or map."""
+        assert self.items is not None
+        return self.items
+
+    def __str__(self) -> str:
+        if self.logical is None:
+            return f"{self.kind} {self.name}".strip()
+        kind, *numbers = self.logical
+        if kind == "decimal":
+            return f"decimal({numbers[0]},{numbers[1]})"
+        units = {per_second: unit for unit, per_second in _PER_SECOND.items()}
+        return f"{kind}-{units[numbers[0]]}" if numbers else str(kind)
+
+
+def parsed(text: str) -> Node:
+    """Return a schema. Raises Unfit for one that Avro does not have."""
+    try:
+        return _Parser().node(json.loads(text), "", 0)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise error if isinstance(error, Unfit) else Unfit(f"it is no Avro schema ({type(error).__name__})") from None
+
+
+class _Parser:
+    def __init__(self) -> None:
+        self._named: dict[str, Node] = {}
+
+    def node(self, given: Any, space: str, depth: int) -> Node:  # noqa: C901, PLR0911 - one line for each kind
+        if depth > 2 * DEEPEST:
+            raise Unfit(f"it is more than {DEEPEST} types deep")
+        if isinstance(given, str):
+            return Node(kind=given) if given in _PRIMITIVES else self._known(given, space)
+        if isinstance(given, list):
+            return Node(kind="union", branches=[self.node(item, space, depth + 1) for item in given])
+        kind = given["type"]
+        if not isinstance(kind, str):
+            return self.node(kind, space, depth + 1)
+        if kind in {"record", "error", "enum", "fixed"}:
+            return self._named_node(given, "record" if kind == "error" else kind, space, depth)
+        if kind == "array":
+            return Node(kind=kind, items=self.node(given["items"], space, depth + 1))
+        if kind == "map":
+            return Node(kind=kind, items=self.node(given["values"], space, depth + 1))
+        if kind in _PRIMITIVES:
+            return Node(kind=kind, logical=_logical(given, kind, 0))
+        return self._known(kind, space)
+
+    def _known(self, name: str, space: str) -> Node:
+        found = self._named.get(_full(name, space)) or self._named.get(name)
+        if found is None:
+            raise Unfit(f"it names {name}, which it does not have")
+        return found
+
+    def _named_node(self, given: Mapping[str, Any], kind: str, space: str, depth: int) -> Node:
+        name = _full(given["name"], given.get("namespace", space) or "")
+        inside = name.rpartition(".")[0]
+        aliases = tuple(_full(item, inside) for item in given.get("aliases") or ())
+        found = self._named[name] = Node(kind=kind, name=name, aliases=aliases)
+        if kind == "enum":
+            found.symbols, found.default = tuple(given["symbols"]), given.get("default")
+        elif kind == "fixed":
+            found.size = int(given["size"])
+            found.logical = _logical(given, kind, found.size)
+        else:
+            found.fields = [
+                Field(
+                    name=item["name"],
+                    node=self.node(item["type"], inside, depth + 1),
+                    aliases=tuple(item.get("aliases") or ()),
+                    default=item.get("default", MISSING),
+                )
+                for item in given["fields"]
+            ]
+        return found
+
+
+def _full(name: str, space: str) -> str:
+    return name if "." in name or not space else f"{space}.{name}"
+
+
+def _logical(given: Mapping[str, Any], kind: str, size: int) -> Logical | None:
+    """Return the logical type where it changes what a value means; one that is not Avro's is none."""
+    name = given.get("logicalType")
+    if name == "decimal" and kind in {"bytes", "fixed"}:
+        precision, scale = given.get("precision"), given.get("scale", 0)
+        if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision or not precision:
+            return None
+        if kind == "fixed" and (not size or precision > int(math.log10(2) * (8 * size - 1))):
+            return None
+        return ("decimal", precision, scale)
+    if kind == "int":
+        return {"date": ("date",), "time-millis": ("time", 10**3)}.get(str(name))
+    return _TIMES.get(str(name)) if kind == "long" else None
+
+
+# The columns
+
+
+def row_of(schema: Node) -> Node:
+    """Return the record that a schema's values are; a union of one record and null is one. Raises Unfit."""
+    inner = [item for item in schema.branches if item.kind != "null"] if schema.kind == "union" else [schema]
+    if len(inner) != 1 or inner[0].kind != "record":
+        raise Unfit(f"its values are no records but {schema}, so they have no columns")
+    return inner[0]
+
+
+def column_types(record: Node) -> list[tuple[str, DataType]]:
+    """Return the columns of a record by name: those of Spark's reader, and substitutes where a table has no such type.
+
+    A field of nulls alone is left out. Raises Unfit for what is too deep.
+    """
+    above = (record.name,)
+    return [(item.name, kind) for item in record.fields if (kind := _type(item.node, above)) is not None]
+
+
+def _type(node: Node, above: tuple[str, ...]) -> DataType | None:  # noqa: C901, PLR0911 - one case for each kind
+    from pyspark.sql import types as t
+
+    if len(above) > DEEPEST:
+        raise Unfit(f"it is more than {DEEPEST} records deep")
+    match node.kind:
+        case "null":
+            return None
+        case "record":
+            if node.name in above:
+                return t.StringType()
+            inside = (*above, node.name)
+            fields = [(item.name, _type(item.node, inside)) for item in node.fields]
+            found = [t.StructField(name, kind) for name, kind in fields if kind is not None]
+            return t.StructType(found) if found else t.BooleanType()
+        case "array":
+            return t.ArrayType(_type(node.content, above) or t.BooleanType())
+        case "map":
+            return t.MapType(t.StringType(), _type(node.content, above) or t.BooleanType())
+        case "union":
+            inner = members(node)
+            if isinstance(inner, Node):
+                return _type(inner, above)
+            return t.StructType(
+                [t.StructField(f"member{i}", _type(item, above) or t.BooleanType()) for i, item in enumerate(inner)]
+            )
+        case _:
+            return leaf_type(node)
+
+
+def leaf_type(node: Node) -> DataType:
+    """Return the column's type of a type without others inside."""
+    from pyspark.sql import types as t
+
+    match node.logical:
+        case ("decimal", precision, scale):
+            return t.DecimalType(precision, scale) if precision <= MOST_DIGITS else t.StringType()
+        case ("date",):
+            return t.DateType()
+        case ("timestamp", per_second) if per_second < _PER_SECOND["nanos"]:
+            return t.TimestampType()
+        case ("local-timestamp", per_second) if per_second < _PER_SECOND["nanos"]:
+            return t.TimestampNTZType()
+    kinds: dict[str, DataType] = {
+        "boolean": t.BooleanType(),
+        "int": t.IntegerType(),
+        "long": t.LongType(),
+        "float": t.FloatType(),
+        "double": t.DoubleType(),
+        "bytes": t.BinaryType(),
+        "fixed": t.BinaryType(),
+        "string": t.StringType(),
+        "enum": t.StringType(),
+    }
+    return kinds[node.kind]
+
+
+_NULL = Node(kind="null")
+_MERGED = {frozenset({"int", "long"}): Node(kind="long"), frozenset({"float", "double"}): Node(kind="double")}
+
+
+def members(union: Node) -> Node | Sequence[Node]:
+    """Return the one type of a union beside null (of two widths of numbers the wider), or the types of its members."""
+    inner = [item for item in union.branches if item.kind != "null"]
+    if len(inner) < 2:
+        return inner[0] if inner else _NULL
+    if len(inner) == 2 and not any(item.logical for item in inner):
+        merged = _MERGED.get(frozenset(item.kind for item in inner))
+        return merged or inner
+    return inner
+
+
+# Reading
+
+
+class Bytes:
+    """A value that is read from its begin."""
+
+    __slots__ = ("at", "data")
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def take(self, count: int) -> bytes:
+        end = self.at + count
+        if count < 0 or end > len(self.data):
+            raise Unfit("the bytes end before the value does, or a length in them is none")
+        found = self.data[self.at : end]
+        self.at = end
+        return found
+
+    def number(self, bits: int) -> int:
+        found = shift = 0
+        while True:
+            byte = self.take(1)[0]
+            found |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+            if shift > bits:
+                raise Unfit("a number has too many bytes")
+        value = (found >> 1) ^ -(found & 1)
+        if not -(1 << bits) <= value < 1 << bits:
+            raise Unfit("a number is too large for its type")
+        return value
+
+    def blocks(self, read: Callable[[], None]) -> None:
+        """Read the items of a list or map."""
+        empty = 0
+        while count := self.number(_LONG):
+            if count < 0:
+                count, _ = -count, self.number(_LONG)
+            begin = self.at
+            for number in range(count):
+                read()
+                if self.at == begin:
+                    empty += 1
+                    if (number == 0 and count > _MOST_EMPTY) or empty > _MOST_EMPTY:
+                        raise Unfit("a list has too many items without content")
+
+
+Read = Callable[[Bytes], Any]
+
+
+class Resolution:
+    """How values of one schema are read as another's columns.
+
+    `is_plain`: Spark's own reader does the same, because both schemas mean the same by their logical types, and the
+    columns need no substitute.
+    """
+
+    def __init__(self, writer: Node, reader: Node) -> None:
+        self.is_plain = writer.kind == reader.kind == "record"
+        self._generic: dict[tuple[int, int], list[Read]] = {}
+        self._skips: dict[int, list[Read]] = {}
+        self._schemas = (writer, reader)  # whose nodes are known by their identity
+        row = row_of(reader)
+        self._read = self._top(writer, row)
+
+    def row(self, payload: bytes) -> tuple[Any, ...] | None:
+        """Return the columns of a value, None where it is null. Raises Unfit."""
+        data = Bytes(payload)
+        try:
+            found: tuple[Any, ...] | None = self._read(data)
+        except RecursionError:
+            raise Unfit("it is too deep") from None
+        if left := len(payload) - data.at:
+            raise Unfit(f"{left} bytes are left behind the value")
+        return found
+
+    def _top(self, writer: Node, row: Node) -> Read:
+        if writer.kind == "union":
+            return _chosen([self._top(item, row) for item in writer.branches])
+        if writer.kind == "null":
+            return lambda _: None
+        return self._record(writer, row, (row.name,), is_top=True)
+
+    def _value(self, writer: Node, reader: Node, above: tuple[str, ...] | None) -> Read:
+        """Return how a value becomes a column's; without `above`, how it becomes JSON."""
+        if writer.kind == "union":
+            return _chosen([self._value(item, reader, above) for item in writer.branches])
+        if reader.kind == "union":
+            return self._member(writer, reader, above)
+        if writer.kind == reader.kind == "record":
+            return self._of_record(writer, reader, above)
+        if writer.kind == reader.kind == "array":
+            return _list(self._value(writer.content, reader.content, above))
+        if writer.kind == reader.kind == "map":
+            return _map(self._value(writer.content, reader.content, above))
+        return self._leaf(writer, reader, is_json=above is None)
+
+    def _of_record(self, writer: Node, reader: Node, above: tuple[str, ...] | None) -> Read:
+        if above is not None and reader.name not in above:
+            return self._record(writer, reader, (*above, reader.name))
+        self.is_plain = False
+        known = (id(writer), id(reader))
+        if known not in self._generic:
+            # It may hold itself: what it needs is there before it is made.
+            self._generic[known] = made = []
+            made.append(self._record(writer, reader, None))
+        made = self._generic[known]
+        if above is None:
+            return lambda data: made[0](data)  # noqa: PLW0108 - it is not made yet where a record holds itself
+        return lambda data: json.dumps(made[0](data), ensure_ascii=False, allow_nan=False)
+
+    def _record(self, writer: Node, reader: Node, above: tuple[str, ...] | None, *, is_top: bool = False) -> Read:
+        if writer.kind != "record":
+            return self._never(writer, reader)
+        steps, filled, width = [], [], 0
+        mine = {item.name: item for item in writer.fields}
+        taken = {}
+        for item in reader.fields:
+            name = next((name for name in (item.name, *item.aliases) if name in mine and name not in taken), None)
+            is_column = above is None or _type(item.node, above) is not None
+            self.is_plain &= is_column
+            place: Any = item.name if above is None else width if is_column else None
+            width += is_column
+            if name is not None:
+                taken[name] = (place, item)
+            elif item.default is MISSING:
+                return self._failing(f"its version has no such field, and {reader} gives no default", item.name)
+            elif place is not None:
+                filled.append((place, self._default(item, above)))
+        for item in writer.fields:
+            place, wanted = taken.get(item.name, (None, None))
+            read = self._skip(item.node) if wanted is None else self._value(item.node, wanted.node, above)
+            steps.append((item.name if wanted is None else wanted.name, place, read))
+        if above is not None and not width and not is_top:
+            self.is_plain = False
+        return _fields(steps, filled, width if above is not None else None, is_top=is_top)
+
+    def _default(self, item: Field, above: tuple[str, ...] | None) -> Any:
+        return self._value(item.node, item.node, above)(Bytes(_encoded(item.node, item.default)))
+
+    def _member(self, writer: Node, reader: Node, above: tuple[str, ...] | None) -> Read:
+        number = _branch_for(writer, reader.branches)
+        if number is None:
+            return self._never(writer, reader)
+        chosen, inner = reader.branches[number], members(reader)
+        if isinstance(inner, Node):
+            return self._value(writer, inner if inner in _MERGED.values() else chosen, above)
+        if above is None:
+            return self._value(writer, chosen, above)
+        self.is_plain &= not any(item.logical for item in inner)
+        if writer.kind == "null":
+            return lambda _: None
+        read, place = self._value(writer, chosen, above), inner.index(chosen)
+        before, behind = (None,) * place, (None,) * (len(inner) - place - 1)
+        return lambda data: (*before, read(data), *behind)
+
+    def _leaf(self, writer: Node, reader: Node, *, is_json: bool) -> Read:
+        if not _is_read_as(writer, reader):
+            return self._never(writer, reader)
+        raw = _RAW[writer.kind](writer)
+        if writer.logical or reader.logical:
+            convert = _conversion(writer.logical, reader.logical)
+            if convert is None:
+                return self._never(writer, reader)
+            self.is_plain &= writer.logical == reader.logical
+            if reader.logical and reader.logical[0] == "decimal" and reader.logical[1] > MOST_DIGITS:
+                self.is_plain = False
+            return _checked(raw, convert, _as_json if is_json else None)
+        if reader.kind == "enum" and writer.symbols != reader.symbols:
+            return _checked(raw, _symbol_of(reader), None)
+        if writer.kind != reader.kind and {writer.kind, reader.kind} == {"string", "bytes"}:
+            raw = _RAW[reader.kind](reader)
+        elif reader.kind in {"float", "double"} and writer.kind in {"int", "long"}:
+            raw = _checked(raw, float, None)
+        return _checked(raw, _as_json, None) if is_json else raw
+
+    def _skip(self, node: Node) -> Read:
+        if node.kind == "record":
+            if id(node) not in self._skips:
+                self._skips[id(node)] = steps = []
+                steps += [self._skip(item.node) for item in node.fields]
+            inner = self._skips[id(node)]
+
+            def skip(data: Bytes) -> None:
+                for step in inner:
+                    step(data)
+
+            return skip
+        if node.kind == "union":
+            return _chosen([self._skip(item) for item in node.branches])
+        if node.kind in {"array", "map"}:
+            content = self._skip(node.content)
+            return _list(content) if node.kind == "array" else _list(lambda data: (_bytes(data), content(data)))
+        return _bytes if node.kind == "string" else _RAW[node.kind](node)
+
+    def _never(self, writer: Node, reader: Node) -> Read:
+        """Return the reader of values that no reading makes right: what was written means something else."""
+        return self._failing(f"it was written as {writer}, and the newest version says {reader}")
+
+    def _failing(self, cause: str, name: str | None = None) -> Read:
+        self.is_plain = False
+
+        def fail(_: Bytes) -> Any:
+            raise Unfit(cause, (name,) if name else ())
+
+        return fail
+
+
+def _fields(
+    steps: Sequence[tuple[str, Any, Read]], filled: Sequence[tuple[Any, Any]], width: int | None, *, is_top: bool
+) -> Read:
+    def read(data: Bytes) -> Any:
+        found: Any = {} if width is None else [None] * width
+        for place, value in filled:
+            found[place] = value
+        for name, place, step in steps:
+            try:
+                value = step(data)
+            except Unfit as error:
+                raise error.below(name) from None
+            if place is not None:
+                found[place] = value
+        if width is None:
+            return found
+        return tuple(found) if width or is_top else True
+
+    return read
+
+
+def _chosen(reads: Sequence[Read]) -> Read:
+    def read(data: Bytes) -> Any:
+        number = data.number(_LONG)
+        if not 0 <= number < len(reads):
+            raise Unfit(f"the type has no branch {number}")
+        return reads[number](data)
+
+    return read
+
+
+def _list(read: Read) -> Read:
+    def all_of(data: Bytes) -> list[Any]:
+        found: list[Any] = []
+        data.blocks(lambda: found.append(read(data)))
+        return found
+
+    return all_of
+
+
+def _map(read: Read) -> Read:
+    def all_of(data: Bytes) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+
+        def entry() -> None:
+            key = _text(data)
+            found[key] = read(data)
+
+        data.blocks(entry)
+        return found
+
+    return all_of
+
+
+def _checked(read: Read, convert: Callable[[Any], Any], further: Callable[[Any], Any] | None) -> Read:
+    if further is None:
+        return lambda data: convert(read(data))
+    return lambda data: further(convert(read(data)))
+
+
+def _bytes(data: Bytes) -> bytes:
+    return data.take(data.number(_LONG))
+
+
+def _text(data: Bytes) -> str:
+    try:
+        return _bytes(data).decode()
+    except UnicodeDecodeError:
+        raise Unfit("the text is not UTF-8") from None
+
+
+def _boolean(data: Bytes) -> bool:
+    byte = data.take(1)
+    if byte not in {b"\0", b"\1"}:
+        raise Unfit("it is neither true nor false")
+    return byte == b"\1"
+
+
+def _symbol(node: Node) -> Read:
+    def read(data: Bytes) -> str:
+        number = data.number(_INT)
+        if not 0 <= number < len(node.symbols):
+            raise Unfit(f"the enum has no symbol {number}")
+        return node.symbols[number]
+
+    return read
+
+
+def _symbol_of(reader: Node) -> Callable[[str], str]:
+    def convert(symbol: str) -> str:
+        if symbol in reader.symbols:
+            return symbol
+        if reader.default is None:
+            raise Unfit(f"the newest version has no symbol {symbol}")
+        return reader.default
+
+    return convert
+
+
+_RAW: Mapping[str, Callable[[Node], Read]] = {
+    "null": lambda _: lambda _: None,
+    "boolean": lambda _: _boolean,
+    "int": lambda _: lambda data: data.number(_INT),
+    "long": lambda _: lambda data: data.number(_LONG),
+    "float": lambda _: lambda data: struct.unpack("<f", data.take(4))[0],
+    "double": lambda _: lambda data: struct.unpack("<d", data.take(8))[0],
+    "bytes": lambda _: _bytes,
+    "string": lambda _: _text,
+    "fixed": lambda node: lambda data: data.take(node.size),
+    "enum": _symbol,
+}
+
+
+def _is_read_as(writer: Node, reader: Node) -> bool:
+    if writer.kind in {"fixed", "enum"}:
+        return writer.kind == reader.kind and writer.size == reader.size
+    return reader.kind in _PROMOTED.get(writer.kind, (writer.kind,))
+
+
+def _branch_for(writer: Node, branches: Sequence[Node]) -> int | None:
+    """Return the branch of a union that a type is read as, by Avro's rules: the same, by its name, else a wider one."""
+
+    def first(fits: Callable[[Node], bool]) -> int | None:
+        return next((number for number, item in enumerate(branches) if fits(item)), None)
+
+    alike = [item for item in branches if item.kind == writer.kind]
+    if writer.name:
+        short = writer.name.rpartition(".")[2]
+        for fits in (
+            lambda item: item.kind == writer.kind and item.name == writer.name,
+            lambda item: item.kind == writer.kind and writer.name in item.aliases,
+            lambda item: item.kind == writer.kind and item.name.rpartition(".")[2] == short,
+            lambda item: item.kind == writer.kind == "record" and len(alike) == 1,
+        ):
+            if (found := first(fits)) is not None:
+                return found
+        return None
+    if (found := first(lambda item: item.kind == writer.kind)) is not None:
+        return found
+    return first(lambda item: item.kind in _PROMOTED.get(writer.kind, ()) and item.kind != writer.kind)
+
+
+# Logical types
+
+
+def _conversion(writer: Logical | None, reader: Logical | None) -> Callable[[Any], Any] | None:
+    """Return how a value of one logical type becomes one of another; None where it has no such value."""
+    if writer is None or reader is None or writer[0] != reader[0]:
+        return None
+    match reader:
+        case ("decimal", precision, scale):
+            return _decimal(writer[2], precision, scale)
+        case ("date",):
+            return _date
+        case (kind, per_second):
+            return _time(kind, writer[1], per_second)
+    return None
+
+
+def _decimal(written: int, precision: int, scale: int) -> Callable[[bytes], Decimal | str]:
+    def convert(data: bytes) -> Decimal | str:
+        number, shift = int.from_bytes(data, "big", signed=True), scale - written
+        number, left = (number * 10**shift, 0) if shift >= 0 else divmod(number, 10**-shift)
+        if left:
+            raise Unfit(f"it has more digits behind the point than decimal({precision},{scale})")
+        digits = str(abs(number))
+        if len(digits) > precision:
+            raise Unfit(f"it has more digits than decimal({precision},{scale})")
+        found = Decimal((int(number < 0), tuple(map(int, digits)), -scale))
+        return found if precision <= MOST_DIGITS else f"{found:f}"
+
+    return convert
+
+
+def _date(days: int) -> date:
+    try:
+        return date(1970, 1, 1) + timedelta(days=days)
+    except OverflowError:
+        raise Unfit("its day is not within the years 1 to 9999") from None
+
+
+def _time(kind: str, written: int, per_second: int) -> Callable[[int], Any]:
+    # A column of times holds microseconds, whatever the schema counts; others hold the number.
+    is_number = kind == "time" or per_second == _PER_SECOND["nanos"]
+    unit = per_second if is_number else _PER_SECOND["micros"]
+
+    def convert(value: int) -> Any:
+        number, left = divmod(value * unit, written)
+        if left:
+            raise Unfit("it is a time between two that the column holds")
+        if is_number:
+            if not -(1 << _LONG) <= number < 1 << _LONG:
+                raise Unfit("its time is too far away")
+            return number
+        try:
+            found = _EPOCH + timedelta(microseconds=number)
+        except OverflowError:
+            raise Unfit("its time is not within the years 1 to 9999") from None
+        return found if kind == "timestamp" else found.replace(tzinfo=None)
+
+    return convert
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# Defaults
+
+
+def _encoded(node: Node, value: Any) -> bytes:
+    """Return the default of a field as it would be written. Raises Unfit for one that is no value of its type."""
+    try:
+        return _written(node, value)
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, struct.error):
+        raise Unfit(f"a default is no {node}") from None
+
+
+def _written(node: Node, value: Any) -> bytes:  # noqa: C901, PLR0911 - one case for each kind
+    match node.kind:
+        case "null":
+            return _only(value is None, b"")
+        case "boolean":
+            return _only(isinstance(value, bool), bytes([bool(value)]))
+        case "int" | "long":
+            return _only(isinstance(value, int) and not isinstance(value, bool), _zigzag(value))
+        case "float" | "double":
+            _only(isinstance(value, int | float) and not isinstance(value, bool), b"")
+            return struct.pack("<f" if node.kind == "float" else "<d", value)
+        case "bytes" | "string" | "fixed":
+            data = value.encode("utf-8" if node.kind == "string" else "latin-1")
+            return data if node.kind == "fixed" else _zigzag(len(data)) + data
+        case "enum":
+            return _zigzag(node.symbols.index(value))
+        case "array":
+            items = [_written(node.content, item) for item in value]
+            return (_zigzag(len(items)) + b"".join(items) if items else b"") + b"\0"
+        case "map":
+            items = [_written(Node(kind="string"), key) + _written(node.content, item) for key, item in value.items()]
+            return (_zigzag(len(items)) + b"".join(items) if items else b"") + b"\0"
+        case "union":
+            for number, branch in enumerate(node.branches):
+                try:
+                    return _zigzag(number) + _encoded(branch, value)
+                except Unfit:
+                    continue
+            raise ValueError
+    given = {item.name: value.get(item.name, item.default) for item in node.fields}
+    return b"".join(_written(item.node, given[item.name]) for item in node.fields)
+
+
+def _only(holds: bool, found: bytes) -> bytes:
+    if not holds:
+        raise ValueError
+    return found
+
+
+def _zigzag(number: int) -> bytes:
+    value, found = (number << 1) ^ (number >> 63), bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*found, value])
+
+
+def reader(schema: str, writers: Sequence[tuple[int, str]]) -> Callable[[int | None, bytes | None], tuple[Any, Any]]:
+    """Return the function that makes a row of a value and the id of its schema: the columns, or why there are none."""
+    made: dict[int, Resolution] = {}
+    texts = dict(writers)
+
+    def read(number: int | None, payload: bytes | None) -> tuple[Any, Any]:
+        if number is None or payload is None:
+            return None, None
+        try:
+            if number not in made:
+                made[number] = Resolution(parsed(texts[number]), parsed(schema))
+            return made[number].row(bytes(payload)), None
+        except Unfit as error:
+            return None, str(error)
+
+    return read
