@@ -12,14 +12,14 @@ from urllib.parse import urlparse
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.features.decoding.decoders import plain_decoder, registered_decoder
-from airflow_kafka_lake.jobs.decoding import with_decoded
+from airflow_kafka_lake.jobs.decoding import Decoded, decode
 from airflow_kafka_lake.jobs.formats import table_name
 from airflow_kafka_lake.jobs.stage import Steps, stage
 from tests.decoding.cases import Drawn, Stage, judged, plain
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from tests.spark_lake import SparkLake
 
@@ -57,13 +57,13 @@ class _Given(Steps):
     values: Sequence[bytes | None] = ()
     first: int = 0
 
-    def read(self) -> DataFrame:
+    def read(self) -> Decoded:
         decoder = self.job.decoders[0]
         rows = [
             (None, value, None, decoder.topics[0], "id", 0, self.first + number, None, 0, None, self.job.attempt)
             for number, value in enumerate(self.values)
         ]
-        return with_decoded(
+        return decode(
             self.spark, self.spark.createDataFrame(rows, _SHAPE).coalesce(1), self.job.decoders, table_name(self.job)
         )
 
