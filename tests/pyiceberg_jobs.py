@@ -18,7 +18,7 @@ from pyiceberg.types import IcebergType, StringType
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import JobFailedError
-from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, LATEST_MS
+from airflow_kafka_lake.core.kafka.timestamps import is_holdable
 from airflow_kafka_lake.core.lake.staging import branch_of
 from airflow_kafka_lake.core.ledger.records import Undecoded
 from airflow_kafka_lake.core.slices import Stream
@@ -160,7 +160,7 @@ def widened(table: Table, columns: Mapping[str, IcebergType]) -> Table:
 def landed(row: Position, attempt: str) -> dict[str, Any]:
     """Return a record as the row that a job lands."""
     topic, topic_id, partition, offset, key, value, headers, timestamp_ms = row
-    holdable = EARLIEST_MS <= timestamp_ms <= LATEST_MS
+    holdable = is_holdable(timestamp_ms)
     return {
         "key": key,
         "value": value,

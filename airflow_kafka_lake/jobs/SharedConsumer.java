@@ -26,6 +26,7 @@ import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.function.FlatMapFunction;
 import org.apache.spark.kafka010.KafkaConfigUpdater;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.kafka010.KafkaRecordToRowConverter;
 import org.apache.spark.util.TaskCompletionListener;
 
@@ -84,6 +85,9 @@ public final class SharedConsumer implements FlatMapFunction {
         private static final Duration POLL = Duration.ofMillis(500);
         private static final long LOOK_AFTER_MS = 1000;
         private static final long OVERHEAD_BYTES = 16;
+        /** What is earlier Spark's class takes for a time of another calendar, and of a zone as it was then. */
+        private static final long EXACT_SINCE_MS = -2208902400000L;
+        private static final int TIMESTAMP = 5;
         private static final long NANOS_PER_MS = 1000000L;
         private static final long SHORTEST_SLEEP_MS = 20;
         private static final long LONGEST_NANOS = 60000 * NANOS_PER_MS;
@@ -149,7 +153,11 @@ public final class SharedConsumer implements FlatMapFunction {
             if (rate > 0) {
                 pace(record);
             }
-            return row.apply(record);
+            InternalRow found = (InternalRow) row.apply(record);
+            if (record.timestamp() < EXACT_SINCE_MS) {
+                found.update(TIMESTAMP, Long.valueOf(record.timestamp() * 1000L));
+            }
+            return found;
         }
 
         public void remove() {

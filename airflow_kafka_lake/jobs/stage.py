@@ -24,7 +24,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.errors import RefusedError
-from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, LATEST_MS
+from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, LATEST_MS, NO_TIMESTAMP, SPARK_EARLIEST_MS
 from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, RETAIN_DAYS, StageJob
 from airflow_kafka_lake.core.lake.tasks import abreast, divided, evenly
 from airflow_kafka_lake.core.slices import Slice
@@ -43,6 +43,14 @@ _ATTEMPT = re.compile(r"[0-9a-f]{16}")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_+/=-]{1,64}")
 _FEWEST_PER_POLL, _MOST_PER_POLL = 500, 50_000
 _POLLS_PER_TASK = 16
+
+OF_SHARED_CONSUMER, OF_DRIVER = "unix_millis(timestamp)", "timestamp"
+OF_SPARKS_SOURCE = (
+    f"unix_millis(timestamp_millis(IF(unix_millis(timestamp) < {SPARK_EARLIEST_MS}, {2**63 - 1}, "
+    "unix_millis(timestamp))))"
+)
+"""Kafka's time of a record, by what reads it. Where Spark's source may have read another number, this fails as the
+source itself does with a number that is too large: the driver then reads such records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,13 +134,10 @@ def branch_name(job: StageJob) -> str:
     return job.branch
 
 
-def columns(job: StageJob, *, overflowing: bool = False) -> list[str]:
-    """Return the SELECT list that turns a record of Spark's Kafka source into a row of the table; the time of an
-    `overflowing` record, which the driver has read, is Kafka's number."""
-    moment, number = (
-        ("timestamp_millis(timestamp)", "timestamp") if overflowing else ("timestamp", "unix_millis(timestamp)")
-    )
-    holdable = f"{number} BETWEEN {EARLIEST_MS} AND {LATEST_MS}"
+def columns(job: StageJob, number: str = OF_SHARED_CONSUMER) -> list[str]:
+    """Return the SELECT list that turns a record, as Spark's Kafka source has it, into a row of the table; `number` is
+    Kafka's time of the record."""
+    holdable = f"({number} BETWEEN {EARLIEST_MS} AND {LATEST_MS} AND {number} <> {NO_TIMESTAMP})"
     ids = dict(sorted({(slice_.stream.topic, slice_.stream.topic_id) for slice_ in job.parts}))
     for slice_ in job.parts:
         if ids[slice_.stream.topic] != slice_.stream.topic_id:
@@ -150,8 +155,8 @@ def columns(job: StageJob, *, overflowing: bool = False) -> list[str]:
         f"{f'map({pairs})[topic]' if pairs else 'CAST(NULL AS STRING)'} AS kafka_topic_id",
         "partition AS kafka_partition",
         "offset AS kafka_offset",
-        # No reader of the table, and no partition transform, needs to hold a time of the year 57,000.
-        f"IF({holdable}, {moment}, NULL) AS kafka_timestamp",
+        # No reader, and no partition transform, needs to hold a time of the year 57,000, or one that is none.
+        f"IF({holdable}, timestamp_millis({number}), NULL) AS kafka_timestamp",
         "timestampType AS kafka_timestamp_type",
         f"IF({holdable}, NULL, {number}) AS kafka_timestamp_raw",
         f"'{_checked(_ATTEMPT, job.attempt, 'attempt id')}' AS ingest_attempt",
@@ -212,12 +217,15 @@ def _rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> DataF
 
 def _frames(spark: SparkSession, job: StageJob, kafka: Mapping[str, str], pace: Pace | None) -> list[DataFrame]:
     shared = _shared(spark, job, kafka, pace)
-    found = [_gathered(spark, job, read, kafka, pace=pace) for read in reads(job)] if shared is None else [shared]
-    frames = [frame.selectExpr(*columns(job)) for frame in found]
+    if shared is None:
+        found = [_gathered(spark, job, read, kafka, pace=pace) for read in reads(job)]
+        frames = [frame.selectExpr(*columns(job, OF_SPARKS_SOURCE)) for frame in found]
+    else:
+        frames = [shared.selectExpr(*columns(job))]
     if job.overflowing or not frames:
         from airflow_kafka_lake.jobs.overflowing import overflowing_rows
 
-        frames.append(overflowing_rows(spark, job, kafka).selectExpr(*columns(job, overflowing=True)))
+        frames.append(overflowing_rows(spark, job, kafka).selectExpr(*columns(job, OF_DRIVER)))
     return frames
 
 

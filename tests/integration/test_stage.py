@@ -13,7 +13,7 @@ import time
 import urllib.request
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -30,16 +30,19 @@ from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, archive_
 from airflow_kafka_lake.adapters.spark_submit.failures import recognised
 from airflow_kafka_lake.cli import main as kafka_lake
 from airflow_kafka_lake.core.decoding import Decoder, Format
-from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError
-from airflow_kafka_lake.core.lake.accounting import account
+from airflow_kafka_lake.core.errors import UNREADABLE_RECORD, JobFailedError, StaleFenceError
+from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, LATEST_MS, SPARK_EARLIEST_MS
+from airflow_kafka_lake.core.lake.accounting import Fate, account
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.lake.tasks import FEWEST
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.progress import Counters
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.features.decoding.job.decode import decoded
+from airflow_kafka_lake.features.deep_audit.job.compare import compare
+from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob
 from airflow_kafka_lake.jobs import shared_consumer
 from airflow_kafka_lake.jobs.formats import STAGED_BY
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, Counts, await_counts, newest_query, report_progress
@@ -413,6 +416,70 @@ def test_both_readers_return_the_same(
     found = read(spark, work, bootstrap, "true")
     assert len(found) == (171 if isolation is Isolation.READ_COMMITTED else 173)
     assert found == read(spark, work, bootstrap, "false")
+
+
+TIMES: Mapping[int, str | None] = {
+    EARLIEST_MS - 1: None,
+    -1: None,
+    -2: "1969-12-31T23:59:59.998+00:00",
+    EARLIEST_MS: "0001-01-01T00:00:00+00:00",
+    -14_831_683_200_000: "1500-01-02T00:00:00+00:00",
+    -14_826_585_600_000: "1500-03-02T00:00:00+00:00",
+    -14_826_672_000_000: "1500-03-01T00:00:00+00:00",
+    -12_219_292_800_001: "1582-10-14T23:59:59.999000+00:00",
+    SPARK_EARLIEST_MS - 1: "1900-01-01T23:59:59.999000+00:00",
+    SPARK_EARLIEST_MS: "1900-01-02T00:00:00+00:00",
+    LATEST_MS: "9999-12-31T23:59:59.999000+00:00",
+    LATEST_MS + 1: None,
+}
+"""What a producer may write as a time, and the time that it is; None: none that a table can hold."""
+
+
+@pytest.mark.parametrize("shared", ["true", "false"])
+def test_every_time_is_kafkas_or_keeps_its_number(
+    spark: SparkSession, lake: Lake, kafka: LocalKafka, shared: str
+) -> None:
+    """No time is another one, whatever reads it: also before the calendar of today, and where a record has none."""
+    from confluent_kafka import TopicCollection
+
+    topic, table = Topic(kafka, message_timestamp_after_max_ms=str(2**63 - 1)), lake.create("hours(kafka_timestamp)")
+    topic.send(*({"value": b"%d" % number, "timestamp": number} for number in TIMES))
+    whole = topic.slice_(0, len(TIMES))
+    work = job(table, whole)
+    spark.conf.set(SETTING, shared)
+    try:
+        if shared == "false":
+            with pytest.raises(Exception, match="ArithmeticException: long overflow") as failed:
+                run(spark, topic, work)
+            assert recognised(str(failed.value).splitlines()).name == UNREADABLE_RECORD  # type: ignore[union-attr]
+            described = topic.admin.describe_topics(TopicCollection([topic.name]))[topic.name].result(30)
+            topic.id = str(described.topic_id).translate(str.maketrans("+/", "-_"))
+            whole = topic.slice_(0, len(TIMES))
+            batches = accounting.reader(kafka)
+            (said,) = batches.explain([whole], Isolation.READ_COMMITTED).values()
+            late = [replace(whole, range=item.range) for item in said if item.fate is Fate.OVERFLOWING]
+            few = SliceSet((whole,)) - SliceSet(late)
+            work = replace(job(table, *few), overflowing=tuple(late))
+        run(spark, topic, work)
+        snapshot = staged(table, work).snapshot_id
+        audit = CompareJob(
+            pipeline="p", table=work.table, snapshot=snapshot, isolation=Isolation.READ_COMMITTED, slices=(whole,)
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", ResourceWarning
+            )  # PySpark leaves the closing of its sockets to the collector
+            assert compare(spark, audit, {"bootstrap.servers": topic.bootstrap}).differences == ()
+            gc.collect()
+    finally:
+        spark.conf.unset(SETTING)
+    found = rows(table, work)
+    assert [int(row["value"]) for row in found] == list(TIMES)
+    for row, (number, moment) in zip(found, TIMES.items(), strict=True):
+        assert row["kafka_timestamp"] == (None if moment is None else datetime.fromisoformat(moment)), number
+        assert row["kafka_timestamp_raw"] == (number if moment is None else None)
+    before = table.scan("kafka_timestamp < '1582-01-01T00:00:00+00:00'", snapshot_id=snapshot).to_arrow()
+    assert before.num_rows == 4  # by the hours of their partitions
 
 
 truths = accounting.truths

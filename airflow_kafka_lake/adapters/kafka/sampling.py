@@ -11,6 +11,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, Message, TopicPar
 from airflow_kafka_lake.adapters.kafka.client import LogToPython
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.kafka.snapshots import Sample
+from airflow_kafka_lake.core.kafka.timestamps import NO_TIMESTAMP
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import Isolation
 
@@ -61,7 +62,7 @@ class Reading:
             self._seen_to = end
             return True
         kind, milliseconds = message.timestamp()
-        self._last = None if kind == TIMESTAMP_NOT_AVAILABLE else milliseconds
+        self._last = None if kind == TIMESTAMP_NOT_AVAILABLE or milliseconds == NO_TIMESTAMP else milliseconds
         if not self._records:
             self._first = self._last
         self._records += 1

@@ -49,8 +49,9 @@ def facts(batches: Sequence[Any], wanted: RangeSet) -> tuple[Batch, ...]:
 
 def _facts(batch: Any, *, wanted: bool) -> Batch:
     owned = OffsetRange(batch.base_offset, batch.last_offset + 1)
-    # Without compaction every offset of a batch has a record, and the header says how many there are.
-    overflowing = is_beyond_spark(batch.max_timestamp)
+    # Without compaction every offset of a batch has a record, and the header says how many there are. It has the latest
+    # time and the first record's: an earlier one behind that is found by trials.
+    overflowing = is_beyond_spark(batch.max_timestamp) or is_beyond_spark(batch.first_timestamp)
     decoded, damage = None, _damage(batch) if wanted else ""
     if not damage and (batch.is_control_batch or (wanted and (batch.records_count < owned.span or overflowing))):
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
-from airflow_kafka_lake.core.kafka.timestamps import SPARK_LATEST_MS
+from airflow_kafka_lake.core.kafka.timestamps import SPARK_EARLIEST_MS, SPARK_LATEST_MS
 from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 
@@ -182,16 +182,16 @@ def _in_batch(inside: RangeSet, batch: Batch, transaction: AbortedTransaction | 
         return [_said(part, Fate.UNREADABLE, f"{batch.damage}, batch {batch.range}") for part in inside]
     fate, seen = _of_records(batch, transaction)
     overflowing = inside & batch.overflowing if fate is Fate.UNEXPLAINED else RangeSet()
-    said = [_said(part, Fate.OVERFLOWING, _too_late(batch.latest_ms)) for part in overflowing]
+    said = [_said(part, Fate.OVERFLOWING, _too_far(batch.latest_ms)) for part in overflowing]
     said += [_said(part, fate, seen) for part in (inside & batch.present) - overflowing]
     said += [_said(part, Fate.COMPACTED, "its batch has no such record") for part in inside - batch.present]
     return sorted(said, key=lambda item: item.range)
 
 
-def _too_late(latest_ms: int) -> str:
+def _too_far(latest_ms: int) -> str:
     return (
-        f"its time, up to {latest_ms} in its batch, is beyond what Spark's Kafka source reads ({SPARK_LATEST_MS} ms): "
-        "does the producer count nanoseconds where Kafka counts milliseconds?"
+        f"its time, up to {latest_ms} in its batch, is beyond what Spark's Kafka source reads ({SPARK_EARLIEST_MS} to "
+        f"{SPARK_LATEST_MS} ms): does the producer count nanoseconds where Kafka counts milliseconds?"
     )
 
 

@@ -14,7 +14,7 @@ from airflow_kafka_lake.adapters.kafka_batches.scan import GapScan, Throughput
 from airflow_kafka_lake.adapters.kafka_batches.session import Answer
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.kafka.batches import AbortedTransaction, Batch, Control
-from airflow_kafka_lake.core.kafka.timestamps import SPARK_LATEST_MS
+from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, SPARK_EARLIEST_MS, SPARK_LATEST_MS
 from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Stream
@@ -111,6 +111,9 @@ def test_records_whose_time_no_job_can_read_are_named(codec: int) -> None:
     (batch,) = read(written(0, range(8), codec=codec, times=times))
     assert batch.overflowing == RangeSet.of((3, 4), (5, 6))
     assert batch.latest_ms == times[3]
+    early = {0: SPARK_EARLIEST_MS - 1, 1: -1, 2: SPARK_EARLIEST_MS, 3: EARLIEST_MS}
+    (batch,) = read(written(0, range(5), codec=codec, times=early))
+    assert batch.overflowing == RangeSet.of((0, 1), (3, 4))
 
 
 @dataclass

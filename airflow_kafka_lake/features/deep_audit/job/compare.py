@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.kafka.timestamps import SPARK_LATEST_MS
+from airflow_kafka_lake.core.kafka.timestamps import SPARK_EARLIEST_MS, SPARK_LATEST_MS
 from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
@@ -35,6 +35,7 @@ from airflow_kafka_lake.features.deep_audit.job.comparing import (
 from airflow_kafka_lake.jobs.digests import FIELDS
 from airflow_kafka_lake.jobs.driver import run
 from airflow_kafka_lake.jobs.formats import at_snapshot, table_name
+from airflow_kafka_lake.jobs.shared_consumer import SETTING
 from airflow_kafka_lake.jobs.stage import Steps
 
 if TYPE_CHECKING:
@@ -197,10 +198,13 @@ def _kafka(spark: SparkSession, job: CompareJob, part: Sequence[Slice], kafka: M
 
 
 def _overflowing(spark: SparkSession, job: CompareJob, part: Sequence[Slice]) -> tuple[Slice, ...]:
-    """Return where the table has records with a time that Spark's Kafka source cannot read."""
+    """Return where the table has records with a time that what reads Kafka here cannot read."""
+    beyond = f"kafka_timestamp_raw NOT BETWEEN {-SPARK_LATEST_MS} AND {SPARK_LATEST_MS}"
+    if job.singly or spark.conf.get(SETTING, "true").lower() == "false":
+        beyond += f" OR coalesce(kafka_timestamp_raw, unix_millis(kafka_timestamp)) < {SPARK_EARLIEST_MS}"
     found = spark.sql(
         "SELECT kafka_topic_id, kafka_partition, kafka_offset "
-        f"FROM {at_snapshot(table_name(job), job.snapshot)} WHERE kafka_timestamp_raw > {SPARK_LATEST_MS}"
+        f"FROM {at_snapshot(table_name(job), job.snapshot)} WHERE {beyond}"
     ).collect()
     offsets: dict[tuple[str, int], list[OffsetRange]] = defaultdict(list)
     for topic_id, partition, offset in found:
