@@ -111,8 +111,9 @@ _KEYWORDS: Mapping[str, Key] = {key.keyword: key for key in KEYS}
 def load_pipelines(folder: str | Path) -> dict[str, Pipeline | PipelineFileError]:
     """Read the `*.toml` of a folder, in the order of their names: good ones by pipeline name, bad ones by file name.
 
-    A bad file keeps its error and hides no other; files that give the same pipeline name are all errors. Subfolders,
-    hidden files and links that lead out of the folder are ignored. PipelineFileError when there is no such folder.
+    A bad file keeps its error, which names the pipeline that it is about, and hides no other; files that give the same
+    pipeline name are all errors. Subfolders, hidden files and links that lead out of the folder are ignored.
+    PipelineFileError when there is no such folder.
     """
     root = Path(folder)
     try:
@@ -127,6 +128,7 @@ def load_pipelines(folder: str | Path) -> dict[str, Pipeline | PipelineFileError
         try:
             pipeline = Pipeline.from_toml(file.absolute())
         except PipelineFileError as error:
+            error.facts.setdefault("pipeline", _name_in(file))
             loaded[file.name] = error
         else:
             loaded[pipeline.spec.name] = pipeline
@@ -136,6 +138,15 @@ def load_pipelines(folder: str | Path) -> dict[str, Pipeline | PipelineFileError
             del loaded[name]
             loaded |= {file.name: _repeated(file, name, same) for file in same}
     return loaded
+
+
+def _name_in(file: Path) -> str:
+    """Return the pipeline that a bad file is about: by its own name where nothing else of it can be read."""
+    try:
+        section = tomllib.loads(file.read_text(encoding="utf-8"))["pipeline"]
+        return str(section["name"])
+    except (OSError, ValueError, RecursionError, LookupError, TypeError):
+        return file.stem
 
 
 def _repeated(file: Path, name: str, same: Sequence[Path]) -> PipelineFileError:

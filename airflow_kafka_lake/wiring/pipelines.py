@@ -33,11 +33,11 @@ def find_pipeline(subject: str, ledger_conn_id: str) -> PipelineSpec:
     if not PIPELINE_NAME.fullmatch(subject):
         raise UsageError("The pipeline is neither a file (*.toml) nor a legal pipeline name: 1 to 100 of a-z 0-9 _ . -")
     if folder is not None and folder.is_dir():
-        found = load_pipelines(folder).get(subject)
-        if isinstance(found, PipelineFileError):
-            raise found
-        if found is not None:
-            return found.spec
+        for found in load_pipelines(folder).values():
+            if isinstance(found, Pipeline) and found.spec.name == subject:
+                return found.spec
+            if isinstance(found, PipelineFileError) and found.facts.get("pipeline") == subject:
+                raise found  # the ledger has it as it was before, which is not what the file says now
     with assemble.open_ledger(ledger_conn_id) as ledger:
         return known_spec(ledger, subject)
 

@@ -402,6 +402,30 @@ def test_pipeline_by_name_may_be_one_that_only_the_ledger_knows(
     assert len(plan(world, context, pipeline="orders")) == 2
 
 
+@pytest.mark.parametrize("file", ["orders.toml", "other.toml"])
+def test_pipeline_by_name_is_not_read_as_it_was_while_its_file_does_not_validate(
+    world: World, context: Context, folder: Path, file: str
+) -> None:
+    """What the ledger has of it is older than the file, and would be planned without a word."""
+    world.produce(1)
+    plan(world, context)
+    write_pipeline(folder, "orders").rename(folder / file)
+    (folder / file).write_text((folder / file).read_text().replace("topics", "topcs"))
+    with pytest.raises(AirflowFailException, match="topcs"):
+        plan(world, context, pipeline="orders")
+
+
+def test_pipeline_of_a_file_that_is_no_toml_is_known_by_the_files_name(
+    world: World, context: Context, folder: Path
+) -> None:
+    """Nothing else of it can be read."""
+    world.produce(1)
+    plan(world, context)
+    (folder / "orders.toml").write_text("[pipeline")
+    with pytest.raises(AirflowFailException, match=r"orders\.toml"):
+        plan(world, context, pipeline="orders")
+
+
 def test_ingest_checks_its_machine_before_it_claims(world: World, context: Context) -> None:
     """Spark and Kafka are asked for before the wave is touched."""
     world.produce(1)
