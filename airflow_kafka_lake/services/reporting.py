@@ -135,7 +135,11 @@ def _facts(ports: Ports, own: Recorded, chosen: Chosen) -> Facts:
 
 
 def segments(ledger: LedgerReader, spec: PipelineSpec) -> dict[str, Any]:
-    """Return `segments --json`: every segment with its parents, and what keeps it from starting."""
+    """Return `segments --json`: every segment with its parents, and what keeps it from starting, at one moment."""
+    return ledger.at_once(partial(_segments, spec=spec))
+
+
+def _segments(ledger: LedgerReader, spec: PipelineSpec) -> dict[str, Any]:
     unresolved = ledger.ranges(pipeline=spec.name, states=UNRESOLVED)
     graph = Graph(ledger.segments(spec.name))
     return segments_document(spec.name, graph, Order(spec.name, graph, ledger.streams(spec.name), unresolved))
@@ -211,7 +215,11 @@ def describe_landed(ledger: LedgerReader, record: WaveRecord) -> str:
 
 
 def wave(ledger: LedgerReader, wave_id: str) -> dict[str, Any]:
-    """Return `wave --json`."""
+    """Return `wave --json`, of one moment."""
+    return ledger.at_once(partial(_wave, wave_id=wave_id))
+
+
+def _wave(ledger: LedgerReader, wave_id: str) -> dict[str, Any]:
     record = ledger.wave(wave_id)
     pipeline = ledger.pipeline(record.pipeline)
     paused = pause_of(pipeline.pauses, record.plan) if pipeline and record.state in UNFINISHED else None

@@ -137,7 +137,8 @@ def finish_plan(
 
     Raises UnknownSubjectError for a plan that the ledger does not know: of such a one nothing is unresolved either.
     """
-    if not ports.ledger.ranges(plan=plan_id) and all(wave.plan != plan_id for wave in ports.ledger.waves(pipeline)):
+    found = ports.ledger.ranges(plan=plan_id)
+    if not found and all(wave.plan != plan_id for wave in ports.ledger.waves(pipeline)):
         raise UnknownSubjectError(
             f"the ledger knows no plan {plan_id} of pipeline {pipeline}: it is another one than the plan was recorded "
             "in, or was set back since. Whether anything of that plan is in the lake is not known. Run: "
@@ -145,7 +146,7 @@ def finish_plan(
             plan=plan_id,
         )
     leaving, later = frozenset(leaving), frozenset(later)
-    left = [item for item in ports.ledger.ranges(plan=plan_id, states=UNRESOLVED) if item.wave not in leaving]
+    left = [item for item in found if item.state in UNRESOLVED and item.wave not in leaving]
     left.sort(key=lambda item: item.wave in later)  # waves that this run has tried come first
     if not left:
         return

@@ -31,9 +31,9 @@ class PlanResolvedTrigger(LedgerTrigger):
 
     def ask(self, ledger: LedgerReader, _source: Source) -> Answer:
         """See `LedgerTrigger`; a plan that the ledger does not know is not resolved."""
-        if not ledger.ranges(plan=self.plan):
+        if not (found := ledger.ranges(plan=self.plan)):
             return Answer(done=False, message=f"the ledger knows no range of plan {self.plan}")
-        open_ranges = ledger.ranges(plan=self.plan, states=UNRESOLVED)
+        open_ranges = [item for item in found if item.state in UNRESOLVED]
         if not open_ranges:
             return Answer(done=True, message=f"every range of plan {self.plan} is committed or skipped")
         first = open_ranges[0]

@@ -10,6 +10,7 @@ import pytest
 
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
+    HeldError,
     IdentityError,
     StateError,
     UnavailableError,
@@ -21,6 +22,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.services import decisions, rebuilding, reporting, running
 from airflow_kafka_lake.services.requests import Serving
+from airflow_kafka_lake.triggers.waits import PlanResolvedTrigger
 from tests.kit.memory_ledger import MemoryLedger
 from tests.unit.services.test_partial_answers import without
 from tests.world import SPEC, World
@@ -248,3 +250,21 @@ def test_retention_of_partitions_whose_age_was_not_asked_is_not_called_unlimited
     summary = status(both)["summary"]
     assert summary["retention_deadline"] is None
     assert summary["retention_deadline_state"] == "observed on the 1 of 2 partitions that lag most"
+
+
+def test_plan_that_is_withdrawn_between_two_reads_is_not_resolved(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That it has ranges, and that none of them is open, are one answer of one moment."""
+    world.produce(3)
+    plan, ranges, calls = world.plan(), world.ledger.ranges, []
+
+    def withdrawn_after_the_first(**asked: Any) -> Any:
+        calls.append(asked)
+        return ranges(**asked) if len(calls) == 1 else ()
+
+    monkeypatch.setattr(world.ledger, "ranges", withdrawn_after_the_first)
+    assert not PlanResolvedTrigger(pipeline="orders", plan=plan.id).ask(world.ledger, lambda: world.kafka).done
+    calls.clear()
+    with pytest.raises(HeldError):
+        running.finish_plan(world.worker(), "orders", plan.id)
