@@ -104,6 +104,7 @@ def run(arguments: argparse.Namespace, output: Output) -> Result:
         "advanced": advance_document(spec.name, done.moves)["streams"],
         **done.followed,
         "waiting_for_stable": waiting_document(done.plan) if done.plan else [],
+        "notes": list(done.plan.notes) if done.plan else [],
         "held": list(done.held),
         "problems": [problem.to_json() for problem in done.problems],
     }
@@ -121,6 +122,8 @@ def show_run(output: Output, document: Json) -> None:
         output.long_table(
             f"run of {document['pipeline']}: {count(document['rows'], 'row')}", ("wave", "state", "#rows"), rows
         )
+    for text in document["notes"]:
+        output.line(f"note: {text}")
     _show_moves(output, "watermarks moved", document["advanced"])
     for text in document["period"]["messages"][1:] if document["period"] else ():
         output.line(text)

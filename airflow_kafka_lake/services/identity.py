@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.events import Line
 from airflow_kafka_lake.core.ledger.plans import BindTable
-from airflow_kafka_lake.core.ledger.records import WaveRecord
+from airflow_kafka_lake.core.ledger.records import PipelineRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import Committed, Rejected, Requirement, TableHead
 from airflow_kafka_lake.ports import Ports
 
@@ -53,10 +53,11 @@ def check_head(ports: Ports, pipeline: str, table: str, *, head: TableHead, topi
 def _check(ports: Ports, pipeline: str, table: str, *, head: TableHead, topic_ids: Iterable[str]) -> Line | None:
     record = ports.ledger.pipeline(pipeline)
     recorded = record.tables.get(table) if record else None
-    if recorded and recorded != head.uuid:
+    if record and recorded and recorded != head.uuid:
         raise IdentityError(
-            f"table {table} was re-created: its UUID is {head.uuid}, pipeline {pipeline} wrote to {recorded}. Restore "
-            f"the old table, or accept the loss with: {remedies.rebuild(pipeline, accept_rollback=True)}",
+            f"table {table} was re-created: its UUID is {head.uuid}, pipeline {pipeline} wrote to {recorded}"
+            f"{_by_connection(record)}. If the table was dropped, restore the old one, or accept the loss with: "
+            f"{remedies.rebuild(pipeline, accept_rollback=True)}",
             table=table,
         )
     ledger_id = ports.ledger.ledger_id()
@@ -73,6 +74,14 @@ def _check(ports: Ports, pipeline: str, table: str, *, head: TableHead, topic_id
         raise _rolled_back(pipeline, table, lost.snapshot)
     _check_committed(ports, pipeline, table, head)
     return line
+
+
+def _by_connection(record: PipelineRecord) -> str:
+    """Return through which connection a table was written: it, or the file, may lead to another catalog now."""
+    return (
+        f", by lake connection {record.spec.lake_connection!r}. If that connection, or another one that the pipeline "
+        "file names now, leads to another catalog or warehouse, set it back"
+    )
 
 
 def _check_owner(ledger_id: str, pipeline: str, table: str, *, head: TableHead, topic_id: str) -> None:
@@ -105,8 +114,9 @@ def check_table(ports: Ports, pipeline: str, table: str, topic_ids: Sequence[str
     except UnknownSubjectError:
         if record and table in record.tables:
             raise IdentityError(
-                f"table {table} is gone: pipeline {pipeline} has committed ranges in it. Restore the table, or accept "
-                f"the loss with: {remedies.rebuild(pipeline, accept_rollback=True)}",
+                f"table {table} is gone: pipeline {pipeline} has committed ranges in it{_by_connection(record)}. "
+                f"If the table was dropped, restore it, or accept the loss with: "
+                f"{remedies.rebuild(pipeline, accept_rollback=True)}",
                 table=table,
             ) from None
         return

@@ -14,7 +14,10 @@ from airflow_kafka_lake.core.kafka.transactions import OBSERVED, OpenTransaction
 from airflow_kafka_lake.core.lake.effort import effort
 from airflow_kafka_lake.core.ledger.pauses import refuse_paused
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
+from airflow_kafka_lake.core.ledger.records import PipelineRecord
+from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.ordering.segments import Graph
+from airflow_kafka_lake.core.planning.changed_keys import elsewhere, notes, nothing_lands, refuse_another_cluster
 from airflow_kafka_lake.core.planning.decision import Declare, decide, declare_nothing, want
 from airflow_kafka_lake.core.planning.estimates import heaviest
 from airflow_kafka_lake.core.planning.facts import (
@@ -34,11 +37,11 @@ from airflow_kafka_lake.core.planning.forecast import (
     undated,
 )
 from airflow_kafka_lake.core.planning.in_period import ends_of, nothing_lies
-from airflow_kafka_lake.core.planning.plan import Plan
+from airflow_kafka_lake.core.planning.plan import Elsewhere, Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.claims import host_clock
 from airflow_kafka_lake.services.identity import register_owner
@@ -79,6 +82,7 @@ def plan(
         seen = observe(ports, spec, bounds)
         _prepare(ports, spec, seen.arrived(spec, bounds))
         facts = gather(ports, spec, bounds, check_tables(ports, spec, seen), plan_id=plan_id)
+        refuse_another_cluster(facts)
         decided = plan_from(ports, facts)
         _prepare(ports, spec, sum(item.range.span for item in decided.ranges))
         return facts, decided
@@ -91,6 +95,8 @@ def plan(
         transactions=transactions,
         transactions_state=transactions_state,
         hanging=hanging(decided, transactions, bounds),
+        blocked=(*decided.blocked, *nothing_lands(facts, decided)),
+        notes=notes(facts, decided),
     )
     if not dry_run and decided.changes_nothing and facts.seen.known:
         ports.ledger.commit(SavePipeline(spec=spec))  # earlier plans are decoded as the file says now
@@ -127,6 +133,7 @@ def gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observed, *, 
     group, doubts = start_group(spec, seen), seen.epochs_in_doubt
     times = _times(ports, spec, bounds, seen)
     topics = sorted({item.stream.topic for item in seen.new})
+    before = ports.ledger.pipeline(spec.name)
     return Facts(
         plan_id=plan_id,
         spec=spec,
@@ -138,7 +145,26 @@ def gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observed, *, 
         graph=Graph(ports.ledger.segments(spec.name)),
         layouts=ports.ledger.layouts(spec.name),
         costs=ports.ledger.throughput(spec.name),
+        before=before,
+        elsewhere=_elsewhere(ports, spec, before, seen),
     )
+
+
+def _elsewhere(
+    ports: Ports, spec: PipelineSpec, before: PipelineRecord | None, seen: Observed
+) -> tuple[Elsewhere, ...]:
+    """Return what is committed in other tables than the file names; asked only where others are on record."""
+    selected = {item.stream.topic for item in seen.selected}
+    topics = selected | {stream.topic for stream in seen.known}
+    if before is None or before.tables.keys() <= {spec.table_for(topic) for topic in topics}:
+        return ()
+
+    def read(ledger: LedgerReader) -> tuple[Elsewhere, ...]:
+        ranges = ledger.ranges(pipeline=spec.name, states=(RangeState.COMMITTED,))
+        tables = {wave.id: wave.table for wave in ledger.waves(spec.name)}
+        return elsewhere(spec, [item for item in ranges if item.stream.topic in selected], tables)
+
+    return ports.ledger.at_once(read)
 
 
 def _times(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observed) -> Times:

@@ -111,6 +111,7 @@ def _recorded(ledger: LedgerReader, spec: PipelineSpec) -> Recorded:
     waves, record = ledger.waves(spec.name), ledger.pipeline(spec.name)
     return Recorded(
         spec=spec,
+        tables=record.tables.keys() if record else (),
         pauses=record.pauses if record else (),
         streams=ledger.streams(spec.name),
         unresolved=ledger.ranges(pipeline=spec.name, states=UNRESOLVED),

@@ -28,6 +28,7 @@ def remarks(plan: Plan, where: str, *, dry_run: bool, most: int | None = None) -
     else:
         yield f"nothing to do: {period[0] if period else everything('planned or committed', plan)}"
         yield from period[1:]
+    yield from _first((f"note: {note}" for note in plan.notes), most)
     yield from _first(map(waiting_text, waiting_document(plan)), most)
     yield from _first(in_grace(plan), most)
     yield from _first((f"blocked: {item.where}: {item.reason}" for item in plan.blocked), most)

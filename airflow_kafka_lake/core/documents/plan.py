@@ -70,6 +70,7 @@ def plan_document(plan: Plan, *, recorded: bool) -> Json:
             for item in plan.layout_change.in_grace
         ],
         "waiting_for_stable": waiting_document(plan),
+        "notes": list(plan.notes),
     }
 
 

@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.ordering.order import Order, blocked_by
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.status.attention import Attention, attention
-from airflow_kafka_lake.core.status.facts import Facts
+from airflow_kafka_lake.core.status.facts import Facts, Recorded
 from airflow_kafka_lake.core.status.streams import StreamStatus, stream_statuses
 from airflow_kafka_lake.core.wire import timestamp
 
@@ -48,7 +48,7 @@ def status_document(
     return {
         "pipeline": own.spec.name,
         "observed_at": timestamp(facts.at),
-        "tables": sorted({own.spec.table_for(item.key.topic) for item in streams}),
+        "tables": _tables(own, {item.key.topic for item in streams}),
         "summary": summary_document(facts, streams, len(needs)),
         "running": running_documents(facts),
         "needs_person": [_attention(item) for item in needs],
@@ -63,6 +63,13 @@ def status_document(
             seen.transactions_state,
         ),
     }
+
+
+def _tables(own: Recorded, topics: set[str]) -> list[str]:
+    """Return the tables that are there: of those that the file names for some topics the ones that were written to, and
+    all that it does not name any more, which keep what is in them."""
+    named = {own.spec.table_for(stream.key.topic) for stream in own.streams}
+    return sorted(set(own.tables) - (named - {own.spec.table_for(topic) for topic in topics}))
 
 
 def pipeline_line(facts: Facts) -> Json:

@@ -9,11 +9,12 @@ from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.kafka.epochs import EpochEnds, EpochKey, epochs_in_doubt
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.kafka.times import Times
+from airflow_kafka_lake.core.ledger.records import PipelineRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ordering.layout_changes import KnownLayouts, Layout
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.estimates import WaveCost
-from airflow_kafka_lake.core.planning.plan import Blocked
+from airflow_kafka_lake.core.planning.plan import Blocked, Elsewhere
 from airflow_kafka_lake.core.planning.policies import Bounds, gone_in_doubt, start_in_doubt, times_needed
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec, PolicyKind
@@ -84,7 +85,8 @@ class Facts:
     """All that a plan is decided from, but for the weight of what it reads.
 
     `starts` has the start policy's group offsets of new streams where another group rules the end; `ends` has where
-    leader epochs in doubt ended; `costs` are those of the last waves.
+    leader epochs in doubt ended; `costs` are those of the last waves; `before` is the pipeline as it is on record, and
+    `elsewhere` what is committed in other tables than its file names now.
     """
 
     plan_id: str
@@ -97,6 +99,8 @@ class Facts:
     graph: Graph
     layouts: Sequence[Layout]
     costs: Sequence[WaveCost]
+    before: PipelineRecord | None = None
+    elsewhere: Sequence[Elsewhere] = ()
 
     @property
     def recorded(self) -> KnownLayouts:

@@ -80,6 +80,15 @@ class Blocked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """How many offsets of a topic are committed in another table than the one that its pipeline names now."""
+
+    topic: str
+    table: str
+    offsets: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
     """What a plan would cost; each None has its reason in the `_state` beside it.
 
@@ -104,7 +113,7 @@ class Plan:
     `waiting_for_stable` are the partitions that end at an open transaction: their high watermark is where they go on
     to. `transactions` names the first of each, or `transactions_state` says why none is known; `hanging` are those of
     them that no producer will end and that keep what was asked for from being read. `weighed` says where the bytes are
-    known from.
+    known from. `notes` say what the plan makes of a pipeline file that was changed (`changed_keys`).
     """
 
     id: str
@@ -121,6 +130,7 @@ class Plan:
     weighed: str = ""
     forecast: Forecast = field(default_factory=Forecast)
     period: Period | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def ranges(self) -> tuple[PlannedRange, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -23,10 +23,11 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 class Recorded:
     """What the ledger has of a pipeline. `unresolved` are its PLANNED, HELD and CANCELLED ranges, `skipped` the SKIPPED
     ones; `attempts` are those of waves that an attempt works on. `requests` are those of all pipelines: a worker that
-    has a wave of another one is busy, and not missing."""
+    has a wave of another one is busy, and not missing. `tables` are those that it has ever written to."""
 
     spec: PipelineSpec
     streams: Sequence[StreamRecord]
+    tables: Collection[str] = ()
     unresolved: Sequence[RangeRecord] = ()
     skipped: Sequence[RangeRecord] = ()
     waves: Sequence[WaveRecord] = ()

@@ -6,6 +6,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from operator import attrgetter
 from typing import assert_never
 
@@ -23,6 +24,7 @@ from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import (
     Committed,
     PublishOutcome,
+    RangeState,
     Rejected,
     Requirement,
     TableHead,
@@ -33,7 +35,7 @@ from airflow_kafka_lake.core.progress import Progress, Step
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
 from airflow_kafka_lake.features.decoding.schemas import decoders
-from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.identity import check_head, check_table
 from airflow_kafka_lake.services.publishing import PUBLISH_TRIES
 from airflow_kafka_lake.services.watching import job_progress
@@ -58,11 +60,8 @@ def redecode(
         raise StateError(f"nothing of pipeline {spec.name} was planned yet: {remedies.run()} lands it decoded")
     if topic is not None and topic not in known:
         raise unknown_topic(spec.name, topic, known)
-    by_table: dict[str, list[str]] = defaultdict(list)
-    for name in [topic] if topic else known:
-        by_table[spec.table_for(name)].append(name)
     done = {}
-    for table, topics in sorted(by_table.items()):
+    for table, topics in ports.ledger.at_once(partial(_topics_in, spec, [topic] if topic else known)).items():
         job = RedecodeJob(
             id=secrets.token_hex(8),
             pipeline=spec.name,
@@ -72,6 +71,19 @@ def redecode(
         )
         done[table] = _redecode(ports, job, sorted({key.topic_id for key in keys if key.topic in topics}))
     return done
+
+
+def _topics_in(spec: PipelineSpec, topics: Sequence[str], ledger: LedgerReader) -> dict[str, list[str]]:
+    """Return the tables that have rows of some topics, or get them, sorted: also those of an earlier pipeline file."""
+    found: dict[str, set[str]] = defaultdict(set)
+    tables = {wave.id: wave.table for wave in ledger.waves(spec.name)}
+    for item in ledger.ranges(pipeline=spec.name, states=(RangeState.COMMITTED,)):
+        if item.stream.topic in topics and (table := tables.get(item.wave)):
+            found[table].add(item.stream.topic)
+    for name in topics:
+        if all(name not in its for its in found.values()):
+            found[spec.table_for(name)].add(name)
+    return {table: sorted(its) for table, its in sorted(found.items())}
 
 
 def _redecode(ports: Ports, job: RedecodeJob, topic_ids: Sequence[str]) -> Redecoded:
