@@ -39,6 +39,19 @@ def test_second_run_finds_nothing_and_a_third_reads_only_what_is_new(sandbox: Sa
     audit = sandbox.command("audit", sandbox.name, "--json")
     assert (audit.code, audit.document["ok"]) == (0, True)
     assert [stream["rows"] for stream in audit.document["streams"]] == [525, 525]
+    _another_table_is_not_called_done(sandbox)
+
+
+def _another_table_is_not_called_done(sandbox: Sandbox) -> None:
+    """A file that names another table reads nothing again, and says where everything is instead of being done."""
+    moved = sandbox.home / "moved.toml"
+    moved.write_text(sandbox.file.read_text().replace(f'table = "{sandbox.table}"', 'table = "raw.moved"'))
+    for command in ("plan", "run"):
+        shown = sandbox.command(command, str(moved))
+        assert shown.code == 1, shown.out
+        said = f"1,050 offsets, is in {sandbox.table} and stays there; only new records land in raw.moved"
+        assert said in " ".join(shown.out.split()), shown.out
+    assert sandbox.command("status", str(moved), "--json").document["tables"] == [sandbox.table]
 
 
 def test_transactions_markers_and_aborted_records_are_accounted_for(sandbox: Sandbox) -> None:

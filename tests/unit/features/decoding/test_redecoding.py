@@ -260,7 +260,7 @@ def test_waves_that_land_beside_it_are_no_rollback() -> None:
 
 
 def test_rows_are_decoded_again_in_the_table_that_has_them() -> None:
-    """Also where the pipeline file names another table since: none is left out, and none is looked for where it is not."""
+    """Also where the pipeline file names another table since."""
     world = landed()
     spec = replace(world.spec, table="raw.moved")
     assert set(redecode(world.worker(), spec)) == {"raw.orders"}
