@@ -67,7 +67,7 @@ def show_audit(output: Output, document: Json) -> None:
         )
     for note in sorted({note for item in document["streams"] for note in item["notes"]})[:NOTED]:
         output.line(f"note: {note}")
-    for line in messages(document)[:SHOWN]:
+    for line in messages(document, SHOWN):
         output.line(line)
     found = [(item["kind"], _where(item), item["message"]) for item in document["findings"]]
     output.long_table(count(len(found), "finding"), ("finding", "where", "what"), found)

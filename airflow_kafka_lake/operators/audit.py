@@ -133,7 +133,7 @@ class AuditOperator(SparkTask):
 
     def _judge(self, document: Mapping[str, Any]) -> None:
         self.log.info("%s", document["totals"]["sentence"])
-        for line in messages(document)[:LOGGED]:
+        for line in messages(document, LOGGED):
             self.log.info("%s", line)
         found = document["findings"]
         for item in found[:LOGGED]:

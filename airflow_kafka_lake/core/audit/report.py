@@ -98,10 +98,16 @@ def audit_document(
     }
 
 
-def messages(document: Mapping[str, Any]) -> list[str]:
-    """Return the sentence and the lines of further checks: deep audit and cutover."""
+def messages(document: Mapping[str, Any], most: int) -> list[str]:
+    """Return the sentence and the lines of further checks, deep audit and cutover; of each at most so many lines, and
+    then how many more there are."""
     parts = [document[name] for name in ("deep", "cutover") if name in document]
-    return [line for part in parts for line in (part["sentence"], *part["lines"])]
+    found = []
+    for part in parts:
+        found += [part["sentence"], *part["lines"][:most]]
+        if more := part["lines"][most:]:
+            found.append(f"… and {count(len(more), 'more line')} of that: all of them with --json")
+    return found
 
 
 def _lines(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.audit.report import Scope
+from airflow_kafka_lake.core.audit.report import Scope, messages
 from airflow_kafka_lake.core.errors import UnknownSubjectError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -179,3 +179,9 @@ def test_a_part_that_is_not_there_is_refused(two_topics: World) -> None:
     """A typing error must not look like a sound stream."""
     with pytest.raises(UnknownSubjectError, match="no stream of topic 'payment': it has orders, payments; did you"):
         audit(two_topics, scope=Scope(topic="payment"))
+
+
+def test_lines_of_a_check_that_are_not_shown_are_counted() -> None:
+    """Of a thousand partitions those that could not be compared may be the last ones; the sentence stays the first."""
+    document = {"deep": {"sentence": "read", "lines": ["a", "b", "c"]}, "cutover": {"sentence": "judged", "lines": []}}
+    assert messages(document, 1) == ["read", "a", "… and 2 more lines of that: all of them with --json", "judged"]
