@@ -30,7 +30,7 @@ class PysparkMissingError(TerminalError):
 
 
 class PysparkMismatchError(TerminalError):
-    """`pyspark` and `pyspark-client` have different versions and overwrite each other's files."""
+    """`pyspark` and `pyspark-client` differ and overwrite each other's files, or are of another Spark than the jars."""
 
 
 def require_java(minimum: int = 17, *, environ: Mapping[str, str] | None = None) -> Path:
@@ -52,11 +52,12 @@ def require_java(minimum: int = 17, *, environ: Mapping[str, str] | None = None)
     return java
 
 
-def require_matching_pyspark(version_of: Callable[[str], str] = metadata.version) -> str:
-    """Return the one version of `pyspark` and `pyspark-client`.
+def require_matching_pyspark(version_of: Callable[[str], str] = metadata.version, *, jars_of: str | None = None) -> str:
+    """Return the one version of `pyspark` and `pyspark-client`; `jars_of` is the Spark that the jars are made for.
 
     Raises PysparkMissingError without `pyspark` and PysparkMismatchError when both are there and differ: the two
-    wheels write the same package folder, so different versions leave a mixture of both behind.
+    wheels write the same package folder, so different versions leave a mixture of both behind; or when they are of
+    another minor version than the jars, whose classes then do not fit.
     """
     try:
         spark = version_of("pyspark")
@@ -67,15 +68,33 @@ def require_matching_pyspark(version_of: Callable[[str], str] = metadata.version
     try:
         client = version_of("pyspark-client")
     except metadata.PackageNotFoundError:
-        return spark
+        client = spark
     if client != spark:
+        # Constraints of Airflow pin the client, so that is kept where it fits.
+        fitting = [found for found in (client, spark) if jars_of is None or _minor(found) == _minor(jars_of)]
         raise PysparkMismatchError(
             f"pyspark is {spark} and pyspark-client is {client}; both write the folder pyspark/, so the installed "
-            f"files are a mixture. Run: pip install --force-reinstall pyspark=={spark} pyspark-client=={spark}",
+            f"files are a mixture. {_install_both(next(iter(fitting), jars_of))}",
             pyspark=spark,
             pyspark_client=client,
         )
+    if jars_of is not None and _minor(spark) != _minor(jars_of):
+        raise PysparkMismatchError(
+            f"pyspark is {spark}, and the jars of this package are for Spark {_minor(jars_of)}: no job could load "
+            f"their classes. {_install_both(jars_of)}. Where a constraints file pins another pyspark-client, leave "
+            "that line out",
+            pyspark=spark,
+            jars=jars_of,
+        )
     return spark
+
+
+def _install_both(version: str | None) -> str:
+    return f"Run: pip install --force-reinstall pyspark=={version} pyspark-client=={version}"
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
 
 
 def _find_java(environ: Mapping[str, str], minimum: int) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-import httpx2
+import requests
 
 from airflow_kafka_lake.core.errors import TransientError
 from airflow_kafka_lake.local.processes import wait_until
@@ -118,16 +118,17 @@ class AirflowApi:
         lines = self.api("GET", f"{path}?full_content=true&map_index={map_index}")["content"]
         return "\n".join(line if isinstance(line, str) else _log_line(line) for line in lines)
 
-    def _send(self, method: str, path: str, body: object) -> Any:
+    def _send(self, method: str, path: str, body: Any) -> Any:
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         try:
-            # 127.0.0.1 is never behind a proxy, whatever the environment says.
-            answer = httpx2.request(
-                method, self.base_url + path, json=body, headers=headers, timeout=_ANSWER_SECONDS, trust_env=False
-            )
-        except httpx2.TransportError as error:
+            with requests.Session() as session:
+                session.trust_env = False  # 127.0.0.1 is never behind a proxy, whatever the environment says
+                answer = session.request(
+                    method, self.base_url + path, json=body, headers=headers, timeout=_ANSWER_SECONDS
+                )
+        except requests.RequestException as error:
             raise AirflowApiError(f"{method} {self.base_url}{path} got no answer: {error}") from error
-        if answer.is_error:
+        if not answer.ok:
             raise AirflowApiError(
                 f"{method} {path} was answered {answer.status_code}: {answer.text[:2000]}", status=answer.status_code
             )

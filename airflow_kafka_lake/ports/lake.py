@@ -138,3 +138,10 @@ class Lake(Protocol):
 
     def table(self, identifier: str) -> LakeTable:
         """Return the table's handle; opens nothing yet."""
+
+    def look(self, identifier: str) -> str | None:
+        """Look whether catalog and store answer, and return where a file was written, read and removed again: among
+        the table's files, or where they would be. None: that is not known before the table is there.
+
+        Raises UnavailableError or ConnectionSettingsError.
+        """

@@ -100,10 +100,22 @@ def plan(
     )
     if not dry_run and decided.changes_nothing and facts.seen.known:
         ports.ledger.commit(SavePipeline(spec=spec))  # earlier plans are decoded as the file says now
+    if dry_run and (tables := facts.seen.tables(spec)):
+        _look(ports, next(iter(tables)))
     if dry_run or decided.changes_nothing:
         return Planned(plan=decided, recorded=False)
     record(ports, decided, facts.seen, reason)
     return Planned(plan=decided, recorded=True)
+
+
+def _look(ports: Ports, table: str) -> None:
+    """Look whether a run could reach the lake, and write there: one table's place stands for all of them."""
+    place = ports.lake.look(table)
+    ports.progress(
+        f"the catalog answers; whether files may be written is known when table {table} is there"
+        if place is None
+        else f"catalog and store answer: a file was written in {place}, read and removed"
+    )
 
 
 def record(ports: Ports, decided: Plan, seen: Observed, reason: str | None = None) -> None:

@@ -188,11 +188,11 @@ class SparkJobs:
             self._engine.is_verified = False
 
     def _verify(self) -> None:
-        from airflow_kafka_lake.adapters.jars import verified
+        from airflow_kafka_lake.adapters.jars import spark_version, verified
         from airflow_kafka_lake.adapters.java import require_java, require_matching_pyspark
 
         require_java()
-        require_matching_pyspark()
+        require_matching_pyspark(jars_of=spark_version() if self._sets else None)
         for jars in self._sets:
             verified(jars)
         require_jars(self._conf)
@@ -230,8 +230,10 @@ def fetch_jars(progress: Callable[[str], None], stores: Sequence[str] = ()) -> l
 
     The archive of a driver's classes, with which jobs start in half the time, lies beside the jars; it is optional.
     """
-    from airflow_kafka_lake.adapters.jars import JOBS, JarSet, fetch
+    from airflow_kafka_lake.adapters.jars import JOBS, JarSet, fetch, spark_version
+    from airflow_kafka_lake.adapters.java import require_matching_pyspark
 
+    require_matching_pyspark(jars_of=spark_version())
     jars = [path for jar_set in (*JOBS, *map(JarSet, stores)) for path in fetch(jar_set, progress=progress)]
     if not archive_path(jars).exists():
         _prepare_start(jars, progress)

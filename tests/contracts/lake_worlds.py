@@ -141,7 +141,8 @@ class MemoryWorld:
     """The lake in memory."""
 
     def __init__(self) -> None:
-        self.table: MemoryTable = MemoryLake().table(NAME)
+        self.lake = MemoryLake()
+        self.table: MemoryTable = self.lake.table(NAME)
 
     def stage(self, attempt: str, rows: Iterable[Position], *, written_as: str | None = None) -> None:
         self.table.stage(attempt, [_record(row) for row in rows], written_as=written_as)

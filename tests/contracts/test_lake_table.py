@@ -28,6 +28,7 @@ from airflow_kafka_lake.core.ledger.waves import (
 )
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.ports import Lake
 from tests.contracts.lake_worlds import (
     AT,
     LEDGER,
@@ -54,6 +55,21 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     yield made
     if isinstance(made, IcebergWorld):
         made.lake.close()
+
+
+def test_a_look_names_where_files_can_be_written(world: World) -> None:
+    """Also before the table is there, and nothing is left of it."""
+    before = world.table.head()
+    for name in ("raw.orders", "raw.not_there"):
+        assert _lake(world).look(name)
+    assert world.table.head() == before
+    with pytest.raises(UnknownSubjectError):
+        _lake(world).table("raw.not_there").head()
+
+
+def _lake(world: World) -> Lake:
+    assert isinstance(world, MemoryWorld | IcebergWorld)
+    return world.lake
 
 
 def staged(world: World, attempt: str) -> int:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+from pyarrow.fs import FileSelector
 
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
-from tests.kit.local_lake import KEY, SECRET, LocalLake
-from tests.sandbox import Sandbox, drivers
+from tests.kit.local_lake import KEY, SECRET, WAREHOUSE, LocalLake
+from tests.sandbox import Ended, Sandbox, drivers
 
 LAKE, SPARK = "AIRFLOW_CONN_LAKE_DEFAULT", "AIRFLOW_CONN_SPARK_DEFAULT"
 
@@ -30,8 +33,17 @@ def test_a_pipeline_lands_in_a_rest_catalog_over_s3(sandbox: Sandbox, foreign_la
         SPARK: json.dumps({"conn_type": "spark", "host": "local[2]", "extra": spark}),
     }
 
-    planned = place.end(place.start("plan", str(place.file), "--dry-run", env=env))
-    assert planned.code == 0, planned.err
+    def dry_run(**changed: str) -> Ended:
+        connection = json.dumps(foreign_lake.connection(**changed))
+        return place.command("plan", str(place.file), "--dry-run", env={LAKE: connection})
+
+    first = dry_run()
+    assert first.code == 0, first.err
+    assert f"whether files may be written is known when table {table} is there" in first.err
+    for warehouse in ("s3://nowhere", "nowhere"):
+        lost = dry_run(warehouse=warehouse)
+        assert lost.code == 1, lost.err
+        assert "the catalog has no such thing at this address, with this warehouse and prefix" in lost.err
     started = place.start("run", str(place.file), "--json", env=env)
     place.wait_for_job(started)
     (driver,) = drivers(started.pid)
@@ -43,15 +55,45 @@ def test_a_pipeline_lands_in_a_rest_catalog_over_s3(sandbox: Sandbox, foreign_la
     assert "spark.sql.catalog.lake.s3.endpoint" in logged
     assert not [text for text in (SECRET, KEY) if text in " ".join(words) or text in logged]
 
+    assert f"a file was written in s3://warehouse/{table.replace('.', '/')}/metadata, read and removed" in dry_run().err
+    away = dry_run(**{"s3.endpoint": "http://127.0.0.1:1"})
+    assert away.code == 3
+    assert "Could not write, read and remove a file in s3://warehouse/" in away.err
+    wrong = dry_run(**{"s3.secret-access-key": "another-secret"})
+    assert wrong.code == 1
+    assert "the store refuses the key, or has no such bucket" in wrong.err
+    assert "another-secret" not in wrong.err
     audited = place.command("audit", str(place.file), "--json", env={LAKE: env[LAKE]})
     assert audited.code == 0, audited.err or audited.out
     assert place.acknowledged == _rows(foreign_lake, table)
 
 
-def _rows(lake: LocalLake, table: str) -> dict[tuple[int, int], bytes]:
+def test_a_look_leaves_no_file_behind(foreign_lake: LocalLake) -> None:
+    """It is written under a name of Iceberg's own, because a store of tables takes no other, and removed again."""
+    lake = _opened(foreign_lake)
+    try:
+        lake.table("looked.at").ensure("")
+        place = lake.look("looked.at")
+        assert place == f"s3://{WAREHOUSE}/looked/at/metadata"
+        io: Any = lake.catalog.load("looked.at").io
+        found = io.fs_by_scheme("s3", None).get_file_info(_files_below(place))
+    finally:
+        lake.close()
+    assert [item.base_name for item in found if not item.base_name.endswith(".metadata.json")] == []
+
+
+def _files_below(place: str) -> Any:
+    return FileSelector(place.removeprefix("s3://"), recursive=True)
+
+
+def _opened(lake: LocalLake) -> IcebergLake:
     connection = lake.connection()
     settings = LakeSettings.parse("lake_default", connection["extra"], connection["password"], connection["login"])
-    opened = IcebergLake(settings)
+    return IcebergLake(settings)
+
+
+def _rows(lake: LocalLake, table: str) -> dict[tuple[int, int], bytes]:
+    opened = _opened(lake)
     try:
         rows = opened.catalog.load(table).scan().to_arrow().to_pylist()
     finally:

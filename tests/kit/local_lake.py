@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -9,9 +10,11 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlencode
 
 from airflow_kafka_lake.local.processes import LocalServer, free_ports
 
@@ -81,7 +84,7 @@ class LocalLake(LocalServer):
             [*self._command(), *ports, *self._options],
             env=os.environ | {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET},
             cwd=self.folder,
-            answers=lambda: _answers(f"{self.uri}/v1/config?warehouse=s3://{WAREHOUSE}") and _answers(self.endpoint),
+            answers=lambda: self._has_warehouse() and _status(self.endpoint) not in {0, *range(500, 600)},
             timeout=_START_SECONDS,
         )
         return self
@@ -89,6 +92,13 @@ class LocalLake(LocalServer):
     def stop(self) -> None:
         """Shut down in order and keep the data, for `start()`; does nothing when stopped."""
         self.end(signal.SIGTERM)
+
+    def _has_warehouse(self) -> bool:
+        """Return whether the catalog serves its warehouse, which is made after it has begun to answer."""
+        login = {"grant_type": "client_credentials", "client_id": KEY, "client_secret": SECRET, "scope": "catalog"}
+        token = json.loads(_answer(f"{self.uri}/v1/oauth/tokens", data=urlencode(login).encode()) or "{}")
+        bearer = {"Authorization": f"Bearer {token.get('access_token')}"}
+        return _status(f"{self.uri}/v1/{WAREHOUSE}/namespaces", bearer) == 200
 
     def _command(self) -> Sequence[str]:
         data = self.folder / "data"
@@ -101,13 +111,24 @@ class LocalLake(LocalServer):
         ]
 
 
-def _answers(address: str) -> bool:
-    """Return whether a server answers at all: a refusal of a caller without a login is an answer."""
+def _answer(address: str, data: bytes | None = None, headers: Mapping[str, str] | None = None) -> str:
+    """Return the text of an answer; an empty one where there is none, or a refusal."""
+    with (
+        suppress(OSError),
+        urllib.request.urlopen(urllib.request.Request(address, data, dict(headers or {})), timeout=5) as answer,
+    ):
+        text: str = answer.read().decode()
+        return text
+    return ""
+
+
+def _status(address: str, headers: Mapping[str, str] | None = None) -> int:
+    """Return the status of an answer, 0 where there is none."""
     try:
-        with urllib.request.urlopen(address, timeout=5):
-            return True
+        with urllib.request.urlopen(urllib.request.Request(address, headers=dict(headers or {})), timeout=5) as answer:
+            return int(answer.status)
     except urllib.error.HTTPError as error:
         error.close()
-        return error.code < 500
+        return error.code
     except OSError:
-        return False
+        return 0

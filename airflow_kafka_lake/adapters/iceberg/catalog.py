@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from pydantic import ValidationError
@@ -20,12 +23,14 @@ from pyiceberg.exceptions import (
     CommitFailedException,
     ForbiddenError,
     NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
     NoSuchTableError,
     NotInstalledError,
     OAuthError,
     RESTError,
     UnauthorizedError,
 )
+from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from requests import Session
@@ -42,6 +47,23 @@ from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableE
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,128}(\.[A-Za-z0-9_]{1,128})+")
 _LONGEST = 300
 _TRY_AGAIN = "try again when catalog and storage answer"
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://")
+_REFUSED_BY_STORE = re.compile(r"SIGNATURE_DOES_NOT_MATCH|INVALID_ACCESS_KEY_ID|INVALID_CLIENT_TOKEN_ID|NO_SUCH_BUCKET")
+_NOT_THERE = "the catalog has no such thing at this address, with this warehouse and prefix"
+_TO_MEND: Mapping[tuple[type[Exception], ...], str] = {
+    (UnauthorizedError, ForbiddenError, OAuthError): "the catalog refuses the credential",
+    (ModuleNotFoundError, NotInstalledError): "a package is missing",
+    (ImportError,): "a package is of a version that does not fit",
+    (NoSuchNamespaceError, NotImplementedError): _NOT_THERE,
+}
+"""What repeating does not help against; the first kind that fits."""
+
+_OF_CATALOG_AND_STORE = (
+    *(kind for kinds in _TO_MEND for kind in kinds),
+    *(SQLAlchemyError, RESTError, CommitFailedException, ValidationError, OSError, pa.ArrowException),
+)
+_NOTHING_THERE = frozenset({404, 405, 410})
+_LOOKED = b"kafka-lake has looked"
 _REMOVE_OLD = TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED
 
 
@@ -110,6 +132,55 @@ class OpenCatalog:
             except NoSuchTableError:
                 return None
 
+    def look(self, identifier: str) -> str | None:
+        """Write, read and remove a file among the files of a table, or where a SQL catalog would put them.
+
+        Before a table is there, only a REST catalog knows who may write its files, and where: then catalog and store
+        are asked for an answer of any kind, and None is returned.
+        """
+        properties = self._settings.pyiceberg()
+        if (table := self.find(identifier)) is not None:
+            return self._write_and_remove(table.io, f"{table.location()}/metadata")
+        with self.reaching("list the namespaces"):
+            self.api.list_namespaces()
+        warehouse = properties.get("warehouse", "")
+        if not _ADDRESS.match(warehouse):
+            return None
+        io = load_file_io({**properties}, warehouse)
+        if properties["type"] != "rest":
+            return self._write_and_remove(io, warehouse)
+        with self.reaching(f"reach {warehouse}"):
+            try:
+                io.new_input(f"{warehouse}/{_looking()}").exists()
+            except OSError as error:
+                if not denied(error):  # the catalog may hand out other credentials for a table
+                    raise
+        return None
+
+    def _write_and_remove(self, io: FileIO, place: str) -> str:
+        if place.startswith("file:"):
+            self._require_writable(place)
+            return place
+        with self.reaching(f"write, read and remove a file in {place}"):
+            file = f"{place}/{_looking()}"
+            with io.new_output(file).create(overwrite=True) as stream:
+                stream.write(_LOOKED)
+            try:
+                with io.new_input(file).open() as found:
+                    is_whole = found.read() == _LOOKED
+            finally:
+                io.delete(file)
+            if not is_whole:
+                raise OSError(f"{file} was read otherwise than it was written")
+        return place
+
+    def _require_writable(self, place: str) -> None:
+        """Refuse a folder, or the nearest one above that exists, in which this user may not write; leave nothing."""
+        folder = Path(unquote(urlsplit(place).path))
+        above = next(path for path in (folder, *folder.parents) if path.exists())
+        if not os.access(above, os.W_OK | os.X_OK) or not above.is_dir():
+            raise self._settings_error(f"write into {folder}", f"this user may not write into {above}")
+
     def ensure_namespace(self, identifier: str) -> None:
         """Create the table's namespace when it is missing; two at once are fine."""
         namespace = identifier.rpartition(".")[0]
@@ -139,18 +210,8 @@ class OpenCatalog:
         """
         try:
             yield
-        except (UnauthorizedError, ForbiddenError, OAuthError) as error:
-            raise self._settings_error(doing, f"the catalog refuses the credential: {self.reason(error)}") from None
-        except (ImportError, NotInstalledError) as error:
-            raise self._settings_error(doing, f"a package is missing: {self.reason(error)}") from None
-        except ValidationError:
-            problem = "what answers there does not speak Iceberg's REST protocol"
-            raise self._settings_error(doing, problem) from None
-        except (SQLAlchemyError, RESTError, CommitFailedException, OSError, pa.ArrowException) as error:
-            if denied(error, self._sqlite_file()):
-                problem = (
-                    f"what it needs may not be read or written: {self.reason(error)}. Give this user the permission"
-                )
+        except _OF_CATALOG_AND_STORE as error:
+            if problem := self._problem(error):
                 raise self._settings_error(doing, problem) from None
             remedy = "make room on its disk, then try again" if full(error, self._sqlite_file()) else _TRY_AGAIN
             raise UnavailableError(
@@ -158,6 +219,21 @@ class OpenCatalog:
                 f"Nothing was changed; {remedy}.",
                 connection=self._settings.connection_id,
             ) from None
+
+    def _problem(self, error: BaseException) -> str | None:
+        """Return what a person has to mend, None where the same call may succeed later."""
+        if isinstance(error, ValidationError):
+            return "what answers there does not speak Iceberg's REST protocol"
+        problem = next((text for kinds, text in _TO_MEND.items() if isinstance(error, kinds)), None)
+        if _status_of(error) in _NOTHING_THERE:
+            problem = _NOT_THERE
+        elif isinstance(error, OSError) and _REFUSED_BY_STORE.search(str(error)):
+            problem = "the store refuses the key, or has no such bucket"
+        if problem:
+            return f"{problem}: {self.reason(error)}"
+        if denied(error, self._sqlite_file()):
+            return f"what it needs may not be read or written: {self.reason(error)}. Give this user the permission"
+        return None
 
     def reason(self, error: BaseException) -> str:
         """Return an error in one line without any secret of the connection."""
@@ -206,6 +282,16 @@ def _roll_back(connection: Any, record: ConnectionPoolEntry) -> None:
         connection.rollback()
     except Exception:  # noqa: BLE001 - drivers have no common error, and a connection in doubt is not kept
         record.invalidate()
+
+
+def _status_of(error: BaseException) -> int | None:
+    """Return the HTTP status behind an error of PyIceberg's REST client, which keeps it in its cause only."""
+    return getattr(getattr(error.__cause__, "response", None), "status_code", None)
+
+
+def _looking() -> str:
+    """Return a name that a store of tables takes for one of Iceberg's own files: some refuse any other."""
+    return f"{uuid.uuid4()}-m0.avro"
 
 
 def checked_identifier(identifier: str) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from logging import getLogger
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
+import pyiceberg.table
 from pyiceberg.expressions import (
     AlwaysFalse,
     BooleanExpression,
@@ -20,11 +22,14 @@ from pyiceberg.expressions import (
 from pyiceberg.expressions import And as All
 from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files, _read_all_delete_files
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
-from pyiceberg.table import FileScanTask, ManifestGroupPlanner, Table
+from pyiceberg.table import DataScan, FileScanTask, Table
 
 from airflow_kafka_lake.core.errors import SchemaMismatchError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, SliceSet
+
+_manifest_group_planner: Any = getattr(pyiceberg.table, "ManifestGroupPlanner", None)
+"""None in PyIceberg 0.11, which the constraints of Airflow 3.2 and 3.3 name; it cannot read texts as codes either."""
 
 # The model class of PyIceberg's expressions hides their signatures from type checkers.
 _in = cast(Callable[[str, set[str]], BooleanExpression], In)
@@ -91,17 +96,21 @@ def batches_of(
     PyIceberg's own reader begins with all files at once, and keeps in memory what is read faster than it is consumed.
     """
     scan = table.scan(row_filter=row_filter, selected_fields=tuple(fields))
+    can_code = _manifest_group_planner is not None
+    how = {"dictionary_columns": tuple(coded)} if can_code else {}
     reader = ArrowScan(
-        scan.table_metadata,
-        scan.io,
-        scan.projection(),
-        scan.row_filter,
-        scan.case_sensitive,
-        dictionary_columns=tuple(coded),
+        scan.table_metadata, scan.io, scan.projection(), scan.row_filter, scan.case_sensitive, **cast(Any, how)
     )
     for file in files:
         deletes = _read_all_delete_files(scan.io, [file])
-        yield from reader._record_batches_from_scan_tasks_and_deletes([file], deletes)  # noqa: SLF001  # no other door
+        found = reader._record_batches_from_scan_tasks_and_deletes([file], deletes)  # noqa: SLF001  # no other door
+        yield from found if can_code else (_coded(batch, coded) for batch in found)
+
+
+def _coded(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    for name in columns:
+        batch = batch.set_column(batch.schema.get_field_index(name), name, batch.column(name).dictionary_encode())
+    return batch
 
 
 def require_no_equality_deletes(table: Table, manifests: Sequence[ManifestFile], identifier: str) -> None:
@@ -128,8 +137,27 @@ def _manifests(table: Table) -> list[ManifestFile]:
 
 
 def _planned(table: Table, row_filter: BooleanExpression, manifests: Sequence[ManifestFile]) -> Sequence[FileScanTask]:
-    planner = ManifestGroupPlanner(table.metadata, table.io, row_filter)
+    if _manifest_group_planner is None:
+        return list(_PlannerBefore012(table, row_filter, manifests)._plan_files_local())  # noqa: SLF001  # no other door
+    planner = _manifest_group_planner(table.metadata, table.io, row_filter)
     return list(planner.plan_files(manifests, lambda entry: not _is_equality(entry)))
+
+
+class _PlannerBefore012(DataScan):
+    """Plans the files of given manifests with PyIceberg 0.11, which plans those of a snapshot only."""
+
+    def __init__(self, table: Table, row_filter: BooleanExpression, manifests: Sequence[ManifestFile]) -> None:
+        super().__init__(table.metadata, table.io, row_filter)
+        self._manifests = list(manifests)
+
+    def snapshot(self) -> Any:
+        """Return what has the manifests."""
+        return SimpleNamespace(manifests=lambda _: self._manifests)
+
+    def scan_plan_helper(self) -> Iterator[list[ManifestEntry]]:
+        """Give the entries that may match, manifest by manifest, as `ManifestGroupPlanner` is asked to."""
+        for entries in super().scan_plan_helper():  # type: ignore[misc]
+            yield [entry for entry in entries if not _is_equality(entry)]
 
 
 def _is_equality(entry: ManifestEntry) -> bool:

@@ -63,6 +63,10 @@ class IcebergLake:
             self._tables[identifier] = IcebergTable(self.catalog, checked_identifier(identifier), self._now_ms)
         return self._tables[identifier]
 
+    def look(self, identifier: str) -> str | None:
+        """Write, read and remove a file among a table's, or where they would be (`ports.Lake.look`)."""
+        return self.catalog.look(checked_identifier(identifier))
+
     def close(self) -> None:
         """Close all connections."""
         self.catalog.close()

@@ -13,6 +13,7 @@ from airflow_kafka_lake.adapters.jars.cache import (
     files,
     jars_folder,
     pinned,
+    spark_version,
     verified,
 )
 
@@ -29,5 +30,6 @@ __all__ = [
     "files",
     "jars_folder",
     "pinned",
+    "spark_version",
     "verified",
 ]

@@ -85,6 +85,11 @@ def pinned(jar_set: JarSet) -> tuple[Jar, ...]:
     return tuple(_parse(line) for line in lines if line.strip() and not line.startswith("#"))
 
 
+def spark_version() -> str:
+    """Return the version of Spark that the jars of a job are made for."""
+    return next(jar.version for jar in pinned(JarSet.SPARK) if jar.artifact.startswith("spark-sql-kafka"))
+
+
 def jars_folder(jar_set: JarSet, cache: Path | None = None) -> Path:
     """Return where the set is or would be; the folder exists only when the set was fetched whole."""
     digest = hashlib.sha256("\n".join(f"{jar.file_name} {jar.sha256}" for jar in pinned(jar_set)).encode()).hexdigest()

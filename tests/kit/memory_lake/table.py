@@ -69,6 +69,12 @@ class MemoryLake:
             self._tables[identifier] = MemoryTable(identifier, self)
         return self._tables[identifier]
 
+    def look(self, identifier: str) -> str | None:
+        """Return the table's name: its files are here."""
+        if not self.reachable:
+            raise UnavailableError("the lake cannot be reached")
+        return identifier
+
     def stage(self, identifier: str, attempt: str, rows: Iterable[Position], **decoded: Any) -> None:
         """Commit rows to an attempt's branch, as a Spark job does."""
         self.table(identifier).stage(attempt, rows, **decoded)

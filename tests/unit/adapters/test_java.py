@@ -109,6 +109,26 @@ def test_differing_pyspark_versions_are_refused() -> None:
         require_matching_pyspark(versions(pyspark="4.1.3", pyspark_client="4.0.1"))
 
 
+@pytest.mark.parametrize("version", ["4.0.2", "4.2.0", "4.10.3"])
+def test_another_spark_than_the_jars_is_refused_before_any_job(version: str) -> None:
+    """Such a job would end after a minute, by a class that has changed; repeating it could not help."""
+    both = versions(pyspark=version, pyspark_client=version)
+    assert require_matching_pyspark(both) == version, "where the jars are not ours"
+    with pytest.raises(PysparkMismatchError, match=rf"pyspark is {version}, and the jars .* Spark 4\.1: .*==4\.1\.3"):
+        require_matching_pyspark(both, jars_of="4.1.3")
+    assert require_matching_pyspark(versions(pyspark="4.1.1", pyspark_client="4.1.1"), jars_of="4.1.3") == "4.1.1"
+
+
+@pytest.mark.parametrize(
+    ("pyspark", "client", "told"),
+    [("4.1.3", "4.1.1", "4.1.1"), ("4.1.1", "4.2.0", "4.1.1"), ("4.3.0", "4.2.0", "4.1.3")],
+)
+def test_the_version_that_is_told_fits_the_jars(pyspark: str, client: str, told: str) -> None:
+    """That of the client where it fits, because constraints of Airflow pin it."""
+    with pytest.raises(PysparkMismatchError, match=rf"pyspark=={told} pyspark-client=={told}"):
+        require_matching_pyspark(versions(pyspark=pyspark, pyspark_client=client), jars_of="4.1.3")
+
+
 def test_missing_pyspark_names_the_extra() -> None:
     """pyspark-client alone is not enough: it has no jars."""
     with pytest.raises(PysparkMissingError, match=r"airflow-kafka-lake\[spark\]"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
@@ -64,8 +65,12 @@ class ConfluentRegistry:
     def close(self) -> None:
         """Close the connections; does nothing when there are none."""
         client = self.__dict__.pop("_client", None)
-        if client is not None:
+        if client is None:
+            return
+        if hasattr(client, "close"):
             client.close()
+        else:  # before 2.16
+            client._rest_client.session.close()  # noqa: SLF001  # no other door
 
     @cached_property
     def _client(self) -> Any:
@@ -169,7 +174,7 @@ class ConfluentRegistry:
 
     def _asked(self, subject: str, ask: Callable[[], _Answer]) -> _Answer:
         client = self._client
-        from confluent_kafka.schema_registry.common._httpx_compat import httpx
+        httpx: Any = sys.modules[type(client).__module__].httpx  # the one of several that its version uses
         from confluent_kafka.schema_registry.error import SchemaRegistryError
 
         assert client is not None

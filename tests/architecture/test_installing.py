@@ -1,0 +1,96 @@
+"""The package imports only what installing it brings, and its floors fit beside Airflow's own constraints."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import airflow_kafka_lake
+
+PACKAGE = Path(airflow_kafka_lake.__file__).parent
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CONSTRAINTS = sorted((Path(__file__).parent / "constraints").glob("*.txt"))
+
+IN_AN_EXTRA = {
+    "pyspark": ("jobs/", "features/decoding/job/", "features/deep_audit/job/"),
+    "google": ("features/decoding/job/protobuf.py", "features/decoding/registry/"),
+    "grpc_tools": ("features/decoding/registry/",),
+    "attr": ("signals/lineage.py",),
+    "openlineage": ("signals/lineage.py",),
+}
+"""What a plain installation lacks, and the only places that import it, each after asking whether it is there."""
+
+
+def _requirements(*extras: str) -> dict[str, Requirement]:
+    texts = [*PROJECT["dependencies"], *(item for name in extras for item in PROJECT["optional-dependencies"][name])]
+    return {canonicalize_name(found.name): found for found in map(Requirement, texts)}
+
+
+def _imports() -> Iterator[tuple[str, str]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Import():
+                    names = [alias.name for alias in node.names]
+                case ast.ImportFrom(level=0, module=str(module)):
+                    names = [module]
+                case _:
+                    continue
+            yield from ((path.relative_to(PACKAGE).as_posix(), name.partition(".")[0]) for name in names)
+
+
+def test_every_library_that_is_imported_is_a_dependency() -> None:
+    """Not one that another library happens to bring, nor one of an extra: the demonstration once did not start."""
+    distributions, required, missing = packages_distributions(), _requirements(), set()
+    for path, name in _imports():
+        if name in sys.stdlib_module_names or name in {"airflow_kafka_lake", "airflow"}:
+            continue
+        if name in IN_AN_EXTRA:
+            assert path.startswith(IN_AN_EXTRA[name]), f"{path} imports {name}, which is in an extra only"
+        elif not {canonicalize_name(item) for item in distributions[name]} & required.keys():
+            missing.add(name)
+    assert missing == set()
+
+
+def _pinned(path: Path) -> dict[str, str]:
+    lines = [line.split("==") for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    return {canonicalize_name(name): version for name, version in lines}
+
+
+@pytest.mark.parametrize("path", CONSTRAINTS, ids=lambda path: path.stem)
+def test_the_floors_fit_beside_constraints_of_airflow(path: Path) -> None:
+    """Whoever installs with the constraints of an Airflow can install this package with them; each exception is here,
+    with what the documents say to do."""
+    pinned = _pinned(path)
+    extras = ("spark", "postgres", "schema-registry", "openlineage")
+    refused = {
+        name
+        for name, requirement in _requirements(*extras).items()
+        if name in pinned and not requirement.specifier.contains(pinned[name])
+    }
+    assert refused == EXCEPTIONS.get(path.stem, set())
+
+
+EXCEPTIONS = {"airflow-3.3.1": {"pyspark-client"}}
+"""Airflow 3.3.1 pins the client of Spark 4.2, and the jars are for Spark 4.1: that line is left out of the file."""
+
+
+def test_both_wheels_of_spark_have_one_range_that_the_jars_fit() -> None:
+    """They write one folder; another minor version of Spark has other classes than the jars."""
+    spark, client = (item for name, item in sorted(_requirements("spark").items()) if name.startswith("pyspark"))
+    assert spark.specifier == client.specifier
+    jars = (PACKAGE / "adapters" / "jars" / "spark.txt").read_text(encoding="utf-8")
+    (version,) = re.findall(r"spark-sql-kafka-0-10_2.13:(\S+)", jars)
+    major, minor = map(int, version.split(".")[:2])
+    fits = [f"{major}.{minor}.{patch}" for patch in range(1, 4)]
+    assert [text for text in (*fits, f"{major}.{minor + 1}.0") if spark.specifier.contains(text)] == fits
