@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 MOST_NAME = 200
 """How many characters of a user's name are kept."""
 
 _TASK = re.compile(r"airflow:([^/]+)/.")
+_PLACE = re.compile(r"airflow:([^/]+)/(.+)/([^/\[\]]+)(?:\[(\d+)\])?")
 
 
-def task(dag: str, run: str, task_id: str) -> str:
-    """Name a task of a Dag run."""
-    return f"airflow:{dag}/{run}/{task_id}"
+class TaskPlace(NamedTuple):
+    """Which task of which Dag run it is; `mapped` is the index of a mapped one."""
+
+    dag: str
+    run: str
+    task: str
+    mapped: int | None
+
+
+def task(dag: str, run: str, task_id: str, index: int = -1) -> str:
+    """Name a task of a Dag run; a mapped one by its index too."""
+    return f"airflow:{dag}/{run}/{task_id}{f'[{index}]' if index >= 0 else ''}"
+
+
+def place_of(actor: str | None) -> TaskPlace | None:
+    """Return the task that is named so; None for anyone else."""
+    found = _PLACE.fullmatch(actor or "")
+    return found and TaskPlace(found[1], found[2], found[3], None if found[4] is None else int(found[4]))
 
 
 def user(name: str) -> str:

@@ -62,6 +62,14 @@ def pipeline_page(base: str | None, pipeline: str, wave: str | None = None) -> s
 
     Without an address that a browser can be sent to, it is one on the host that shows the link.
     """
-    root = (web_address(base) or "").rstrip("/")
-    shown = f"{root}{SITE}/pipelines/{quote(pipeline, safe='')}"
+    shown = f"{_root(base)}{SITE}/pipelines/{quote(pipeline, safe='')}"
     return shown if wave is None else f"{shown}/waves/{quote(wave, safe='')}"
+
+
+def dry_run_page(base: str | None, dag: str, run: str) -> str:
+    """Return the address of the page from which a person goes on after a dry run, like `pipeline_page`."""
+    return f"{_root(base)}{SITE}/dags/{quote(dag, safe='')}/runs/{quote(run, safe='')}"
+
+
+def _root(base: str | None) -> str:
+    return (web_address(base) or "").rstrip("/")

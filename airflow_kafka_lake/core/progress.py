@@ -16,6 +16,9 @@ from airflow_kafka_lake.core.amounts import count, size, span
 KNOWN_AFTER_SECONDS = 5.0
 """A rate is not known before something was counted for so long."""
 
+MOST_LETTERS = 200
+"""So much of the id of an application is kept."""
+
 WINDOW_SECONDS = 60.0
 """A rate is that of the last minute; what has not moved for so long has none."""
 
@@ -135,13 +138,14 @@ def _share(whole: int, rows: int, expected: int | None) -> int:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
     """What a Spark job has counted so far: rows of Kafka and of tables that it has read, tasks, bytes of files that
-    ended tasks have written."""
+    ended tasks have written; and the id of its application, empty where that is not known."""
 
     rows: int = 0
     table_rows: int = 0
     tasks_done: int = 0
     tasks: int = 0
     bytes_written: int = 0
+    application: str = ""
 
     def to_json(self, **beside: str) -> str:
         """Return one line of JSON."""
@@ -152,7 +156,8 @@ class Counters:
         """Read what `to_json` has written; None for what it has not, such as a line that is half written."""
         try:
             found = json.loads(text)
-            return cls(**{item.name: int(found[item.name]) for item in fields(cls)})
+            numbers = {item.name: int(found[item.name]) for item in fields(cls) if item.name != "application"}
+            return cls(**numbers, application=str(found["application"])[:MOST_LETTERS])
         except (ValueError, TypeError, KeyError):
             return None
 

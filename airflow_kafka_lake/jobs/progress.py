@@ -150,7 +150,13 @@ class Counts:
             tasks_done=sum(done for done, _, _ in self.stages.values()),
             tasks=sum(tasks for _, tasks, _ in self.stages.values()),
             bytes_written=sum(size for _, _, size in self.stages.values()),
+            application=self._application(),
         )
+
+    def _application(self) -> str:
+        with suppress(Exception):  # what is shown may be missing; the sign of life may not be lost over it
+            return str(self.spark.sparkContext.applicationId)
+        return ""
 
     def active(self) -> dict[int, tuple[int, int, int]]:
         """Return of each active stage how many tasks are done, how many it has, and what they have written."""

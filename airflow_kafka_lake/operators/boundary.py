@@ -80,7 +80,8 @@ def spec_of(pipeline: Pipeline | str | PathLike[str], ledger_conn_id: str) -> Pi
 def actor_of(context: Mapping[str, Any]) -> str:
     """Name the Dag run and the task, for the ledger's history."""
     ti = context["ti"]
-    return actors.task(ti.dag_id, ti.run_id, ti.task_id)
+    index = getattr(ti, "map_index", None)
+    return actors.task(ti.dag_id, ti.run_id, ti.task_id, -1 if index is None else index)
 
 
 @contextmanager

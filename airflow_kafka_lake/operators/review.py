@@ -28,7 +28,7 @@ from airflow_kafka_lake.operators.decision_task import APPROVE, shown_by
 from airflow_kafka_lake.operators.plan import PLAN_KEY, explain, plan_and_choose, result_of
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services.observation import check_asked
-from airflow_kafka_lake.signals.page import show_page
+from airflow_kafka_lake.signals.page import go_on_address, show_page
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
@@ -163,7 +163,8 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
             self.log.info("%s", line)
         context["ti"].xcom_push(key=PLAN_KEY, value=result_of(planned, choice, dry_run=True))
         self.subject = f"{'Dry run' if dry_run else 'Start this'}: {plan_headline(planned.plan)}"
-        self.body = f"{plan_markdown(planned.plan, choice, where, reason=reason)}\n\n{_what_next(dry_run=dry_run)}"
+        next_ = _after_dry_run(go_on_address(context)) if dry_run else _AFTER_ANSWER
+        self.body = f"{plan_markdown(planned.plan, choice, where, reason=reason)}\n\n{next_}"
         self._offer(dry_run=dry_run)
         return super().execute(context)  # raises: the task waits for the answer
 
@@ -187,13 +188,15 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
             self.response_timeout = SEEN_WITHIN
 
 
-def _what_next(*, dry_run: bool) -> str:
-    if dry_run:
-        return "Nothing was written. To read it, trigger the Dag again without *dry run*."
-    return (
-        "**Approve** reads it now; records that arrive until then come with it where the period has no end. "
-        "**Reject** starts nothing, and records nothing."
-    )
+_AFTER_ANSWER = (
+    "**Approve** reads it now; records that arrive until then come with it where the period has no end. "
+    "**Reject** starts nothing, and records nothing."
+)
+
+
+def _after_dry_run(address: str | None) -> str:
+    again = "trigger the Dag again without *dry run*"
+    return f"Nothing was written. To read it, {f'[go on with just this]({address}), or ' if address else ''}{again}."
 
 
 def _why(chosen: str, person: str | None) -> str:

@@ -65,6 +65,7 @@ def claim_wave(
             over=over,
             to_decide=to_decide,
             bytes_per_second=bytes_per_second,
+            actor=ports.actor,
         )
     )
     _refuse_fast_clock(ports, claim, clock)

@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.lake.tasks import is_by_time
 from airflow_kafka_lake.core.ledger.attempts import RecordJob
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Staged, Verdict
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.progress import Progress, Step
+from airflow_kafka_lake.core.progress import Counters, Progress, Step
 from airflow_kafka_lake.core.slices import Slice, SliceSet
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claims import Heartbeat
@@ -82,12 +82,19 @@ def _stage(
         bytes_expected=sum(item.estimated_bytes for item in claim.ranges),
     )
     heartbeat.watch.begin(progress, f"{count(len(claim.ranges), 'range')}, {count(job.tasks, 'task')}{pace}")
-    ports.runner.stage(
-        job,
-        started=lambda reference: ports.ledger.commit(RecordJob(key=claim.key, job=reference, progress=progress)),
-        heartbeat=heartbeat,
-        counted=lambda counters: heartbeat.watch.counted(counters.rows),
-    )
+    known = RecordJob(key=claim.key, job="")
+
+    def record(job: str, application: str | None = None) -> None:
+        nonlocal known
+        known = RecordJob(key=claim.key, job=job, progress=None if known.job else progress, application=application)
+        ports.ledger.commit(known)
+
+    def counted(counters: Counters) -> None:
+        heartbeat.watch.counted(counters.rows)
+        if counters.application and counters.application != known.application:
+            record(known.job, counters.application)
+
+    ports.runner.stage(job, started=record, heartbeat=heartbeat, counted=counted)
     heartbeat.watch.end()
     heartbeat.watch.begin(Progress(step=Step.AUDIT, rows_expected=progress.rows_expected))
     staged = ports.lake.table(claim.table).staged(claim.key.attempt, heartbeat)

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk.configuration import conf
 
-from airflow_kafka_lake.core.addresses import pipeline_page
+from airflow_kafka_lake.core.addresses import dry_run_page, pipeline_page
 from airflow_kafka_lake.links.task_links import PAGE, never_failing, show
 from airflow_kafka_lake.registration import FEATURES
 
@@ -19,3 +19,9 @@ def show_page(task: Any, pipeline: str, *, wave: str | None = None, at_once: Map
         base = conf.get("api", "base_url", fallback="")
         if FEATURES.sites:
             show(task, PAGE, pipeline_page(base, pipeline, wave), at_once=at_once)
+
+
+def go_on_address(context: Mapping[str, Any]) -> str | None:
+    """Return the page from which a person goes on after the dry run of a task's Dag run; None if there are no pages."""
+    ti = context["ti"]
+    return dry_run_page(conf.get("api", "base_url", fallback=""), ti.dag_id, ti.run_id) if FEATURES.sites else None

@@ -344,6 +344,7 @@ PERIOD = {"topic": "orders", "partitions": [0], "from": "0", "to": "1", "dry_run
 ROUTES: dict[tuple[str, str], dict[str, Any]] = {
     ("GET", "/"): {},
     ("GET", "/dags/{dag}"): {},
+    ("GET", "/dags/{dag}/runs/{run}"): {},
     ("GET", "/static/{name}"): {},
     ("GET", "/api/session"): {},
     ("GET", "/api/pipelines"): {},
@@ -364,8 +365,10 @@ ROUTES: dict[tuple[str, str], dict[str, Any]] = {
 }
 """Every route with a body that it takes: a new one is written here, and tried as all the others."""
 
-OPEN = {"/", "/dags/{dag}", "/api/session", "/api/pipelines", "/static/{name}"}
+OPEN = {"/", "/dags/{dag}", "/dags/{dag}/runs/{run}", "/api/session", "/api/pipelines", "/static/{name}"}
 """What every user of Airflow may ask: it shows no user more than he may see."""
+
+WITHOUT_LEDGER = {"/api/session", "/static/{name}", "/dags/{dag}/runs/{run}"}
 
 
 def routes() -> list[APIRoute]:
@@ -416,7 +419,8 @@ class Tried:
         self.wave = self.server.world.ledger.waves("orders")[0].id
 
     def path(self, route: str, **other: str) -> str:
-        names = {"pipeline": "orders", "wave": self.wave, "dag": "alpha", "name": "page.css"} | other
+        names = {"pipeline": "orders", "wave": self.wave, "dag": "alpha", "run": "manual__1"} | other
+        names.setdefault("name", "page.css")
         return route.format(**{name: quote(value, safe="") for name, value in names.items()})
 
     def body(self, method: str, route: str) -> Any:
@@ -605,7 +609,7 @@ def test_ledger_that_does_not_answer_is_named_to_readers_of_its_connection(
     }
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_LAKE_LEDGER", json.dumps(connection))
     for method, route in sorted(ROUTES):
-        if route in {"/api/session", "/static/{name}"}:
+        if route in WITHOUT_LEDGER:
             continue
         known, other = (tried.ask(method, route, user) for user in ("op", "user"))
         assert (known.status_code, other.status_code) == (503, 503)
@@ -625,7 +629,7 @@ def test_ledger_that_was_never_made_is_said_to_be_missing(
         file.touch()
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_LAKE_LEDGER", json.dumps({"conn_type": "sqlite", "host": str(file)}))
     for method, route in sorted(ROUTES):
-        if route in {"/api/session", "/static/{name}"}:
+        if route in WITHOUT_LEDGER:
             continue
         known, other = (tried.ask(method, route, user) for user in ("op", "user"))
         assert (known.status_code, other.status_code) == (503, 503)

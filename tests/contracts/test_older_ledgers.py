@@ -59,6 +59,8 @@ ADDED = {
         "bytes_expected",
         "step_at",
         "progress_at",
+        "actor",
+        "application",
     ),
     "kafka_lake_plan": ("dag",),
     "kafka_lake_notified": ("through", "lease_holder", "lease_until"),

@@ -46,13 +46,19 @@ def test_person_is_refused_is_shown_starts_watches_cancels_releases_and_sees_the
     ui.open(run_path(MANUAL, run, "/tasks/review"), "from_offset: '1.200' is not an offset: use digits only")
     ui.picture("refused", height=LOG_HEIGHT)
 
-    run = ui.trigger(MANUAL, NAME, [Filled("How", "dry_run", True)], picture="form")
+    why = Filled("Why", "reason", "the first backfill")
+    run = ui.trigger(MANUAL, NAME, [why, Filled("How", "dry_run", True)], picture="form")
     assert world.end(MANUAL, run).state == "success"
     ui.open(run_path(MANUAL, run, "/tasks/review/required_actions"), f"Dry run: {NAME}: 2,400 offsets")
     ui.picture("dry-run")
 
-    run = ui.trigger(MANUAL, NAME, [Filled("Why", "reason", "the first backfill")])
-    ui.page.until("location.pathname.includes('/runs/')")
+    link = "[...document.querySelectorAll('a')].find(e => e.innerText === 'go on with just this').href"
+    ui.page.go(ui.page.js(link))
+    ui.page.until("!document.getElementById('go-on-do').hidden", 60)
+    assert ui.page.text("#go-on-conf").split("\n") == ["pipeline", NAME, "reason", why.value]
+    ui.page.click("#go-on-do")
+    ui.page.until("document.getElementById('go-on-answer').className === 'ok'", 60)
+    run = ui.page.text("#go-on-answer a")
     until(lambda: lane.ledger.exists() and lane.open_ledger().pipeline(NAME))
     ui.open("/plugin/kafka-lake", "Kafka Lake")
     assert ui.page.until("document.querySelector('iframe').src").endswith("/kafka-lake/")

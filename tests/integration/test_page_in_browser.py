@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.documents.groups import groups_of
+from airflow_kafka_lake.features.pages.dry_run import dry_run_page
 from airflow_kafka_lake.features.pages.pipeline import pipeline_page
 from airflow_kafka_lake.features.pages.web.headers import CSP
 from airflow_kafka_lake.features.pages.web.views import static_files
@@ -39,12 +40,16 @@ class Site:
     document: dict[str, Any]
     sent: list[tuple[str, dict[str, Any], str | None]] = field(default_factory=list)
     answers: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    drawn: bytes = b""
+    """Another page, in place of the pipeline's."""
     asked: int = 0
     unchanged: int = 0
     url: str = ""
 
     def page(self) -> bytes:
         """Return the page as it is now."""
+        if self.drawn:
+            return self.drawn
         visitor = Visitor(base="", name="ann", csrf="t0ken", ledger="kafka_lake_ledger", may_decide=True)
         return pipeline_page(visitor, self.document).encode()
 
@@ -60,6 +65,9 @@ class Handler(BaseHTTPRequestHandler):
             return self._answer(200, body, kind)
         if self.path == "/frame":
             return self._answer(200, FRAME.encode(), "text/html", policy="")
+        if self.path.startswith("/api/v2/"):
+            status, document = self.site.answers.pop(0)
+            return self._answer(status, json.dumps(document).encode(), "application/json")
         body = self.site.page()
         tag = f'"{sha256(body).hexdigest()}"'
         self.site.asked += 1
@@ -87,6 +95,17 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
+
+
+DRY_RUN = "manual__2026-03-01T06:00:00+00:00_a/b"
+
+
+def show_dry_run(page: Page, site: Site, *answers: tuple[int, dict[str, Any]]) -> None:
+    """Open the page behind a dry run; `answers` are Airflow's, one after another."""
+    visitor = Visitor(base="", name="ann", csrf="t0ken", ledger="kafka_lake_ledger")
+    site.drawn = dry_run_page(visitor, "kafka_lake_manual", DRY_RUN).encode()
+    site.answers += answers
+    page.go(f"{site.url}/dry-run")
 
 
 def status(world: World) -> dict[str, Any]:
@@ -312,3 +331,37 @@ def test_times_are_in_the_persons_zone_with_utc_beside(page: Page, site: Site) -
     assert zone == "Asia/Tokyo"
     assert title == given.replace("T", " ").partition(".")[0] + " UTC"
     assert shown not in title
+
+
+def test_dry_run_is_gone_on_with_in_one_click(page: Page, site: Site) -> None:
+    """Airflow is asked what the run was asked for, and is given just that without the dry run; its refusal is shown."""
+    conf = {"pipeline": "orders", "partitions": "0-1", "topic": None, "ask": False, "dry_run": True}
+    refused = {"detail": "You may not trigger kafka_lake_manual"}
+    show_dry_run(page, site, (200, {"conf": conf}), (403, refused), (200, {"dag_run_id": "manual__2"}))
+    page.until("!document.getElementById('go-on-do').hidden")
+    assert page.text("#go-on-conf").split() == ["pipeline", "orders", "partitions", "0-1"]
+    assert not site.sent
+    page.click("#go-on-do")
+    page.until("document.getElementById('go-on-answer').className === 'failed'")
+    assert page.text("#go-on-answer") == "Airflow answered 403: You may not trigger kafka_lake_manual"
+    look_again(page)
+    page.click("#go-on-do")
+    page.until("document.getElementById('go-on-answer').className === 'ok'")
+    assert page.js("document.querySelector('#go-on-answer a').pathname") == "/dags/kafka_lake_manual/runs/manual__2"
+    path, body, _ = site.sent[-1]
+    assert (path, body.pop("logical_date")) == ("/api/v2/dags/kafka_lake_manual/dagRuns", None)
+    assert body == {"conf": {key: value for key, value in conf.items() if key != "dry_run"}}
+    assert len(site.sent) == 2
+    assert page.js("document.getElementById('go-on-do').hidden")
+
+
+def test_run_that_was_no_dry_run_is_not_repeated(page: Page, site: Site) -> None:
+    """Nor one that Airflow does not show."""
+    show_dry_run(page, site, (200, {"conf": {"pipeline": "orders"}}))
+    page.until("document.getElementById('go-on-answer').innerText.startsWith('This was no dry run')")
+    assert page.js("document.getElementById('go-on-do').hidden")
+    show_dry_run(page, site, (404, {"detail": "no such run"}))
+    page.until("document.getElementById('go-on-answer').className === 'failed'")
+    assert page.text("#go-on-answer") == "Airflow answered 404: no such run"
+    assert page.js("document.getElementById('go-on-do').hidden")
+    assert not site.sent

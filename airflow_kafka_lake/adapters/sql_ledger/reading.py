@@ -272,6 +272,8 @@ def _attempt(row: Any) -> AttemptRecord:
         ended_at=row.ended_at,
         staged_bytes=row.staged_bytes,
         progress=None if row.step is None else _progress(row),
+        actor=row.actor,
+        application=row.application,
     )
 
 

@@ -11,7 +11,7 @@ from airflow_kafka_lake.adapters.sql_ledger.tables import VERSION_TABLE
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import LedgerSchemaError
 
-NEWEST = "0011"
+NEWEST = "0012"
 """The revision this package reads and writes. Revisions are numbers of four digits, so text order is their order."""
 
 OLDEST = "0008"

@@ -165,6 +165,8 @@ attempt = _table(
     Column("bytes_expected", BigInteger),
     Column("step_at", Timestamp),
     Column("progress_at", Timestamp),
+    Column("actor", LongText),
+    Column("application", String(200)),
 )
 skip = _table(
     "skip",

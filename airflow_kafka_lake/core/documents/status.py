@@ -210,8 +210,12 @@ def wave_document(
                 "fence": item.fence,
                 "outcome": item.outcome.value,
                 "job": item.job,
+                "application": item.application,
+                "actor": item.actor,
                 "started_at": timestamp(item.started_at),
                 "ended_at": timestamp(item.ended_at),
+                "seconds": None if item.ended_at is None else (item.ended_at - item.started_at).total_seconds(),
+                "staged_bytes": item.staged_bytes,
                 "error": item.error,
                 "progress": progress_document(item.progress, goes_on=item.fence != wave.fence or wave.overdue is None),
             }

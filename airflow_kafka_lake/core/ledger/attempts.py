@@ -62,6 +62,7 @@ class ClaimWave(Write[Claim]):
     over: int | None = None
     to_decide: bool = False
     bytes_per_second: int | None = None
+    actor: str | None = None
 
     def scope(self) -> Scope:
         return Scope(
@@ -86,7 +87,14 @@ class ClaimWave(Write[Claim]):
             holder=self.holder,
             lease_until=now + self.lease,
         )
-        new = AttemptRecord(wave=self.wave, fence=fence, attempt=self.attempt, holder=str(self.holder), started_at=now)
+        new = AttemptRecord(
+            wave=self.wave,
+            fence=fence,
+            attempt=self.attempt,
+            holder=str(self.holder),
+            started_at=now,
+            actor=self.actor,
+        )
         earlier = records.attempts_of(self.wave)
         over = {item: item.abandoned(now) for item in earlier if item.outcome in ENDED_BY_CLAIM}
         detail = f"attempt {self.attempt}, fence {fence}"
@@ -170,12 +178,14 @@ class RecordBase(AttemptWrite[None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordJob(AttemptWrite[None]):
-    """Store the job reference of the attempt, whose job reads from now on."""
+    """Store the job reference of the attempt, whose job reads from now on; later also its Spark application, which the
+    job alone can name."""
 
     name: ClassVar[str] = "record_job"
     key: AttemptKey
     job: str
     progress: Progress | None = None
+    application: str | None = None
 
     def scope(self) -> Scope:
         return Scope(waves=(self.key.wave,), attempts=True)
@@ -183,7 +193,7 @@ class RecordJob(AttemptWrite[None]):
     def decide(self, records: Records) -> Change[None]:
         self.held(records)
         attempt = records.attempt(self.key)
-        after = replace(attempt, job=self.job).at(self.progress, records.now)
+        after = replace(attempt, job=self.job, application=self.application).at(self.progress, records.now)
         return Change(result=None, edits=(Edit(before=attempt, after=after),))
 
 

@@ -222,7 +222,8 @@ class TableHead:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRecord:
     """One try at a wave as the ledger has it. `base` is the head at which its search began (-1: an empty table);
-    `progress` is what it has last reported of its work."""
+    `progress` is what it has last reported of its work; `actor` is the person, or the task of Airflow, that it works
+    for, and `application` its Spark application."""
 
     wave: str
     fence: int
@@ -237,6 +238,8 @@ class AttemptRecord:
     ended_at: datetime | None = None
     staged_bytes: int | None = None
     progress: Progress | None = None
+    actor: str | None = None
+    application: str | None = None
 
     def abandoned(self, at: datetime) -> AttemptRecord:
         """Return the attempt after its wave went to another; the time of one that has ended before stays."""

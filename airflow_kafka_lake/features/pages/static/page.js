@@ -337,6 +337,68 @@
     }
   }
 
+  // ---- going on after a dry run: Airflow's own API, in the reader's name; its refusals are shown as they are
+  const goOn = (id) => document.getElementById(`go-on-${id}`);
+
+  async function airflow(method, url, sent) {
+    const answer = await fetch(url, {
+      method,
+      credentials: "same-origin",
+      headers: { Accept: "application/json", "Content-Type": "application/json" },
+      body: sent && JSON.stringify(sent),
+    });
+    let found = null;
+    try { found = await answer.json(); } catch { found = null; }
+    if (answer.ok && found) return found;
+    const detail = found && found.detail;
+    throw new Error(`Airflow answered ${answer.status}: ${typeof detail === "string" ? detail : JSON.stringify(detail)}`);
+  }
+
+  function goOnSaid(kind, ...parts) {
+    goOn("answer").className = kind;
+    goOn("answer").replaceChildren(...parts);
+  }
+
+  function fact(name, value) {
+    const [box, term, words] = ["div", "dt", "dd"].map((tagName) => document.createElement(tagName));
+    term.textContent = name;
+    words.textContent = typeof value === "string" ? value : JSON.stringify(value);
+    box.append(term, words);
+    return box;
+  }
+
+  async function offer(box) {
+    try {
+      const run = await airflow("GET", box.dataset.asked);
+      const { dry_run: dry, ...conf } = run.conf || {};
+      const given = Object.entries(conf).filter(([, value]) => ![null, "", false].includes(value));
+      goOn("conf").replaceChildren(...given.map(([name, value]) => fact(name, value)));
+      if (dry !== true) { goOnSaid("", "This was no dry run: there is nothing to go on with."); return; }
+      goOnSaid("", "It was a dry run and has written nothing. Read it now, and records that have arrived since come with it where the period has no end.");
+      goOn("do").hidden = false;
+      goOn("do").addEventListener("click", () => start(box, conf));
+    } catch (problem) {
+      goOnSaid("failed", problem instanceof TypeError ? "Airflow does not answer: reload the page." : problem.message);
+    }
+  }
+
+  async function start(box, conf) {
+    goOn("do").disabled = true;
+    goOnSaid("", "…");
+    try {
+      const run = await airflow("POST", box.dataset.runs, { logical_date: null, conf });
+      const link = document.createElement("a");
+      link.href = `${box.dataset.shown}/${encodeURIComponent(run.dag_run_id)}`;
+      link.textContent = run.dag_run_id;
+      goOn("do").hidden = true;
+      goOnSaid("ok", "Airflow has the run: ", link, ". Whether it lands what it reads, its last task says.");
+    } catch (problem) {
+      const lost = problem instanceof TypeError;
+      goOnSaid("failed", lost ? "Airflow did not answer. Look at the Dag's runs before you repeat it." : problem.message);
+      goOn("do").disabled = lost;
+    }
+  }
+
   // ---- all together
   function clicked(event) {
     const button = event.target.closest("button");
@@ -361,6 +423,8 @@
       filter.text = event.target.value.trim().toLowerCase();
       sift(document);
     });
+    const shown = document.getElementById("go-on");
+    if (shown) offer(shown);
     const dialog = document.getElementById("ask");
     if (dialog) {
       dialog.querySelector("form").addEventListener("submit", decide);

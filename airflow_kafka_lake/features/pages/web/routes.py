@@ -20,6 +20,7 @@ from airflow_kafka_lake.features.pages.web.visitor import Visitor
 Name = Annotated[str, Path(pattern=f"^{PIPELINE_NAME.pattern}$")]
 Id = Annotated[str, Path(min_length=1, max_length=200)]
 DagId = Annotated[str, Path(min_length=1, max_length=250)]
+RunId = Annotated[str, Path(min_length=1, max_length=250)]
 States = Annotated[list[WaveState] | None, Query()]
 Skip = Annotated[int, Query(ge=0, le=10_000_000)]
 Limit = Annotated[int, Query(ge=1, le=500)]
@@ -90,6 +91,12 @@ async def overview_page(asked: AskedDep) -> Response:
 async def dag_page(asked: AskedDep, dag: DagId) -> Response:
     """Show the pipelines that a Dag has planned."""
     return await _page(asked, await documents.overview(asked, dag), views.overview, may_decide=False)
+
+
+@pages.get("/dags/{dag}/runs/{run}")
+async def dry_run_page(asked: AskedDep, dag: DagId, run: RunId) -> Response:
+    """Show what a dry run was asked for, and let Airflow do it: who may, Airflow says when it is asked."""
+    return HTMLResponse(views.dry_run(asked.visitor(), dag, run))
 
 
 @pages.get("/pipelines/{pipeline}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
+from airflow_kafka_lake.features.pages.dry_run import dry_run_page as dry_run
 from airflow_kafka_lake.features.pages.history import history_page as events
 from airflow_kafka_lake.features.pages.overview import overview_page as overview
 from airflow_kafka_lake.features.pages.pipeline import pipeline_page as pipeline
@@ -14,7 +15,7 @@ from airflow_kafka_lake.features.pages.segments import segments_page as segments
 from airflow_kafka_lake.features.pages.waves import wave_page as wave
 from airflow_kafka_lake.features.pages.waves import waves_page as waves
 
-__all__ = ["events", "overview", "pipeline", "refusal", "segments", "static_files", "wave", "waves"]
+__all__ = ["dry_run", "events", "overview", "pipeline", "refusal", "segments", "static_files", "wave", "waves"]
 
 TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.core import actors
 from airflow_kafka_lake.core.documents.groups import groups_of
 from airflow_kafka_lake.core.documents.progress import progress_document
-from airflow_kafka_lake.core.ledger.attempts import Renew
+from airflow_kafka_lake.core.ledger.attempts import EndAttempt, RecordJob, Renew
 from airflow_kafka_lake.core.ledger.guards import LEASE
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome
 from airflow_kafka_lake.core.progress import Progress, Step
 from airflow_kafka_lake.features.pages.beginning import missing
 from airflow_kafka_lake.features.pages.grouping import SHOWN, WORST_FIRST, kind_of
@@ -25,7 +27,7 @@ from airflow_kafka_lake.features.pages.rendering import number, static_text, utc
 from airflow_kafka_lake.features.pages.segments import segments_page, segments_svg
 from airflow_kafka_lake.features.pages.waves import wave_page, waves_page
 from airflow_kafka_lake.features.pages.web.visitor import Visitor
-from airflow_kafka_lake.services import claims, decisions, pausing, reporting
+from airflow_kafka_lake.services import claims, decisions, pausing, reporting, staging
 from tests.reading_html import Element, handlers, ids, read
 from tests.world import SPEC, World
 
@@ -265,6 +267,33 @@ def test_worker_that_gives_no_sign_is_said_to_be_silent_before_its_lease_ends(wo
     gone = read(wave_page(LOOKS, reporting.wave(world.ledger, wave)))
     assert (gone.one("h1").text, gone.all("div", class_="progress")) == (f"Wave {wave}", [])
     assert "interrupted" in gone.text
+
+
+def test_wave_keeps_what_its_attempts_took_and_for_whom(world: World) -> None:
+    """Seconds, rows, rate, bytes and Spark's application, with links back to the task and the run of Airflow."""
+    world.produce(8)
+    wave = world.planned_wave()
+    run = "manual__2026-03-01T07:00:00+00:00"
+    task = replace(world.worker(), actor=actors.task("kafka_lake.a-b", run, "kafka_lake.ingest", 3))
+    claim = claims.claim_wave(task, wave)
+    world.ledger.commit(RecordJob(key=claim.key, job="here/1/2", application="local-17"))
+    world.clock.advance(timedelta(seconds=4))
+    world.ledger.commit(EndAttempt(key=claim.key, outcome=AttemptOutcome.FAILED, error="it died"))
+    staging.ingest(replace(task, actor="ann"), wave)
+    document = reporting.wave(world.ledger, wave)
+    failed, landed = document["attempts"]
+    assert (failed["application"], failed["seconds"], landed["actor"]) == ("local-17", 4.0, "ann")
+    landed["seconds"] = 2.0
+    page = read(wave_page(LOOKS, document))
+    line = page.one("tr", data_key=f"attempt {failed['attempt']}")
+    assert "4.0 s it died by kafka_lake.ingest 3 of kafka_lake.a-b, " + run in line.text
+    assert "Spark local-17 here/1/2" in line.text
+    path = "/airflow/dags/kafka_lake.a-b/runs/manual__2026-03-01T07%3A00%3A00%2B00%3A00"
+    links = [item.attributes["href"] for item in line.all("a")]
+    assert links == [f"{path}/tasks/kafka_lake.ingest/mapped/3", path]
+    last = page.one("tr", data_key=f"attempt {landed['attempt']}").text
+    assert f"landed {utc(landed['started_at'])} 2.0 s, 8 rows, 4 rows per second" in last
+    assert "written by ann" in last
 
 
 def test_wave_whose_worker_is_gone_can_be_retried(world: World) -> None:

@@ -1,0 +1,22 @@
+"""For whom an attempt works, and its Spark application.
+
+Revision ID: 0012
+Revises: 0011
+"""
+
+from __future__ import annotations
+
+from alembic import op
+
+from airflow_kafka_lake.adapters.sql_ledger.migrations import parts
+
+revision = "0012"
+down_revision = "0011"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add two columns: of earlier attempts neither is known."""
+    op.add_column("kafka_lake_attempt", parts.text("actor", None, null=True))
+    op.add_column("kafka_lake_attempt", parts.text("application", null=True))
