@@ -416,7 +416,7 @@ def test_page_of_a_wave_accounts_for_every_offset(landed: World) -> None:
     assert "4 rows in the table" in page.text
     assert "0 unexplained" in page.text
     (attempt,) = [item for item in page.all("tr") if str(item.attributes.get("data-key")).startswith("attempt ")]
-    assert "committed" in attempt.text
+    assert "landed" in attempt.text
 
 
 def test_list_of_waves_leads_to_the_older_ones(landed: World) -> None:
