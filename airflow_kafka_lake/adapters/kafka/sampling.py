@@ -12,6 +12,7 @@ from airflow_kafka_lake.adapters.kafka.client import LogToPython
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.kafka.snapshots import Sample
 from airflow_kafka_lake.core.kafka.timestamps import NO_TIMESTAMP
+from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import Isolation
 
@@ -54,7 +55,9 @@ class Reading:
     def is_over_with(self, message: Message) -> bool:
         """Take a record, the partition's end or its error; return whether it ends the reading."""
         end = self.slice.range.end
-        if message.error():
+        if error := message.error():
+            if error.name() == "_PARTITION_EOF" and message.offset() >= end:
+                self._seen_to = end
             return True
         if message.offset() < self.slice.range.start:
             return False
@@ -81,6 +84,7 @@ class Reading:
             records_per_offset=self._records / span,
             first_timestamp_ms=self._first,
             last_timestamp_ms=self._last,
+            read=OffsetRange(self.slice.range.start, self._seen_to),
         )
 
 
@@ -119,7 +123,9 @@ def _read(consumer: Consumer, readings: Sequence[Reading], until: float) -> None
     """Read slices of different partitions side by side. One after another, each new topic would cost about a second
     until librdkafka has its metadata."""
     waiting = {reading.place: reading for reading in readings}
-    consumer.assign([TopicPartition(*place, reading.slice.range.start) for place, reading in waiting.items()])
+    places = [TopicPartition(*place, reading.slice.range.start) for place, reading in waiting.items()]
+    consumer.assign(places)
+    consumer.resume(places)  # what an earlier assignment has paused stays paused
     while waiting and (left := until - time.monotonic()) > 0:
         message = consumer.poll(left)
         if message is None:

@@ -93,13 +93,17 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """A small read at one offset range: how heavy its records are, and how old the first and the last one read are."""
+    """A small read at one offset range: how heavy its records are, and how old the first and the last one read are.
+
+    `read` is how far it came; a last record is the newest one only where that is the end.
+    """
 
     stream: Stream
     bytes_per_offset: float
     records_per_offset: float
     first_timestamp_ms: int | None
     last_timestamp_ms: int | None = None
+    read: OffsetRange | None = None
 
 
 def waiting_for_stable(partitions: Iterable[PartitionSnapshot], isolation: Isolation) -> tuple[PartitionSnapshot, ...]:

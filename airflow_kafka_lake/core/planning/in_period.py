@@ -18,6 +18,7 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.wire import instant, timestamp
 
+NOT_KNOWN = "a time that is not known"
 _NAMED = 3
 """Partitions whose offsets a message names: the largest."""
 _TAIL = 10
@@ -71,8 +72,9 @@ def _largest(asked: Sequence[Asked]) -> list[PartitionSnapshot]:
 def nothing_lies(facts: Facts, asked: Sequence[Asked], samples: Sequence[Sample]) -> EmptyPeriodError:
     """Return the refusal of a period in which nothing lies: it says what Kafka has instead."""
     spec, bounds, largest = facts.spec, facts.bounds, _largest(asked)
-    earliest, newest = _times(samples)
-    has = [f"Kafka's records go from {earliest} to {newest}"] if earliest and newest else []
+    earliest, newest = _times([part for item in largest if (part := item.readable(spec.isolation))], samples)
+    whose = "Kafka's records" if len(largest) == len(asked) else f"records of the {len(largest)} largest partitions"
+    has = [f"{whose} go from {earliest or NOT_KNOWN} to {newest or NOT_KNOWN}"] if earliest or newest else []
     has += [
         f"{item.stream} has offsets {item.log_start}-{item.readable_end(spec.isolation)}"
         if item.log_start < item.readable_end(spec.isolation)
@@ -92,10 +94,20 @@ def nothing_lies(facts: Facts, asked: Sequence[Asked], samples: Sequence[Sample]
     )
 
 
-def _times(samples: Sequence[Sample]) -> tuple[str | None, str | None]:
-    firsts = [at for s in samples if s.first_timestamp_ms is not None and (at := instant(s.first_timestamp_ms))]
-    lasts = [at for s in samples if s.last_timestamp_ms is not None and (at := instant(s.last_timestamp_ms))]
-    return timestamp(min(firsts, default=None)), timestamp(max(lasts, default=None))
+def _times(wholes: Sequence[Slice], samples: Sequence[Sample]) -> tuple[str | None, str | None]:
+    """Return the earliest and the newest time of some partitions; None unless that end of each of them was read."""
+    firsts = {(s.stream, s.read.start): s.first_timestamp_ms for s in samples if s.read}
+    lasts = {(s.stream, s.read.end): s.last_timestamp_ms for s in samples if s.read}
+    earliest = [_instant(firsts.get((item.stream, item.range.start))) for item in wholes]
+    newest = [_instant(lasts.get((item.stream, item.range.end))) for item in wholes]
+    return (
+        timestamp(min(filter(None, earliest))) if earliest and all(earliest) else None,
+        timestamp(max(filter(None, newest))) if newest and all(newest) else None,
+    )
+
+
+def _instant(milliseconds: int | None) -> datetime | None:
+    return None if milliseconds is None else instant(milliseconds)
 
 
 def _describe(bounds: Bounds) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 from airflow_kafka_lake.core.kafka.snapshots import Sample
+from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import Isolation
 from tests.kit.memory_kafka.log import Log
@@ -24,4 +25,5 @@ def weigh(log: Log, wanted: Slice, isolation: Isolation) -> Sample | None:
         records_per_offset=len(seen) / span,
         first_timestamp_ms=seen[0][1].timestamp_ms,
         last_timestamp_ms=seen[-1][1].timestamp_ms,
+        read=OffsetRange(wanted.range.start, wanted.range.start + span),
     )

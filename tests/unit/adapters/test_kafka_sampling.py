@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 
 from airflow_kafka_lake.adapters.kafka import sampling
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
@@ -43,9 +43,13 @@ class FakeConsumer:
         self._left = iter(messages)
         self.assigned: list[tuple[str, int, int]] = []
         self.paused: list[int] = []
+        self.resumed: list[int] = []
 
     def assign(self, places: Sequence[TopicPartition]) -> None:
         self.assigned += [(item.topic, item.partition, item.offset) for item in places]
+
+    def resume(self, places: Sequence[TopicPartition]) -> None:
+        self.resumed += [item.partition for item in places]
 
     def poll(self, _: float) -> Any:
         return next(self._left)
@@ -76,10 +80,12 @@ def sampled(messages: Sequence[Any], start: int, end: int) -> Sample | None:
 def test_partitions_are_read_side_by_side() -> None:
     """One assignment serves all of them, and one that is through is asked for no more."""
     first, second = reading(0, 2), reading(5, 100, partition=1)
-    mixed = [message(5, partition=1), message(0), message(6, partition=1), message(1), message(7, partition=1, error=1)]
+    broken = KafkaError(KafkaError.UNKNOWN)
+    mixed = [message(5, partition=1), message(0), message(6, partition=1), message(1)]
+    mixed.append(message(7, partition=1, error=broken))
     consumer = read(mixed, first, second)
     assert consumer.assigned == [("orders", 0, 0), ("orders", 1, 5)]
-    assert consumer.paused == [0, 1]
+    assert (consumer.paused, consumer.resumed) == ([0, 1], [0, 1])
     found = [item.sample() for item in (first, second)]
     assert [(item.bytes_per_offset, item.first_timestamp_ms) for item in found if item] == [
         (10, AT_MS),
@@ -113,7 +119,18 @@ def test_record_behind_the_slice_says_that_the_rest_is_empty() -> None:
 
 def test_partition_that_fails_gives_no_sample() -> None:
     """Not to know is not a weight of nothing."""
-    assert sampled([message(0, error="broken")], 0, 10) is None
+    assert sampled([message(0, error=KafkaError(KafkaError.UNKNOWN))], 0, 10) is None
+
+
+def test_end_of_the_partition_is_the_end_of_the_slice() -> None:
+    """Behind the last record there may be only a marker, which no reader is given."""
+    ended = message(10, error=KafkaError(KafkaError._PARTITION_EOF))
+    found = sampled([message(7), ended], 5, 10)
+    assert found is not None
+    assert found.read == OffsetRange(5, 10)
+    early = sampled([message(7), message(9, error=KafkaError(KafkaError._PARTITION_EOF))], 5, 10)
+    assert early is not None
+    assert early.read == OffsetRange(5, 8)
 
 
 def test_sample_whose_time_is_over_reads_nothing() -> None:
