@@ -38,6 +38,7 @@ STYLES = {
     "blocked": RED,
     "lost": RED,
     "unknown": YELLOW,
+    "not planned": YELLOW,
     "behind": YELLOW,
     "running": CYAN,
     "waiting": CYAN,

@@ -25,8 +25,8 @@ from airflow_kafka_lake.core.ordering.order import Order, segments_document
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.slices import SliceSet
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.status.facts import Chosen, Facts, Recorded, Seen
-from airflow_kafka_lake.core.status.streams import StreamStatus, first_unread
+from airflow_kafka_lake.core.status.facts import EVERYTHING, Chosen, Facts, Recorded, Seen
+from airflow_kafka_lake.core.status.streams import StreamStatus, first_unread, new_partitions
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import Clock, LedgerReader, OffsetSource, Ports
 from airflow_kafka_lake.services.planning import open_transactions
@@ -126,7 +126,7 @@ def _recorded(ledger: LedgerReader, spec: PipelineSpec) -> Recorded:
 def _facts(ports: Ports, own: Recorded, chosen: Chosen) -> Facts:
     group = own.spec.end.group or own.spec.start.group
     streams = [item for item in own.streams if item.key in chosen]
-    seen = look(ports.source, ports.clock, [replace(own, streams=streams)], group)
+    seen = look(ports.source, ports.clock, [own], group, chosen=chosen)
     observed = seen.partitions
     waiting = [observed[item.key] for item in streams if item.key in observed]
     held_up = waiting_for_stable(waiting, own.spec.isolation)
@@ -146,12 +146,24 @@ def _segments(ledger: LedgerReader, spec: PipelineSpec) -> dict[str, Any]:
     return segments_document(spec.name, graph, Order(spec.name, graph, ledger.streams(spec.name), unresolved))
 
 
-def look(source: OffsetSource | str, clock: Clock, pipelines: Sequence[Recorded], group: str | None) -> Seen:
-    """Return what Kafka says of the streams of some pipelines, and how old what they have not read is."""
+def look(
+    source: OffsetSource | str,
+    clock: Clock,
+    pipelines: Sequence[Recorded],
+    group: str | None,
+    *,
+    chosen: Chosen = EVERYTHING,
+) -> Seen:
+    """Return what Kafka says of the topics of some pipelines, also of those that no plan has seen, and how old what
+    they have not read is."""
     if isinstance(source, str):
         return Seen(snapshot=source, ages_state=f"unknown: {source}")
     topics: dict[str, TopicDescription] = {}
-    snapshot = observe(source, sorted({item.key.topic for own in pipelines for item in own.streams}), group, topics)
+    try:
+        asked = {topic for own in pipelines for topic in _topics(source, own) if chosen.topic in (None, topic)}
+    except KafkaLakeError as error:
+        return Seen(snapshot=error.message, ages_state=f"unknown: {error.message}")
+    snapshot = observe(source, sorted(asked), group, topics)
     if isinstance(snapshot, str):
         return Seen(snapshot=snapshot, topics=tuple(topics.values()), ages_state=f"unknown: {snapshot}")
     bounds = {item.stream: item for item in snapshot.partitions}
@@ -159,10 +171,25 @@ def look(source: OffsetSource | str, clock: Clock, pipelines: Sequence[Recorded]
         ((item.key.topic, item.key.partition), first): seen.readable_end(own.spec.isolation) - first
         for own in pipelines
         for item in own.streams
-        if (seen := bounds.get(item.key)) and (first := first_unread(item, seen, own.spec.isolation)) is not None
+        if item.key in chosen
+        and (seen := bounds.get(item.key))
+        and (first := first_unread(item, seen, own.spec.isolation)) is not None
+    }
+    unread |= {
+        ((item.key.topic, item.key.partition), first): item.lag or 0
+        for own in pipelines
+        for item in new_partitions(own, snapshot)
+        if item.key in chosen and (first := item.first_unread) is not None
     }
     ages, state = _ages(source, unread, clock.now())
     return Seen(snapshot=snapshot, topics=tuple(topics.values()), ages=ages, ages_state=state)
+
+
+def _topics(source: OffsetSource, own: Recorded) -> set[str]:
+    """Return the topics that a pipeline has read, and those that its next plan will."""
+    pattern = own.spec.topic_pattern
+    found = own.spec.topics if pattern is None else source.topics((), pattern)
+    return {*found, *(item.key.topic for item in own.streams)}
 
 
 def _ages(source: OffsetSource, unread: Mapping[Unread, int], now: datetime) -> tuple[dict[Unread, Age], str]:

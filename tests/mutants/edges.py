@@ -258,8 +258,8 @@ SUMS = (
         guard="Lag is never negative.",
         module="airflow_kafka_lake.core.ledger.streams",
         function="lag",
-        old="max(0, readable_end - current)",
-        new="readable_end - current",
+        old="(RangeSet.between(first, readable_end) - covered).span",
+        new="readable_end - first",
         red=("tests/unit/core/test_watermarks.py::test_lag_is_never_negative",),
     ),
 )

@@ -20,7 +20,13 @@ from airflow_kafka_lake.core.ordering.order import Order, blocked_by
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.status.attention import Attention, attention
 from airflow_kafka_lake.core.status.facts import Facts, Recorded
-from airflow_kafka_lake.core.status.streams import StreamStatus, stream_statuses
+from airflow_kafka_lake.core.status.streams import (
+    NewPartition,
+    StreamState,
+    StreamStatus,
+    new_partition_statuses,
+    stream_statuses,
+)
 from airflow_kafka_lake.core.wire import timestamp
 
 Json = dict[str, Any]
@@ -42,6 +48,7 @@ def status_document(
     streams = stream_statuses(facts)
     needs = attention(facts, streams, order)
     shown = [item for item in streams if show(item)]
+    new = new_partition_statuses(facts) if len(shown) == len(streams) else []
     briefs = [_brief(item) for item in shown]
     listed = shown if most is None else _worst(shown, briefs, most)
     parts = max(LEAST_PARTS, min(MOST_PARTS, ALL_PARTS // max(1, len(listed))))
@@ -52,7 +59,7 @@ def status_document(
         "summary": summary_document(facts, streams, len(needs)),
         "running": running_documents(facts),
         "needs_person": [_attention(item) for item in needs],
-        "groups": groups_of(briefs),
+        "groups": groups_of([*briefs, *map(_brief_of_new, new)]),
         "streams": [_stream(item, order, parts) for item in listed],
         "not_listed": len(shown) - len(listed),
         "waves": [wave_line(wave) for wave in _worth_listing(own.waves)],
@@ -117,6 +124,17 @@ def _attention(item: Attention) -> Json:
 def _worst(streams: Sequence[StreamStatus], briefs: Sequence[Json], most: int) -> list[StreamStatus]:
     worst = {(item["topic"], item["topic_id"], item["partition"]) for item in worst_first(briefs)[:most]}
     return [item for item in streams if item.key in worst]
+
+
+def _brief_of_new(item: NewPartition) -> Json:
+    return {
+        "topic": item.key.topic,
+        "topic_id": item.key.topic_id,
+        "partition": item.key.partition,
+        "state": StreamState.NOT_PLANNED.value,
+        "lag": item.lag,
+        "behind_seconds": item.age.seconds if item.age else 0 if item.lag == 0 else None,
+    }
 
 
 def _brief(item: StreamStatus) -> Json:

@@ -12,7 +12,14 @@ from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, UNFINISHED, WaveState
 from airflow_kafka_lake.core.planning.forecast import is_limited_by_size
 from airflow_kafka_lake.core.status.facts import EVERYTHING, Facts
-from airflow_kafka_lake.core.status.streams import OBSERVED, WORST_FIRST, StreamState, StreamStatus
+from airflow_kafka_lake.core.status.streams import (
+    OBSERVED,
+    WORST_FIRST,
+    NewPartition,
+    StreamState,
+    StreamStatus,
+    new_partition_statuses,
+)
 from airflow_kafka_lake.core.wire import timestamp
 
 Json = dict[str, Any]
@@ -26,17 +33,19 @@ _RANK = {state: number for number, state in enumerate((*WORST_FIRST, NOTHING_PLA
 def summary_document(facts: Facts, streams: Sequence[StreamStatus], needs_person: int) -> Json:
     """Return a pipeline in a few numbers; offsets and lag are those of the chosen streams."""
     states = Counter(item.state for item in streams)
+    new = new_partition_statuses(facts)
+    everything: list[StreamStatus | NewPartition] = [*streams, *new]
     committed = [wave for wave in facts.recorded.waves if wave.state is WaveState.COMMITTED]
     last = max(committed, key=_committed_at, default=None)
     skipped = sum(item.skipped.span for item in streams)
     return {
-        "state": _state(states),
+        "state": _state(states + Counter({StreamState.NOT_PLANNED: sum(bool(item.lag) for item in new if streams)})),
         "paused": any(item.plan is None for item in facts.recorded.pauses),
         "needs_person": needs_person,
         "streams": len(streams),
         "topics": len({item.key.topic for item in streams}),
         "streams_by_state": {state.value: states[state] for state in WORST_FIRST if states[state]},
-        "new_partitions": _new_partitions(facts),
+        "new_partitions": len(new),
         "landed_rows": sum(wave.rows or 0 for wave in committed) if facts.chosen == EVERYTHING else None,
         "landed_offsets": sum(item.record.covered.span for item in streams) - skipped,
         "skipped_offsets": skipped,
@@ -44,9 +53,9 @@ def summary_document(facts: Facts, streams: Sequence[StreamStatus], needs_person
         "running_offsets": sum(item.running.span for item in streams),
         "held_offsets": sum(item.held.span for item in streams),
         "lost_offsets": sum(item.lost.span for item in streams),
-        **_lag(streams),
-        **_behind(facts, streams),
-        **_deadline(facts, streams),
+        **_lag(everything),
+        **_behind(facts, everything),
+        **_deadline(facts, everything),
         "last_landed_at": timestamp(last.committed_at) if last else None,
         "last_landed_wave": last.id if last else None,
         "waves": _waves(facts.recorded.waves),
@@ -67,13 +76,7 @@ def _committed_at(wave: WaveRecord) -> float:
     return wave.committed_at.timestamp() if wave.committed_at else 0.0
 
 
-def _new_partitions(facts: Facts) -> int:
-    """Return how many partitions Kafka has of the chosen topics that no plan has seen."""
-    known = {item.key for item in facts.recorded.streams}
-    return sum(key in facts.chosen and key not in known for key in facts.seen.partitions)
-
-
-def _lag(streams: Sequence[StreamStatus]) -> Json:
+def _lag(streams: Sequence[StreamStatus | NewPartition]) -> Json:
     known = [item.lag for item in streams if item.lag is not None]
     unknown = [item for item in streams if item.bounds_state.startswith("unknown")]
     if not unknown:
@@ -85,7 +88,7 @@ def _lag(streams: Sequence[StreamStatus]) -> Json:
     return {"lag": sum(known) if known or not unknown else None, "lag_state": state}
 
 
-def _behind(facts: Facts, streams: Sequence[StreamStatus]) -> Json:
+def _behind(facts: Facts, streams: Sequence[StreamStatus | NewPartition]) -> Json:
     aged = [(item.age.seconds, item) for item in streams if item.age]
     seconds, oldest = max(aged, key=lambda one: one[0], default=(None, None))
     if any(item.first_unread is not None for item in streams):
@@ -102,7 +105,7 @@ def _behind(facts: Facts, streams: Sequence[StreamStatus]) -> Json:
     }
 
 
-def _deadline(facts: Facts, streams: Sequence[StreamStatus]) -> Json:
+def _deadline(facts: Facts, streams: Sequence[StreamStatus | NewPartition]) -> Json:
     first = min(((i.deadline, i.key) for i in streams if i.deadline), key=lambda one: one[0], default=None)
     return {
         "retention_deadline": timestamp(first[0]) if first else None,
@@ -111,7 +114,7 @@ def _deadline(facts: Facts, streams: Sequence[StreamStatus]) -> Json:
     }
 
 
-def _deadline_state(facts: Facts, streams: Sequence[StreamStatus], *, known: bool) -> str:
+def _deadline_state(facts: Facts, streams: Sequence[StreamStatus | NewPartition], *, known: bool) -> str:
     unread = {item.key.topic for item in streams if item.first_unread is not None}
     by_size = [item for item in facts.seen.topics if item.topic in unread and is_limited_by_size(item)]
     if not unread:

@@ -61,6 +61,6 @@ def hold(current: int, unresolved: Iterable[OffsetRange]) -> int | None:
     return min((item.start for item in unresolved if item.start >= current), default=None)
 
 
-def lag(current: int, readable_end: int) -> int:
-    """Return how many offsets lie between the watermark and what could be read; never negative."""
-    return max(0, readable_end - current)
+def lag(first: int, readable_end: int, covered: RangeSet = NOTHING) -> int:
+    """Return how many offsets from the first one that can be read are not covered; never negative."""
+    return (RangeSet.between(first, readable_end) - covered).span

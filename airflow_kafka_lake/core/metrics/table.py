@@ -116,7 +116,7 @@ MOVED = _metric(
 
 OBSERVED = _seen("observed.seconds", "s since 1970", _PIPELINE, "when the gauges of this task were last true")
 LAG_RECORDS = _seen(
-    "lag.records", "offsets", _TOPIC, "offsets between the watermarks and the end of what can be read, all partitions"
+    "lag.records", "offsets", _TOPIC, "offsets that can be read and are not in the lake, all partitions of the topic"
 )
 LAG_SECONDS = _seen(
     "lag.seconds", "s", _TOPIC, "age of the oldest record that can be read and is not in the lake; 0 without such"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -16,8 +16,8 @@ from airflow_kafka_lake.core.ledger.streams import StreamRecord, hold, lag
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN
 from airflow_kafka_lake.core.offsets import NOTHING, RangeSet
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.core.status.facts import Facts
+from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, PolicyKind
+from airflow_kafka_lake.core.status.facts import Facts, Recorded
 
 OBSERVED = "observed"
 GONE = "gone"
@@ -30,6 +30,7 @@ class StreamState(StrEnum):
     UP_TO_DATE = "up to date"
     WAITING = "waiting"
     RUNNING = "running"
+    NOT_PLANNED = "not planned"
     BEHIND = "behind"
     UNKNOWN = "unknown"
     LOST = "lost"
@@ -72,8 +73,10 @@ class StreamStatus:
 
     @property
     def lag(self) -> int | None:
-        """How many offsets the watermark is behind what can be read."""
-        return None if self.readable_end is None else lag(self.record.watermark, self.readable_end)
+        """How many offsets can be read and are neither in the lake nor skipped."""
+        if self.bounds is None or self.readable_end is None:
+            return None
+        return lag(max(self.record.watermark, self.bounds.log_start), self.readable_end, self.record.covered)
 
     @property
     def hold(self) -> int | None:
@@ -164,6 +167,60 @@ class StreamStatus:
         return beyond - planned if planned and planned.last >= first else beyond
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPartition:
+    """A partition that no plan has seen; `start` is where the next one will begin to read it, None where only the plan
+    can tell."""
+
+    bounds: PartitionSnapshot
+    isolation: Isolation
+    start: int | None
+    age: Age | None = None
+    deadline: datetime | None = None
+
+    @property
+    def key(self) -> Stream:
+        """Which stream it will be."""
+        return self.bounds.stream
+
+    @property
+    def bounds_state(self) -> str:
+        """Whether its lag is known, and if not, why."""
+        return OBSERVED if self.start is not None else "unknown: where it is read from is for the next plan to find out"
+
+    @property
+    def lag(self) -> int | None:
+        """How many offsets the next plan will find."""
+        return None if self.start is None else lag(self.start, self.bounds.readable_end(self.isolation))
+
+    @property
+    def first_unread(self) -> int | None:
+        """The first offset that the next plan will find, if there is one."""
+        return self.start if self.lag else None
+
+
+def new_partitions(own: Recorded, snapshot: Snapshot | str) -> list[NewPartition]:
+    """Return the partitions of a pipeline's topics that no plan has seen.
+
+    One that was added to a topic is read from its log start, as one of a new topic is under the policy `earliest`.
+    """
+    if isinstance(snapshot, str):
+        return []
+    known = {item.key for item in own.streams}
+    topics = {item.key.topic for item in own.streams}
+    return [
+        NewPartition(bounds=item, isolation=own.spec.isolation, start=_start_of(own.spec, item, topics))
+        for item in snapshot.partitions
+        if item.stream not in known and own.spec.reads(item.stream.topic)
+    ]
+
+
+def _start_of(spec: PipelineSpec, item: PartitionSnapshot, known: Collection[str]) -> int | None:
+    if item.stream.topic in known or spec.start.kind is PolicyKind.EARLIEST:
+        return item.log_start
+    return item.readable_end(spec.isolation) if spec.start.kind is PolicyKind.LATEST else None
+
+
 def stream_statuses(facts: Facts) -> list[StreamStatus]:
     """Return the chosen streams of a pipeline as they are, in the order of the ledger."""
     own, seen = facts.recorded, facts.seen
@@ -226,6 +283,20 @@ def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> 
         else:
             states[stream.key] = f"unknown: {LEFT_OUT}"
     return states
+
+
+def new_partition_statuses(facts: Facts) -> list[NewPartition]:
+    """Return the chosen partitions that no plan has seen, with how old what is in them is."""
+    retention = {item.topic: item for item in facts.seen.topics}
+    return [
+        replace(
+            item,
+            age=(age := facts.seen.ages.get(((item.key.topic, item.key.partition), item.first_unread or 0))),
+            deadline=_deadline(facts.at, age, retention.get(item.key.topic)),
+        )
+        for item in new_partitions(facts.recorded, facts.seen.snapshot)
+        if item.key in facts.chosen
+    ]
 
 
 def _set(ranges: Iterable[RangeRecord]) -> RangeSet:

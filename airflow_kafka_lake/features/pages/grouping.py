@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.features.pages.rendering import Json
 
-WORST_FIRST = ("blocked", "lost", "unknown", "behind", "running", "waiting", "up to date", "gone")
+WORST_FIRST = ("blocked", "lost", "unknown", "behind", "not planned", "running", "waiting", "up to date", "gone")
 LISTED = 2_000
 """Partitions that a page lists, the worst first; the others are counted."""
 

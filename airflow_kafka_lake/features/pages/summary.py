@@ -67,7 +67,7 @@ def shares_of(summary: Json) -> Iterator[tuple[str, int]]:
         OffsetStatus.HELD: summary["held_offsets"],
         OffsetStatus.LOST: summary["lost_offsets"],
     }
-    not_read = (OffsetStatus.RUNNING, OffsetStatus.PLANNED, OffsetStatus.HELD, OffsetStatus.LOST)
+    not_read = (OffsetStatus.RUNNING, OffsetStatus.PLANNED, OffsetStatus.HELD)
     known[OffsetStatus.UNREAD] = max(0, (summary["lag"] or 0) - sum(known[status] for status in not_read))
     yield from ((status.value, count) for status, count in known.items() if count)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,10 +16,11 @@ from airflow_kafka_lake.core.ledger.requests import AskForWave
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.progress import Progress, Step
+from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.core.status.streams import StreamState
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.services import claims, decisions, reporting
-from tests.world import World
+from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit
 
@@ -269,9 +271,44 @@ def test_pause_is_told_with_who_and_why(landed: World) -> None:
 
 
 def test_partition_that_no_plan_has_seen_is_counted(landed: World) -> None:
-    """It has no stream yet, so it would be missing without a word."""
+    """It has no stream yet, so it would be missing without a word: its records are in the lag, and have an age."""
     landed.kafka.add_partitions("orders", 3)
-    assert status(landed)["summary"]["new_partitions"] == 2
+    landed.kafka.produce("orders", 2, *[b"x"] * 7)
+    landed.clock.advance(timedelta(seconds=90))
+    document = status(landed)
+    summary = document["summary"]
+    assert (summary["new_partitions"], summary["lag"], summary["lag_state"]) == (2, 7, "observed")
+    assert (summary["state"], summary["behind_stream"]) == ("not planned", ["orders", 2])
+    (group,) = [item for item in document["groups"] if item["state"] == "not planned"]
+    assert (group["numbers"], group["lag"]) == ([[1, 3]], 7)
+    assert (overview(landed)["pipelines"][0]["lag"], status(landed, topic="orders")["summary"]["lag"]) == (7, 7)
+    for _ in range(2):  # the old layout is sealed a while after the new one was seen
+        landed.run()
+        landed.clock.advance(timedelta(seconds=400))
+    assert status(landed)["summary"]["lag"] == 0
+
+
+def test_topic_that_no_plan_has_seen_is_in_the_lag() -> None:
+    """Also before the first plan, where the policy says where it will begin; else the lag is of the others."""
+    world = World(spec=replace(SPEC, topics=("orders", "returns")))
+    world.produce(3)
+    world.run()
+    world.create("returns")
+    world.produce(4, topic="returns")
+    assert status(world)["summary"]["lag"] == 4
+    world.with_spec(start=Policy(kind=PolicyKind.TIMESTAMP, timestamp_ms=0))
+    summary = status(world)["summary"]
+    assert (summary["lag"], summary["lag_state"]) == (0, "observed on 1 of 2 partitions")
+    assert [item["state"] for item in status(world)["groups"]] == ["not planned", "up to date"]
+
+
+def test_what_is_in_the_lake_already_is_no_lag(landed: World) -> None:
+    """A period that landed out of turn lies above the watermark, and is there."""
+    landed.produce(10)
+    begin = landed.stream().watermark
+    landed.run(Bounds(start=begin + 4, end=begin + 9))
+    assert landed.stream().watermark == begin
+    assert status(landed)["summary"]["lag"] == 5
 
 
 def test_of_very_many_partitions_those_that_lag_most_are_asked_for_their_age(monkeypatch: pytest.MonkeyPatch) -> None:
