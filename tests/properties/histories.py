@@ -10,6 +10,7 @@ from airflow_kafka_lake.core.errors import (
     KafkaLakeError,
     LedgerBehindError,
     OnlyCopyError,
+    StateError,
     TransientError,
     UnknownOutcomeError,
 )
@@ -34,7 +35,7 @@ BY_FORCE = frozenset({"cancel"})
 """A person's decision takes a wave from a living holder."""
 EXPECTED: dict[str, tuple[type[Exception], ...]] = {
     **dict.fromkeys(("run", "recover", "advance"), WORTH_REPEATING),
-    "rebuild": (*WORTH_REPEATING, OnlyCopyError),
+    "rebuild": (*WORTH_REPEATING, OnlyCopyError, StateError),
 }
 """What an action may end with: these were asked for nothing that could be refused."""
 
@@ -109,7 +110,7 @@ class History(Surroundings):
         if (worker.name != "rebuild" and self.lives.disturbed) or self.rolled_back:
             return (KafkaLakeError,)
         if worker.name == "rebuild" and any(self.world.deleted.values()):
-            return (*WORTH_REPEATING, IdentityError, OnlyCopyError)
+            return (*EXPECTED["rebuild"], IdentityError)
         return EXPECTED.get(worker.name, (KafkaLakeError,))
 
     def go_on(self, step: Step) -> None:
@@ -301,7 +302,12 @@ class History(Surroundings):
             error = self._rebuilt(accept=accept, drop_staged=drop)
         if isinstance(error, IdentityError) and any(self.world.deleted.values()):
             error = self._rebuilt(accept=True, drop_staged=drop)
-        assert error is None, f"no other is at work, and a rebuild failed: {error!r}"
+        if isinstance(error, StateError):
+            store = self.world.table._store
+            assert store is None or not (store.owners or store.rows()), f"there is something: {error}"
+            self.lives.behind = False  # nothing of it is anywhere: what was lost had nothing either
+        else:
+            assert error is None, f"no other is at work, and a rebuild failed: {error!r}"
         assert not self.lives.behind
         self._rolled_back_to = None
         self.world.watermarks.clear()
