@@ -56,7 +56,7 @@ def show_audit(output: Output, document: Json) -> None:
         (stream_text(item), item["sentence"], item["rows"], item["duplicates"], item["missing"])
         for item in document["streams"]
     ]
-    columns = ("stream", "committed offsets", "#rows", "#twice", "#missing")
+    columns = ("stream", "landed offsets", "#rows", "#twice", "#missing")
     output.long_table(f"audit of {document['pipeline']}", columns, rows)
     totals = document["totals"]
     if totals["streams"] != 1:

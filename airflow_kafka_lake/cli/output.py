@@ -131,6 +131,11 @@ class Output:
             self._err.print(Text.assemble(("error: ", "bold red"), _visible(error.message)))
 
 
+def word_of(state: str) -> str:
+    """Return a state for people: what is COMMITTED has landed, for Kafka and databases commit too."""
+    return "landed" if state.lower() == "committed" else state.lower()
+
+
 def stream_text(item: Mapping[str, Any]) -> str:
     """Return `topic/partition` of an entry of a document."""
     return f"{item['topic']}/{item['partition']}"

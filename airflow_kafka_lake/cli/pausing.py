@@ -54,7 +54,7 @@ def show_paused(output: Output, document: Json) -> None:
             "now; a commit that was on its way may still land, and the next run finds it"
         )
     if document["landed"]:
-        output.line(f"was published meanwhile, and is committed: {', '.join(document['landed'])}")
+        output.line(f"was published meanwhile, and has landed: {', '.join(document['landed'])}")
     if document["at_work"]:
         output.line(f"goes on to its end: {', '.join(document['at_work'])}")
     output.line(

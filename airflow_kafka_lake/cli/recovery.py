@@ -35,7 +35,7 @@ def recover(arguments: argparse.Namespace, output: Output) -> Result:
 def show_recovered(output: Output, document: Json) -> None:
     """Show what became of each open wave."""
     for found, what in (
-        ("adopted", "found in the lake and committed"),
+        ("adopted", "found in the lake and recorded as landed"),
         ("returned", "not there, to be staged again"),
         ("busy", "in others' hands"),
     ):

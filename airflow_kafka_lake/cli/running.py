@@ -17,7 +17,7 @@ from airflow_kafka_lake.cli.arguments import (
     wave_count,
 )
 from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Result
-from airflow_kafka_lake.cli.output import Output, stream_text
+from airflow_kafka_lake.cli.output import Output, stream_text, word_of
 from airflow_kafka_lake.cli.status import show_waiting, show_wave
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count, size
@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace, output: Output) -> Result:
         "held": list(done.held),
         "problems": [problem.to_json() for problem in done.problems],
     }
-    beside = {"found": everything("committed", done.plan), "in_grace": list(in_grace(done.plan))} if done.plan else {}
+    beside = {"found": everything("landed", done.plan), "in_grace": list(in_grace(done.plan))} if done.plan else {}
     return Result(document=document, beside=beside, exit_code=done.exit_code)
 
 
@@ -118,7 +118,7 @@ def show_run(output: Output, document: Json) -> None:
         found = document["period"]["messages"][0] if document["period"] else document["found"]
         output.line(f"nothing to do: {found}")
     else:
-        rows = [(item["wave"], item["state"], item["rows"]) for item in document["waves"]]
+        rows = [(item["wave"], word_of(item["state"]), item["rows"]) for item in document["waves"]]
         output.long_table(
             f"run of {document['pipeline']}: {count(document['rows'], 'row')}", ("wave", "state", "#rows"), rows
         )
@@ -166,7 +166,7 @@ def advance(arguments: argparse.Namespace, output: Output) -> Result:
 def show_advance(output: Output, document: Json) -> None:
     """Show the watermarks that moved."""
     if not document["streams"]:
-        output.line("no watermark moved: nothing new is committed in an unbroken run")
+        output.line("no watermark moved: nothing new has landed in an unbroken run")
         return
     _show_moves(output, f"{count(document['rows'], 'row')} passed", document["streams"])
 
@@ -207,7 +207,7 @@ COMMANDS = (
     ),
     Command(
         name="advance",
-        help="move watermarks to the end of what is committed",
+        help="move watermarks to the end of what has landed",
         arguments=(PIPELINE,),
         action=advance,
         view=show_advance,

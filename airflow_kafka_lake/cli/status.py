@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from airflow_kafka_lake.cli.arguments import PARTITION, TOPIC, WAVE, ports_of, spec_of
 from airflow_kafka_lake.cli.command import Argument, Command, Json, Result
-from airflow_kafka_lake.cli.output import Output, stream_text
+from airflow_kafka_lake.cli.output import Output, stream_text, word_of
 from airflow_kafka_lake.cli.overview_text import overview_lines
 from airflow_kafka_lake.cli.status_text import FEW, status_lines
 from airflow_kafka_lake.cli.text import Line
@@ -100,21 +100,23 @@ def wave(arguments: argparse.Namespace, _: Output) -> Result:
 
 def show_wave(output: Output, document: Json) -> None:
     """Show one wave: its ranges with their accounting, and its attempts."""
-    accounts = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")
+    others = ("control", "aborted", "compacted", "skipped", "unexplained")
+    accounts = {"visible": "rows", **dict(zip(others, others, strict=True))}
     rows = [
         (
             item["range"],
             stream_text(item),
             item["start"],
             item["end"],
-            item["state"],
+            word_of(item["state"]),
             *((item["accounting"] or {}).get(name) for name in accounts),
             item["reason"] or "",
         )
         for item in document["ranges"]
     ]
-    title = f"wave {document['wave']} {document['state']} in {document['table']}, snapshot {document['snapshot_id']}"
-    columns = ("range", "stream", "#from", "#to", "state", *(f"#{name}" for name in accounts), "reason")
+    state, where = word_of(document["state"]), f"{document['table']}, snapshot {document['snapshot_id']}"
+    title = f"wave {document['wave']} {state} in {where}"
+    columns = ("range", "stream", "#from", "#to", "state", *(f"#{name}" for name in accounts.values()), "reason")
     output.long_table(title, columns, rows)
     if pause := document["paused"]:
         what = f"plan {pause['plan']}" if pause["plan"] else f"pipeline {document['pipeline']}"
@@ -124,7 +126,7 @@ def show_wave(output: Output, document: Json) -> None:
         output.line(f"its worker: {silence(document['silent_seconds'], document['free_in_seconds'])}")
     attempts = [
         (
-            *(item["fence"], item["attempt"], item["outcome"], _how_far(item["progress"])),
+            *(item["fence"], item["attempt"], word_of(item["outcome"]), _how_far(item["progress"])),
             *(item["started_at"], item["ended_at"], item["error"]),
         )
         for item in document["attempts"]

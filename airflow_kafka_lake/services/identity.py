@@ -62,7 +62,7 @@ def _check(ports: Ports, pipeline: str, table: str, *, head: TableHead, topic_id
         )
     ledger_id = ports.ledger.ledger_id()
     for topic_id in topic_ids:
-        _check_owner(ledger_id, pipeline, table, head=head, topic_id=topic_id)
+        _check_owner(ports, ledger_id, pipeline, table, head=head, topic_id=topic_id)
     last, line = head.last.get((ledger_id, pipeline)), None
     if last and not (line := ports.ledger.knows(last, head.lines.get((ledger_id, pipeline)))):
         raise LedgerBehindError(
@@ -84,7 +84,7 @@ def _by_connection(record: PipelineRecord) -> str:
     )
 
 
-def _check_owner(ledger_id: str, pipeline: str, table: str, *, head: TableHead, topic_id: str) -> None:
+def _check_owner(ports: Ports, ledger_id: str, pipeline: str, table: str, *, head: TableHead, topic_id: str) -> None:
     owner = head.owners.get(topic_id, (ledger_id, pipeline))
     if owner == (ledger_id, pipeline):
         return
@@ -94,12 +94,19 @@ def _check_owner(ledger_id: str, pipeline: str, table: str, *, head: TableHead, 
             f"run: {remedies.rebuild(pipeline)}; else point kafka_lake_ledger to it",
             table=table,
         )
-    raise _anothers(table, topic_id, owner[1], pipeline)
+    raise _anothers(table, topic_named(ports, topic_id, owner[1], pipeline), owner[1], pipeline)
 
 
-def _anothers(table: str, topic_id: str, owner: str, pipeline: str) -> OwnershipError:
+def topic_named(ports: Ports, topic_id: str, *pipelines: str) -> str:
+    """Name a topic for people: by its name, where the ledger has it of one of some pipelines."""
+    streams = (stream.key for pipeline in pipelines for stream in ports.ledger.streams(pipeline))
+    name = next((key.topic for key in streams if key.topic_id == topic_id), None)
+    return f"the topic of id {topic_id}" if name is None else f"topic {name}"
+
+
+def _anothers(table: str, topic: str, owner: str, pipeline: str) -> OwnershipError:
     return OwnershipError(
-        f"topic id {topic_id} in table {table} belongs to pipeline {owner}; pipeline {pipeline} would land its records "
+        f"{topic} in table {table} belongs to pipeline {owner}; pipeline {pipeline} would land its records "
         "twice. Choose another table",
         table=table,
         owner=owner,
@@ -155,7 +162,7 @@ def _check_unowned(ports: Ports, pipeline: str, table: str, *, head: TableHead, 
             "kafka_lake_ledger to the one that wrote them",
             table=table,
         )
-    raise _anothers(table, row.stream.topic_id, row.pipeline, pipeline)
+    raise _anothers(table, f"topic {row.stream.topic}", row.pipeline, pipeline)
 
 
 def _check_committed(ports: Ports, pipeline: str, table: str, head: TableHead) -> None:

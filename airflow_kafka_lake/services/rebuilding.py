@@ -41,6 +41,7 @@ from airflow_kafka_lake.ports import LakeTable, LedgerReader, Ports
 from airflow_kafka_lake.services.advance import advance
 from airflow_kafka_lake.services.claims import claim_wave, ending_on_error
 from airflow_kafka_lake.services.fencing import FenceCommit, move_main
+from airflow_kafka_lake.services.identity import topic_named
 from airflow_kafka_lake.services.only_copies import refuse_to_lose_unknown, refuse_to_lose_waves
 from airflow_kafka_lake.services.topics import existing_topics
 
@@ -259,7 +260,7 @@ def _move_main(
         mine = {topic_id: head.owners.get(topic_id, (NO_LEDGER, ""))[0] for topic_id in seen | unseen}
         if not mine:
             return None
-        _refuse_others_topics(table, token.pipeline, head, mine.keys())
+        _refuse_others_topics(ports, table, token.pipeline, head=head, topic_ids=mine.keys())
         return FenceCommit(owned=mine, ended=_ended(ports, spec.name, lake, theirs))
 
     unmoved = UnknownOutcomeError(
@@ -276,14 +277,17 @@ def _ended(ports: Ports, pipeline: str, lake: LakeTable, theirs: set[str]) -> se
     return branches - ((theirs | ports.ledger.standing(branches).keys()) - mine)
 
 
-def _refuse_others_topics(table: str, pipeline: str, head: TableHead, topic_ids: AbstractSet[str]) -> None:
+def _refuse_others_topics(
+    ports: Ports, table: str, pipeline: str, *, head: TableHead, topic_ids: AbstractSet[str]
+) -> None:
     for topic_id in sorted(topic_ids & head.owners.keys()):
-        if head.owners[topic_id][1] != pipeline:
+        owner = head.owners[topic_id][1]
+        if owner != pipeline:
             raise OwnershipError(
-                f"topic id {topic_id} in table {table} belongs to pipeline {head.owners[topic_id][1]}: pipeline "
-                f"{pipeline} has nothing to rebuild there. Name another table",
+                f"{topic_named(ports, topic_id, owner, pipeline)} in table {table} belongs to pipeline {owner}: "
+                f"pipeline {pipeline} has nothing to rebuild there. Name another table",
                 table=table,
-                owner=head.owners[topic_id][1],
+                owner=owner,
             )
 
 

@@ -147,5 +147,5 @@ def test_plan_explains_itself_with_what_is_known(world: World) -> None:
     )
     assert nothing == [
         "plan of orders: 0 ranges, 0 waves",
-        "nothing to do: everything up to the end policy is planned or committed, in 1 partition",
+        "nothing to do: everything up to the end policy is planned or landed, in 1 partition",
     ]

@@ -208,7 +208,10 @@ def test_shown_plan_names_what_earlier_runs_left(world: World, context: Context,
     with pytest.raises(TaskAwaitingInput):
         reviewed(context, ask=True).execute(context)
     (shown,) = supervisor.asked
-    assert "orders: everything up to the end policy is planned or in the lake, in 2 partitions" in shown.subject
+    assert (
+        "orders: nothing to read: everything up to the end policy is planned or landed, in 2 partitions"
+        in shown.subject
+    )
     assert f"| {wave} |" in shown.body
 
 

@@ -102,7 +102,7 @@ ORDER = (
         guard="A rebuild takes no topic from a pipeline of another name.",
         module=_SERVICE,
         function="_move_main",
-        old="_refuse_others_topics(table, token.pipeline, head, mine.keys())",
+        old="_refuse_others_topics(ports, table, token.pipeline, head=head, topic_ids=mine.keys())",
         new="",
         red=(f"{_TESTS}::test_topic_of_another_pipeline_is_not_taken",),
     ),

@@ -26,7 +26,7 @@ def remarks(plan: Plan, where: str, *, dry_run: bool, most: int | None = None) -
         yield from _cost(plan.forecast, where)
         yield from period
     else:
-        yield f"nothing to do: {period[0] if period else everything('planned or committed', plan)}"
+        yield f"nothing to do: {period[0] if period else everything('planned or landed', plan)}"
         yield from period[1:]
     yield from _first((f"note: {note}" for note in plan.notes), most)
     yield from _first(map(waiting_text, waiting_document(plan)), most)

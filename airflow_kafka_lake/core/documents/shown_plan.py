@@ -20,7 +20,9 @@ MOST = 50
 def plan_headline(plan: Plan) -> str:
     """Return in one line what would be read, and into which tables."""
     if not plan.ranges:
-        return f"{plan.spec.name}: {everything('planned or in the lake', plan)}"
+        found = plan.period.describe()[0] if plan.period else everything("planned or landed", plan)
+        left_out = f"; {count(len(plan.blocked), 'slice')} left out" if plan.blocked else ""
+        return f"{plan.spec.name}: nothing to read: {found}{left_out}"
     cost = plan.forecast
     offsets = sum(item.range.span for item in plan.ranges)
     tables = ", ".join(dict.fromkeys(wave.table for wave in plan.waves))

@@ -19,6 +19,9 @@ _NEVER = frozenset({OffsetStatus.RUNNING, OffsetStatus.WAITING})
 def audit_page(document: Json) -> str:
     """Render `audit --json` as a whole HTML document."""
     found, streams = document["findings"], document["streams"]
+    topics = [
+        (topic, list(mine)) for topic, mine in groupby(streams, key=lambda item: (item["topic"], item["topic_id"]))
+    ]
     return render(
         "audit.html",
         document=document,
@@ -28,9 +31,8 @@ def audit_page(document: Json) -> str:
         more=len(found[SHOWN:]),
         place=place,
         checks=[(title, document[name]) for name, title in _CHECKS.items() if document.get(name)],
-        topics=[
-            (topic, list(mine)) for topic, mine in groupby(streams, key=lambda item: (item["topic"], item["topic_id"]))
-        ],
+        topics=topics,
+        names=[name for (name, _), _ in topics],
         timeline=timeline_of,
     )
 

@@ -24,7 +24,7 @@ def test_dry_run_ends_with_what_it_did_not_do() -> None:
     """Whether anything is to be read or not."""
     world = World()
     assert list(remarks(world.plan(dry_run=True), "a cluster", dry_run=True)) == [
-        "nothing to do: everything up to the end policy is planned or committed, in 1 partition",
+        "nothing to do: everything up to the end policy is planned or landed, in 1 partition",
         "nothing was written",
     ]
     world.produce(3)
