@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
+from airflow_kafka_lake.core.kafka.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample, Snapshot, TopicDescription
 from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
-from airflow_kafka_lake.core.lake.staging import StageJob, branch_of
+from airflow_kafka_lake.core.lake.staging import StageJob, Tip, branch_of
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.progress import Counters
 from airflow_kafka_lake.core.slices import Slice, Stream
@@ -56,8 +57,16 @@ class Log:
             for item in slices
         )
 
+    def epoch_ends(self, epochs: Sequence[EpochKey], known: Mapping[tuple[str, int], int]) -> EpochEnds:
+        return dict.fromkeys(epochs, 2**62)
+
     def explain(
-        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[int], None] = lambda _: None
+        self,
+        gaps: Sequence[Slice],
+        isolation: Isolation,
+        heartbeat: Callable[[int], None] = lambda _: None,
+        *,
+        epochs: Mapping[Stream, int],
     ) -> Mapping[Slice, tuple[Explanation, ...]]:
         return {gap: (Explanation(range=gap.range, fate=Fate.CONTROL),) for gap in gaps}
 
@@ -86,6 +95,7 @@ class Rows:
         started: Callable[[str], None],
         heartbeat: Callable[[], None],
         counted: Callable[[Counters], None] = lambda _: None,
+        read: Callable[[Sequence[Tip]], None] = lambda _: None,
     ) -> None:
         started("here/1/1.00")
         table = self._lake.catalog.load(job.table)
@@ -94,6 +104,7 @@ class Rows:
         table.manage_snapshots().create_branch(head, branch_of(job.attempt)).commit()
         wanted = rows.cast(table.schema().as_arrow())
         table.append(wanted, snapshot_properties={STAGED_BY: job.attempt}, branch=branch_of(job.attempt))
+        read([Tip(slice=part, leader_epoch=0) for part in job.parts])
 
     def _rows(self, partition: int, slice_: OffsetRange, attempt: str) -> pa.Table:
         offsets = self._log.visible(slice_)

@@ -10,15 +10,19 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
+import java.util.Optional;
 
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.LogTruncationException;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.TimeoutException;
+import org.apache.kafka.common.errors.UnknownLeaderEpochException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -28,28 +32,35 @@ import org.apache.spark.api.java.function.FlatMapFunction;
 import org.apache.spark.kafka010.KafkaConfigUpdater;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.kafka010.KafkaRecordToRowConverter;
+import org.apache.spark.util.CollectionAccumulator;
 import org.apache.spark.util.TaskCompletionListener;
 
 /**
  * Reads the slices of a task with one consumer; shared_consumer.py says why, and has it compiled.
  *
- * A slice is a line of topic, partition, start and end, separated by tabs; those of a partition are in order. There are
- * no generics, because Spark's compiler (Janino) does not infer them.
+ * A slice is a line of topic, partition, start, end and the leader epoch that it was seen under (-1: not known),
+ * separated by tabs; those of a partition are in order. There are no generics, because Spark's compiler (Janino) does
+ * not infer them.
+ *
+ * A broker that does not know that epoch was deposed and has not heard of it: nothing is read from it. Of each slice the
+ * last record is told to `tips`, with the epoch under which it was written: topic, partition, start, offset, epoch.
  */
 public final class SharedConsumer implements FlatMapFunction {
     private static final long serialVersionUID = 1L;
     private final HashMap settings;
     private final int width;
     private final long rate;
+    private final CollectionAccumulator tips;
 
     /**
      * With the client's settings, which may hold secrets, how many partitions are read at the same time, and how many
      * bytes a task may read in a second; 0: as many as come.
      */
-    public SharedConsumer(Map settings, int width, long rate) {
+    public SharedConsumer(Map settings, int width, long rate, CollectionAccumulator tips) {
         this.settings = new HashMap(settings);
         this.width = width;
         this.rate = rate;
+        this.tips = tips;
     }
 
     public Iterator call(Object texts) {
@@ -61,19 +72,22 @@ public final class SharedConsumer implements FlatMapFunction {
                 if (!slices.containsKey(place)) {
                     slices.put(place, new ArrayDeque());
                 }
-                ((ArrayDeque) slices.get(place)).add(new long[] {Long.parseLong(parts[2]), Long.parseLong(parts[3])});
+                ((ArrayDeque) slices.get(place)).add(
+                    new long[] {Long.parseLong(parts[2]), Long.parseLong(parts[3]), Long.parseLong(parts[4])});
             }
         }
         TaskContext task = TaskContext.get();
         long partition = Long.parseLong((String) settings.get("max.partition.fetch.bytes"));
         Rows rows = new Rows(task, slices, width, rate, 2 * Math.min(width, slices.size()) * partition);
+        rows.tips = tips;
+        rows.maker = this;
         rows.consumer = consumer();
         task.addTaskCompletionListener((TaskCompletionListener) rows);
         return rows;
     }
 
     /** Return a consumer that logs in as those of Spark's source do, with delegation tokens where Spark has some. */
-    private KafkaConsumer consumer() {
+    KafkaConsumer consumer() {
         scala.collection.immutable.Map given = scala.collection.immutable.Map$.MODULE$.from(
             scala.jdk.javaapi.CollectionConverters.asScala((Map) settings));
         Map all = new KafkaConfigUpdater("executor", given).setAuthenticationConfigIfNeeded().build();
@@ -91,6 +105,8 @@ public final class SharedConsumer implements FlatMapFunction {
         private static final long NANOS_PER_MS = 1000000L;
         private static final long SHORTEST_SLEEP_MS = 20;
         private static final long LONGEST_NANOS = 60000 * NANOS_PER_MS;
+        private static final long SIGN_MS = 20000;
+        private static final int MOST_BROKERS = 10;
         private final TaskContext task;
         private final LinkedHashMap waiting;
         private final int width;
@@ -100,8 +116,14 @@ public final class SharedConsumer implements FlatMapFunction {
         private final ArrayDeque records = new ArrayDeque();
         private final scala.Function1 row = new KafkaRecordToRowConverter().toInternalRowWithHeaders();
         private final long timeoutMs = SparkEnv.get().conf().getTimeAsMs("spark.network.timeout", "120s");
+        private final HashMap last = new HashMap();
         KafkaConsumer consumer;
+        SharedConsumer maker;
+        CollectionAccumulator tips;
         private boolean begun;
+        private boolean polled;
+        private int deposed;
+        private long gaveAt = System.currentTimeMillis();
         private long reached;
         private long movedAt;
         private long lookedAt;
@@ -137,6 +159,9 @@ public final class SharedConsumer implements FlatMapFunction {
                     take(consumer.poll(POLL));
                     leave();
                     look();
+                    sign();
+                } catch (LogTruncationException error) {
+                    lookElsewhere(error);
                 } catch (OffsetOutOfRangeException error) { // Also of a log that was cut below what was read of it.
                     throw new IllegalStateException("Kafka no longer has offsets of " + error.partitions()
                         + " that were asked for: some data may have been lost", error);
@@ -150,6 +175,7 @@ public final class SharedConsumer implements FlatMapFunction {
                 throw new NoSuchElementException();
             }
             ConsumerRecord record = (ConsumerRecord) records.removeFirst();
+            gaveAt = System.currentTimeMillis();
             if (rate > 0) {
                 pace(record);
             }
@@ -176,10 +202,43 @@ public final class SharedConsumer implements FlatMapFunction {
             consumer.assign(waiting.keySet());
             for (Iterator all = waiting.entrySet().iterator(); all.hasNext();) {
                 Map.Entry its = (Map.Entry) all.next();
-                consumer.seek((TopicPartition) its.getKey(), ((long[]) ((ArrayDeque) its.getValue()).getFirst())[0]);
+                seek((TopicPartition) its.getKey(), (long[]) ((ArrayDeque) its.getValue()).getFirst());
             }
             consumer.pause(waiting.keySet());
             begun = true;
+        }
+
+        /** With its epoch, so that what an older leader says of the partition counts for nothing. */
+        private void seek(TopicPartition place, long[] slice) {
+            if (slice[2] < 0) {
+                consumer.seek(place, slice[0]);
+            } else {
+                consumer.seek(place, new OffsetAndMetadata(slice[0], Optional.of(Integer.valueOf((int) slice[2])), ""));
+            }
+        }
+
+        /**
+         * Begin again with another client when the first broker that answers does not know the epochs: it is cut off from
+         * its controller, and a client goes on asking it. Another client may meet another broker first.
+         */
+        private void lookElsewhere(LogTruncationException error) {
+            if (!error.divergentOffsets().isEmpty()) {
+                throw new IllegalStateException("Kafka's log was cut below what was read of " + error.partitions()
+                    + ": some data may have been lost", error);
+            }
+            deposed++;
+            if (polled || deposed == MOST_BROKERS) {
+                throw new UnknownLeaderEpochException("The broker that answers as the leader of " + error.partitions()
+                    + " does not know the leader epoch under which they were seen before", error);
+            }
+            consumer.close(Duration.ofSeconds(5));
+            consumer = maker.consumer();
+            LinkedHashMap all = new LinkedHashMap(open);
+            all.putAll(waiting);
+            waiting.clear();
+            waiting.putAll(all);
+            open.clear();
+            begun = false;
         }
 
         /** Read the next partitions too. Few at a time: the client keeps what a fetch brings of each of them. */
@@ -209,12 +268,14 @@ public final class SharedConsumer implements FlatMapFunction {
         }
 
         /** Keep what lies within the slices: a poll may reach behind them. */
-        private void take(ConsumerRecords polled) {
-            for (Object place : polled.partitions()) {
+        private void take(ConsumerRecords came) {
+            polled = polled || !came.isEmpty();
+            for (Object place : came.partitions()) {
                 long end = slice(place)[1];
-                for (Object record : polled.records((TopicPartition) place)) {
+                for (Object record : came.records((TopicPartition) place)) {
                     if (((ConsumerRecord) record).offset() < end) {
                         records.add(record);
+                        last.put(place, record);
                     }
                 }
             }
@@ -229,13 +290,14 @@ public final class SharedConsumer implements FlatMapFunction {
                 long position = position(place);
                 sum += position;
                 if (position >= slice(place)[1]) {
+                    tell(place, (ConsumerRecord) last.remove(place));
                     ArrayDeque its = (ArrayDeque) open.get(place);
                     its.removeFirst();
                     if (its.isEmpty()) {
                         all.remove();
                         left = true;
                     } else {
-                        consumer.seek(place, slice(place)[0]);
+                        seek(place, slice(place));
                     }
                 }
             }
@@ -248,6 +310,26 @@ public final class SharedConsumer implements FlatMapFunction {
                 moved();
             }
             reached = sum;
+        }
+
+        /** Tell of the last record of the slice that is left, if it has one. */
+        private void tell(TopicPartition place, ConsumerRecord record) {
+            if (record != null) {
+                Object epoch = record.leaderEpoch().orElse(Integer.valueOf(-1));
+                tips.add(place.topic() + "\t" + place.partition() + "\t" + slice(place)[0] + "\t" + record.offset()
+                    + "\t" + epoch);
+            }
+        }
+
+        /**
+         * Give a row of no record, which the caller leaves out, when a paced read has had none for long: Spark tells its
+         * driver of a task that goes on by its rows alone, and one that seems to hang is ended.
+         */
+        private void sign() {
+            if (rate > 0 && records.isEmpty() && !open.isEmpty() && System.currentTimeMillis() - gaveAt >= SIGN_MS) {
+                TopicPartition place = (TopicPartition) open.keySet().iterator().next();
+                records.add(new ConsumerRecord(place.topic(), place.partition(), -1L, null, null));
+            }
         }
 
         private void moved() {

@@ -13,13 +13,14 @@ import pkgutil
 import tempfile
 import threading
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_kafka_lake.core.lake.staging import StageJob
-from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.lake.staging import StageJob, Tip
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.jobs.pacing import fetch_bytes
 
 if TYPE_CHECKING:
@@ -77,9 +78,15 @@ def consumer_settings(
 
 
 def shared_rows(
-    spark: SparkSession, tasks: Sequence[Sequence[Slice]], settings: Mapping[str, str], rate: int | None = None
-) -> DataFrame:
-    """Return the records of the slices of each task, as Spark's Kafka source has them; nothing is fetched yet.
+    spark: SparkSession,
+    job: StageJob,
+    tasks: Sequence[Sequence[Slice]],
+    settings: Mapping[str, str],
+    *,
+    rate: int | None = None,
+) -> tuple[DataFrame, Callable[[], list[Tip]]]:
+    """Return the records of the slices of each task, as Spark's Kafka source has them, of which nothing is fetched yet;
+    and a function that returns, once they are written, the last record of each slice.
 
     No task takes more than `rate` bytes per second; None: as fast as Kafka answers.
     Raises what a session without a Java of its own raises (Spark Connect), or a Spark without the compiler.
@@ -88,21 +95,34 @@ def shared_rows(
 
     jvm: Any = spark._jvm  # noqa: SLF001  # Spark has no other door to Java
     texts, options = jvm.java.util.ArrayList(), jvm.java.util.HashMap()
+    epochs = dict(job.epochs)
     for slices in tasks:
-        texts.add("\n".join(map(_line, slices)))
+        texts.add("\n".join(_line(item, epochs.get(item.stream, -1)) for item in slices))
     for key, value in settings.items():
         options.put(key, value)
     (constructor,) = _class_of(spark).getConstructors()
-    arguments = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 3)  # noqa: SLF001
-    arguments[0], arguments[1], arguments[2] = options, WIDTH, rate or 0
+    told = spark.sparkContext._jsc.sc().collectionAccumulator("last records")  # noqa: SLF001
+    arguments = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 4)  # noqa: SLF001
+    arguments[0], arguments[1], arguments[2], arguments[3] = options, WIDTH, rate or 0, told
     parts = spark.sparkContext._jsc.parallelize(texts, len(tasks))  # noqa: SLF001
     rows = parts.mapPartitions(constructor.newInstance(arguments)).setName("slices")
     schema = jvm.org.apache.spark.sql.kafka010.KafkaRecordToRowConverter.kafkaSchema(True)
-    return DataFrame(spark._jsparkSession.internalCreateDataFrame(rows.rdd(), schema, False), spark)  # noqa: SLF001
+    found = DataFrame(spark._jsparkSession.internalCreateDataFrame(rows.rdd(), schema, False), spark)  # noqa: SLF001
+    if rate:
+        found = found.where("offset >= 0")  # the others are signs of life, and no records
+    streams = {(item.stream.topic, item.stream.partition): item.stream for item in job.slices}
+    return found, lambda: [_tip(line, streams) for line in told.value()]
 
 
-def _line(item: Slice) -> str:
-    return f"{item.stream.topic}\t{item.stream.partition}\t{item.range.start}\t{item.range.end}"
+def _line(item: Slice, epoch: int) -> str:
+    return f"{item.stream.topic}\t{item.stream.partition}\t{item.range.start}\t{item.range.end}\t{epoch}"
+
+
+def _tip(line: str, streams: Mapping[tuple[str, int], Stream]) -> Tip:
+    topic, *numbers = line.split("\t")
+    partition, start, last, epoch = map(int, numbers)
+    read = Slice(streams[topic, partition], OffsetRange(start, last + 1))
+    return Tip(slice=read, leader_epoch=None if epoch < 0 else epoch)
 
 
 def compile_early(jvm: Any) -> None:

@@ -19,14 +19,15 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, LATEST_MS, NO_TIMESTAMP, SPARK_EARLIEST_MS
-from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, RETAIN_DAYS, StageJob
+from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, RECORD_DIGEST, RETAIN_DAYS, StageJob, Tip
 from airflow_kafka_lake.core.lake.tasks import abreast, divided, evenly
+from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import TOPIC_NAME
 from airflow_kafka_lake.jobs.driver import run
@@ -53,6 +54,10 @@ OF_SPARKS_SOURCE = (
 source itself does with a number that is too large: the driver then reads such records."""
 
 
+Tips = list[Callable[[], Iterable[Tip]]]
+"""Of each reader a function that returns, once the rows are written, the last records that it has read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
     """Slices that are read alike: split into parts of `split` records, or gathered into `tasks` tasks; each poll takes
@@ -71,10 +76,11 @@ class Steps:
     spark: SparkSession
     job: StageJob
     kafka: Mapping[str, str]
+    tips: Tips = field(default_factory=list)
 
     def read(self) -> DataFrame | Decoded:
         """Return the job's records as rows of the table; nothing is fetched yet, and the table is left as it is."""
-        rows = _rows(self.spark, self.job, self.kafka)
+        rows = _rows(self.spark, self.job, self.kafka, self.tips)
         if not self.job.decoders:
             return rows
         from airflow_kafka_lake.jobs.decoding import decode
@@ -88,8 +94,9 @@ class Steps:
         """Create the attempt's branch; an existing one is an error."""
         create_branch(self.spark, table_name(self.job), branch_name(self.job), RETAIN_DAYS)
 
-    def append(self, records: DataFrame | Decoded) -> None:
-        """Give the table the columns that the rows need, and write them to the branch in one commit."""
+    def append(self, records: DataFrame | Decoded) -> tuple[Tip, ...]:
+        """Give the table the columns that the rows need, and write them to the branch in one commit; return the last
+        record that each consumer has read of a slice."""
         table = table_name(self.job)
         for column in mend(self.spark, table):
             sys.stderr.write(
@@ -98,6 +105,7 @@ class Steps:
         if self.job.decoders:
             records = records.fitted(table)
         append(records, table, self.job.branch, staged_by=self.job.attempt, decoded_as=self.job.decoding)
+        return tuple(tip for tips in self.tips for tip in tips())
 
 
 def stage(
@@ -105,8 +113,8 @@ def stage(
     job: StageJob,
     kafka: Mapping[str, str],
     steps: Callable[[SparkSession, StageJob, Mapping[str, str]], Any] = Steps,
-) -> None:
-    """Write every record of the job's slices to the attempt's new branch, in one commit.
+) -> tuple[Tip, ...]:
+    """Write every record of the job's slices to the attempt's new branch, in one commit; return the last ones read.
 
     `kafka` holds Java client settings (`bootstrap.servers`, …). A branch that exists already stops the job before it
     writes: another process began this attempt. Spark's own errors pass through. `steps` makes the steps of the job.
@@ -115,7 +123,7 @@ def stage(
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     records = work.read()
     work.branch()
-    work.append(records)
+    return tuple(work.append(records))
 
 
 def work(
@@ -123,9 +131,11 @@ def work(
     request: Mapping[str, Any],
     _: Callable[[str], object],
     steps: Callable[[SparkSession, StageJob, Mapping[str, str]], Any] = Steps,
-) -> None:
-    """Do the job of a request, `{"job": …, "kafka": …}`; `steps` makes its steps, as in `stage`."""
-    stage(spark, StageJob.from_json(request["job"]), request["kafka"], steps)
+) -> Mapping[str, Any]:
+    """Do the job of a request, `{"job": …, "kafka": …}`, and return its document, `{"read": …}`; `steps` makes its
+    steps, as in `stage`."""
+    read = stage(spark, StageJob.from_json(request["job"]), request["kafka"], steps)
+    return {"read": [tip.to_json() for tip in read]}
 
 
 def branch_name(job: StageJob) -> str:
@@ -187,6 +197,49 @@ def reads(job: StageJob) -> tuple[Read, ...]:
     )
 
 
+def parts_of_source(job: StageJob) -> list[Slice]:
+    """Return what each consumer of Spark's own source reads: the slices, where they are split as Spark splits them."""
+    parts: list[Slice] = []
+    for read in reads(job):
+        for item in read.slices:
+            start, count = item.range.start, 1 if read.split is None else math.ceil(item.range.span / read.split)
+            for left in range(count, 0, -1):
+                end = start + (item.range.end - start) // left
+                parts.append(item.part(OffsetRange(start, end)))
+                start = end
+    return parts
+
+
+def tips_of_source(spark: SparkSession, job: StageJob) -> list[Tip]:
+    """Return the last row of what each consumer of Spark's own source has read, from the branch.
+
+    The source does not tell the leader epoch of a record. So its digest goes with it, and can be compared.
+    """
+    parts = parts_of_source(job)
+    if not parts:
+        return []
+    asked = [(item.stream.topic, item.stream.partition, item.range.start, item.range.end) for item in parts]
+    shape = "array<struct<t:string,p:int,a:bigint,b:bigint>>"
+    staged = f"{table_name(job)}.`branch_{branch_name(job)}`"
+    found = spark.sql(
+        f"""
+        WITH asked AS (SELECT /*+ BROADCAST */ inline(from_json(:parts, :shape))),
+        rows AS (SELECT * FROM {staged} WHERE ingest_attempt = '{job.attempt}'),
+        last AS (
+            SELECT t, p, a, max(kafka_offset) AS o FROM rows JOIN asked
+            ON kafka_topic = t AND kafka_partition = p AND kafka_offset >= a AND kafka_offset < b GROUP BY t, p, a)
+        SELECT /*+ BROADCAST(last) */ t, p, a, o, {RECORD_DIGEST} AS digest
+        FROM rows JOIN last ON kafka_topic = t AND kafka_partition = p AND kafka_offset = o
+        """,
+        {"parts": json.dumps([dict(zip("tpab", item, strict=True)) for item in asked]), "shape": shape},
+    ).collect()
+    streams = {(item.stream.topic, item.stream.partition): item.stream for item in parts}
+    return [
+        Tip(slice=Slice(streams[topic, partition], OffsetRange(start, last + 1)), digest=digest)
+        for topic, partition, start, last, digest in found
+    ]
+
+
 def _some(*reads: Read) -> tuple[Read, ...]:
     return tuple(read for read in reads if read.slices)
 
@@ -209,23 +262,33 @@ def source_options(job: StageJob, scan: Iterable[Slice], kafka: Mapping[str, str
     }
 
 
-def _rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> DataFrame:
+def _rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str], tips: Tips) -> DataFrame:
     pace = None if job.rate is None else pace_of(spark, job.rate, job.tasks)
-    rows = _union(_frames(spark, job, kafka, pace))
+    rows = _union(_frames(spark, job, kafka, pace=pace, tips=tips))
     return rows.coalesce(pace.tasks) if pace else rows
 
 
-def _frames(spark: SparkSession, job: StageJob, kafka: Mapping[str, str], pace: Pace | None) -> list[DataFrame]:
-    shared = _shared(spark, job, kafka, pace)
-    if shared is None:
+def _frames(
+    spark: SparkSession,
+    job: StageJob,
+    kafka: Mapping[str, str],
+    *,
+    pace: Pace | None,
+    tips: Tips,
+) -> list[DataFrame]:
+    if (shared := _shared(spark, job, kafka, pace)) is not None:
+        frames = [shared[0].selectExpr(*columns(job))]
+        tips.append(shared[1])
+    else:
         found = [_gathered(spark, job, read, kafka, pace=pace) for read in reads(job)]
         frames = [frame.selectExpr(*columns(job, OF_SPARKS_SOURCE)) for frame in found]
-    else:
-        frames = [shared.selectExpr(*columns(job))]
+        tips.append(lambda: tips_of_source(spark, job))
     if job.overflowing or not frames:
         from airflow_kafka_lake.jobs.overflowing import overflowing_rows
 
-        frames.append(overflowing_rows(spark, job, kafka).selectExpr(*columns(job, OF_DRIVER)))
+        rows, late = overflowing_rows(spark, job, kafka)
+        frames.append(rows.selectExpr(*columns(job, OF_DRIVER)))
+        tips.append(lambda: late)
     return frames
 
 
@@ -234,14 +297,16 @@ def is_shared(job: StageJob) -> bool:
     return bool(job.slices) and not job.singly
 
 
-def _shared(spark: SparkSession, job: StageJob, kafka: Mapping[str, str], pace: Pace | None) -> DataFrame | None:
+def _shared(
+    spark: SparkSession, job: StageJob, kafka: Mapping[str, str], pace: Pace | None
+) -> tuple[DataFrame, Callable[[], list[Tip]]] | None:
     """Return the records of tasks with one consumer each; None where Spark's own Kafka source has to read."""
     if not is_shared(job) or spark.conf.get(SETTING, "true").lower() == "false":
         return None
     tasks, rate = _tasks(job, pace), pace.rate if pace else None
     try:
         settings = consumer_settings(job, tasks, _fast_settings(job) | dict(kafka), rate)
-        return shared_rows(spark, tasks, settings, rate)
+        return shared_rows(spark, job, tasks, settings, rate=rate)
     except Exception as error:  # noqa: BLE001 - whatever a session without Java, or another Spark, raises
         # The text of an error may hold a setting.
         sys.stderr.write(f"Spark's Kafka source reads, with a consumer for each range: {type(error).__name__}\n")

@@ -8,7 +8,7 @@ from airflow_kafka_lake.ports.feature import Features
 from airflow_kafka_lake.ports.kafka import BatchReader, OffsetSource
 from airflow_kafka_lake.ports.lake import Lake, LakeTable
 from airflow_kafka_lake.ports.ledger import Ledger, LedgerReader
-from airflow_kafka_lake.ports.machine import Clock, JobRunner, Processes, ReportingJob, uncounted
+from airflow_kafka_lake.ports.machine import Clock, JobRunner, Processes, ReportingJob, uncounted, unread
 from airflow_kafka_lake.ports.ports import Ports, unprepared
 
 __all__ = [
@@ -26,5 +26,6 @@ __all__ = [
     "Processes",
     "ReportingJob",
     "uncounted",
+    "unread",
     "unprepared",
 ]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, Protocol
 
 from airflow_kafka_lake.core.kafka.epochs import EpochEnds, EpochKey
 from airflow_kafka_lake.core.kafka.snapshots import Sample, Snapshot, TopicDescription
 from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
 from airflow_kafka_lake.core.lake.accounting import Explanation
-from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.lake.staging import Tip
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
+
+NONE_KNOWN: Mapping[Any, int] = MappingProxyType({})
 
 
 class OffsetSource(Protocol):
@@ -43,10 +47,11 @@ class OffsetSource(Protocol):
         """Return each partition's first offset at or after a time, even of an open transaction; None where no record is
         that late. The time is one for all, or each partition's own."""
 
-    def epoch_ends(self, epochs: Sequence[EpochKey]) -> EpochEnds:
+    def epoch_ends(self, epochs: Sequence[EpochKey], known: Mapping[tuple[str, int], int] = NONE_KNOWN) -> EpochEnds:
         """Return where leader epochs ended, as the leaders know it: the first offset of the next epoch, or the log end.
 
-        None: the leader knows neither that epoch nor a later one. Epochs without an answer are left out.
+        None: the leader knows neither that epoch nor a later one. Epochs without an answer are left out. `known` are
+        leader epochs of partitions: a broker that leads one under an older epoch is not believed.
         """
 
     def transactions(self, partitions: Sequence[tuple[str, int]], group: str | None) -> tuple[OpenTransaction, ...]:
@@ -61,11 +66,23 @@ class BatchReader(Protocol):
     """Kafka's raw record batches: they explain offsets without a row."""
 
     def explain(
-        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[int], None] = lambda _: None
+        self,
+        gaps: Sequence[Slice],
+        isolation: Isolation,
+        heartbeat: Callable[[int], None] = lambda _: None,
+        *,
+        epochs: Mapping[Stream, int] = NONE_KNOWN,
     ) -> Mapping[Slice, tuple[Explanation, ...]]:
         """Return the explanations of each gap's offsets; the others are in none, or UNEXPLAINED.
 
         `heartbeat` is called after each read with the number of offsets that were explained since, and an exception it
-        raises ends the reading. Raises IdentityError when a topic's id is not the gap's, UnavailableError when the
-        broker cannot be read.
+        raises ends the reading. `epochs` are known leader epochs: a broker that leads a stream under an older one is
+        not believed. Raises IdentityError when a topic's id is not the gap's, UnavailableError when the broker cannot
+        be read.
         """
+
+    def held(
+        self, places: Sequence[tuple[Stream, int]], *, epochs: Mapping[Stream, int] = NONE_KNOWN
+    ) -> Mapping[tuple[Stream, int], Tip]:
+        """Return the records that the leaders hold at some offsets, each with its leader epoch and digest; an offset
+        without a record is left out. Raises as `explain`."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.lake.staging import StageJob, Tip
 from airflow_kafka_lake.core.ledger.waves import (
     LeaseHolder,
 )
@@ -15,6 +15,10 @@ from airflow_kafka_lake.core.progress import Counters
 
 def uncounted(_: Counters) -> None:
     """Take no notice of what a job counts."""
+
+
+def unread(_: Sequence[Tip]) -> None:
+    """Take no notice of what a job has read last."""
 
 
 class ReportingJob(Protocol):
@@ -65,10 +69,12 @@ class JobRunner(Protocol):
         started: Callable[[str], None],
         heartbeat: Callable[[], None],
         counted: Callable[[Counters], None] = uncounted,
+        read: Callable[[Sequence[Tip]], None] = unread,
     ) -> None:
         """Run the job to its end. `started` gets the job reference once; `heartbeat` is called every few seconds while
         the job makes progress, and an exception it raises ends the job. A job without progress for too long is ended.
-        `counted` gets what the job has counted before each beat, and at its end, as far as that is known.
+        `counted` gets what the job has counted before each beat, and at its end, as far as that is known; `read` gets,
+        when the job has ended well, the last record that each of its consumers has read of a slice.
         Raises JobFailedError with the last lines of the job's log, secrets masked."""
 
     def report(

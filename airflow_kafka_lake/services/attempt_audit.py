@@ -8,15 +8,17 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import LogStartMovedError, UnavailableError, UnexplainedError
+from airflow_kafka_lake.core.kafka.epochs import epochs_of_tips, is_proven, leader_epochs, not_of_the_leader
 from airflow_kafka_lake.core.kafka.loss_check import Losses
 from airflow_kafka_lake.core.kafka.losses import fewer_rows, gone_topic, held_by, passed
 from airflow_kafka_lake.core.lake.accounting import Explanation, Receipt, StreamContent, Tally, receipt
+from airflow_kafka_lake.core.lake.staging import Tip
 from airflow_kafka_lake.core.ledger.holds import hold
 from airflow_kafka_lake.core.ledger.records import AttemptRows, Claim, RangeRecord, Staged, Verdict
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.topics import changed_topics, check_losses
+from airflow_kafka_lake.services.topics import changed_topics, check_losses, planned_epochs
 
 NAMED_RANGES = 5
 MOST_PASSED = 100
@@ -58,7 +60,39 @@ def audit_attempt(
     losses = check_losses(ports, open_ranges)
     if losses.unknown:
         raise UnavailableError(f"{next(iter(losses.unknown.values()))}, so what was read of it is not proven: repeat")
-    return _judge(claim.ranges, contents, changed, tallies=tallies, losses=losses)
+    audited = _judge(claim.ranges, contents, changed, tallies=tallies, losses=losses)
+    if staged.read is not None and (audited.rest_is_proven or not audited.failed):
+        _require_same_logs(ports, staged.read, contents, losses)
+    return audited
+
+
+def _require_same_logs(
+    ports: Ports, read: Sequence[Tip], contents: Mapping[Stream, StreamContent], losses: Losses
+) -> None:
+    """Refuse rows that were read from another log than the one that the checks have seen.
+
+    The last record that each consumer has read must be in the leader's log. Most are told by the ends of leader epochs,
+    which one question per leader brings; of the others the leader's batch is read.
+    """
+    covered: dict[Stream, list[OffsetRange]] = defaultdict(list)
+    for tip in read:
+        covered[tip.slice.stream].append(tip.slice.range)
+    for stream, content in contents.items():
+        if left := content.offsets - RangeSet(covered[stream]):
+            raise UnavailableError(
+                f"the Spark job did not say from which log it has read {stream} {left.named(NAMED_RANGES)}, so that "
+                "this cannot be compared with the leader's: repeat the call"
+            )
+    known = leader_epochs(losses.seen.values())
+    asked = epochs_of_tips(read)
+    ends = ports.source.epoch_ends(asked, known) if asked else {}
+    starts = {stream: seen.log_start for stream, seen in losses.seen.items()}
+    doubtful = [tip for tip in read if not is_proven(tip, ends, starts[tip.slice.stream])]
+    places = tuple((tip.slice.stream, tip.offset) for tip in doubtful)
+    epochs = {item.stream: item.leader_epoch for item in losses.seen.values() if item.leader_epoch is not None}
+    found = ports.batches.held(places, epochs=epochs) if places else {}
+    if others := [tip for tip, place in zip(doubtful, places, strict=True) if not tip.is_of(found.get(place))]:
+        raise not_of_the_leader(others)
 
 
 def _judge(
@@ -132,7 +166,8 @@ def _explain(
     for some in _in_groups(ranges, contents):
         wanted = {Slice(item.stream, gap): number for number, (item, left) in enumerate(some) for gap in left}
         found: list[list[Explanation]] = [[] for _ in some]
-        for gap, explanations in ports.batches.explain(tuple(wanted), claim.spec.isolation, heartbeat).items():
+        explained = ports.batches.explain(tuple(wanted), claim.spec.isolation, heartbeat, epochs=planned_epochs(ranges))
+        for gap, explanations in explained.items():
             found[wanted[gap]] += explanations
         for (item, left), mine in zip(some, found, strict=True):
             tallies[item.id].add(left, mine)

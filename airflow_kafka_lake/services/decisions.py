@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
     UsageError,
 )
-from airflow_kafka_lake.core.kafka.epochs import cut_below, epochs_in_doubt
+from airflow_kafka_lake.core.kafka.epochs import cut_below, epochs_in_doubt, leader_epochs
 from airflow_kafka_lake.core.ledger.holds import Passed
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Verdict, WaveRecord
 from airflow_kafka_lake.core.ledger.revoking import Release
@@ -189,7 +189,7 @@ def accepted_epoch(ports: Ports, stream: StreamRecord, interval: OffsetRange) ->
         if seen is None:
             return None
         doubts = epochs_in_doubt([(seen, stream.leader_epoch)])
-        ends = ports.source.epoch_ends(doubts) if doubts else {}
+        ends = ports.source.epoch_ends(doubts, leader_epochs([seen])) if doubts else {}
         cut = cut_below(seen, stream.leader_epoch, stream.end_seen, ends, set_back=True)
     except KafkaLakeError as error:
         ports.progress(f"whether {stream.key} lost records is not known: {error.message}")

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, PendingCommitError, UsageError
+from airflow_kafka_lake.core.kafka.epochs import leader_epochs
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample
 from airflow_kafka_lake.core.kafka.times import Times
 from airflow_kafka_lake.core.kafka.transactions import OBSERVED, OpenTransaction, oldest
@@ -153,7 +154,7 @@ def gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observed, *, 
         seen=seen,
         times=times,
         starts=start_offsets(seen, ports.source.snapshot(topics, group).partitions) if group else {},
-        ends=ports.source.epoch_ends(doubts) if doubts else {},
+        ends=ports.source.epoch_ends(doubts, leader_epochs(seen.snapshot.partitions)) if doubts else {},
         graph=Graph(ports.ledger.segments(spec.name)),
         layouts=ports.ledger.layouts(spec.name),
         costs=ports.ledger.throughput(spec.name),

@@ -10,9 +10,10 @@ from airflow_kafka_lake.core.errors import StaleFenceError, TransientError
 from airflow_kafka_lake.core.lake.accounting import EXPLAINED
 from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob, ending
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.ports.kafka import NONE_KNOWN
 
 
 class Reading(Protocol):
@@ -45,14 +46,16 @@ def careful(ports: Ports, job: StageJob, heartbeat: Callable[[], None]) -> Stage
     """
     if len(job.slices) > MOST_CAREFUL:
         return job
-    bodies, ends = divided(ports, job, heartbeat)
+    bodies, ends = divided(ports, job, heartbeat, epochs=dict(job.epochs))
     return replace(job, slices=bodies, singly=ends)
 
 
-def divided(ports: Ports, job: Reading, heartbeat: Callable[[], None]) -> tuple[tuple[Slice, ...], tuple[Slice, ...]]:
+def divided(
+    ports: Ports, job: Reading, heartbeat: Callable[[], None], *, epochs: Mapping[Stream, int] = NONE_KNOWN
+) -> tuple[tuple[Slice, ...], tuple[Slice, ...]]:
     """Split a job's slices into what small polls read, and their last records."""
     try:
-        records = _last_records(ports, job, heartbeat)
+        records = _last_records(ports, job, heartbeat, epochs)
     except StaleFenceError:
         raise
     except TransientError as problem:
@@ -62,13 +65,15 @@ def divided(ports: Ports, job: Reading, heartbeat: Callable[[], None]) -> tuple[
     return tuple(body for body, _ in parts if body is not None), tuple(end for _, end in parts if end is not None)
 
 
-def _last_records(ports: Ports, job: Reading, heartbeat: Callable[[], None]) -> Mapping[Slice, RangeSet]:
+def _last_records(
+    ports: Ports, job: Reading, heartbeat: Callable[[], None], epochs: Mapping[Stream, int]
+) -> Mapping[Slice, RangeSet]:
     """Return where each slice has a record, from its end back to `CAREFUL_POLL` records."""
     found: dict[Slice, RangeSet] = {}
     asked, width = job.slices, CAREFUL_POLL
     while asked:
         gaps = {_tail(slice_, width): slice_ for slice_ in asked}
-        explained = ports.batches.explain(tuple(gaps), job.isolation, lambda _: heartbeat())
+        explained = ports.batches.explain(tuple(gaps), job.isolation, lambda _: heartbeat(), epochs=epochs)
         found |= {
             slice_: RangeSet(item.range for item in explained[gap] if item.fate not in EXPLAINED)
             for gap, slice_ in gaps.items()

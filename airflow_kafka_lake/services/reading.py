@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.kafka.losses import held_by
 from airflow_kafka_lake.core.lake import halving
 from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
 from airflow_kafka_lake.core.lake.halving import History
-from airflow_kafka_lake.core.lake.staging import StageJob, packing
+from airflow_kafka_lake.core.lake.staging import StageJob, Tip, packing
 from airflow_kafka_lake.core.lake.tasks import is_by_time
 from airflow_kafka_lake.core.ledger.attempts import RecordJob
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Staged, Verdict
@@ -26,7 +26,7 @@ from airflow_kafka_lake.core.slices import Slice, SliceSet
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claims import Heartbeat
 from airflow_kafka_lake.services.polling import careful
-from airflow_kafka_lake.services.topics import check_losses
+from airflow_kafka_lake.services.topics import check_losses, planned_epochs
 
 FAULTS = frozenset({Fate.UNREADABLE, Fate.OVERFLOWING})
 TASK_BYTES = 64 * 1024 * 1024
@@ -81,6 +81,7 @@ def _stage(
         rows_expected=sum(item.range.span for item in claim.ranges),
         bytes_expected=sum(item.estimated_bytes for item in claim.ranges),
     )
+    last_read: list[Tip] = []
     heartbeat.watch.begin(progress, f"{count(len(claim.ranges), 'range')}, {count(job.tasks, 'task')}{pace}")
     known = RecordJob(key=claim.key, job="")
 
@@ -94,7 +95,7 @@ def _stage(
         if counters.application and counters.application != known.application:
             record(known.job, counters.application)
 
-    ports.runner.stage(job, started=record, heartbeat=heartbeat, counted=counted)
+    ports.runner.stage(job, started=record, heartbeat=heartbeat, counted=counted, read=last_read.extend)
     heartbeat.watch.end()
     heartbeat.watch.begin(Progress(step=Step.AUDIT, rows_expected=progress.rows_expected))
     staged = ports.lake.table(claim.table).staged(claim.key.attempt, heartbeat)
@@ -103,7 +104,7 @@ def _stage(
             f"the Spark job of wave {claim.key.wave} ended, and its staging branch is empty: run it again",
             wave=claim.key.wave,
         )
-    return staged
+    return replace(staged, read=tuple(last_read))
 
 
 def stage_job(claim: Claim, how: tuple[Decoder, ...] = (), overflowing: Sequence[Slice] = ()) -> StageJob:
@@ -124,6 +125,7 @@ def stage_job(claim: Claim, how: tuple[Decoder, ...] = (), overflowing: Sequence
         overflowing=tuple(asked & apart),
         rate=claim.rate,
         by_time=is_by_time(claim.spec.partition_by),
+        epochs=tuple(sorted(planned_epochs(claim.ranges).items())),
     )
 
 
@@ -171,7 +173,9 @@ def _ask_batches(
     ports.progress(f"looking for what cannot be read in Kafka's batches of wave {claim.key.wave}")
     ranges = {item.slice: item for item in claim.ranges}
     try:
-        explained = ports.batches.explain(tuple(ranges), claim.spec.isolation, lambda _: heartbeat())
+        explained = ports.batches.explain(
+            tuple(ranges), claim.spec.isolation, lambda _: heartbeat(), epochs=planned_epochs(claim.ranges)
+        )
     except StaleFenceError:
         raise
     except TransientError as problem:

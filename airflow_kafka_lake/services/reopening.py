@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.errors import (
     RangeExpiredError,
     UnavailableError,
 )
-from airflow_kafka_lake.core.kafka.epochs import EpochEnds, cut_below, epochs_in_doubt
+from airflow_kafka_lake.core.kafka.epochs import EpochEnds, cut_below, epochs_in_doubt, leader_epochs
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.lake.accounting import shares
 from airflow_kafka_lake.core.ledger import guards
@@ -129,7 +129,8 @@ def prepare(
     seen = _observe(ports, stream)
     _refuse_lost(spec.name, stream, interval, seen)
     doubts = epochs_in_doubt((seen, item.leader_epoch) for item in ranges)
-    _refuse_rewritten(interval, ranges, seen, ends=ports.source.epoch_ends(doubts) if doubts else {})
+    ends = ports.source.epoch_ends(doubts, leader_epochs([seen])) if doubts else {}
+    _refuse_rewritten(interval, ranges, seen, ends=ends)
     check_table(ports, spec.name, table, [stream.key.topic_id])
     require_replaceable(ports.lake.table(table), [asked])
     what = reopening(
@@ -266,7 +267,8 @@ def _count_shares(
         visible = RangeSet.union(rows.offsets for rows in ports.lake.table(table).visible([item.slice]))
         readable = OffsetRange(max(item.range.start, seen.log_start), item.range.end)
         gaps = [Slice(item.stream, gap) for gap in visible.gaps(readable)]
-        explained = ports.batches.explain(gaps, spec.isolation) if gaps else {}
+        epochs = {} if seen.leader_epoch is None else {seen.stream: seen.leader_epoch}
+        explained = ports.batches.explain(gaps, spec.isolation, epochs=epochs) if gaps else {}
         assert item.accounting is not None
         try:
             numbers = shares(

@@ -19,6 +19,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.kafka.loss_check import LogFacts, Losses
 from airflow_kafka_lake.core.kafka.snapshots import TopicDescription
 from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.ports import OffsetSource, Ports
 
 T = TypeVar("T")
@@ -85,6 +86,15 @@ def _instead_of(topic: str, topic_id: str, found: str | None) -> IdentityError:
     return TopicRecreatedError(f"topic {topic} was re-created: its id is {found}, planned was {topic_id}", **facts)
 
 
+def planned_epochs(ranges: Iterable[RangeRecord]) -> dict[Stream, int]:
+    """Return the newest leader epoch under which each stream was planned: an older leader has been deposed since."""
+    found: dict[Stream, int] = {}
+    for item in ranges:
+        if item.leader_epoch is not None:
+            found[item.stream] = max(found.get(item.stream, 0), item.leader_epoch)
+    return found
+
+
 def check_losses(ports: Ports, ranges: Sequence[RangeRecord]) -> Losses:
     """Ask Kafka for topic ids, log starts, ends and leader epochs, and compare them with what was planned."""
     changed, problems = compare_topics(ports.source, {(item.stream.topic, item.stream.topic_id) for item in ranges})
@@ -93,5 +103,5 @@ def check_losses(ports: Ports, ranges: Sequence[RangeRecord]) -> Losses:
         only = {(item.stream.topic, item.stream.partition) for item in ranges if item.stream.topic in topics}
         facts = replace(facts, snapshot=ports.source.snapshot(topics, None, only))
     if doubts := facts.in_doubt(ranges):
-        facts = replace(facts, ends=ports.source.epoch_ends(doubts))
+        facts = replace(facts, ends=ports.source.epoch_ends(doubts, facts.leader_epochs()))
     return facts.losses(ranges)

@@ -19,9 +19,9 @@ from airflow_kafka_lake.adapters.spark_submit import (
 from airflow_kafka_lake.core.addresses import web_address
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError
 from airflow_kafka_lake.core.lake.application import Application, history_server_of
-from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.lake.staging import StageJob, Tip
 from airflow_kafka_lake.core.progress import Counters
-from airflow_kafka_lake.ports import ReportingJob, uncounted
+from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
 from airflow_kafka_lake.wiring.connections import ConnectionSettings, get_connection
 
 if TYPE_CHECKING:
@@ -218,9 +218,10 @@ class SparkJobs:
         started: Callable[[str], None],
         heartbeat: Callable[[], None],
         counted: Callable[[Counters], None] = uncounted,
+        read: Callable[[Sequence[Tip]], None] = unread,
     ) -> None:
         """Run the job to its end (`ports.JobRunner.stage`)."""
-        self._runner.stage(job, started=started, heartbeat=heartbeat, counted=counted)
+        self._runner.stage(job, started=started, heartbeat=heartbeat, counted=counted, read=read)
 
 
 def fetch_jars(progress: Callable[[str], None], stores: Sequence[str] = ()) -> list[Path]:

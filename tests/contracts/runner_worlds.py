@@ -12,10 +12,10 @@ from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 from airflow_kafka_lake.adapters.spark_submit import Engine, SparkSubmitRunner
 from airflow_kafka_lake.core.decoding import Decoder
-from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.lake.staging import StageJob, Tip, record_digest
 from airflow_kafka_lake.core.ledger.records import Publication, Staged
 from airflow_kafka_lake.core.ledger.waves import Committed, Token
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.local.processes import wait_until
@@ -111,10 +111,23 @@ class RunnerWorld:
 
     def run(self, job: StageJob) -> Staged:
         """Run a job to its end, and return what a worker that starts then finds on its branch."""
-        self.runner.stage(job, started=lambda _: None, heartbeat=lambda: None)
+        tips: list[Tip] = []
+        self.runner.stage(job, started=lambda _: None, heartbeat=lambda: None, read=tips.extend)
         staged = self.staged(job)
         assert staged is not None
+        self.assert_told(staged, tips)
         return staged
+
+    def assert_told(self, staged: Staged, tips: Sequence[Tip]) -> None:
+        """See that every row lies at or before a record that the job has read last, and that this one is as it says."""
+        for content in staged.streams:
+            mine = [tip for tip in tips if tip.slice.stream == content.stream]
+            assert content.offsets - RangeSet(tip.slice.range for tip in mine) == NOTHING
+            assert all(tip.offset in content.offsets for tip in mine)
+        rows = {(row[0], row[1]): row for row in self.rows(staged.snapshot)} if staged.streams else {}
+        for tip in tips:
+            _, _, key, value, _, at = rows[tip.slice.stream.partition, tip.offset]
+            assert tip.leader_epoch == 0 if tip.digest is None else tip.digest == record_digest(key, value, at)
 
     def staged(self, job: StageJob) -> Staged | None:
         return self.lake.table(job.table).staged(job.attempt)

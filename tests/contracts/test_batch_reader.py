@@ -21,6 +21,7 @@ from confluent_kafka.admin import (
 from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
 from airflow_kafka_lake.core.errors import IdentityError, UnavailableError
 from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
+from airflow_kafka_lake.core.lake.staging import record_digest
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
@@ -220,6 +221,26 @@ def test_aborted_records_are_visible_under_read_uncommitted(world: World, name: 
     """There a missing one is as unexplained as any other; markers are never visible."""
     topic_id = transactions(world, name)
     assert explained(world, gap(name, topic_id, 0, 10), UNCOMMITTED) == "?????c??c?"
+
+
+def test_records_are_looked_up_where_the_leader_has_them(world: World, name: str) -> None:
+    """Each with its digest and its leader epoch; a marker and an offset beyond the end are no record of the kind."""
+    stream = Stream(name, world.create(name), 0)
+    world.produce(name, 3)
+    found = world.reader.held([(stream, 1), (stream, 7)], epochs={stream: 0})
+    ((place, tip),) = found.items()
+    assert (place, tip.offset, tip.leader_epoch) == ((stream, 1), 1, 0)
+    assert (tip.digest or "").startswith(record_digest(None, b"x", 0).rpartition("|")[0])
+
+
+def test_leader_of_an_older_epoch_is_not_believed(world: World, name: str) -> None:
+    """A broker that has not heard of the newest leader says nothing of its log."""
+    stream = Stream(name, world.create(name), 0)
+    world.produce(name, 3)
+    with pytest.raises(UnavailableError):
+        world.reader.held([(stream, 1)], epochs={stream: 1})
+    with pytest.raises(UnavailableError):
+        world.reader.explain([Slice(stream, OffsetRange(0, 1))], COMMITTED, epochs={stream: 1})
 
 
 def test_every_gap_gets_its_own_answer(world: World, name: str) -> None:

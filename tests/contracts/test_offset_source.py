@@ -491,6 +491,7 @@ def test_epoch_ends_where_the_log_ends_while_it_lasts(world: World, name: str) -
     world.produce(name, 5)
     epochs = [(name, 0, 0), (name, 1, 0), (name, 0, 7), (f"{name}-gone", 0, 0), (name, 9, 0)]
     assert world.source.epoch_ends(epochs) == {(name, 0, 0): 5, (name, 1, 0): 0, (name, 0, 7): None}
+    assert world.source.epoch_ends(epochs[:1], {(name, 0): 0}) == {(name, 0, 0): 5}
 
 
 def part(name: str, wanted: OffsetRange) -> Slice:
@@ -514,6 +515,22 @@ def test_sample_weighs_records(world: World, name: str) -> None:
     assert (found.first_timestamp_ms, found.last_timestamp_ms) == (now - 5000, now - 5000)
     (both,) = world.source.sample([part(name, OffsetRange(10, 14))], Isolation.READ_UNCOMMITTED)
     assert both.records_per_offset == 1.0
+
+
+def test_both_ends_of_a_partition_are_sampled(world: World, name: str) -> None:
+    """One after the other, so that the newest time is that of the last record."""
+    world.create(name)
+    now = int(time.time() * 1000)
+    for age in (9000, 5000, 1000):
+        world.produce(name, 400, at=now - age)
+    wait_until(lambda: stable(world, name) == 1200, timeout=120, failed=AssertionError)
+    found = world.source.sample([part(name, OffsetRange(0, 1200)), part(name, OffsetRange(1190, 1200))], COMMITTED)
+    assert [(item.read and item.read.start, item.last_timestamp_ms) for item in found] == [
+        (0, now - 9000),
+        (1190, now - 1000),
+    ]
+    assert found[1].read == OffsetRange(1190, 1200)
+    assert found[0].read != OffsetRange(0, 1200)
 
 
 def test_sample_never_resets_to_another_offset(world: World, name: str) -> None:

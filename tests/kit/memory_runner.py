@@ -19,13 +19,13 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
     UnknownTopicError,
 )
-from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.lake.staging import StageJob, Tip, record_digest
 from airflow_kafka_lake.core.ledger.records import Undecoded
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.progress import Counters
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.ports import ReportingJob, uncounted
+from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.features.decoding.job.redecoding import RedecodeJob
@@ -95,6 +95,10 @@ class MemoryRunner:
         self._kafka = kafka
         self._lake = lake
 
+    def read_from(self, kafka: Reader) -> None:
+        """Let the next jobs read another cluster, such as the log of a leader that was deposed."""
+        self._kafka = kafka
+
     def where(self) -> str:
         """Return where jobs run."""
         return "in this process (memory)"
@@ -154,6 +158,7 @@ class MemoryRunner:
         started: Callable[[str], None],
         heartbeat: Callable[[], None],
         counted: Callable[[Counters], None] = uncounted,
+        read: Callable[[Sequence[Tip]], None] = unread,
     ) -> None:
         """Read every slice of the job and stage all rows in one commit, also when there are none."""
         self.jobs.append(job)
@@ -162,6 +167,7 @@ class MemoryRunner:
         if self.failures:
             raise JobFailedError(self.failures.popleft(), reason=None, **facts)
         rows: list[Position] = []
+        tips: list[Tip] = []
         done = 0
         for part in job.parts:
             with _as_a_driver("kafka-unreachable", **facts):
@@ -173,6 +179,7 @@ class MemoryRunner:
                     any_time=part in job.overflowing,
                 )
             rows += [(part.stream.topic, part.stream.topic_id, part.stream.partition, *record) for record in records]
+            tips += [_tip(part, *record) for record in records[-1:]]
             done += 1
             counted(Counters(rows=len(rows), tasks_done=done, tasks=len(job.parts)))
             heartbeat()
@@ -188,6 +195,13 @@ class MemoryRunner:
         with _as_a_driver("catalog-unreachable", **facts):
             failed = _undecoded(job.decoders, rows)
             self._lake.stage(job.table, job.attempt, rows, undecoded=failed, decoding=job.decoding)
+        read(tips)
+
+
+def _tip(part: Slice, offset: int, key: bytes | None, value: bytes | None, _: Headers, timestamp_ms: int) -> Tip:
+    return Tip(
+        slice=part.part(OffsetRange(part.range.start, offset + 1)), digest=record_digest(key, value, timestamp_ms)
+    )
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
 from airflow_kafka_lake.core.errors import UnavailableError, UsageError
-from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.lake.staging import StageJob, Tip
 from airflow_kafka_lake.jobs.stage import Steps
 from tests.kit.arming import DIARY, FAILPOINTS
 
@@ -141,11 +141,12 @@ class InDriver:
         """Create the branch, between two points."""
         self._crossed("branch")
 
-    def append(self, records: DataFrame) -> None:
+    def append(self, records: DataFrame) -> tuple[Tip, ...]:
         """Append; with a trap among the rows they go through one task, so that its end is the end of all."""
         if self._in_rows:
             records = records.coalesce(1).mapInArrow(_passing(self._traps), records.schema)
-        self._crossed("append", records)
+        tips: tuple[Tip, ...] = self._crossed("append", records)
+        return tips
 
     def _crossed(self, step: str, *arguments: Any) -> Any:
         self._traps.spring(f"driver.{step}:before")

@@ -782,6 +782,16 @@ IDENTITY = (
         red=("tests/unit/services/test_stability.py::test_commit_that_stays_pending_fails_the_plan_by_name",),
     ),
     Mutant(
+        name="land-what-another-log-had",
+        law="fine print: deposed leaders",
+        guard="Rows land only if the last record of each reader is in the present leader's log.",
+        module="airflow_kafka_lake.services.attempt_audit",
+        function="_require_same_logs",
+        old="not tip.is_of(found.get(place))",
+        new="False",
+        red=("tests/unit/services/test_losses.py::test_rows_of_a_deposed_leader_do_not_land",),
+    ),
+    Mutant(
         name="believe-a-leader-that-was-replaced",
         law="fine print: leader epochs",
         guard="The end that is told under an older leader epoch than a plan has seen is no loss.",

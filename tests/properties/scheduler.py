@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 from greenlet import getcurrent, greenlet
 
-from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.lake.staging import StageJob, Tip
 from airflow_kafka_lake.core.progress import Counters
-from airflow_kafka_lake.ports import JobRunner, Ports, uncounted
+from airflow_kafka_lake.ports import JobRunner, Ports, uncounted, unread
 from tests.gates import KilledError
 from tests.world import World
 
@@ -48,6 +48,7 @@ class OrphaningRunner:
         started: Callable[[str], None],
         heartbeat: Callable[[], None],
         counted: Callable[[Counters], None] = uncounted,
+        read: Callable[[Sequence[Tip]], None] = unread,
     ) -> None:
         """Run the job; one whose worker is killed meanwhile is an orphan."""
 
@@ -57,7 +58,7 @@ class OrphaningRunner:
             started(reference)
 
         try:
-            self._runner.stage(job, started=noted, heartbeat=heartbeat, counted=counted)
+            self._runner.stage(job, started=noted, heartbeat=heartbeat, counted=counted, read=read)
         except KilledError:
             self._jobs.orphans[self._reference] = job
             raise

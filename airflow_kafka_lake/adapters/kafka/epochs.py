@@ -23,16 +23,28 @@ _LOG = logging.getLogger(__name__)
 _OfTopic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
 
 
-def epoch_ends(settings: KafkaSettings, epochs: Iterable[EpochKey], *, timeout: float, clock: Clock) -> EpochEnds:
-    """Return each epoch's end, None where its leader does not know it; epochs without an answer are left out."""
+def epoch_ends(
+    settings: KafkaSettings,
+    epochs: Iterable[EpochKey],
+    known: Mapping[tuple[str, int], int],
+    *,
+    timeout: float,
+    clock: Clock,
+) -> EpochEnds:
+    """Return each epoch's end, None where its leader does not know it; epochs without an answer are left out.
+
+    A broker whose metadata have an older leader epoch than a `known` one is asked no further, and a leader answers only
+    under the epoch that the metadata name.
+    """
     wanted = tuple(epochs)
     found: dict[EpochKey, int | None] = {}
 
     async def ask(manager: Any) -> None:
         left = [key for key in wanted if key not in found]
         leaders = await _leaders(manager, {key[0] for key in left})
-        for leader, keys in _rounds(left, leaders):
-            found.update(await _ends(manager, leader, keys))
+        present = {key: its for key, its in leaders.items() if not 0 <= its[1] < known.get(key, 0)}
+        for leader, keys in _rounds(left, {key: broker for key, (broker, _) in present.items()}):
+            found.update(await _ends(manager, leader, keys, {key: epoch for key, (_, epoch) in present.items()}))
         if any(key not in found for key in left if key[:2] in leaders):
             raise errors.LeaderNotAvailableError("not every leader has answered")
 
@@ -43,13 +55,15 @@ def epoch_ends(settings: KafkaSettings, epochs: Iterable[EpochKey], *, timeout: 
     return found
 
 
-async def _leaders(manager: Any, topics: Iterable[str]) -> Mapping[tuple[str, int], int]:
-    """Return the leader of each existing partition; a negative number is no broker."""
+async def _leaders(manager: Any, topics: Iterable[str]) -> Mapping[tuple[str, int], tuple[int, int]]:
+    """Return leader and leader epoch of each existing partition; a negative number is none."""
     named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in sorted(topics)]
     response = await manager.send(MetadataRequest(topics=named, allow_auto_topic_creation=False))
     manager.cluster.update_metadata(response)
     return {
-        (topic.name, item.partition_index): item.leader_id for topic in response.topics for item in topic.partitions
+        (topic.name, item.partition_index): (item.leader_id, -1 if item.leader_epoch is None else item.leader_epoch)
+        for topic in response.topics
+        for item in topic.partitions
     }
 
 
@@ -66,12 +80,16 @@ def _rounds(
     return [(leader, tuple(keys)) for (_, leader), keys in sorted(rounds.items())]
 
 
-async def _ends(manager: Any, leader: int, epochs: Iterable[EpochKey]) -> EpochEnds:
+async def _ends(
+    manager: Any, leader: int, epochs: Iterable[EpochKey], present: Mapping[tuple[str, int], int]
+) -> EpochEnds:
     """Ask one leader; a partition that it no longer leads is left out."""
     by_partition = {key[:2]: key for key in epochs}
     by_topic: dict[str, list[Any]] = defaultdict(list)
     for topic, partition, epoch in by_partition.values():
-        request = _OfTopic.OffsetForLeaderPartition(partition=partition, current_leader_epoch=-1, leader_epoch=epoch)
+        request = _OfTopic.OffsetForLeaderPartition(
+            partition=partition, current_leader_epoch=present[topic, partition], leader_epoch=epoch
+        )
         by_topic[topic].append(request)
     topics = [_OfTopic(topic=topic, partitions=requests) for topic, requests in by_topic.items()]
     response = await manager.send(OffsetForLeaderEpochRequest(replica_id=-1, topics=topics), node_id=leader)

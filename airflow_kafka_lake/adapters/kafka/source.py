@@ -36,6 +36,7 @@ from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import TOPIC_NAME, Isolation, topic_matcher
 from airflow_kafka_lake.ports import Clock
+from airflow_kafka_lake.ports.kafka import NONE_KNOWN
 
 _PASSES = 3
 _CONFIRM_SECONDS = 1.0
@@ -147,11 +148,11 @@ class KafkaOffsetSource:
             **facts,
         )
 
-    def epoch_ends(self, epochs: Sequence[EpochKey]) -> EpochEnds:
+    def epoch_ends(self, epochs: Sequence[EpochKey], known: Mapping[Key, int] = NONE_KNOWN) -> EpochEnds:
         """See `ports.OffsetSource`."""
         if not epochs:
             return {}
-        return self._epoch_ends(self._settings, epochs, timeout=self._client.timeout, clock=self._clock)
+        return self._epoch_ends(self._settings, epochs, known, timeout=self._client.timeout, clock=self._clock)
 
     def transactions(self, partitions: Sequence[Key], group: str | None) -> tuple[OpenTransaction, ...]:
         """See `ports.OffsetSource`."""

@@ -10,15 +10,18 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from airflow_kafka_lake.adapters.kafka_batches.records import record_at
 from airflow_kafka_lake.adapters.kafka_batches.scan import GapScan, Throughput
 from airflow_kafka_lake.adapters.kafka_batches.session import LOGIN_REFUSED, Session, translated
 from airflow_kafka_lake.adapters.kafka_python import SETTINGS, KafkaNetClient, errors
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.kafka.batches import divided, lost
 from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
+from airflow_kafka_lake.core.lake.staging import Tip
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.ports.kafka import NONE_KNOWN
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _RECONNECT_AFTER_MS = 1000
@@ -64,7 +67,12 @@ class KafkaBatchReader:
         self._bytes_per_second = bytes_per_second
 
     def explain(
-        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[int], None] = lambda _: None
+        self,
+        gaps: Sequence[Slice],
+        isolation: Isolation,
+        heartbeat: Callable[[int], None] = lambda _: None,
+        *,
+        epochs: Mapping[Stream, int] = NONE_KNOWN,
     ) -> Mapping[Slice, tuple[Explanation, ...]]:
         """Return the explanations of each gap: each offset has exactly one fate, UNEXPLAINED where Kafka has none.
 
@@ -78,13 +86,43 @@ class KafkaBatchReader:
         for gap in gaps:
             by_stream[gap.stream].append(gap)
         with self._connected() as client:
-            session = Session(client, by_stream, timeout=self._timeout)
+            session = Session(client, by_stream, timeout=self._timeout, epochs=epochs)
             found = client._manager.run(self._read, session, by_stream, isolation, heartbeat)  # noqa: SLF001  # no other door
         explained: dict[Slice, tuple[Explanation, ...]] = {}
         for stream, its_gaps in by_stream.items():
             parts = divided(found[stream], [gap.range for gap in its_gaps])
             explained |= {gap: parts[gap.range] for gap in its_gaps}
         return explained
+
+    def held(
+        self, places: Sequence[tuple[Stream, int]], *, epochs: Mapping[Stream, int] = NONE_KNOWN
+    ) -> Mapping[tuple[Stream, int], Tip]:
+        """Return the records at some offsets (`ports.BatchReader.held`), a batch for each; raises as `explain`."""
+        if not places:
+            return {}
+        with self._connected() as client:
+            session = Session(client, [stream for stream, _ in places], timeout=self._timeout, epochs=epochs)
+            found: Mapping[tuple[Stream, int], Tip] = client._manager.run(self._look_up, session, places)  # noqa: SLF001  # no other door
+        return found
+
+    async def _look_up(
+        self, session: Session, places: Sequence[tuple[Stream, int]]
+    ) -> Mapping[tuple[Stream, int], Tip]:
+        await session.check_identity()
+        by_leader: dict[int | None, list[tuple[Stream, int]]] = defaultdict(list)
+        for place in places:
+            by_leader[session.leader(place[0])].append(place)
+        found: dict[tuple[Stream, int], Tip] = {}
+
+        async def look_up(some: Sequence[tuple[Stream, int]]) -> None:
+            for stream, offset in some:
+                answer = await session.fetch(stream, offset, isolation=0, max_bytes=1)
+                if answer is not None and (tip := record_at(answer.records, stream, offset)):
+                    found[stream, offset] = tip
+
+        await session.side_by_side([partial(look_up, some) for some in by_leader.values()])
+        await session.check_identity()
+        return found
 
     async def _read(
         self,

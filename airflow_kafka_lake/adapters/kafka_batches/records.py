@@ -10,7 +10,9 @@ from airflow_kafka_lake.adapters.kafka_python import LegacyRecordBatch, MemoryRe
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.kafka.batches import Batch, Control
 from airflow_kafka_lake.core.kafka.timestamps import is_beyond_spark
+from airflow_kafka_lake.core.lake.staging import Tip, record_digest
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice, Stream
 
 _LAST_CODEC = 4
 _NOTHING = RangeSet()
@@ -45,6 +47,23 @@ def facts(batches: Sequence[Any], wanted: RangeSet) -> tuple[Batch, ...]:
                 at += 1
             found.append(_facts(batch, wanted=at < len(ranges) and ranges[at].start <= batch.last_offset))
     return tuple(found)
+
+
+def record_at(data: bytes, stream: Stream, offset: int) -> Tip | None:
+    """Return the record that an answer has at an offset, if there is one that can be read."""
+    for batch in opened(data):
+        if isinstance(batch, LegacyRecordBatch) or not batch.base_offset <= offset <= batch.last_offset:
+            continue
+        with _readable():
+            record = next((item for item in batch if item.offset == offset), None)
+        if record is None:
+            return None
+        return Tip(
+            slice=Slice(stream, OffsetRange(offset, offset + 1)),
+            leader_epoch=batch.leader_epoch,
+            digest=record_digest(record.key, record.value, record.timestamp),
+        )
+    return None
 
 
 def _facts(batch: Any, *, wanted: bool) -> Batch:

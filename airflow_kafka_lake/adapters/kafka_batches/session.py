@@ -69,7 +69,9 @@ class Session:
     ConnectionSettingsError when the broker refuses the login or the topic.
     """
 
-    def __init__(self, client: KafkaNetClient, streams: Iterable[Stream], *, timeout: float) -> None:
+    def __init__(
+        self, client: KafkaNetClient, streams: Iterable[Stream], *, timeout: float, epochs: Mapping[Stream, int]
+    ) -> None:
         self._client = client
         self._manager = client._manager  # noqa: SLF001  # as kafka-python's own clients do
         self._ids: dict[str, uuid.UUID] = {}
@@ -78,6 +80,8 @@ class Session:
                 raise IdentityError(f"Topic {topic!r} was asked for under two ids; only one of them can exist.")
         self._timeout = timeout
         self._leaders: dict[tuple[str, int], int] = {}
+        self._known = {(stream.topic, stream.partition): epoch for stream, epoch in epochs.items()}
+        self._epochs: dict[tuple[str, int], int] = {}
 
     async def sleep(self, seconds: float) -> None:
         """Let the other tasks go on for some seconds."""
@@ -158,11 +162,23 @@ class Session:
                     topic_id=_text(self._ids[topic.name]),
                 )
             for item in topic.partitions:
-                self._leaders[topic.name, item.partition_index] = item.leader_id
+                self._learn((topic.name, item.partition_index), item)
 
-    async def _ask_leader(self, stream: Stream, request: Any) -> Any:
+    def _learn(self, place: tuple[str, int], said: Any) -> None:
+        """Keep who leads a partition; a broker that has not heard of its newest leader is asked no further."""
+        epoch = -1 if said.leader_epoch is None else said.leader_epoch
+        if 0 <= epoch < self._known.get(place, 0):
+            raise errors.LeaderNotAvailableError(
+                f"a broker knows of leader epoch {epoch} of {place[0]}/{place[1]}, which was led under "
+                f"{self._known[place]} before"
+            )
+        self._leaders[place], self._epochs[place] = said.leader_id, epoch
+
+    async def _know_leader(self, stream: Stream) -> None:
         if self.leader(stream) is None:
             await self._describe()
+
+    async def _ask_leader(self, stream: Stream, request: Any) -> Any:
         leader = self.leader(stream)
         if leader is None:
             raise errors.UnknownTopicOrPartitionError
@@ -178,8 +194,12 @@ class Session:
 
     async def _fetch(self, stream: Stream, offset: int, isolation: int, max_bytes: int) -> Answer | None:
         topic, _, partition = stream
+        await self._know_leader(stream)
         part = FetchRequest.FetchTopic.FetchPartition(
-            partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes
+            partition=partition,
+            fetch_offset=offset,
+            partition_max_bytes=max_bytes,
+            current_leader_epoch=self._epochs.get((topic, partition), -1),
         )
         response = await self._ask_leader(
             stream,
@@ -215,8 +235,11 @@ class Session:
 
     async def _first_offset(self, stream: Stream) -> int:
         topic, _, partition = stream
+        await self._know_leader(stream)
         part = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
-            partition_index=partition, timestamp=_EARLIEST, current_leader_epoch=-1
+            partition_index=partition,
+            timestamp=_EARLIEST,
+            current_leader_epoch=self._epochs.get((topic, partition), -1),
         )
         asked = ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=[part])
         response = await self._ask_leader(

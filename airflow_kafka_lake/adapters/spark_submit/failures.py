@@ -38,6 +38,13 @@ class Reason:
 
 REASONS = (
     Reason(
+        name="deposed-leader",
+        pattern=re.compile(r"UnknownLeaderEpochException"),
+        advice="The broker that answers Spark as the leader of a partition does not know the leader epoch under which "
+        "the partition was seen before: it is cut off from its controller, and another one leads. Nothing of it was "
+        "read. Repeat the call; if it stays so, restart that broker, or take it from bootstrap.servers.",
+    ),
+    Reason(
         name="data-loss",
         pattern=re.compile(
             r"OffsetOutOfRangeException|KAFKA_DATA_LOSS|[Ss]ome data may have been lost|"

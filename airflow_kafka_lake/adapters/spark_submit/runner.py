@@ -35,13 +35,13 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     write_files,
 )
 from airflow_kafka_lake.core.lake.effort import LIGHT
-from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.lake.staging import StageJob, Tip
 from airflow_kafka_lake.core.progress import Counters
 from airflow_kafka_lake.jobs import serve, stage
 from airflow_kafka_lake.jobs.application import APPLICATION_FILE
 from airflow_kafka_lake.jobs.driver import MESSAGES_FILE, RESULT_FILE
 from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
-from airflow_kafka_lake.ports import ReportingJob, uncounted
+from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
 
 QUIET_SECONDS = 1800.0
 """How long a driver may make no progress before it is ended; a job that waits for a busy cluster makes none."""
@@ -134,6 +134,7 @@ class SparkSubmitRunner:
         started: Callable[[str], None],
         heartbeat: Callable[[], None],
         counted: Callable[[Counters], None] = uncounted,
+        read: Callable[[Sequence[Tip]], None] = unread,
     ) -> None:
         """Run the job to its end (`ports.JobRunner.stage`).
 
@@ -143,6 +144,8 @@ class SparkSubmitRunner:
         """
         with self._running(job) as running:
             self._follow(running, job, started=started, heartbeat=heartbeat, counted=counted)
+            if (document := running.folder / RESULT_FILE).exists():
+                read([Tip.from_json(item) for item in json.loads(document.read_text(encoding="utf-8")).get("read", ())])
 
     def report(
         self,

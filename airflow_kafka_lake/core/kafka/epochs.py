@@ -7,10 +7,12 @@ has grown again since.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
+from airflow_kafka_lake.core.lake.staging import Tip
 
 EpochKey = tuple[str, int, int]
 """`(topic, partition, leader epoch)`."""
@@ -27,6 +29,52 @@ def epochs_in_doubt(recorded: Iterable[tuple[PartitionSnapshot, int | None]]) ->
         if epoch is not None and epoch != seen.leader_epoch
     }
     return tuple(sorted(found))
+
+
+def leader_epochs(seen: Iterable[PartitionSnapshot]) -> dict[tuple[str, int], int]:
+    """Return the leader epoch of each partition that was observed under one."""
+    return {
+        (item.stream.topic, item.stream.partition): item.leader_epoch for item in seen if item.leader_epoch is not None
+    }
+
+
+def epochs_of_tips(tips: Iterable[Tip]) -> tuple[EpochKey, ...]:
+    """Return the epochs whose ends tell whether a log has these records: that of each, and the one before it."""
+    found = {
+        (tip.slice.stream.topic, tip.slice.stream.partition, epoch)
+        for tip in tips
+        if tip.leader_epoch is not None
+        for epoch in (tip.leader_epoch, tip.leader_epoch - 1)
+        if epoch >= 0
+    }
+    return tuple(sorted(found))
+
+
+def is_proven(tip: Tip, ends: EpochEnds, log_start: int) -> bool:
+    """Return whether the leader's log has a record that was read, as far as the ends of epochs tell: it lies within its
+    epoch. What retention has passed since cannot be compared any more."""
+    if tip.offset < log_start:
+        return True
+    if tip.leader_epoch is None:
+        return False
+    topic, _, partition = tip.slice.stream
+    end = ends.get((topic, partition, tip.leader_epoch))
+    start = ends.get((topic, partition, tip.leader_epoch - 1)) if tip.leader_epoch else 0
+    return end is not None and start is not None and start <= tip.offset < end
+
+
+def not_of_the_leader(tips: Sequence[Tip]) -> UnavailableError:
+    """Return the refusal of rows that came from another log than the present leader's."""
+    first = tips[0].slice
+    more = f", and {count(len(tips) - 1, 'more slice')}" if len(tips) > 1 else ""
+    return UnavailableError(
+        f"{first}{more} was read from a broker whose log is not that of the present leader: what the leader has at "
+        f"offset {tips[0].offset} is another record, or none. A broker that is cut off from its controller goes on "
+        "answering as the leader that it was. Nothing of it lands. Repeat the call; if it stays so, restart that "
+        "broker, or take it from bootstrap.servers",
+        topic=first.stream.topic,
+        partition=first.stream.partition,
+    )
 
 
 def cut_below(

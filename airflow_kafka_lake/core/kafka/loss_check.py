@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airflow_kafka_lake.core.errors import IdentityError, KafkaLakeError, UnavailableError
-from airflow_kafka_lake.core.kafka.epochs import EpochEnds, EpochKey, epochs_in_doubt
+from airflow_kafka_lake.core.kafka.epochs import EpochEnds, EpochKey, epochs_in_doubt, leader_epochs
 from airflow_kafka_lake.core.kafka.losses import gone_topic, loss
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.ledger.records import RangeRecord
@@ -16,10 +16,11 @@ from airflow_kafka_lake.core.slices import Stream
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
     """What became of some ranges, by id: `failed` with what happened to topic or log, `unknown` with the reason why
-    that cannot be told; the others are as they were planned."""
+    that cannot be told; the others are as they were planned. `seen` is what was compared."""
 
     failed: Mapping[str, KafkaLakeError] = field(default_factory=dict)
     unknown: Mapping[str, str] = field(default_factory=dict)
+    seen: Mapping[Stream, PartitionSnapshot] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,10 @@ class LogFacts:
         seen = self._partitions()
         return epochs_in_doubt((seen[item.stream], item.leader_epoch) for item in ranges if item.stream in seen)
 
+    def leader_epochs(self) -> dict[tuple[str, int], int]:
+        """Return under which epoch each partition was led when it was observed, where that is known."""
+        return leader_epochs(self.snapshot.partitions if self.snapshot else ())
+
     def losses(self, ranges: Sequence[RangeRecord]) -> Losses:
         """Compare topic ids, log starts, ends and leader epochs with what was planned."""
         failed: dict[str, KafkaLakeError] = {}
@@ -65,7 +70,7 @@ class LogFacts:
                         failed[item.id] = found
                 except UnavailableError as error:
                     unknown[item.id] = error.message
-        return Losses(failed=failed, unknown=unknown)
+        return Losses(failed=failed, unknown=unknown, seen=seen)
 
     def _partitions(self) -> dict[Stream, PartitionSnapshot]:
         return {item.stream: item for item in self.snapshot.partitions} if self.snapshot else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections import defaultdict
@@ -12,7 +13,7 @@ from typing import Any
 from airflow_kafka_lake.core.decoding import Decoder
 from airflow_kafka_lake.core.lake.effort import effort
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 
 LANDED = (
@@ -62,6 +63,54 @@ def job_name(pipeline: str, wave: str, attempt: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tip:
+    """The last record that one consumer has read of a slice; `slice` ends with it.
+
+    It stands for all that was read before it: of two logs that have a record of the same offset and leader epoch, all
+    before it is the same. `leader_epoch` is the one that it was written under. Where a reader does not tell that, which
+    is so for Spark's own source, `digest` is of the row that was staged (`record_digest`).
+    """
+
+    slice: Slice
+    leader_epoch: int | None = None
+    digest: str | None = None
+
+    @property
+    def offset(self) -> int:
+        """The record's."""
+        return self.slice.range.end - 1
+
+    def is_of(self, held: Tip | None) -> bool:
+        """Return whether this is the record that a log holds at the same offset, in what is known of both."""
+        return held is not None and all(
+            mine is None or mine == its
+            for mine, its in ((self.leader_epoch, held.leader_epoch), (self.digest, held.digest))
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form in a job's document."""
+        return {"slice": self.slice.to_json(), "leader_epoch": self.leader_epoch, "digest": self.digest}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Tip:
+        """Read the form in a job's document."""
+        return cls(**{**data, "slice": Slice.from_json(data["slice"])})
+
+
+RECORD_DIGEST = (
+    "concat_ws('|', coalesce(sha2(key, 256), ''), coalesce(sha2(value, 256), ''), "
+    "greatest(coalesce(unix_millis(kafka_timestamp), kafka_timestamp_raw), -1L))"
+)
+"""`record_digest` of a row of a landing table, in SQL."""
+
+
+def record_digest(key: bytes | None, value: bytes | None, timestamp_ms: int) -> str:
+    """Return by what a record is told from another one: key, value and time, where that is not before 1970."""
+    parts = ("" if part is None else hashlib.sha256(part).hexdigest() for part in (key, value))
+    return "|".join((*parts, str(max(timestamp_ms, -1))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StageJob:
     """Everything the Spark job needs but settings that may hold secrets.
 
@@ -70,7 +119,8 @@ class StageJob:
     `overflowing` are further slices: records whose time Spark's Kafka source cannot read, for the driver to read.
     `singly` are slices too, read record by record, so that nothing behind one is touched (`ending`). `rate` is how many
     of Kafka's bytes the job may read in a second; None: as fast as Kafka answers. `by_time`: the table is partitioned
-    by time, and each task reads the same stretch of every slice (`core.lake.tasks.abreast`).
+    by time, and each task reads the same stretch of every slice (`core.lake.tasks.abreast`). `epochs` are leader epochs
+    that partitions were seen under: a broker that leads one of them under an older epoch has been deposed.
     """
 
     pipeline: str
@@ -86,6 +136,7 @@ class StageJob:
     singly: tuple[Slice, ...] = ()
     rate: int | None = None
     by_time: bool = False
+    epochs: tuple[tuple[Stream, int], ...] = ()
 
     @property
     def parts(self) -> tuple[Slice, ...]:
@@ -140,6 +191,7 @@ class StageJob:
             "singly": [item.to_json() for item in self.singly],
             "rate": self.rate,
             "by_time": self.by_time,
+            "epochs": [[*stream, epoch] for stream, epoch in self.epochs],
         }
 
     @classmethod
@@ -153,6 +205,7 @@ class StageJob:
                 "singly": tuple(map(Slice.from_json, data["singly"])),
                 "overflowing": tuple(map(Slice.from_json, data["overflowing"])),
                 "decoders": tuple(map(Decoder.from_json, data["decoders"])),
+                "epochs": tuple((Stream(*stream), epoch) for *stream, epoch in data["epochs"]),
             }
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
 from airflow_kafka_lake.core.lake.accounting import Accounting, StreamContent
+from airflow_kafka_lake.core.lake.staging import Tip
 from airflow_kafka_lake.core.ledger.events import Line
 from airflow_kafka_lake.core.ledger.guards import LEASE, OVERDUE, lease_is_live
 from airflow_kafka_lake.core.ledger.pauses import PauseRow
@@ -256,6 +257,7 @@ class Staged:
     """What an attempt has staged: the snapshot's id, its bytes, and per stream which offsets its files hold.
 
     `decoding` is the digest of what the pipeline asked for when the job began; None where values were left as they are.
+    `read` has the last record that each consumer of the job has read of a slice; None where that was compared before.
     """
 
     snapshot: int
@@ -263,6 +265,7 @@ class Staged:
     streams: tuple[StreamContent, ...]
     undecoded: tuple[Undecoded, ...] = ()
     decoding: str | None = None
+    read: tuple[Tip, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -28,9 +28,11 @@ from airflow_kafka_lake.core.kafka.snapshots import (
 )
 from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
 from airflow_kafka_lake.core.lake.accounting import Explanation
+from airflow_kafka_lake.core.lake.staging import Tip, record_digest
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation, topic_matcher
+from airflow_kafka_lake.ports.kafka import NONE_KNOWN
 from tests.kit.memory_kafka.log import OVERFLOWING, Entry, Headers, Log
 from tests.kit.memory_kafka.sampling import weigh
 from tests.kit.memory_kafka.transactions import open_transactions, pending_commits
@@ -221,11 +223,15 @@ class MemoryKafka:
         logs = {key: self._reached(*key) for key in partitions}
         return {key: log.first_at(times[key]) for key, log in logs.items()}
 
-    def epoch_ends(self, epochs: Sequence[EpochKey]) -> EpochEnds:
+    def epoch_ends(self, epochs: Sequence[EpochKey], known: Mapping[tuple[str, int], int] = NONE_KNOWN) -> EpochEnds:
         """See `ports.OffsetSource`."""
         self._reach()
         logs = {key: self._there(*key[:2]) for key in epochs}
-        return {key: log.epoch_end(key[2]) for key, log in logs.items() if log and not log.unreachable}
+        return {
+            key: log.epoch_end(key[2])
+            for key, log in logs.items()
+            if log and not log.unreachable and log.leader_epoch >= known.get(key[:2], 0)
+        }
 
     def transactions(self, partitions: Sequence[tuple[str, int]], group: str | None) -> tuple[OpenTransaction, ...]:
         """See `ports.OffsetSource`; what a group's commits are pending in is called after the group."""
@@ -257,25 +263,47 @@ class MemoryKafka:
         return tuple(item for item in weighed if item)
 
     def explain(
-        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[int], None] = lambda _: None
+        self,
+        gaps: Sequence[Slice],
+        isolation: Isolation,
+        heartbeat: Callable[[int], None] = lambda _: None,
+        *,
+        epochs: Mapping[Stream, int] = NONE_KNOWN,
     ) -> Mapping[Slice, tuple[Explanation, ...]]:
         """See `ports.BatchReader`."""
         found: dict[Slice, tuple[Explanation, ...]] = {}
         for gap in gaps:
-            found[gap] = tuple(self._explained(gap, isolation))
+            topic, log = self._led(gap.stream, epochs)
+            found[gap] = tuple(log.explained(gap.range, isolation, compacted="compact" in topic.cleanup_policy))
             heartbeat(gap.range.span)
         return found
 
-    def _explained(self, gap: Slice, isolation: Isolation) -> Iterator[Explanation]:
+    def held(
+        self, places: Sequence[tuple[Stream, int]], *, epochs: Mapping[Stream, int] = NONE_KNOWN
+    ) -> Mapping[tuple[Stream, int], Tip]:
+        """See `ports.BatchReader`."""
+        found: dict[tuple[Stream, int], Tip] = {}
+        for stream, offset in places:
+            _, log = self._led(stream, epochs)
+            if offset >= log.log_start and (entry := log.entries.get(offset)):
+                found[stream, offset] = Tip(
+                    slice=Slice(stream, OffsetRange(offset, offset + 1)),
+                    leader_epoch=log.epoch_of(offset),
+                    digest=record_digest(entry.key, entry.value, entry.timestamp_ms),
+                )
+        return found
+
+    def _led(self, stream: Stream, epochs: Mapping[Stream, int]) -> tuple[_Topic, Log]:
+        """Return a stream's topic and log, if its leader knows of the newest epoch."""
         self._reach()
-        topic = self._topics.get(gap.stream.topic)
-        if topic is None or topic.id != gap.stream.topic_id:
-            facts = {"topic": gap.stream.topic, "expected": gap.stream.topic_id, "found": topic and topic.id}
-            raise IdentityError(
-                f"Topic {gap.stream.topic!r} is gone or was created anew since it was planned.", **facts
-            )
-        log = self._reached(gap.stream.topic, gap.stream.partition)
-        yield from log.explained(gap.range, isolation, compacted="compact" in topic.cleanup_policy)
+        topic = self._topics.get(stream.topic)
+        if topic is None or topic.id != stream.topic_id:
+            facts = {"topic": stream.topic, "expected": stream.topic_id, "found": topic and topic.id}
+            raise IdentityError(f"Topic {stream.topic!r} is gone or was created anew since it was planned.", **facts)
+        log = self._reached(stream.topic, stream.partition)
+        if log.leader_epoch < epochs.get(stream, 0):
+            raise UnavailableError(f"The broker that leads {stream} was deposed. Repeat.")
+        return topic, log
 
     def _observed(self, topic: str, topic_id: str, partition: int, log: Log, group: str | None) -> PartitionSnapshot:
         nothing = (None, GroupOffsetState.NONE)

@@ -104,6 +104,10 @@ class Log:
         kept = {name: start for name, start in self.epochs.items() if start < self.high_watermark}
         self.epochs = {**kept, epoch: self.high_watermark}
 
+    def epoch_of(self, offset: int) -> int:
+        """Return the epoch under which an offset was written."""
+        return max((name for name, start in self.epochs.items() if start <= offset), default=0)
+
     def epoch_end(self, epoch: int) -> int | None:
         """Return where an epoch ended; None when neither it nor a later one is known."""
         if epoch == self.leader_epoch:

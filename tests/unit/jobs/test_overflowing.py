@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.errors import JobFailedError
-from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.lake.staging import StageJob, Tip
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
@@ -28,18 +28,25 @@ class Java:
     offsets: Sequence[int]
     settings: dict[str, str] = field(default_factory=dict)
     at: int = 0
+    epoch: int | None = None
     closed: bool = False
 
     def spark(self) -> Any:
         """Return a session with this client behind it."""
         made = SimpleNamespace(put=self.settings.__setitem__, remove=lambda key: self.settings.pop(key, None))
-        clients = SimpleNamespace(consumer=SimpleNamespace(KafkaConsumer=lambda *_: self))
+        clients = SimpleNamespace(
+            consumer=SimpleNamespace(KafkaConsumer=lambda *_: self, OffsetAndMetadata=lambda *its: its)
+        )
         common = SimpleNamespace(
             TopicPartition=lambda topic, partition: (topic, partition),
             serialization=SimpleNamespace(ByteArrayDeserializer=lambda: None),
         )
         java = SimpleNamespace(
-            util=SimpleNamespace(HashMap=lambda: made, Collections=SimpleNamespace(singletonList=lambda one: [one])),
+            util=SimpleNamespace(
+                HashMap=lambda: made,
+                Collections=SimpleNamespace(singletonList=lambda one: [one]),
+                Optional=SimpleNamespace(of=lambda known: known),
+            ),
             time=SimpleNamespace(Duration=SimpleNamespace(ofMillis=lambda number: number)),
         )
         apache = SimpleNamespace(kafka=SimpleNamespace(clients=clients, common=common))
@@ -48,8 +55,8 @@ class Java:
     def assign(self, places: list[Any]) -> None:
         assert places == [("orders", 0)]
 
-    def seek(self, _: Any, offset: int) -> None:
-        self.at = offset
+    def seek(self, _: Any, to: tuple[int, int, str]) -> None:
+        self.at, self.epoch, _ = to
 
     def position(self, _: Any) -> int:
         return self.at
@@ -67,12 +74,13 @@ class Java:
         told = {
             "key": None, "value": b"%d" % offset, "topic": "orders", "partition": 0, "offset": offset, "timestamp": 1,
             "timestampType": SimpleNamespace(ordinal=lambda: 1), "headers": SimpleNamespace(toArray=list),
+            "leaderEpoch": SimpleNamespace(orElse=lambda _: 3),
         }  # fmt: skip
         return SimpleNamespace(**{name: lambda value=value: value for name, value in told.items()})
 
 
-def read(java: Java, **kafka: str) -> Iterator[tuple[Any, ...]]:
-    """Read the slice as a job does."""
+def read(java: Java, tips: dict[Slice, Tip] | None = None, **kafka: str) -> Iterator[tuple[Any, ...]]:
+    """Read the slice as a job does, which was seen under leader epoch 4."""
     job = StageJob(
         pipeline="orders",
         wave="w",
@@ -83,15 +91,17 @@ def read(java: Java, **kafka: str) -> Iterator[tuple[Any, ...]]:
         tasks=1,
         max_records_per_partition=None,
         overflowing=(PART,),
+        epochs=((PART.stream, 4),),
     )
-    return overflowing._read(java.spark(), job, PART, kafka)
+    return overflowing._read(java.spark(), job, PART, kafka, tips={} if tips is None else tips)
 
 
 def test_only_the_records_of_the_slice_are_taken() -> None:
     """A poll gives its neighbours too, which others read: taken here they would land twice."""
-    java = Java([4, 5, 6, 7, 8])
-    assert [row[5] for row in read(java)] == [5, 6]
+    java, tips = Java([4, 5, 6, 7, 8]), dict[Slice, Tip]()
+    assert [row[5] for row in read(java, tips)] == [5, 6]
     assert java.closed
+    assert (java.epoch, tips[PART]) == (4, Tip(slice=PART, leader_epoch=3))
 
 
 def test_what_the_job_needs_wins_over_the_connection() -> None:

@@ -28,7 +28,12 @@ class Markers:
         self.largest = 0
 
     def explain(
-        self, gaps: Sequence[Slice], isolation: Isolation, heartbeat: Callable[[int], None] = lambda _: None
+        self,
+        gaps: Sequence[Slice],
+        isolation: Isolation,
+        heartbeat: Callable[[int], None] = lambda _: None,
+        *,
+        epochs: Mapping[Stream, int],
     ) -> Mapping[Slice, tuple[Explanation, ...]]:
         """Return of every gap that it is a marker, each in words of its own."""
         self.largest = max(self.largest, len(gaps))

@@ -265,13 +265,13 @@ def test_audit_with_progress_keeps_its_lease(world: World, call: str, monkeypatc
     port = world.table if call == "staged" else world.kafka
     real = getattr(port, call)
 
-    def slow(*arguments: Any) -> Any:
+    def slow(*arguments: Any, **named: Any) -> Any:
         *given, heartbeat = arguments
         for _ in range(10):
             world.clock.advance(timedelta(minutes=1))
             heartbeat()
             codes.append(world.run().exit_code)
-        return real(*given, heartbeat)
+        return real(*given, heartbeat, **named)
 
     monkeypatch.setattr(port, call, slow)
     world.ingest(wave)

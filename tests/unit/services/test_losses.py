@@ -12,8 +12,10 @@ from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.ports import unread
 from airflow_kafka_lake.services import decisions
 from tests.gates import Before, Killed, KilledError
+from tests.kit.memory_kafka import MemoryKafka
 from tests.world import World
 
 pytestmark = pytest.mark.unit
@@ -114,6 +116,36 @@ def test_log_that_was_truncated_under_the_job_holds_what_it_lost(world: World) -
     with pytest.raises(HeldError):
         world.ingest(wave, world.worker(Before("runner.stage", lambda: world.kafka.log("orders", 0).truncate(4))))
     assert (held(world).reason or "").startswith("LogTruncatedError: skip 4-6: ")
+
+
+def deposed(world: World) -> MemoryKafka:
+    """Return a broker that leads the partition no more, and has other records at the same offsets."""
+    old = MemoryKafka(now=world.clock.now)
+    old.create_topic("orders")
+    old.produce("orders", 0, *[b"of another leader"] * 6)
+    return old
+
+
+def test_rows_of_a_deposed_leader_do_not_land(world: World) -> None:
+    """The job reads at a broker that the checks do not ask: what it has staged is not what the leader has."""
+    world.produce(6)
+    world.runner.read_from(deposed(world))
+    run = world.run()
+    assert (run.exit_code, world.offsets()) == (3, [])
+    assert "orders/0 0-6 was read from a broker whose log is not that of the present leader" in run.problems[0].message
+    world.runner.read_from(world.kafka)
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_rows_of_which_no_log_is_told_do_not_land(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that does not say what it has read last may have read it anywhere."""
+    world.produce(2)
+    real = world.runner.stage
+    monkeypatch.setattr(world.runner, "stage", lambda job, **told: real(job, **{**told, "read": unread}))
+    run = world.run()
+    assert (run.exit_code, world.offsets()) == (3, [])
+    assert "did not say from which log it has read orders/0 0-2" in run.problems[0].message
 
 
 def test_partition_that_cannot_be_observed_is_no_loss(world: World) -> None:

@@ -141,7 +141,7 @@ def test_epoch_end_that_no_broker_tells_is_unknown(two: World, monkeypatch: pyte
     """A leader that does not answer is neither a loss nor an all-clear, at the plan and before the job."""
     wave = two.planned_wave()
     two.kafka.log("orders", 0).elect()
-    monkeypatch.setattr(two.kafka, "epoch_ends", lambda _: {})
+    monkeypatch.setattr(two.kafka, "epoch_ends", lambda *_: {})
     two.ingest(wave)
     two.advance()
     assert (two.offsets(0), held_reasons(two)) == ([], [])

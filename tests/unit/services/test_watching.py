@@ -35,6 +35,7 @@ def slowly(world: World, monkeypatch: pytest.MonkeyPatch, *rows: int, seconds: f
         started: Callable[[str], None],
         heartbeat: Callable[[], None],
         counted: Callable[[Counters], None],
+        **told: Any,
     ) -> None:
         monkeypatch.setattr(world.runner, "stage", real)
         started("slow")
@@ -42,7 +43,7 @@ def slowly(world: World, monkeypatch: pytest.MonkeyPatch, *rows: int, seconds: f
             world.clock.advance(timedelta(seconds=seconds))
             counted(Counters(rows=count))
             heartbeat()
-        real(job, started=lambda _: None, heartbeat=heartbeat, counted=counted)
+        real(job, started=lambda _: None, heartbeat=heartbeat, counted=counted, **told)
 
     monkeypatch.setattr(world.runner, "stage", stage)
 
