@@ -123,7 +123,7 @@ public final class SharedConsumer implements FlatMapFunction {
         private boolean begun;
         private boolean polled;
         private int deposed;
-        private long gaveAt = System.currentTimeMillis();
+        private long sleptMs;
         private long reached;
         private long movedAt;
         private long lookedAt;
@@ -175,7 +175,7 @@ public final class SharedConsumer implements FlatMapFunction {
                 throw new NoSuchElementException();
             }
             ConsumerRecord record = (ConsumerRecord) records.removeFirst();
-            gaveAt = System.currentTimeMillis();
+            sleptMs = 0;
             if (rate > 0) {
                 pace(record);
             }
@@ -322,11 +322,11 @@ public final class SharedConsumer implements FlatMapFunction {
         }
 
         /**
-         * Give a row of no record, which the caller leaves out, when a paced read has had none for long: Spark tells its
-         * driver of a task that goes on by its rows alone, and one that seems to hang is ended.
+         * Give a row of no record, which the caller leaves out, when a paced read has slept for long without one: Spark
+         * tells its driver of a task that goes on by its rows alone, and one that seems to hang is ended.
          */
         private void sign() {
-            if (rate > 0 && records.isEmpty() && !open.isEmpty() && System.currentTimeMillis() - gaveAt >= SIGN_MS) {
+            if (sleptMs >= SIGN_MS && records.isEmpty() && !open.isEmpty()) {
                 TopicPartition place = (TopicPartition) open.keySet().iterator().next();
                 records.add(new ConsumerRecord(place.topic(), place.partition(), -1L, null, null));
             }
@@ -411,6 +411,7 @@ public final class SharedConsumer implements FlatMapFunction {
                 + (long) Math.min(LONGEST_NANOS, size * 1000.0 * NANOS_PER_MS / rate);
             long early = (paidUntil - System.nanoTime()) / NANOS_PER_MS;
             if (early >= SHORTEST_SLEEP_MS) {
+                sleptMs += early;
                 try {
                     Thread.sleep(early);
                 } catch (InterruptedException error) {

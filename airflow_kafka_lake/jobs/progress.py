@@ -28,7 +28,7 @@ _ROOM = 512
 """Bytes that the file has from the first write on: a disk that is full later has room for every other one."""
 
 _ROWS = "number of output rows"
-_KAFKA, _TABLE = ("Scan KafkaRelation", "Scan ExistingRDD"), "BatchScan "
+_KAFKA, _TABLE, _FILTER = ("Scan KafkaRelation", "Scan ExistingRDD"), "BatchScan ", "Filter"
 """How Spark names the sources in a query's plan."""
 
 _WITHIN = " kafka"
@@ -208,15 +208,19 @@ class Counts:
     def _sources(self, number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the metrics of a query's plan that count rows of Kafka, and rows of tables.
 
-        Records that the driver itself has read (`jobs.overflowing`) are Kafka's too.
+        Records that the driver itself has read (`jobs.overflowing`) are Kafka's too. Where a filter follows a read of
+        Kafka, its rows count: a paced reader gives signs of life too, which are no records.
         """
         kafka, tables = list[int](), list[int]()
-        nodes = self._sql().planGraph(number).allNodes()
+        graph = self._sql().planGraph(number)
+        nodes, edges = graph.allNodes(), graph.edges()
+        into = {edges.apply(place).fromId(): edges.apply(place).toId() for place in range(edges.size())}
+        filters = {node.id(): node for node in map(nodes.apply, range(nodes.size())) if node.name() == _FILTER}
         for place in range(nodes.size()):
             node = nodes.apply(place)
             name = node.name()
             if name.startswith(_KAFKA) and not name.rstrip().endswith(_WITHIN):
-                kafka += _rows_of(node)
+                kafka += _rows_of(filters.get(into.get(node.id()), node))
             elif name.startswith(_TABLE):
                 tables += _rows_of(node)
         return tuple(kafka), tuple(tables)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import math
 import random
@@ -45,7 +46,14 @@ from airflow_kafka_lake.features.deep_audit.job.compare import compare
 from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob
 from airflow_kafka_lake.jobs import shared_consumer
 from airflow_kafka_lake.jobs.formats import STAGED_BY
-from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, Counts, await_counts, newest_query, report_progress
+from airflow_kafka_lake.jobs.progress import (
+    PROGRESS_FILE,
+    Counts,
+    _rows_of,
+    await_counts,
+    newest_query,
+    report_progress,
+)
 from airflow_kafka_lake.jobs.shared_consumer import SETTING
 from airflow_kafka_lake.jobs.stage import Steps, stage
 from airflow_kafka_lake.local.processes import free_ports
@@ -583,6 +591,15 @@ def test_a_shared_consumer_sleeps_for_every_byte(
     assert sleeps()[-1] == 60_000, "a record costs a minute at most"
 
 
+def given_rows(counts: Counts) -> int:
+    """Return how many rows the reads of the query that read Kafka have given, whatever is left out behind them."""
+    (number,) = (number for number, query in counts.queries.items() if query.kafka)
+    nodes, values = counts._sql().planGraph(number).allNodes(), counts._sql().executionMetrics(number).toString()
+    found = dict(re.findall(r"(\d+) -> (\d+)", values))
+    read = (node for node in map(nodes.apply, range(nodes.size())) if node.name().startswith("Scan ExistingRDD"))
+    return sum(int(found[str(metric)]) for node in read for metric in _rows_of(node))
+
+
 def test_a_shared_consumer_sleeps_for_aborted_records(
     spark: SparkSession, lake: Lake, kafka: LocalKafka, sleeps: Callable[[], list[int]]
 ) -> None:
@@ -600,8 +617,13 @@ def test_a_shared_consumer_sleeps_for_aborted_records(
         producer.flush(60)
         ends(60)
     work = replace(job(table, topic.slice_(0, 202)), rate=64 * 1024)
+    before = newest_query(spark)
     run(spark, topic, work)
     assert offsets(table, work) == [201]
+    await_counts(spark)
+    counts = Counts(spark, before=before)
+    assert json.loads(counts.read())["rows"] == 1
+    assert given_rows(counts) > 1, "a sign of life now and then, of which nothing lands"
     (record, aborted), ahead = (10_016, 2_000_000), 2 * 64 * 1024
     least, most = ((each + record) * 1000 / (64 * 1024) for each in (aborted - 2 * ahead, 1.2 * aborted))
     assert least < sleeps()[-1] < most

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,10 +27,13 @@ def listed(*items: object) -> SimpleNamespace:
     return SimpleNamespace(size=lambda: len(items), apply=lambda number: items[number])
 
 
+_ids = itertools.count(1)
+
+
 def node(name: str, **metrics: int) -> SimpleNamespace:
     """Return a step of a query's plan with its metrics, by name and number."""
     found = (java(name=metric.replace("_", " "), accumulatorId=number) for metric, number in metrics.items())
-    return java(name=name, metrics=listed(*found))
+    return java(id=next(_ids), name=name, metrics=listed(*found))
 
 
 class FakeSession:
@@ -68,7 +73,9 @@ class FakeSession:
 
     def planGraph(self, number: int) -> SimpleNamespace:  # noqa: N802 (Spark's name)
         self.planned += 1
-        return java(allNodes=listed(*self.queries[number][0]))
+        nodes = self.queries[number][0]
+        edges = (java(fromId=scan.id(), toId=above.id()) for scan, above in pairwise(nodes) if above.name() == "Filter")
+        return java(allNodes=listed(*nodes), edges=listed(*edges))
 
 
 READ = (
@@ -260,3 +267,17 @@ def test_full_disk_ends_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     report_progress(turning("abbbc"), file, Turns(4, lambda: seen.append(file.read_text().strip())))
     assert seen == ["a", "a", "a", "b"]
     assert sizes == [0, 512, 512]
+
+
+def test_signs_of_life_of_a_paced_reader_are_no_rows() -> None:
+    """They move what Spark has counted, and are filtered out behind the read."""
+    spark = FakeSession()
+    plan = (node("Scan ExistingRDD", number_of_output_rows=6), node("Filter", number_of_output_rows=7))
+    spark.queries[1] = (plan, "6 -> 40, 7 -> 38", False)
+    counts = Counts(spark)
+    first = json.loads(counts.read())
+    assert first["rows"] == 38
+    spark.queries[1] = (plan, "6 -> 41, 7 -> 38", False)
+    again = json.loads(counts.read())
+    assert again["rows"] == 38
+    assert again != first
