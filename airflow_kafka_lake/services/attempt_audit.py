@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import LogStartMovedError, UnavailableError, UnexplainedError
@@ -166,8 +167,8 @@ def _explain(
     for some in _in_groups(ranges, contents):
         wanted = {Slice(item.stream, gap): number for number, (item, left) in enumerate(some) for gap in left}
         found: list[list[Explanation]] = [[] for _ in some]
-        explained = ports.batches.explain(tuple(wanted), claim.spec.isolation, heartbeat, epochs=planned_epochs(ranges))
-        for gap, explanations in explained.items():
+        explain = partial(ports.batches.explain, epochs=planned_epochs(ranges))
+        for gap, explanations in explain(tuple(wanted), claim.spec.isolation, heartbeat).items():
             found[wanted[gap]] += explanations
         for (item, left), mine in zip(some, found, strict=True):
             tallies[item.id].add(left, mine)
