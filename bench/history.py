@@ -22,6 +22,7 @@ from pyiceberg.typedef import Record
 from sqlalchemy import text
 
 from airflow_kafka_lake.adapters.iceberg.changes import append_to_main
+from airflow_kafka_lake.adapters.iceberg.commit import shows
 from airflow_kafka_lake.adapters.iceberg.manifests import prepare, write_snapshot
 from airflow_kafka_lake.adapters.iceberg.receipts import FEW, LARGE_ROWS
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
@@ -111,7 +112,7 @@ def _age(lake: IcebergLake, name: str, *, files: int, snapshots: int, compacted:
     column = table.schema().find_field("ingest_attempt").field_id
     made = [_file(table, column, number, compacted=compacted) for number in range(files)]
     snapshot = write_snapshot(table, prepare(table, made), {}, time.time_ns() // 1_000_000)
-    lake.catalog.commit(table, (), append_to_main(snapshot))
+    lake.catalog.commit(table, (), append_to_main(snapshot), is_seen=shows(snapshot))
     table = lake.catalog.load(name)
     newest = table.metadata.snapshots[-1]
     old = [

@@ -18,6 +18,7 @@ FORMAT = "1"
 PREFIX = "kafka-lake."
 LAST = PREFIX + "last"
 OWNER = PREFIX + "owner."
+PROVEN = PREFIX + "branches-proven"
 
 
 def timestamp(at: datetime | None) -> str | None:

@@ -29,7 +29,9 @@ class MainBranch(Protocol):
     """Main of a table: its head, its history, and the three ways to move it."""
 
     def ensure(self, partition_by: str) -> TableHead:
-        """Create the table when it is missing; refuse with SchemaMismatchError when it does not fit, naming how."""
+        """Create the table when it is missing; refuse with SchemaMismatchError when it does not fit, naming how, and
+        with ConnectionSettingsError a catalog that does not keep branches apart from main: it is tried with this very
+        table, unless that is on record there, and nothing of the trial stays."""
 
     def head(self) -> TableHead:
         """Load the table freshly; UnknownSubjectError when it does not exist."""
@@ -91,8 +93,11 @@ class StagingBranches(Protocol):
 class TableRows(Protocol):
     """Which offsets the rows of main have."""
 
-    def attempt_rows(self, topic_ids: Sequence[str] | None = None) -> tuple[AttemptRows, ...]:
-        """Return which offsets of some topics (None: all) main holds, by the attempt that wrote them, sorted; read from
+    def attempt_rows(
+        self, topic_ids: Sequence[str] | None = None, attempt: str | None = None
+    ) -> tuple[AttemptRows, ...]:
+        """Return which offsets of some topics (None: all) main holds, by the attempt that wrote them (of one attempt
+        alone: other files are not opened), sorted; read from
         position columns and `ingest_attempt`, so compaction and expiry do not matter. Rows without a position are
         foreign and left out. Raises DamagedTableError when a file of main is missing or cannot be read."""
 

@@ -199,4 +199,6 @@ def register_owner(ports: Ports, pipeline: str, table: str, *, partition_by: str
         if isinstance(outcome, Rejected) and outcome.requirement is not Requirement.MAIN_HEAD:
             break
     check_head(ports, pipeline, table, head=lake.head(), topic_ids=topic_ids)
-    raise OwnershipError(f"could not record the owner of {table}: {outcome}. Repeat the call", table=table)
+    raise OwnershipError(
+        f"could not record the owner of {table}: {str(outcome).rstrip('.')}. Repeat the call", table=table
+    )

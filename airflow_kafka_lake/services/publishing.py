@@ -13,10 +13,11 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from airflow_kafka_lake.core.lake.accounting import Receipt
+from airflow_kafka_lake.core.lake.accounting import Receipt, StreamContent
 from airflow_kafka_lake.core.ledger.attempts import MarkPublishing, RecordCommit
-from airflow_kafka_lake.core.ledger.records import Claim, Publication, RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.ledger.records import Claim, Publication, RangeRecord, ReceiptRow, Staged
 from airflow_kafka_lake.core.ledger.waves import (
+    EMPTY_TABLE,
     Absent,
     AttemptKey,
     AttemptRecord,
@@ -34,6 +35,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, SliceSet
 from airflow_kafka_lake.core.wire import ranges_digest
 from airflow_kafka_lake.ports import LakeTable, Ports
+from airflow_kafka_lake.services.attempt_audit import audit_attempt
 from airflow_kafka_lake.services.claims import Heartbeat, InDoubt
 from airflow_kafka_lake.services.identity import check_head
 from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
@@ -95,19 +97,60 @@ def probe(ports: Ports, claim: Claim, attempts: Sequence[AttemptRecord]) -> Foun
     commit main refuses.
     """
     found = ports.lake.table(claim.table).find_commit(attempts)
+    if isinstance(found, Found) and _is_gone(ports, claim, found):
+        ports.progress(f"what main showed of attempt {found.attempt} unaudited was deleted: it counts as not published")
+        return probe(ports, claim, [item for item in attempts if item.attempt != found.attempt])
     if not isinstance(found, Unclear):
         return found
     ports.progress(f"wave {claim.key.wave}: {found.reason}; it counts as not published")
     return Absent(head=found.head)
 
 
-def adopt(ports: Ports, claim: Claim, found: Found) -> None:
-    """Record a wave that one of its attempts has already published, from that attempt's receipts in the lake.
+def _is_gone(ports: Ports, claim: Claim, found: Found) -> bool:
+    """Return whether main has once shown what an attempt staged, without an audit, and shows nothing of it now.
 
-    Only the current holder may do so (law L10).
+    With receipts it was audited, and its rows may have been deleted since.
     """
-    ports.progress(f"wave {claim.key.wave} is in the lake already, published by attempt {found.attempt}: adopted")
+    return not found.is_ours and not receipts_left_by(ports, claim, found.attempt) and not _shown(ports, claim, found)
+
+
+def _shown(ports: Ports, claim: Claim, found: Found) -> tuple[StreamContent, ...]:
+    rows = ports.lake.table(claim.table).attempt_rows(attempt=found.attempt)
+    return tuple(StreamContent(stream=item.stream, offsets=item.offsets, duplicates=item.duplicates) for item in rows)
+
+
+def adopt(ports: Ports, claim: Claim, found: Found) -> None:
+    """Record a wave that main shows already, from the receipts of the attempt that staged it.
+
+    What no commit of ours has put there, and no receipt proves, is audited where it stands. Only the current holder may
+    record it (law L10).
+    """
+    if not found.is_ours and len(receipts_left_by(ports, claim, found.attempt)) < len(claim.ranges):
+        _audit_on_main(ports, claim, found)
     _record_commit_of(ports, claim, found.attempt, found.snapshot)
+    ports.progress(f"wave {claim.key.wave} is in the lake already, published by attempt {found.attempt}: adopted")
+
+
+def _audit_on_main(ports: Ports, claim: Claim, found: Found) -> None:
+    """Write the receipts of rows that main shows without an audit, once every offset is accounted for."""
+    heartbeat, snapshot = Heartbeat(ports, claim.key), found.snapshot or EMPTY_TABLE
+    ports.progress(
+        f"rows of attempt {found.attempt} stand on main of {claim.table} without an audit: auditing them there"
+    )
+    staged = Staged(snapshot=snapshot, bytes=0, streams=_shown(ports, claim, found))
+    audited = audit_attempt(ports, claim, staged, heartbeat)
+    if audited.failed:
+        raise IdentityError(
+            f"rows of attempt {found.attempt} of wave {claim.key.wave} are on main of {claim.table}, where no commit "
+            f"of kafka-lake has put them, and they are not what was planned: {audited.failed[0].reason.rstrip('.')}. "
+            f"Delete them (DELETE FROM {claim.table} WHERE ingest_attempt = '{found.attempt}'), then {remedies.run()} "
+            "reads the offsets again",
+            wave=claim.key.wave,
+            attempt=found.attempt,
+        )
+    key = next(item.key for item in claim.attempts if item.attempt == found.attempt)
+    proven = Proven(attempt=key, snapshot=snapshot, bytes=0, receipts=audited.receipts)
+    ports.lake.table(claim.table).add_receipts(receipt_rows(ports, claim, proven))
 
 
 def _record_commit_of(ports: Ports, claim: Claim, attempt: str, snapshot: int | None) -> None:
@@ -199,8 +242,8 @@ def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt, *, wa
             case _:
                 assert_never(outcome)
     raise UnknownOutcomeError(
-        f"wave {claim.key.wave} could not be published in {PUBLISH_TRIES} tries, last: {outcome}. "
-        f"Run: {remedies.recover(claim.pipeline)}",
+        f"wave {claim.key.wave} could not be published in {PUBLISH_TRIES} tries, last: {str(outcome).rstrip('.')}. "
+        f"What is staged stays, and the next run publishes it. Run: {remedies.recover(claim.pipeline)}",
         wave=claim.key.wave,
     )
 

@@ -8,9 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count, size
 from airflow_kafka_lake.core.decoding import Decoder
-from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError, StaleFenceError, TransientError
+from airflow_kafka_lake.core.errors import (
+    ConnectionSettingsError,
+    JobFailedError,
+    KafkaLakeError,
+    StaleFenceError,
+    TransientError,
+)
 from airflow_kafka_lake.core.kafka.loss_check import Losses
 from airflow_kafka_lake.core.kafka.losses import held_by
 from airflow_kafka_lake.core.lake import halving
@@ -20,6 +27,7 @@ from airflow_kafka_lake.core.lake.staging import StageJob, Tip, packing
 from airflow_kafka_lake.core.lake.tasks import is_by_time
 from airflow_kafka_lake.core.ledger.attempts import RecordJob
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Staged, Verdict
+from airflow_kafka_lake.core.ledger.waves import Found
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.progress import Counters, Progress, Step
 from airflow_kafka_lake.core.slices import Slice, SliceSet
@@ -83,7 +91,7 @@ def _stage(
     )
     last_read: list[Tip] = []
     heartbeat.watch.begin(progress, f"{count(len(claim.ranges), 'range')}, {count(job.tasks, 'task')}{pace}")
-    known = RecordJob(key=claim.key, job="")
+    left, known = None, RecordJob(key=claim.key, job="")
 
     def record(job: str, application: str | None = None) -> None:
         nonlocal known
@@ -95,16 +103,50 @@ def _stage(
         if counters.application and counters.application != known.application:
             record(known.job, counters.application)
 
-    ports.runner.stage(job, started=record, heartbeat=heartbeat, counted=counted, read=last_read.extend)
+    try:
+        ports.runner.stage(job, started=record, heartbeat=heartbeat, counted=counted, read=last_read.extend)
+    except Exception as error:
+        if (left := _left_by(ports, claim, error, heartbeat)) is None:
+            raise
     heartbeat.watch.end()
     heartbeat.watch.begin(Progress(step=Step.AUDIT, rows_expected=progress.rows_expected))
-    staged = ports.lake.table(claim.table).staged(claim.key.attempt, heartbeat)
+    staged = left or ports.lake.table(claim.table).staged(claim.key.attempt, heartbeat)
     if staged is None:
-        raise JobFailedError(
-            f"the Spark job of wave {claim.key.wave} ended, and its staging branch is empty: run it again",
-            wave=claim.key.wave,
-        )
+        raise _nothing_staged(ports, claim)
     return replace(staged, read=tuple(last_read))
+
+
+def _left_by(ports: Ports, claim: Claim, error: Exception, heartbeat: Heartbeat) -> Staged | None:
+    """Return what a failed job has staged: its commit, the last thing that it does, may be there though its answer was
+    lost. None where it is not, or cannot be read; what is there is audited as ever."""
+    if isinstance(error, KafkaLakeError) and not isinstance(error, JobFailedError):
+        return None
+    try:
+        staged = ports.lake.table(claim.table).staged(claim.key.attempt, heartbeat)
+    except StaleFenceError:
+        raise
+    except KafkaLakeError:
+        return None
+    if staged:
+        ports.progress(f"the job of wave {claim.key.wave} failed after it had staged everything: {_last_line(error)}")
+    return staged
+
+
+def _nothing_staged(ports: Ports, claim: Claim) -> KafkaLakeError:
+    """Return the error of a job that ended without a commit on its branch; the catalog may have put it on main."""
+    mine = [item for item in ports.ledger.attempts(claim.key.wave) if item.attempt == claim.key.attempt]
+    if isinstance(ports.lake.table(claim.table).find_commit(mine), Found):
+        return ConnectionSettingsError(
+            f"the job of wave {claim.key.wave} wrote to its staging branch, and the catalog has put that on main of "
+            f"{claim.table}: its rows are visible without an audit. {remedies.run()} audits them there, and records or "
+            "names them. Name a catalog that keeps the branches of a table; this table can be registered there",
+            wave=claim.key.wave,
+            table=claim.table,
+        )
+    return JobFailedError(
+        f"the Spark job of wave {claim.key.wave} ended, and its staging branch is empty: run it again",
+        wave=claim.key.wave,
+    )
 
 
 def stage_job(claim: Claim, how: tuple[Decoder, ...] = (), overflowing: Sequence[Slice] = ()) -> StageJob:

@@ -1,13 +1,14 @@
 """Make a lost, older or failed-over ledger agree with the lake again (laws L11, L17).
 
-Main is moved first, by a commit that no earlier publisher can have read. The ledger learns its token only with the
-last write: if a rebuild dies in between, plan and publish refuse until another has ended.
+Everything is compared before anything is written, so that a rebuild that is refused has moved nothing. Then main is
+moved, by a commit that no earlier publisher can have read, and compared anew. The ledger learns the commit's token only
+with the last write: if a rebuild dies in between, plan and publish refuse until another has ended.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.ledger.guards import overtaken_rebuild
-from airflow_kafka_lake.core.ledger.records import Advance, Claim, PipelineRecord
+from airflow_kafka_lake.core.ledger.records import Advance, Claim, PipelineRecord, ReceiptRow
 from airflow_kafka_lake.core.ledger.waves import (
     OPEN,
     UNFINISHED,
@@ -117,11 +118,17 @@ def _restore(
     now, token = ports.clock.now(), _new_token(spec.name)
     record = ports.ledger.pipeline(spec.name)
     known = ports.ledger.at_once(lambda ledger: _known(ledger, spec.name, claims))
-    readings, there = [], dict[str, bool]()
-    for table in _tables(ports, spec, record, known):
-        there[table] = _is_there(ports, spec, record, table=table, accept_rollback=accept_rollback)
-        if there[table]:
-            readings += _read(ports, spec, known, table=table, token=token)
+    there = {
+        name: _is_there(ports, spec, record, table=name, accept_rollback=accept_rollback)
+        for name in _tables(ports, spec, record, known)
+    }
+    tables = [name for name, is_there in there.items() if is_there]
+    before = {name: found for name in tables if (found := _read_unmoved(ports, spec, known, name))}
+    if _is_still(ports, before.values()):
+        _refuse(spec.name, compare(list(before.values()), known, now), accept_rollback)
+    readings = []
+    for table in tables:
+        readings += _read(ports, spec, known, table=table, token=token, before=before.get(table))
     if not readings and not known.streams:
         raise _nothing_there(spec.name, there)
     comparison = compare(readings, known, now)
@@ -194,21 +201,66 @@ def _is_there(
     return True
 
 
-def _read(ports: Ports, spec: PipelineSpec, known: Remembered, *, table: str, token: Token) -> list[TableReading]:
-    """Move main of a table that has anything of ours, then read its history, rows and receipts."""
+def _topics_seen(spec: PipelineSpec, known: Remembered, receipts: Sequence[ReceiptRow]) -> set[str]:
+    mine = (row for row in receipts if row.pipeline == spec.name and _is_ours(spec, known, row.stream.topic))
+    return {row.stream.topic_id for row in mine} | {item.key.topic_id for item in known.streams}
+
+
+def _receipts_of(
+    ports: Ports, pipeline: str, table: str, *, every_receipt: Sequence[ReceiptRow], owners: Collection[str]
+) -> tuple[ReceiptRow, ...]:
+    waiting = (item.row for item in ports.ledger.outbox(pipeline) if item.table == table)
+    return tuple(r for r in (*every_receipt, *waiting) if r.pipeline == pipeline and r.stream.topic_id in owners)
+
+
+def _read_unmoved(ports: Ports, spec: PipelineSpec, known: Remembered, table: str) -> TableReading | None:
+    """Read a table that has anything of ours as it is, so that what will be refused is refused before main moves."""
+    lake = ports.lake.table(table)
+    seen, head = _topics_seen(spec, known, lake.all_receipts()), lake.head()
+    owners = _owned(ports, spec, table, head=head, seen=seen)
+    if not owners:
+        return None
+    ports.progress(f"reading history, rows and receipts of {table}")
+    commits, attempt_rows = lake.commits(), lake.attempt_rows(sorted(owners))
+    every_receipt = lake.all_receipts()  # after the rows: each wave writes them before its commit
+    return TableReading(
+        table=table,
+        uuid=head.uuid,
+        owners=owners,
+        commits=commits,
+        ancestry=lake.head().ancestry,
+        attempt_rows=attempt_rows,
+        receipts=_receipts_of(ports, spec.name, table, every_receipt=every_receipt, owners=owners),
+    )
+
+
+def _is_still(ports: Ports, readings: Iterable[TableReading]) -> bool:
+    """Return whether no table has moved while it was read: else what was read, of two moments, decides nothing."""
+    return all(
+        ports.lake.table(item.table).head().snapshot == (item.commits[-1].snapshot if item.commits else None)
+        for item in readings
+    )
+
+
+def _read(
+    ports: Ports, spec: PipelineSpec, known: Remembered, *, table: str, token: Token, before: TableReading | None
+) -> list[TableReading]:
+    """Move main of a table that has anything of ours, then read its history, rows and receipts.
+
+    Rows are those that were read before where no other commit came in between.
+    """
     lake = ports.lake.table(table)
     every_receipt = lake.all_receipts()
-    receipts = [row for row in every_receipt if row.pipeline == spec.name and _is_ours(spec, known, row.stream.topic)]
-    seen = {row.stream.topic_id for row in receipts} | {item.key.topic_id for item in known.streams}
+    seen = _topics_seen(spec, known, every_receipt)
     ports.progress(f"moving main of {table}, so that no publisher who looked at it before can succeed")
     theirs = {row.attempt for row in every_receipt if row.pipeline != spec.name}
     head, owners = _move_main(ports, spec, table, token=token, seen=seen, theirs=theirs)
     if not owners:
         return []
-    ports.progress(f"reading history, rows and receipts of {table}")
-    commits, attempt_rows = lake.commits(), lake.attempt_rows(sorted(owners))
-    waiting = (item.row for item in ports.ledger.outbox(spec.name) if item.table == table)
-    receipts = [r for r in (*lake.all_receipts(), *waiting) if r.pipeline == spec.name and r.stream.topic_id in owners]
+    commits = lake.commits()
+    is_as_read = before and before.owners.keys() == owners.keys() and commits[:-1] == before.commits
+    attempt_rows = before.attempt_rows if before and is_as_read else lake.attempt_rows(sorted(owners))
+    receipts = _receipts_of(ports, spec.name, table, every_receipt=lake.all_receipts(), owners=owners)
     now, owner = lake.head(), (ports.ledger.ledger_id(), spec.name)
     if now.last.get(owner) != token or {now.owners.get(topic_id) for topic_id in owners} != {owner}:
         raise overtaken_rebuild(spec.name)  # rows and receipts are of two moments
@@ -220,7 +272,7 @@ def _read(ports: Ports, spec: PipelineSpec, known: Remembered, *, table: str, to
             commits=commits,
             ancestry=now.ancestry,
             attempt_rows=attempt_rows,
-            receipts=tuple(receipts),
+            receipts=receipts,
         )
     ]
 
@@ -241,6 +293,14 @@ def _owned_without_receipts(ports: Ports, spec: PipelineSpec, head: TableHead, s
     return unseen & {item.topic_id for item in existing_topics(ports.source, mine)[0].values()}
 
 
+def _owned(ports: Ports, spec: PipelineSpec, table: str, *, head: TableHead, seen: set[str]) -> dict[str, str]:
+    """Return the topics of ours, each with the id of the ledger that owns it; refuse those of others."""
+    unseen = _owned_without_receipts(ports, spec, head, seen)
+    mine = {topic_id: head.owners.get(topic_id, (NO_LEDGER, ""))[0] for topic_id in seen | unseen}
+    _refuse_others_topics(ports, table, spec.name, head=head, topic_ids=mine.keys())
+    return mine
+
+
 def _move_main(
     ports: Ports, spec: PipelineSpec, table: str, *, token: Token, seen: set[str], theirs: set[str]
 ) -> tuple[TableHead, dict[str, str]]:
@@ -256,11 +316,9 @@ def _move_main(
 
     def check(head: TableHead) -> FenceCommit | None:
         nonlocal mine
-        unseen = _owned_without_receipts(ports, spec, head, seen)
-        mine = {topic_id: head.owners.get(topic_id, (NO_LEDGER, ""))[0] for topic_id in seen | unseen}
+        mine = _owned(ports, spec, table, head=head, seen=seen)
         if not mine:
             return None
-        _refuse_others_topics(ports, table, token.pipeline, head=head, topic_ids=mine.keys())
         return FenceCommit(owned=mine, ended=_ended(ports, spec.name, lake, theirs))
 
     unmoved = UnknownOutcomeError(

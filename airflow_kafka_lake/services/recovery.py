@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StaleFenceError, StateError, expected
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt
 from airflow_kafka_lake.core.ledger.records import WaveRecord
-from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, Found, WaveState, is_over
-from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, AttemptRecord, Found, WaveState, is_over
+from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.claims import claim_wave, ending_on_error
 from airflow_kafka_lake.services.publishing import adopt, probe
@@ -114,9 +114,19 @@ def _sweep_table(ports: Ports, name: str, dropped: list[str], foreign: list[str]
             ports.progress(
                 f"{name} has a staging branch of attempt {attempt}, which this ledger does not know: left alone"
             )
+        elif _is_only_recorded(table, known[attempt][0]):
+            ports.progress(f"main of {name} does not show attempt {attempt}, which is recorded as published: kept")
         elif is_over(*known[attempt]):
             table.drop(attempt)
             dropped.append(attempt)
+
+
+def _is_only_recorded(table: LakeTable, attempt: AttemptRecord) -> bool:
+    """Return whether an attempt is recorded as published, and main does not show it.
+
+    Its commit would have taken the branch along, so this may be the only copy of its rows.
+    """
+    return attempt.outcome is AttemptOutcome.COMMITTED and not isinstance(table.find_commit([attempt]), Found)
 
 
 def clean_up(ports: Ports, wave: WaveRecord) -> None:

@@ -146,7 +146,9 @@ def _work(ports: Ports, claim: Claim, in_doubt: InDoubt) -> Shortfall | None:
     )
     heartbeat = Heartbeat(ports, claim.key)
     asked = _decoding_of(ports, claim.pipeline)
-    proven = _resume(ports, claim, asked, heartbeat) or _stage_anew(ports, claim, asked, heartbeat)
+    proven = _resume(ports, claim, asked, heartbeat) or _stage_anew(
+        ports, claim, asked, heartbeat, is_proven=found.head.is_proven
+    )
     if isinstance(proven, Shortfall):
         return proven
     heartbeat()
@@ -242,8 +244,13 @@ def _complete_receipts(ports: Ports, claim: Claim, source: AttemptRecord, staged
     return tuple(receipts.values()) if is_all else None
 
 
-def _stage_anew(ports: Ports, claim: Claim, asked: Decoding | None, heartbeat: Heartbeat) -> Proven | Shortfall:
-    """Stage and audit the wave; where some of it fails, return what to revoke."""
+def _stage_anew(
+    ports: Ports, claim: Claim, asked: Decoding | None, heartbeat: Heartbeat, *, is_proven: bool
+) -> Proven | Shortfall:
+    """Stage and audit the wave; where some of it fails, return what to revoke.
+
+    The catalog is tried before, unless it `is_proven` that it keeps branches.
+    """
     table, give_up = ports.lake.table(claim.table), cancelled(claim.key.wave)
     refuse_to_lose(
         ports,
@@ -254,6 +261,8 @@ def _stage_anew(ports: Ports, claim: Claim, asked: Decoding | None, heartbeat: H
         give_up=give_up,
         why=OTHERWISE_DECODED,
     )
+    if not is_proven:
+        table.ensure(claim.spec.partition_by)
     if failed := split_deadly(ports, claim) or _precheck(ports, claim, heartbeat):
         return Shortfall(verdicts=failed)
     how = ports.features.decoders(ports, asked, {item.stream.topic for item in claim.ranges})

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestWriterV2
-from pyiceberg.table import Table
+from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.typedef import Record
 
 from airflow_kafka_lake.adapters.iceberg.changes import append_to_main
@@ -136,6 +136,9 @@ class World(Protocol):
     def lose_next_answer(self, *, landed: bool) -> None:
         """Lose the connection during the next commit, after or before it landed."""
 
+    def lie_at_next_commit(self) -> None:
+        """Answer the next commit as done, and do nothing."""
+
 
 class MemoryWorld:
     """The lake in memory."""
@@ -180,6 +183,9 @@ class MemoryWorld:
 
     def lose_next_answer(self, *, landed: bool) -> None:
         self.table.next_answer = Answer.LOST_LANDED if landed else Answer.LOST
+
+    def lie_at_next_commit(self) -> None:
+        self.table.next_answer = Answer.LIED
 
 
 class IcebergWorld:
@@ -309,6 +315,16 @@ class IcebergWorld:
             raise ConnectionError("the connection went away")
 
         self._commit_by(lossy)
+
+    def lie_at_next_commit(self) -> None:
+        real = self.catalog.commit_table
+
+        def lying(table: Table, *_: Any) -> CommitTableResponse:
+            self._commit_by(real)
+            said = {"metadata": table.metadata, "metadata-location": table.metadata_location}
+            return CommitTableResponse.model_validate(said)
+
+        self._commit_by(lying)
 
     @contextmanager
     def before_next_commit(self, happening: Callable[[], None]) -> Iterator[None]:

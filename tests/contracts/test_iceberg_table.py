@@ -406,7 +406,7 @@ def test_rows_deleted_by_position_are_not_shown_and_testify_all_the_same(world: 
     world.expire()
     assert world.table.attempt_rows() == ()
     assert world.table.find_commit([record(attempt, base)]) == Found(
-        attempt=attempt, snapshot=None, head=world.table.head()
+        attempt=attempt, snapshot=None, head=world.table.head(), is_ours=False
     )
 
 
@@ -419,7 +419,7 @@ def test_staged_snapshot_that_a_person_made_main_is_found(world: IcebergWorld) -
     world.roll_back(found.snapshot)
     world.write_foreign()
     assert world.table.find_commit([record(attempt, base)]) == Found(
-        attempt=attempt, snapshot=found.snapshot, head=world.table.head()
+        attempt=attempt, snapshot=found.snapshot, head=world.table.head(), is_ours=False
     )
 
 

@@ -401,6 +401,25 @@ def test_lost_answer_is_unknown_and_a_look_decides(world: World) -> None:
     assert world.rows() == [(0, landed), (1, lost)]
 
 
+def test_commit_that_was_only_answered_is_unknown(world: World) -> None:
+    """A catalog's word alone commits nothing: main does not show it, the branch stays, and the next try lands (law L9).
+
+    So it is with a fence, an owner and a branch that is dropped.
+    """
+    attempt = attempt_id()
+    world.stage(attempt, offsets(0))
+    head = world.table.head()
+    world.lie_at_next_commit()
+    assert isinstance(publish(world, attempt), Unknown)
+    world.lie_at_next_commit()
+    assert isinstance(world.table.fence(head, LEDGER, token(attempt, "fence"), ended=[attempt]), Unknown)
+    world.lie_at_next_commit()
+    assert isinstance(world.table.claim_ownership(LEDGER, "orders", ["B" * 22]), Unknown)
+    assert (world.table.head(), world.table.branches(), world.rows()) == (head, (attempt,), [])
+    assert isinstance(publish(world, attempt), Committed)
+    assert world.rows() == [(0, attempt)]
+
+
 def test_staged_files_survive_expiry_until_published(world: World) -> None:
     """The branch protects what is staged from expiry, and a publish protects it afterwards."""
     attempt = attempt_id()
@@ -473,7 +492,7 @@ def test_rows_testify_when_history_is_expired(world: World) -> None:
     world.compact()
     world.expire()
     assert world.table.find_commit([record(attempt, base)]) == Found(
-        attempt=attempt, snapshot=None, head=world.table.head()
+        attempt=attempt, snapshot=None, head=world.table.head(), is_ours=False
     )
 
 

@@ -150,6 +150,16 @@ ICEBERG = (
         ),
     ),
     Mutant(
+        name="catalog-believed",
+        law="fine print: what a catalog answers",
+        guard="In Iceberg: a commit counts only when a new load of the table shows it.",
+        module="airflow_kafka_lake.adapters.iceberg.catalog",
+        function="OpenCatalog.commit",
+        old="new is None or not is_seen(new.metadata)",
+        new="False",
+        red=("tests/contracts/test_lake_table.py::test_commit_that_was_only_answered_is_unknown[iceberg]",),
+    ),
+    Mutant(
         name="conflict-with-oneself",
         law="L9",
         guard="In Iceberg: after a named conflict main is asked whether the commit is there after all.",

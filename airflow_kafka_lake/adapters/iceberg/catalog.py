@@ -6,7 +6,7 @@ import os
 import re
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.table import Table, TableProperties
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from requests import Session
 from sqlalchemy import Engine, event
@@ -43,6 +44,7 @@ from airflow_kafka_lake.adapters.redaction import Secrets
 from airflow_kafka_lake.adapters.timeouts import REST, REST_ANSWER, REST_CONNECT
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError, UnknownSubjectError
+from airflow_kafka_lake.core.lake.staging import BranchFault
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,128}(\.[A-Za-z0-9_]{1,128})+")
 _LONGEST = 300
@@ -78,6 +80,10 @@ class CatalogSettings(Protocol):
     def catalog_name(self) -> str:
         """The catalog's name, the same for Spark."""
 
+    @property
+    def identity(self) -> str | None:
+        """A digest of which catalog it is; None where no server stands between the engines and the metadata files."""
+
     def pyiceberg(self) -> Mapping[str, str]:
         """Return the properties for PyIceberg."""
 
@@ -89,6 +95,16 @@ class OpenCatalog:
         self._settings = settings
         self._opening = threading.Lock()
         self._catalog: Catalog | None = None
+
+    @property
+    def identity(self) -> str | None:
+        """Which catalog it is (`CatalogSettings.identity`)."""
+        return self._settings.identity
+
+    @property
+    def is_nessie(self) -> bool:
+        """Whether the catalog says of itself that it is Nessie; call it inside `reaching`."""
+        return str(self.api.properties.get("nessie.is-nessie-catalog", "")).lower() == "true"
 
     @property
     def api(self) -> Catalog:
@@ -120,6 +136,18 @@ class OpenCatalog:
             raise UnknownSubjectError(
                 f"Table {identifier} does not exist in the lake of connection {self._settings.connection_id!r}; "
                 f"`{remedies.plan()}` creates it.",
+                table=identifier,
+            )
+        return table
+
+    def created(self, identifier: str) -> Table:
+        """Load a table that the catalog has just answered to have; its answer alone is not believed."""
+        if (table := self.find(identifier)) is None:
+            raise UnavailableError(
+                f"The catalog of connection {self._settings.connection_id!r} answered that it has created table "
+                f"{identifier}, and does not have it: nothing was recorded. Look at the catalog's log, and at what "
+                "stands before it, then try again.",
+                connection=self._settings.connection_id,
                 table=identifier,
             )
         return table
@@ -191,12 +219,32 @@ class OpenCatalog:
             except (NamespaceAlreadyExistsError, IntegrityError):
                 return
 
-    def commit(self, table: Table, required: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]) -> None:
-        """Commit once; then remove the metadata files that the table does not list any more, if its properties ask for
-        it. Raises what the catalog raises."""
-        done = self.api.commit_table(table, required, updates)
-        listed = {entry.metadata_file for entry in done.metadata.metadata_log}
-        if str(done.metadata.properties.get(_REMOVE_OLD, "")).lower() == "true":
+    def commit(
+        self,
+        table: Table,
+        required: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+        *,
+        is_seen: Callable[[TableMetadata], bool],
+    ) -> None:
+        """Commit once, and load the table anew: a catalog may answer that it has done what it has not.
+
+        Then remove the metadata files that the table does not list any more, if its properties ask for it. Raises what
+        the catalog raises, and UnavailableError where the new load does not show the commit.
+        """
+        self.api.commit_table(table, required, updates)
+        name = ".".join(table.name())
+        new = self.find(name)
+        if new is None or not is_seen(new.metadata):
+            raise UnavailableError(
+                f"The catalog of connection {self._settings.connection_id!r} answered that a commit of {name} was "
+                "done, and a new load of the table does not show it: it counts as not done. Look at the catalog's log, "
+                "and at what stands before it, such as a cache.",
+                connection=self._settings.connection_id,
+                table=name,
+            )
+        listed = {entry.metadata_file for entry in new.metadata.metadata_log}
+        if str(new.metadata.properties.get(_REMOVE_OLD, "")).lower() == "true":
             for entry in table.metadata.metadata_log:
                 if entry.metadata_file not in listed:
                     with suppress(Exception):  # the commit is made; a file that stays does no harm
@@ -240,6 +288,19 @@ class OpenCatalog:
         lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith(("[SQL:", "(Backg"))]
         text = f"{type(error).__name__}: {' '.join(lines)}"
         return Secrets(self._settings.pyiceberg()).masked(text)[:_LONGEST]
+
+    def without_branches(self, identifier: str, fault: BranchFault) -> ConnectionSettingsError:
+        """Return the refusal of a catalog that does not keep branches apart from main."""
+        nessie = " It calls itself Nessie, whose REST endpoint has one state for each table." if self.is_nessie else ""
+        return ConnectionSettingsError(
+            f"The catalog of connection {self._settings.connection_id!r} does not keep the branches of a table: "
+            f"{fault} (tried with {identifier}, without a row).{nessie} What a job stages would be visible before it "
+            "is audited, so no job is run. Name a catalog that keeps Iceberg's branches; a table that is here already "
+            "can be registered there.",
+            connection=self._settings.connection_id,
+            table=identifier,
+            fault=fault.name,
+        )
 
     def _settings_error(self, doing: str, problem: str) -> ConnectionSettingsError:
         return ConnectionSettingsError(

@@ -61,6 +61,17 @@ def set_main(snapshot: int) -> TableUpdate:
     return SetSnapshotRefUpdate.model_validate(ref)
 
 
+def set_branch(branch: str, snapshot: int, max_age_ms: int) -> TableUpdate:
+    """Let a branch be at a snapshot; an expiry of snapshots removes a branch that is older."""
+    ref = {"ref-name": branch, "type": "branch", "snapshot-id": snapshot, "max-ref-age-ms": max_age_ms}
+    return SetSnapshotRefUpdate.model_validate(ref)
+
+
+def add_snapshot(snapshot: Snapshot) -> TableUpdate:
+    """Add a snapshot that no branch is at yet."""
+    return AddSnapshotUpdate(snapshot=snapshot)
+
+
 def set_properties(properties: Mapping[str, str]) -> TableUpdate:
     """Set table properties."""
     return SetPropertiesUpdate(updates=dict(properties))

@@ -1,7 +1,8 @@
-"""Move main by one compare-and-set commit with one of three outcomes (law L9)."""
+"""Move main by one compare-and-set commit with one of three outcomes (law L9), and try that a catalog can."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog
 from airflow_kafka_lake.adapters.iceberg.changes import (
+    add_snapshot,
     append_to_main,
     remove_branch,
     require_clock,
@@ -21,14 +23,15 @@ from airflow_kafka_lake.adapters.iceberg.changes import (
     require_schema,
     require_spec,
     require_uuid,
+    set_branch,
     set_main,
     set_properties,
 )
 from airflow_kafka_lake.adapters.iceberg.head import head_of, main_history
-from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, write_snapshot
-from airflow_kafka_lake.core.errors import UnavailableError
+from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, prepare, write_snapshot
+from airflow_kafka_lake.core.errors import ConcurrentError, UnavailableError
 from airflow_kafka_lake.core.lake.ancestry import Place
-from airflow_kafka_lake.core.lake.staging import branch_of
+from airflow_kafka_lake.core.lake.staging import BRANCH_PREFIX, BranchFault, branch_of
 from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import (
     UNNAMED,
@@ -39,7 +42,15 @@ from airflow_kafka_lake.core.ledger.waves import (
     TableHead,
     Unknown,
 )
-from airflow_kafka_lake.core.wire import LAST, Last, last_by, last_of_properties, last_to_property, token_to_summary
+from airflow_kafka_lake.core.wire import (
+    LAST,
+    PROVEN,
+    Last,
+    last_by,
+    last_of_properties,
+    last_to_property,
+    token_to_summary,
+)
 
 _TRIES = 10
 
@@ -135,10 +146,10 @@ def move_main(
             *(require_ref(name, ref.snapshot_id) for name, ref in ending.items()),
         )
         try:
-            catalog.commit(table, required, move.updates(snapshot, ending))
+            catalog.commit(table, required, move.updates(snapshot, ending), is_seen=shows(snapshot))
         except Exception as error:  # noqa: BLE001 - whatever is not a named failure is an unknown outcome
             if not is_named_failure(error):
-                return Unknown(reason=catalog.reason(error))
+                return Unknown(reason=error.message if isinstance(error, UnavailableError) else catalog.reason(error))
         else:
             return Committed(snapshot=snapshot.snapshot_id)
         if landed := _landed(catalog, identifier, snapshot.snapshot_id):
@@ -190,12 +201,116 @@ def is_named_failure(error: Exception) -> bool:
     return isinstance(error, ValueError | BadRequestError) and "sequence number" in str(error)
 
 
+def shows(snapshot: Snapshot) -> Callable[[TableMetadata], bool]:
+    """Return the question whether a snapshot is in main's history."""
+    return lambda metadata: _is_on_main(metadata, snapshot.snapshot_id)
+
+
 def _landed(catalog: OpenCatalog, identifier: str, snapshot_id: int) -> PublishOutcome | None:
     """Return Committed if the refused commit is on main after all: a layer below may have sent it twice."""
     try:
         table = catalog.find(identifier)
     except UnavailableError as error:
         return Unknown(reason=f"the catalog named a conflict, and then could not be asked again: {error.message}")
-    if table is not None and any(s.snapshot_id == snapshot_id for s in main_history(table.metadata)):
+    if table is not None and _is_on_main(table.metadata, snapshot_id):
         return Committed(snapshot=snapshot_id)
     return None
+
+
+_PROOF_MS = 24 * 3600 * 1000
+
+
+def prove_branches(catalog: OpenCatalog, identifier: str, now_ms: Callable[[], int]) -> BranchFault | None:
+    """Try on a table, without a row, that the catalog keeps branches apart from main and refuses stale commits.
+
+    Each step is looked at in a new load before the next. The last one removes the branch and records on the table that
+    this catalog was tried: one commit, so that one which is done in part is found too. An attempt that dies leaves a
+    branch that the next expiry of snapshots removes.
+    """
+    proof = _Proof(catalog, identifier, now_ms, f"{BRANCH_PREFIX}proof_{secrets.token_hex(8)}")
+    with catalog.reaching(f"try the branches of {identifier}"):
+        return proof.run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    """One trial of a catalog."""
+
+    catalog: OpenCatalog
+    identifier: str
+    now_ms: Callable[[], int]
+    branch: str
+
+    def run(self) -> BranchFault | None:
+        """Create the branch, write to it, commit stale, drop it; return what the catalog does wrong."""
+        before = self._load().metadata.current_snapshot_id
+        created = self._commit(self._create)
+        table = self._load()
+        if created != before and _is_on_main(table.metadata, created):
+            return BranchFault.ON_MAIN
+        if self._at(table) != created:
+            return BranchFault.NOT_STORED
+        written = self._commit(self._write)
+        table = self._load()
+        if _is_on_main(table.metadata, written):
+            return BranchFault.ON_MAIN
+        if self._at(table) != written:
+            return BranchFault.NOT_WRITTEN
+        if self._takes(table, require_ref(MAIN_BRANCH, written)) or self._takes(
+            table, require_ref(self.branch, created)
+        ):
+            return BranchFault.STALE_TAKEN
+        self._commit(self._end)
+        table = self._load()
+        was_done = self._at(table) is None, table.properties.get(PROVEN) == self.catalog.identity
+        return None if all(was_done) else BranchFault.IN_PART
+
+    def _load(self) -> Table:
+        return self.catalog.load(self.identifier)
+
+    def _at(self, table: Table) -> int | None:
+        ref = table.metadata.refs.get(self.branch)
+        return ref.snapshot_id if ref else None
+
+    def _commit(self, change: Callable[[Table], tuple[int, tuple[TableUpdate, ...]]]) -> int:
+        """Commit on the branch as it is, again while others commit to the table; return the snapshot of the change."""
+        for _ in range(_TRIES):
+            table = self._load()
+            snapshot, updates = change(table)
+            required = require_uuid(str(table.metadata.table_uuid)), require_ref(self.branch, self._at(table))
+            try:
+                self.catalog.api.commit_table(table, required, updates)
+            except Exception as error:
+                if not is_named_failure(error):
+                    raise
+            else:
+                return snapshot
+        raise ConcurrentError(
+            f"{self.identifier} moved {_TRIES} times while the catalog's branches were tried. Try again.",
+            table=self.identifier,
+        )
+
+    def _create(self, table: Table) -> tuple[int, tuple[TableUpdate, ...]]:
+        main = table.metadata.current_snapshot_id
+        if main is not None:
+            return main, (set_branch(self.branch, main, _PROOF_MS),)
+        return self._write(table)
+
+    def _write(self, table: Table) -> tuple[int, tuple[TableUpdate, ...]]:
+        snapshot = write_snapshot(table, prepare(table, ()), {}, self.now_ms())
+        return snapshot.snapshot_id, (add_snapshot(snapshot), set_branch(self.branch, snapshot.snapshot_id, _PROOF_MS))
+
+    def _end(self, _: Table) -> tuple[int, tuple[TableUpdate, ...]]:
+        return 0, (remove_branch(self.branch), set_properties({PROVEN: str(self.catalog.identity)}))
+
+    def _takes(self, table: Table, stale: TableRequirement) -> bool:
+        """Return whether a commit that requires what is not so is done; it would remove the branch, and no row."""
+        try:
+            self.catalog.api.commit_table(table, (stale,), (remove_branch(self.branch),))
+        except (CommitFailedException, BadRequestError):
+            return self._at(self._load()) is None
+        return True
+
+
+def _is_on_main(metadata: TableMetadata, snapshot: int) -> bool:
+    return any(item.snapshot_id == snapshot for item in main_history(metadata))

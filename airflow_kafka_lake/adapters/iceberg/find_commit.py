@@ -43,11 +43,12 @@ def find_commit(
     found, whole = _walk(table.metadata, bases.keys(), audited, set(bases.values()))
     if found is not None:
         attempt, snapshot = found
-        return Found(attempt=attempt, snapshot=snapshot, head=head)
+        is_ours = token_from_summary(summary_of(table.metadata.snapshot_by_id(snapshot))) is not None
+        return Found(attempt=attempt, snapshot=snapshot, head=head, is_ours=is_ours)
     if whole:
         return Absent(head=head)
     if by_rows := attempts_with_rows(table, bases.keys(), enough=1):
-        return Found(attempt=min(by_rows), snapshot=None, head=head)
+        return Found(attempt=min(by_rows), snapshot=None, head=head, is_ours=False)
     if by_receipt := published(list(bases)):
         return Found(attempt=by_receipt, snapshot=None, head=head)
     return Unclear(

@@ -8,6 +8,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -30,7 +31,7 @@ from airflow_kafka_lake.adapters.iceberg.changes import (
     require_schema,
     require_uuid,
 )
-from airflow_kafka_lake.adapters.iceberg.commit import is_named_failure
+from airflow_kafka_lake.adapters.iceberg.commit import is_named_failure, shows
 from airflow_kafka_lake.adapters.iceberg.head import main_history
 from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, prepare, write_snapshot
 from airflow_kafka_lake.adapters.iceberg.replacing import Replacement
@@ -197,7 +198,9 @@ class Receipts:
             require_schema(table.metadata.current_schema_id),
         )
         try:
-            self._catalog.commit(table, required, (*append_to_main(snapshot), *_forgotten(table)))
+            self._catalog.commit(
+                table, required, (*append_to_main(snapshot), *_forgotten(table)), is_seen=shows(snapshot)
+            )
         except (CommitFailedException, ValueError, BadRequestError) as error:
             if not is_named_failure(error):
                 raise
@@ -240,11 +243,9 @@ class Receipts:
 
     def _create(self) -> Table:
         self._catalog.ensure_namespace(self._identifier)
-        with self._catalog.reaching(f"create table {self._identifier}"):
-            try:
-                return self._catalog.api.create_table(self._identifier, RECEIPTS, properties=_PROPERTIES)
-            except TableAlreadyExistsError:
-                return self._catalog.load(self._identifier)
+        with self._catalog.reaching(f"create table {self._identifier}"), suppress(TableAlreadyExistsError):
+            self._catalog.api.create_table(self._identifier, RECEIPTS, properties=_PROPERTIES)
+        return self._catalog.created(self._identifier)
 
 
 def _forgotten(table: Table) -> Iterable[TableUpdate]:

@@ -6,6 +6,8 @@ catalog tables. Keys are an allow-list, because some catalog properties name cod
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -53,7 +55,7 @@ _REFUSED_CATALOGS = {
     "glue": "this package has not proven its commits; AWS also offers Glue as a REST catalog",
     "dynamodb": "this package has not proven its commits",
     "bigquery": "this package has not proven its commits; it also offers a REST catalog",
-    "nessie": "reach Nessie through its Iceberg REST endpoint",
+    "nessie": "it keeps no branches of a table, so that what a job stages would be visible before it is audited",
     "in-memory": "it ends with the process, so Spark and the publisher would see two different lakes",
     "memory": "it ends with the process, so Spark and the publisher would see two different lakes",
 }
@@ -134,6 +136,17 @@ class LakeSettings:
         in_s3 = (self.warehouse or "").startswith(_S3_SCHEMES) or any(key.startswith("s3.") for key in self.further)
         is_asked = in_s3 if self.java_io is None else self.java_io == _S3_IO
         return (JarSet.S3,) if is_asked else ()
+
+    @property
+    def identity(self) -> str | None:
+        """A digest of a REST catalog's address and warehouse; None for a SQL catalog.
+
+        There the engines write the branches into the metadata themselves, and the database only swaps a pointer.
+        """
+        if self.kind is CatalogKind.SQL:
+            return None
+        where = [self.uri, self.warehouse, self.further.get("prefix")]
+        return hashlib.sha256(json.dumps(where).encode()).hexdigest()[:16]
 
     def pyiceberg(self) -> dict[str, str]:
         """Return the properties for `pyiceberg.catalog.load_catalog(settings.catalog_name, **properties)`."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
 from typing import TypeVar
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.table import FileScanTask, Table
 
 from airflow_kafka_lake.adapters.iceberg.catalog import CatalogSettings, OpenCatalog, checked_identifier
 from airflow_kafka_lake.adapters.iceberg.changes import remove_branch, require_clock, require_ref, require_uuid
+from airflow_kafka_lake.adapters.iceberg.commit import prove_branches
 from airflow_kafka_lake.adapters.iceberg.find_commit import find_commit
 from airflow_kafka_lake.adapters.iceberg.head import commits_of, head_of
 from airflow_kafka_lake.adapters.iceberg.positions import (
@@ -40,6 +43,7 @@ from airflow_kafka_lake.core.ledger.events import Line
 from airflow_kafka_lake.core.ledger.records import AttemptRows, Commit, Publication, ReceiptRow, Staged
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, CommitSearch, PublishOutcome, TableHead, Token
 from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.wire import PROVEN
 
 T = TypeVar("T")
 _DROP_TRIES = 10
@@ -83,30 +87,40 @@ class IcebergTable:
         self._receipts = Receipts(catalog, identifier, now_ms)
 
     def ensure(self, partition_by: str) -> TableHead:
-        """Create the table when it is missing, and check that it fits.
+        """Create the table when it is missing, check that it fits, and try once that the catalog keeps its branches.
 
         `partition_by` is for a new table; an existing one keeps its partitioning, which jobs follow. Raises
-        PipelineFileError for an illegal `partition_by`, SchemaMismatchError with every difference.
+        PipelineFileError for an illegal `partition_by`, SchemaMismatchError with every difference,
+        ConnectionSettingsError for a catalog that does not keep branches.
         """
         spec = partition_spec(partition_by, LANDING)
         table = self._catalog.find(self.identifier)
         if table is None:
             self._catalog.ensure_namespace(self.identifier)
-            with self._catalog.reaching(f"create table {self.identifier}"):
-                try:
-                    table = self._catalog.api.create_table(
-                        self.identifier, LANDING, partition_spec=spec, properties=LANDING_PROPERTIES
-                    )
-                except TableAlreadyExistsError:
-                    table = self._catalog.load(self.identifier)
+            with self._catalog.reaching(f"create table {self.identifier}"), suppress(TableAlreadyExistsError):
+                self._catalog.api.create_table(
+                    self.identifier, LANDING, partition_spec=spec, properties=LANDING_PROPERTIES
+                )
+            table = self._catalog.created(self.identifier)
         require_fit(table, LANDING, self.identifier)
-        return head_of(table.metadata)
+        if not self._is_proven(table):
+            if fault := prove_branches(self._catalog, self.identifier, self._now_ms):
+                with self._catalog.reaching("ask the catalog what it is"):
+                    raise self._catalog.without_branches(self.identifier, fault)
+            table = self._catalog.load(self.identifier)
+        return self._head_of(table)
+
+    def _is_proven(self, table: Table) -> bool:
+        return table.properties.get(PROVEN) == self._catalog.identity
+
+    def _head_of(self, table: Table) -> TableHead:
+        return replace(head_of(table.metadata), is_proven=self._is_proven(table))
 
     def head(self) -> TableHead:
         """Load the table freshly; UnknownSubjectError: it does not exist, SchemaMismatchError: it does not fit."""
         table = self._catalog.load(self.identifier)
         require_fit(table, LANDING, self.identifier)
-        return head_of(table.metadata)
+        return self._head_of(table)
 
     def claim_ownership(self, ledger_id: str, pipeline: str, topic_ids: Sequence[str]) -> PublishOutcome:
         """Record the owner of each topic in a commit that moves main; Committed with the head when nothing is new.
@@ -119,7 +133,8 @@ class IcebergTable:
         """Search main's history and rows, at one head, for any of the attempts."""
         table = self._catalog.load(self.identifier)
         with self._catalog.reaching(f"look for attempts in {self.identifier}"):
-            return find_commit(table, attempts, self._receipts.published)
+            found = find_commit(table, attempts, self._receipts.published)
+        return replace(found, head=self._head_of(table))
 
     def staged(self, attempt: str, heartbeat: Callable[[int], None] = lambda _: None) -> Staged | None:
         """Open every file that the attempt's branch added; None: no branch, or nothing committed on it yet.
@@ -171,7 +186,9 @@ class IcebergTable:
             required = (require_uuid(str(table.metadata.table_uuid)), require_ref(branch, ref.snapshot_id))
             with self._catalog.reaching(f"drop {branch} of {self.identifier}"):
                 try:
-                    self._catalog.commit(table, required, (remove_branch(branch),))
+                    self._catalog.commit(
+                        table, required, (remove_branch(branch),), is_seen=lambda new: branch not in new.refs
+                    )
                 except CommitFailedException:
                     continue
                 return
@@ -184,10 +201,14 @@ class IcebergTable:
         """Return main's history, oldest first, as far as the metadata still has it."""
         return commits_of(self._catalog.load(self.identifier).metadata)
 
-    def attempt_rows(self, topic_ids: Sequence[str] | None = None) -> tuple[AttemptRows, ...]:
+    def attempt_rows(
+        self, topic_ids: Sequence[str] | None = None, attempt: str | None = None
+    ) -> tuple[AttemptRows, ...]:
         """Read position columns and `ingest_attempt` of main, in batches, of a few files at a time."""
         table = self._catalog.load(self.identifier)
         chosen = AlwaysTrue() if topic_ids is None else among("kafka_topic_id", topic_ids)
+        if attempt is not None:
+            chosen = And(chosen, among("ingest_attempt", [attempt]))
 
         def read(file: FileScanTask) -> Runs:
             # Files are chosen by the filter, rows by their stream: a run has one, so that no row is asked.
@@ -199,7 +220,7 @@ class IcebergTable:
             with ThreadPoolExecutor(max_workers=READERS, thread_name_prefix="rows") as readers:
                 for runs in readers.map(read, files):
                     found.merge(runs)
-            return found.attempt_rows()
+            return tuple(item for item in found.attempt_rows() if attempt in {None, item.attempt})
 
         return self._collected(table, chosen, collect)
 

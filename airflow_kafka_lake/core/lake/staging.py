@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from airflow_kafka_lake.core.decoding import Decoder
@@ -40,6 +41,17 @@ RETAIN_DAYS = 30
 BRANCH_PREFIX = "kafka_lake_"
 _BRANCH = re.compile(BRANCH_PREFIX + "([0-9a-f]{16})")
 _DECODED = re.compile(BRANCH_PREFIX + "(decode_[0-9a-f]{16})")
+
+
+class BranchFault(StrEnum):
+    """What a catalog does that must not do it with a job's rows: they would be visible before they are audited, or
+    published twice."""
+
+    NOT_STORED = "a branch that it answered to have created is not there"
+    NOT_WRITTEN = "what it answered to have committed to a branch is not there"
+    ON_MAIN = "what was committed to a branch is on main"
+    STALE_TAKEN = "it took a commit that required another state of the table"
+    IN_PART = "of a commit that removed a branch and set a property it did one thing and not the other"
 
 
 def branch_of(attempt: str) -> str:

@@ -181,7 +181,8 @@ class TableHead:
     `snapshot` is None for a table without any commit; `owners` maps a topic id to `(ledger id, pipeline)`; `last` maps
     each `(ledger id, pipeline)` to the newest commit that it made, so that none hides behind another's, and `placed` to
     where its newest publish stands, and `lines` to the line of the ledger's history that it names. `decoded` are the
-    branches with rows that were decoded again, as `LakeTable.drop` takes them.
+    branches with rows that were decoded again, as `LakeTable.drop` takes them. `is_proven`: it was tried that this
+    catalog keeps branches apart from main; `LakeTable.ensure` tries it.
     """
 
     uuid: str
@@ -192,6 +193,7 @@ class TableHead:
     lines: Mapping[tuple[str, str], Line] = field(default_factory=dict)
     ancestry: Ancestry = field(default=Ancestry(), repr=False)
     decoded: tuple[str, ...] = ()
+    is_proven: bool = True
 
     def marks_of(self, owner: tuple[str, str]) -> tuple[Token | None, Place | None, Line | None]:
         """Return all that the table records of an owner's newest commit: a fence that is repeated has one token, and
@@ -281,11 +283,16 @@ EMPTY_TABLE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The lake holds the wave: published by `attempt`; the snapshot is None once expired (rows remain)."""
+    """The lake holds the wave: published by `attempt`; the snapshot is None once expired (rows remain).
+
+    `is_ours`: by a commit of ours, which comes after an audit. Otherwise main shows what a job has staged because a
+    person, or a catalog without branches, has put it there.
+    """
 
     attempt: str
     snapshot: int | None
     head: TableHead
+    is_ours: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,12 +339,18 @@ class Rejected:
     requirement: Requirement
     detail: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.requirement}: {self.detail}" if self.detail else str(self.requirement)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
     """The answer was lost or is not one of the other two; only a search in a newer head decides."""
 
     reason: str
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 PublishOutcome = Committed | Rejected | Unknown

@@ -95,6 +95,7 @@ class Commit:
     at: datetime
     spec: int
     token: Token | None = None
+    staged_by: str | None = None
     added: tuple[Row, ...] = ()
     rows: tuple[Row, ...] = ()
     deleted: int = 0
@@ -107,6 +108,7 @@ class Answer(StrEnum):
     LOST_LANDED = "it lands, and the answer is lost"
     LOST = "it never lands, and the answer is lost"
     LATE = "the answer is lost, and it lands at `land_late`, if its requirements still hold then"
+    LIED = "it is answered as done, and never lands: a new load does not show it, so its outcome is unknown"
 
 
 _IDS = itertools.count(1)

@@ -12,7 +12,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnavailableError, UnknownSubjectError
+from airflow_kafka_lake.core.errors import (
+    ConnectionSettingsError,
+    JobFailedError,
+    SchemaMismatchError,
+    UnavailableError,
+    UnknownSubjectError,
+)
 from airflow_kafka_lake.core.lake.accounting import StreamContent
 from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.lake.staging import attempts_of, branch_of
@@ -95,6 +101,7 @@ class MemoryTable:
         self.identifier = identifier
         self.next_answer = Answer.GIVEN
         self.next_rejection: Requirement | None = None
+        self.keeps_branches = self.is_proven = True
         self._lake = lake
         self._store: Store | None = None
         self._receipts: dict[tuple[object, ...], ReceiptRow] = {}
@@ -110,11 +117,14 @@ class MemoryTable:
         self._require_reachable()
         if self._store is None:
             self._store = Store(now=self._lake.now)
+        if not self.is_proven and not self.keeps_branches:
+            raise ConnectionSettingsError(f"The catalog does not keep the branches of table {self.identifier}.")
+        self.is_proven = True
         return self.head()
 
     def head(self) -> TableHead:
         """Return the head; UnknownSubjectError when the table does not exist."""
-        return self._load().head()
+        return replace(self._load().head(), is_proven=self.is_proven)
 
     def claim_ownership(self, ledger_id: str, pipeline: str, topic_ids: Sequence[str]) -> PublishOutcome:
         """Record the owner of each topic in a commit that moves main, when one is missing."""
@@ -141,16 +151,23 @@ class MemoryTable:
                 break
             if commit.token and commit.token.attempt in bases and commit.token.kind in PUBLISHES:
                 return Found(attempt=commit.token.attempt, snapshot=commit.id, head=head)
+            if commit.staged_by in bases:
+                return Found(attempt=commit.staged_by, snapshot=commit.id, head=head, is_ours=False)
             oldest = commit
         if whole or (waiting == {EMPTY_TABLE} and (oldest is None or oldest.parent is None)):
             return Absent(head=head)
+        return self._by_rows(bases, head) or Unclear(
+            head=head, reason="main's history ends before the attempt began, and no row or receipt is there"
+        )
+
+    def _by_rows(self, bases: Mapping[str, int], head: TableHead) -> Found | None:
         for row in self.rows():
             if row.attempt in bases:
-                return Found(attempt=row.attempt, snapshot=None, head=head)
+                return Found(attempt=row.attempt, snapshot=None, head=head, is_ours=False)
         for receipt in self._receipts.values():
             if receipt.kind == "published" and receipt.attempt in bases:
                 return Found(attempt=receipt.attempt, snapshot=None, head=head)
-        return Unclear(head=head, reason="main's history ends before the attempt began, and no row or receipt is there")
+        return None
 
     def staged(self, attempt: str, heartbeat: Callable[[int], None] = lambda _: None) -> Staged | None:
         """Return what the attempt's branch added; None when nothing is committed on it."""
@@ -221,9 +238,12 @@ class MemoryTable:
         ]
         return tuple(reversed(found))
 
-    def attempt_rows(self, topic_ids: Sequence[str] | None = None) -> tuple[AttemptRows, ...]:
+    def attempt_rows(
+        self, topic_ids: Sequence[str] | None = None, attempt: str | None = None
+    ) -> tuple[AttemptRows, ...]:
         """Return what main holds, by attempt."""
-        return attempt_rows_of(row for row in self.rows() if topic_ids is None or row.topic_id in topic_ids)
+        rows = (row for row in self.rows() if topic_ids is None or row.topic_id in topic_ids)
+        return attempt_rows_of(row for row in rows if attempt in {None, row.attempt})
 
     def visible(self, slices: Sequence[Slice], heartbeat: Callable[[], None] = lambda: None) -> tuple[AttemptRows, ...]:
         """Return what main holds of some slices, by attempt."""
@@ -272,7 +292,9 @@ class MemoryTable:
             wrong = {item.stream: item for item in decoded.get("undecoded", ())}
             made = (Row.at(position, written_as or attempt) for position in rows)
             added = tuple(_judged(row, wrong.get(row.stream)) for row in made)
-            store.add(branch_of(attempt), added)
+            commit = store.add(branch_of(attempt) if self.keeps_branches else MAIN, added)
+            if not self.keeps_branches:
+                store.commits[commit.id] = replace(commit, staged_by=attempt)
 
     def redecode(self, job: RedecodeJob, problem: Callable[[str, bytes | None], str | None]) -> dict[str, Any]:
         """Commit main's rows to the job's branch, those of its topics judged again."""

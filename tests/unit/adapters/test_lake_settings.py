@@ -186,7 +186,7 @@ def test_unknown_keys_are_refused_by_name(key: str) -> None:
 
 @pytest.mark.parametrize(
     ("catalog", "reason"),
-    [("hadoop", "not a compare-and-swap"), ("hive", "lock"), ("glue", "REST catalog"), ("nessie", "REST endpoint")],
+    [("hadoop", "not a compare-and-swap"), ("hive", "lock"), ("glue", "REST catalog"), ("nessie", "keeps no branches")],
 )
 def test_other_catalogs_are_refused_with_the_reason(catalog: str, reason: str) -> None:
     """What cannot publish safely is named, and so is what can."""

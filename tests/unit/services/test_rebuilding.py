@@ -879,7 +879,7 @@ def test_publish_between_rows_and_receipts_is_no_rollback(world: World, ledger: 
         assert world.run().exit_code == 0
 
     with pytest.raises(ConcurrentError, match="run kafka-lake rebuild again"):
-        restored(world, world.worker(Before("table.all_receipts", others, nth=2)))
+        restored(world, world.worker(Before("table.all_receipts", others, nth=4)))
     restored(world)
     goes_on(world, reads=1)
 
@@ -924,6 +924,34 @@ def test_nothing_is_planned_during_a_rebuild(with_a_plan: World) -> None:
     restored(world, world.worker(Before("ledger.restore", plan)))
     assert world.run().exit_code == 0
     world.check()
+
+
+def test_rows_that_land_while_a_rebuild_looks_are_read_again(world: World) -> None:
+    """What was read before main was moved counts only where nothing came in between: here a wave of the old ledger."""
+    world.produce(3)
+    world.run()
+    old = world.ledger
+    lose(world)
+    new = world.ledger
+
+    def lands() -> None:
+        world.ledger = old
+        world.produce(2)
+        assert world.run().exit_code == 0
+        world.ledger = new
+
+    done = restored(world, world.worker(Before("table.fence", lands)))
+    assert (done.ranges, done.deleted) == (2, ())
+    goes_on(world, reads=1)
+
+
+def test_refused_rebuild_has_moved_nothing(lived: World) -> None:
+    """It compares before it writes: main, its owner and every branch stay as they are."""
+    lived.table.write_foreign([replace(lived.table.rows()[0], attempt="0" * 16)])
+    head = lived.table.head()
+    with pytest.raises(IdentityError, match="Nothing was restored"):
+        restored(lived)
+    assert lived.table.head() == head
 
 
 @pytest.mark.parametrize("loss", ["none", "lost"])

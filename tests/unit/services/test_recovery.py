@@ -281,3 +281,14 @@ def test_publisher_whose_branch_was_dropped_is_rejected(world: World, wave: str)
     assert world.offsets() == []
     assert world.run().exit_code == 0
     world.check()
+
+
+def test_branch_of_a_publish_that_main_does_not_show_stays(world: World, wave: str) -> None:
+    """Recorded as published, and the table's metadata are of before: the branch may be the only copy of its rows."""
+    before = []
+    world.ingest(wave, world.worker(Before("table.publish", lambda: before.append(world.table.metadata()))))
+    world.table.set_back(before[0])
+    staged = world.table.branches()
+    assert len(staged) == 1
+    assert world.recover().swept.dropped == ()
+    assert world.table.branches() == staged

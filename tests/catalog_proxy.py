@@ -1,0 +1,227 @@
+"""An HTTP proxy before a real REST catalog that answers what is not so, loses answers, and rewrites commits.
+
+with CatalogProxy(foreign_lake.uri) as proxy:
+    foreign_lake.extra(**proxy.addresses)  # a connection through the proxy
+    proxy.lie()                          # 200 to the next commit, and nothing is done
+    proxy.lie(table="orders", every=True)
+    proxy.lose_answer(branch=True)       # the next commit to a branch is done, and its answer is lost
+    proxy.before(lambda commit: …)       # called before each commit is passed on
+    proxy.keeps_branches = False         # as Nessie: a new branch is not stored, and an append to one becomes main
+    proxy.moves_main = True              # a branch is stored, and main is moved along with it
+    proxy.is_named_nessie = True         # `/v1/config` says so
+    proxy.page = (404, b"<html>…")       # what a gateway answers to everything
+    proxy.heal()
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "accept-encoding"}
+MAIN = "main"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """A request that commits to a table."""
+
+    path: str
+    body: dict[str, Any]
+
+    @property
+    def table(self) -> str:
+        """The name of the table, without its namespace."""
+        return self.path.partition("?")[0].rpartition("/")[2]
+
+    @property
+    def refs(self) -> set[str]:
+        """The branches that it sets."""
+        return {item["ref-name"] for item in self.body["updates"] if item.get("action") == "set-snapshot-ref"}
+
+    @property
+    def appends(self) -> bool:
+        """Whether it adds a snapshot."""
+        return any(item.get("action") == "add-snapshot" for item in self.body["updates"])
+
+    def with_main_for_branches(self, *, keeping: bool) -> Commit:
+        """Return what becomes of it where a branch's append moves main; `keeping` the branch, or in place of it."""
+        updates: list[dict[str, Any]] = []
+        for item in self.body["updates"]:
+            is_set = item.get("action") == "set-snapshot-ref" and item["ref-name"] != MAIN
+            is_removed = item.get("action") == "remove-snapshot-ref"
+            if keeping or not (is_set or is_removed):
+                updates.append(item)
+            if is_set and self.appends:
+                snapshot = item["snapshot-id"]
+                updates.append(
+                    {"action": "set-snapshot-ref", "ref-name": MAIN, "type": "branch", "snapshot-id": snapshot}
+                )
+        kept = [
+            item
+            for item in self.body["requirements"]
+            if keeping or item.get("type") != "assert-ref-snapshot-id" or item["ref"] == MAIN
+        ]
+        return Commit(path=self.path, body={**self.body, "updates": updates, "requirements": kept})
+
+
+@dataclass
+class _Trap:
+    passed_on: bool
+    is_wanted: Callable[[Commit], bool]
+    every: bool
+    sprung: int = 0
+
+
+@dataclass
+class CatalogProxy:
+    """An HTTP proxy before a REST catalog that can lie; `commits` are those that have arrived."""
+
+    target: str
+    keeps_branches: bool = True
+    moves_main: bool = False
+    is_named_nessie: bool = False
+    page: tuple[int, bytes] | None = None
+    commits: list[Commit] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        self._traps: list[_Trap] = []
+        self._before: Callable[[Commit], None] = lambda _: None
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def uri(self) -> str:
+        """The catalog's address through this proxy."""
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """The settings of a connection that goes through it."""
+        return {"uri": self.uri, "oauth2-server-uri": f"{self.uri}/v1/oauth/tokens"}
+
+    def lie(self, *, table: str | None = None, every: bool = False, branch: bool | None = None) -> _Trap:
+        """Answer the next commit (or every one), of a table, to a branch or to main, with 200, and do nothing."""
+        return self._set(table, branch, passed_on=False, every=every)
+
+    def lose_answer(self, *, table: str | None = None, every: bool = False, branch: bool | None = None) -> _Trap:
+        """Pass the next commit on, and end the connection without an answer."""
+        return self._set(table, branch, passed_on=True, every=every)
+
+    def _set(self, table: str | None, branch: bool | None, *, passed_on: bool, every: bool) -> _Trap:
+        def is_wanted(commit: Commit) -> bool:
+            wanted = {None: True, True: commit.appends and bool(commit.refs - {MAIN}), False: MAIN in commit.refs}
+            return table in {None, commit.table} and wanted[branch]
+
+        trap = _Trap(passed_on=passed_on, is_wanted=is_wanted, every=every)
+        self._traps.append(trap)
+        return trap
+
+    def before(self, happening: Callable[[Commit], None]) -> None:
+        """Let something happen before each commit is passed on."""
+        self._before = happening
+
+    def heal(self) -> None:
+        """Be an honest proxy again."""
+        self._traps.clear()
+        self.keeps_branches, self.moves_main, self.is_named_nessie, self.page = True, False, False, None
+        self._before = lambda _: None
+
+    def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes] | None:
+        """Return status and body of the answer; None ends the connection."""
+        self.asked.append(f"{method} {path}")
+        if self.page is not None:
+            return self.page
+        commit = _commit_of(method, path, body)
+        if commit is None:
+            status, found = _send(self.target, method, path, headers, body)
+            return status, self._named(path, status, found)
+        with self._lock:
+            self.commits.append(commit)
+            self._before(commit)
+            trap = next((item for item in self._traps if item.is_wanted(commit)), None)
+            if trap is not None:
+                trap.sprung += 1
+                if not trap.every:
+                    self._traps.remove(trap)
+            if trap is not None and not trap.passed_on:
+                return _send(self.target, "GET", path, headers, b"")
+            if not self.keeps_branches or self.moves_main:
+                commit = commit.with_main_for_branches(keeping=self.keeps_branches)
+                if not commit.body["updates"]:
+                    return _send(self.target, "GET", path, headers, b"")
+                body = json.dumps(commit.body).encode()
+            found_of_commit = _send(self.target, method, path, headers, body)
+            return None if trap is not None else found_of_commit
+
+    def _named(self, path: str, status: int, body: bytes) -> bytes:
+        if not self.is_named_nessie or not path.startswith("/v1/config") or status != http.HTTPStatus.OK:
+            return body
+        said = json.loads(body)
+        said["overrides"] = {**(said.get("overrides") or {}), "nessie.is-nessie-catalog": "true"}
+        return json.dumps(said).encode()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _pass_on(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP}
+                found = proxy.answer(self.command, self.path, headers, body)
+                if found is None:
+                    self.close_connection = True
+                    self.connection.shutdown(socket.SHUT_RDWR)
+                    return
+                status, answer = found
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(answer)
+
+            do_GET = do_POST = do_HEAD = do_DELETE = do_PUT = _pass_on  # noqa: N815 - the library's names
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        return Handler
+
+
+def _commit_of(method: str, path: str, body: bytes) -> Commit | None:
+    if method != "POST" or "/tables/" not in path:
+        return None
+    found = json.loads(body or b"{}")
+    return Commit(path=path, body=found) if "updates" in found and "requirements" in found else None
+
+
+def _send(target: str, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
+    where = urlsplit(target)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=60)
+    try:
+        connection.request(method, path, body=body or None, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()

@@ -1,0 +1,180 @@
+"""What a real REST catalog answers is believed only when it is seen: through a proxy that lies, loses and rewrites."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
+from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, IdentityError, KafkaLakeError, UnknownOutcomeError
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.services.pipeline_audit import audit
+from tests.catalog_proxy import CatalogProxy
+from tests.kit.local_lake import KEY, SECRET, LocalLake
+from tests.kit.memory_runner import MemoryRunner
+from tests.pyiceberg_jobs import TableJobs
+from tests.world import World
+
+pytestmark = pytest.mark.slow
+_namespaces = itertools.count(1)
+
+
+@pytest.fixture
+def proxy(foreign_lake: LocalLake) -> Iterator[CatalogProxy]:
+    """What stands before a real catalog."""
+    with CatalogProxy(foreign_lake.uri) as running:
+        yield running
+
+
+@pytest.fixture
+def lake(foreign_lake: LocalLake, proxy: CatalogProxy) -> Iterator[IcebergLake]:
+    """The lake as a worker sees it."""
+    made = IcebergLake(LakeSettings.parse("lake_default", foreign_lake.extra(**proxy.addresses), SECRET, KEY))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def world(lake: IcebergLake) -> World:
+    """Three records and an aborted transaction, in a world whose lake is that catalog's."""
+    spec = PipelineSpec(name="orders", topics=("orders",), table=f"lying{next(_namespaces)}.orders")
+    made: Any = World(spec=spec)
+    made.lake = lake
+    made.runner = MemoryRunner(made.kafka, TableJobs(lake.catalog.load))
+    made.produce(2)
+    made.produce(2, transaction="bad")
+    made.end("bad", commit=False)
+    made.produce(1)
+    return made  # type: ignore[no-any-return]
+
+
+def shown(world: World, lake: IcebergLake) -> list[int]:
+    """Return the offsets that a reader of main sees, sorted."""
+    table = lake.catalog.load(world.spec.table)
+    return sorted(table.scan(selected_fields=("kafka_offset",)).to_arrow().column(0).to_pylist())
+
+
+def came_right(world: World, lake: IcebergLake, *, jobs: int = 1) -> None:
+    """See that the rows are there once, by so many jobs, that the ledger says so, and an audit too."""
+    assert world.run().exit_code == 0
+    assert shown(world, lake) == [0, 1, 5]
+    assert len(world.runner.jobs) == jobs
+    assert world.stream().watermark == 6
+    assert lake.table(world.spec.table).branches() == ()
+    assert audit(world.worker(), world.spec)["findings"] == []
+
+
+def exit_code(world: World) -> int:
+    """Plan and run; return how that ended."""
+    try:
+        world.plan()
+        return world.run().exit_code
+    except KafkaLakeError as error:
+        return error.exit_code
+
+
+def test_publish_that_was_only_answered_is_not_landed(world: World, lake: IcebergLake, proxy: CatalogProxy) -> None:
+    """Nothing is recorded, the branch stays, and the next command publishes from it, without a second job."""
+    world.plan()
+    proxy.lie(table="orders", branch=False, every=True)
+    run = world.run()
+    (problem,) = run.problems
+    assert isinstance(problem, UnknownOutcomeError)
+    assert "a new load of the table does not show it" in problem.message
+    assert world.stream().watermark == 0
+    assert world.ledger.attempts("p1-w0")[-1].outcome is AttemptOutcome.UNKNOWN
+    assert len(lake.table(world.spec.table).branches()) == 1
+    proxy.heal()
+    came_right(world, lake)
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_any_commit_that_was_only_answered_comes_right(
+    world: World, lake: IcebergLake, proxy: CatalogProxy, number: int
+) -> None:
+    """Whichever commit of a run the catalog has only answered: what the run calls landed is there, once."""
+    seen = itertools.count()
+    lied: list[bool] = []
+
+    def lie_to_the_nth(_: object) -> None:
+        if next(seen) == number:
+            proxy.lie()
+            lied.append(True)
+
+    proxy.before(lie_to_the_nth)
+    assert exit_code(world) or shown(world, lake) == [0, 1, 5]
+    assert lied
+    proxy.heal()
+    world.run()
+    came_right(world, lake, jobs=len(world.runner.jobs))
+
+
+@pytest.mark.parametrize(
+    ("keeps_branches", "moves_main", "named"), [(False, False, True), (True, True, False)], ids=["nessie", "both"]
+)
+def test_catalog_that_puts_a_branch_on_main_is_refused_before_a_job(
+    world: World, lake: IcebergLake, proxy: CatalogProxy, keeps_branches: bool, moves_main: bool, named: bool
+) -> None:
+    """By name, with nothing of it recorded; the same table goes on when its catalog keeps branches."""
+    proxy.keeps_branches, proxy.moves_main, proxy.is_named_nessie = keeps_branches, moves_main, named
+    with pytest.raises(ConnectionSettingsError, match="does not keep the branches of a table") as refused:
+        world.plan()
+    assert ("It calls itself Nessie" in refused.value.message) == named
+    assert world.ledger.pipeline("orders").tables == {}
+    assert world.runner.jobs == []
+    proxy.heal()
+    came_right(world, lake)
+
+
+def on_main(world: World, lake: IcebergLake, proxy: CatalogProxy) -> str:
+    """Let a job's rows land on main of a catalog that has kept branches before; return the attempt."""
+    world.plan()
+    proxy.keeps_branches = False
+    (problem,) = world.run().problems
+    assert isinstance(problem, ConnectionSettingsError)
+    assert "its rows are visible without an audit" in problem.message
+    assert shown(world, lake) == [0, 1, 5]
+    assert world.stream().watermark == 0
+    return world.ledger.attempts("p1-w0")[-1].attempt
+
+
+def test_rows_that_a_catalog_has_put_on_main_are_audited_there(
+    world: World, lake: IcebergLake, proxy: CatalogProxy
+) -> None:
+    """The next run proves them where they stand, without another job, also on that very catalog."""
+    attempt = on_main(world, lake, proxy)
+    world.run()
+    assert [item.attempt for item in lake.table(world.spec.table).receipts(attempt)] == [attempt]
+    assert f"published by attempt {attempt}: adopted" in "\n".join(world.said)
+    came_right(world, lake)
+
+
+def test_unaudited_rows_that_a_person_deletes_are_read_again(
+    world: World, lake: IcebergLake, proxy: CatalogProxy
+) -> None:
+    """What is not proven is named with the statement that deletes it; after that the way is free, and ends clean."""
+    attempt = on_main(world, lake, proxy)
+    proxy.heal()
+    lake.catalog.load(world.spec.table).delete("kafka_offset == 1")
+    world.said.clear()
+    (problem,) = world.run().problems
+    assert isinstance(problem, IdentityError)
+    assert f"DELETE FROM {world.spec.table} WHERE ingest_attempt = '{attempt}'" in problem.message
+    assert "adopted" not in "\n".join(world.said)
+    lake.catalog.load(world.spec.table).delete(f"ingest_attempt == '{attempt}'")
+    came_right(world, lake, jobs=2)
+
+
+def test_lost_answer_of_a_job_s_commit_costs_no_second_job(
+    world: World, lake: IcebergLake, proxy: CatalogProxy
+) -> None:
+    """The branch is looked at: what is complete there goes on to its audit."""
+    world.plan()
+    proxy.lose_answer(table="orders", branch=True)
+    assert world.run().exit_code == 0
+    came_right(world, lake)
