@@ -143,7 +143,7 @@ def release(pipeline: str, subject: str, visitor: Visitor) -> Button:
         title=f"Release {subject}",
         body={"subject": subject},
         consequences=(
-            "It is planned again, and the next run reads it.",
+            "It is planned again: a run that takes it reads it, which is the next one without bounds.",
             "If the cause is still there, it is put on hold again. Nothing is lost by trying.",
         ),
     )
@@ -194,7 +194,7 @@ def pause(pipeline: str, visitor: Visitor) -> Button:
         title=f"Pause {pipeline}",
         consequences=(
             "No new plan is made, and no run or command begins a further wave, until a person resumes it.",
-            "Waves that are being read go on to their end and land. Meanwhile Kafka's retention goes on.",
+            "Waves that are being read go on to their end. Meanwhile Kafka's retention goes on.",
         ),
         fields=(_flag("now", "stop what is being read too; it is read again after the resume"),),
     )

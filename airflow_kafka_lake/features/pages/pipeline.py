@@ -83,7 +83,12 @@ def _line(wave: Json) -> WaveLine:
     since = wave.get("started_at")
     match wave["state"]:
         case "PLANNED":
-            return WaveLine(wave=wave, kind="behind", label="planned", note="waits for its turn")
+            return WaveLine(
+                wave=wave,
+                kind="behind",
+                label="planned",
+                note="waits for a resume" if wave.get("paused") else "waits for its turn",
+            )
         case "CANCELLED":
             return WaveLine(wave=wave, kind="blocked", label="cancelled", note="waits for a release")
         case "COMMITTED":

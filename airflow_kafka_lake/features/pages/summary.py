@@ -41,12 +41,16 @@ def facts_of(summary: Json) -> tuple[Fact, ...]:
         Fact(
             label="needs a person",
             value=number(needs),
-            note="see what blocks" if needs else "nothing is blocked",
+            note="see what blocks" if needs else _nothing_blocks(summary),
             kind="bad" if needs else "",
         ),
         _deadline(summary),
         _running(summary),
     )
+
+
+def _nothing_blocks(summary: Json) -> str:
+    return "nothing is blocked" if summary["lag_state"] == OBSERVED else "nothing that the ledger knows of"
 
 
 def behind(summary: Json) -> str:
@@ -96,7 +100,7 @@ def _behind_note(summary: Json) -> str:
 def _deadline(summary: Json) -> Fact:
     at, where = summary["retention_deadline"], summary["retention_stream"]
     if not at:
-        return Fact(label="retention deadline", value="none", note=summary["retention_deadline_state"])
+        return Fact(label="retention deadline", value="none known", note=summary["retention_deadline_state"])
     note = f"{where[0]}/{where[1]}" if where else ""
     state = summary["retention_deadline_state"]
     return Fact(

@@ -24,7 +24,7 @@ ALARMING = 1.2
 MEANINGS: Mapping[str, str] = {
     OffsetStatus.COMMITTED: "in the lake, every offset accounted for",
     OffsetStatus.RUNNING: "being read now",
-    OffsetStatus.PLANNED: "will be read",
+    OffsetStatus.PLANNED: "planned, and not begun",
     OffsetStatus.UNREAD: "in Kafka, not planned yet",
     OffsetStatus.WAITING: "not stable yet, an open transaction is before it",
     OffsetStatus.SKIPPED: "passed by a person's decision",
@@ -32,6 +32,12 @@ MEANINGS: Mapping[str, str] = {
     OffsetStatus.LOST: "gone from Kafka before it was read",
 }
 """The legend, in its order."""
+
+
+def word(status: str) -> str:
+    """Return a status for people: what is committed has landed."""
+    return "landed" if status == OffsetStatus.COMMITTED.value else status
+
 
 _DRAWING = Markup('<svg class="timeline" role="img" aria-label="{}">{}</svg>')
 _BOX = Markup('<rect class="{}" x="{:.6g}%" width="{:.6g}%"><title>{}</title></rect>')
@@ -61,10 +67,10 @@ def shares_bar(shares: Iterable[tuple[str, int]], label: str) -> Markup:
     whole = sum(number for _, number in counted)
     sides = accumulate((100 * number / whole for _, number in counted), initial=0.0)
     boxes = [
-        _box(kind, left, 100 * number / whole, f"{kind}: {number:,}")
+        _box(kind, left, 100 * number / whole, f"{word(kind)}: {number:,}")
         for (kind, number), left in zip(counted, sides, strict=False)
     ]
-    words = ", ".join(f"{number:,} {kind}" for kind, number in counted) or "nothing"
+    words = ", ".join(f"{number:,} {word(kind)}" for kind, number in counted) or "nothing"
     return _drawing(f"{label}: {words}", boxes)
 
 
@@ -77,14 +83,14 @@ def summary(parts: Sequence[Json]) -> str:
     spans = dict.fromkeys(_URGENCY, 0)
     for part in parts:
         spans[part["status"]] += part["to"] - part["from"]
-    return ", ".join(f"{span:,} {status}" for status, span in spans.items() if span)
+    return ", ".join(f"{span:,} {word(status)}" for status, span in spans.items() if span)
 
 
 def _exact(parts: Sequence[Json], start: int, end: int) -> Iterator[tuple[int, Markup]]:
     scale = 100 / (end - start)
     for part in parts:
         width = (part["to"] - part["from"]) * scale
-        title = f"{part['status']} [{part['from']}, {part['to']})"
+        title = f"{word(part['status'])} [{part['from']}, {part['to']})"
         title += f": {part['message']}" if part["message"] else ""
         yield _URGENCY[part["status"]], _box(part["status"], (part["from"] - start) * scale, width, title)
 
@@ -103,7 +109,7 @@ def _columns(parts: Sequence[Json], start: int, end: int) -> Iterator[tuple[int,
         columns = [column for _, column in run]
         interval = (start + int(columns[0] * size), start + int((columns[-1] + 1) * size))
         width = len(columns) * 100 / COLUMNS
-        title = f"{status} somewhere in [{interval[0]}, {interval[1]})"
+        title = f"{word(status)} somewhere in [{interval[0]}, {interval[1]})"
         yield _URGENCY[status], _box(status, columns[0] * 100 / COLUMNS, width, title)
 
 

@@ -270,7 +270,7 @@
   };
 
   function sentences(done) {
-    try { return told[act.command](done); } catch { return ["Done, and recorded."]; }
+    try { return told[act.command](done); } catch { return ["The server has accepted it, and what came of it is not known here: look at the page."]; }
   }
 
   function answered(kind, text) {
@@ -324,8 +324,10 @@
     ask("do").disabled = true;
     answered("", "…");
     try {
-      const done = sentences(await send(body({ reason, request: act.request })));
-      answered("ok", `${done.join("\n")}\nRecorded with your name and reason.`);
+      const what = await send(body({ reason, request: act.request }));
+      const done = sentences(what);
+      if (what.changed !== false) done.push("Recorded with your name and reason.");
+      answered("ok", done.join("\n"));
       ask("do").hidden = true;
       ask("reason").disabled = true;
       ask("close").textContent = "Close";

@@ -110,7 +110,7 @@ def test_a_timeline_shows_every_piece_and_says_it_when_pointed_at() -> None:
     )
     assert sorted(rects(html)) == [("committed", 0, 50), ("held", 50, 25), ("unread", 75, 25)]
     assert "<title>held [50, 75): no file</title>" in html
-    assert 'aria-label="partition 0, offsets 0 to 100: 50 committed, 25 unread, 25 held"' in html
+    assert 'aria-label="partition 0, offsets 0 to 100: 50 landed, 25 unread, 25 held"' in html
 
 
 def test_a_hold_of_one_offset_among_millions_is_seen() -> None:

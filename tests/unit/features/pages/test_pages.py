@@ -110,7 +110,7 @@ def test_page_of_a_pipeline_says_how_far_it_is(landed: World) -> None:
     assert rows(page) == ["orders/0"]
     assert timelines(page) == [["committed", "unread"]]
     assert page.one("li", data_key="orders/0").one("svg").attributes["aria-label"] == (
-        "partition 0, offsets 0 to 8: 5 committed, 3 unread"
+        "partition 0, offsets 0 to 8: 5 landed, 3 unread"
     )
 
 
@@ -397,7 +397,7 @@ def test_overview_has_a_row_for_each_pipeline(landed: World) -> None:
     assert row.has(data_kind="behind")
     assert row.one("a").attributes["href"] == "/airflow/kafka-lake/pipelines/orders"
     assert timelines(row) == [["committed", "unread"]]
-    assert row.one("svg").attributes["aria-label"] == "offsets of orders: 5 committed, 2 unread"
+    assert row.one("svg").attributes["aria-label"] == "offsets of orders: 5 landed, 2 unread"
     assert acts(page) == []
 
 
