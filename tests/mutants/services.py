@@ -909,7 +909,7 @@ IDENTITY = (
         guard="The table's UUID is the recorded one.",
         module=_IDENTITY,
         function="_check",
-        old="recorded and recorded != head.uuid",
+        old="record and recorded and recorded != head.uuid",
         new="False",
         red=("tests/unit/services/test_identity.py::test_recreated_table_is_refused",),
     ),
