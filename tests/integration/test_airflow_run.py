@@ -110,8 +110,13 @@ def test_manual_run_lands_every_record_and_the_next_finds_nothing_to_do(world: W
     lane.transaction(20, commit=True)
     lane.transaction(20, commit=False)
 
-    state, tasks, _ = world.run(MANUAL, {"pipeline": "landed"})
+    state, tasks, run_id = world.run(MANUAL, {"pipeline": "landed"})
     assert (state, tasks["kafka_lake.finish"]) == ("success", "success"), tasks
+    ledger = lane.open_ledger()
+    (attempt,) = ledger.attempts(pipeline="landed")
+    ledger.close()
+    assert attempt.actor == f"airflow:{MANUAL}/{run_id}/kafka_lake.ingest[0]"
+    assert (attempt.application or "").startswith("local-")
     lane.assert_exact()
     ends = lane.watermarks()
     assert ends
@@ -185,6 +190,8 @@ def test_dry_run_writes_nothing(world: World) -> None:
     assert shown["subject"].startswith("Dry run: shown: 40 offsets, about 40 records")
     assert "| shown/0 | 0-20 | 20 |" in shown["body"]
     assert shown["chosen_options"] == ["Seen"]
+    page = f"{world.airflow.base_url}/kafka-lake/dags/{MANUAL}/runs/{quote(run_id, safe='')}"
+    assert f"[go on with just this]({page})" in shown["body"]
     log = world.log(run_id, "review")
     assert "shown/0 0-20" in log
     assert "nothing was written" in log

@@ -110,11 +110,12 @@ def _deadline(summary: Json) -> Fact:
 
 def _running(summary: Json) -> Fact:
     waves = summary["waves"]
-    note = "no wave waits"
+    note = "no wave is planned"
     if waves["of_current_plans"]:
         note = (
             f"{waves['of_current_plans_committed']:,} of {count(waves['of_current_plans'], 'wave')} of this plan landed"
         )
-    if waves["interrupted"]:
-        note = f"{waves['interrupted']:,} interrupted; {note}"
+    for state in ("interrupted", "cancelled"):
+        if waves[state]:
+            note = f"{waves[state]:,} {state}; {note}"
     return Fact(label="running", value=count(waves["running"], "wave"), note=note)
