@@ -43,6 +43,7 @@ from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.decisions import new_id
 from airflow_kafka_lake.services.ingesting import chosen
+from airflow_kafka_lake.services.observation import check_asked
 from airflow_kafka_lake.services.planning import Planned, plan
 from airflow_kafka_lake.services.recovery import recover
 from airflow_kafka_lake.signals import metrics
@@ -237,7 +238,9 @@ def plan_and_choose(
     most: int | None = None,
 ) -> tuple[Planned, Choice]:
     """Recover open waves, plan, and choose the waves that are to be worked on, at most so many as are asked for; a dry
-    run writes nothing."""
+    run writes nothing. What Kafka does not have is refused before the lake is searched."""
+    if bounds.topic is not None or bounds.partitions is not None:
+        check_asked(ports, spec, bounds)
     if not dry_run and ports.ledger.pipeline(spec.name) is not None:
         recover(ports, spec.name)
     planned = plan(ports, spec, bounds, plan_id=new_id(), dry_run=dry_run, reason=reason)

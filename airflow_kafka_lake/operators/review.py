@@ -154,8 +154,8 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
             if not dry_run and not ask and bounds.topic is None and bounds.partitions is None:
                 return {"pipeline": spec.name, "asked": False}
             with ports_of(self, spec, context, need_kafka=True) as ports:
-                check_asked(ports, spec, bounds)
                 if not dry_run and not ask:
+                    check_asked(ports, spec, bounds)
                     return {"pipeline": spec.name, "asked": False}
                 where = ports.runner.where()
                 planned, choice = plan_and_choose(ports, spec, bounds, everything=everything, dry_run=True, most=most)

@@ -296,6 +296,30 @@ AIRFLOW = (
         red=("tests/airflow/test_operators.py::test_hold_of_an_earlier_plan_keeps_every_run_red",),
     ),
     Mutant(
+        name="failed-plan-is-a-success",
+        law="L5",
+        guard="A run whose plan failed is no success, though what is between them is skipped.",
+        module="airflow_kafka_lake.task_groups",
+        function="kafka_lake_ingest",
+        old="plan >> finish",
+        new="",
+        red=(
+            "tests/airflow/test_task_groups.py::test_failed_plan_fails_the_last_task_whatever_becomes_of_those_between",
+        ),
+    ),
+    Mutant(
+        name="backfill-takes-all-that-is-missing",
+        law="L5",
+        guard="A backfill run without an interval is refused before anything is read.",
+        module=f"{_OPERATORS}.boundary",
+        function="of_backfill",
+        old="if start is None or end is None or start >= end:\n    ...",
+        new="",
+        red=(
+            "tests/airflow/test_operators.py::test_backfill_run_without_an_interval_is_refused_before_anything_is_read",
+        ),
+    ),
+    Mutant(
         name="left-out-is-a-success",
         law="L5",
         guard="A run whose plan left something out is no success.",
