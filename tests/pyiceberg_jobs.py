@@ -76,8 +76,12 @@ class TableJobs:
         try:
             begin(table, attempt)
             commit(table, attempt, told, decoding)
-        except MOVED as moved:
-            raise JobFailedError(f"the staging commit failed: {moved}", attempt=attempt) from moved
+        except Exception as error:
+            if is_staged(self._load(identifier), attempt):
+                return
+            if not isinstance(error, MOVED):
+                raise
+            raise JobFailedError(f"the staging commit failed: {error}", attempt=attempt) from error
 
     def records(self, identifier: str, snapshot: int) -> Iterable[Position]:
         """Return the rows that a snapshot shows."""
@@ -143,6 +147,14 @@ def commit(table: Table, attempt: str, rows: list[dict[str, Any]], decoding: str
     said = {STAGED_BY: attempt, **({DECODED_AS: decoding} if decoding else {})}
     data = pa.Table.from_pylist(rows, schema=table.schema().as_arrow())
     table.append(data, snapshot_properties=said, branch=branch_of(attempt))
+
+
+def is_staged(table: Table, attempt: str) -> bool:
+    """Return whether an attempt's rows are on its branch, whatever was answered to their commit."""
+    head = table.snapshot_by_name(branch_of(attempt))
+    return (
+        head is not None and head.summary is not None and head.summary.additional_properties.get(STAGED_BY) == attempt
+    )
 
 
 def widened(table: Table, columns: Mapping[str, IcebergType]) -> Table:

@@ -91,7 +91,7 @@ def _stage(
     )
     last_read: list[Tip] = []
     heartbeat.watch.begin(progress, f"{count(len(claim.ranges), 'range')}, {count(job.tasks, 'task')}{pace}")
-    left, known = None, RecordJob(key=claim.key, job="")
+    known = RecordJob(key=claim.key, job="")
 
     def record(job: str, application: str | None = None) -> None:
         nonlocal known
@@ -103,33 +103,13 @@ def _stage(
         if counters.application and counters.application != known.application:
             record(known.job, counters.application)
 
-    try:
-        ports.runner.stage(job, started=record, heartbeat=heartbeat, counted=counted, read=last_read.extend)
-    except Exception as error:
-        if (left := _left_by(ports, claim, error, heartbeat)) is None:
-            raise
+    ports.runner.stage(job, started=record, heartbeat=heartbeat, counted=counted, read=last_read.extend)
     heartbeat.watch.end()
     heartbeat.watch.begin(Progress(step=Step.AUDIT, rows_expected=progress.rows_expected))
-    staged = left or ports.lake.table(claim.table).staged(claim.key.attempt, heartbeat)
+    staged = ports.lake.table(claim.table).staged(claim.key.attempt, heartbeat)
     if staged is None:
         raise _nothing_staged(ports, claim)
     return replace(staged, read=tuple(last_read))
-
-
-def _left_by(ports: Ports, claim: Claim, error: Exception, heartbeat: Heartbeat) -> Staged | None:
-    """Return what a failed job has staged: its commit, the last thing that it does, may be there though its answer was
-    lost. None where it is not, or cannot be read; what is there is audited as ever."""
-    if isinstance(error, KafkaLakeError) and not isinstance(error, JobFailedError):
-        return None
-    try:
-        staged = ports.lake.table(claim.table).staged(claim.key.attempt, heartbeat)
-    except StaleFenceError:
-        raise
-    except KafkaLakeError:
-        return None
-    if staged:
-        ports.progress(f"the job of wave {claim.key.wave} failed after it had staged everything: {_last_line(error)}")
-    return staged
 
 
 def _nothing_staged(ports: Ports, claim: Claim) -> KafkaLakeError:

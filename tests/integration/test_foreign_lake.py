@@ -9,6 +9,7 @@ from pyarrow.fs import FileSelector
 
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
+from tests.catalog_proxy import CatalogProxy
 from tests.kit.local_lake import KEY, SECRET, WAREHOUSE, LocalLake
 from tests.sandbox import Ended, Sandbox, drivers
 
@@ -90,6 +91,33 @@ def _opened(lake: LocalLake) -> IcebergLake:
     connection = lake.connection()
     settings = LakeSettings.parse("lake_default", connection["extra"], connection["password"], connection["login"])
     return IcebergLake(settings)
+
+
+def test_answers_of_the_catalog_are_looked_at(sandbox: Sandbox, foreign_lake: LocalLake) -> None:
+    """The answer of Spark's commit is lost, and that of the publish is a lie: one job, nothing is called landed that is
+    not, and the next run publishes what is staged."""
+    place, name = sandbox, sandbox.name.replace("-", "_")
+    place.write_pipeline(table=f"seen.{name}")
+    place.produce(300)
+    with CatalogProxy(foreign_lake.uri) as proxy:
+        env = {
+            LAKE: json.dumps(foreign_lake.connection(**proxy.addresses)),
+            SPARK: json.dumps({"conn_type": "spark", "host": "local[2]"}),
+        }
+        planned = place.command("plan", str(place.file), env={LAKE: env[LAKE]})
+        assert planned.code == 0, planned.err
+        lost = proxy.lose_answer(table=name, branch=True)
+        proxy.lie(table=name, branch=False, every=True)
+        ran = place.end(place.start("run", str(place.file), env=env))
+        assert (ran.code, lost.sprung) == (4, 1), ran.err or ran.out
+        assert "a new load of the table does not show it" in ran.err
+        assert _rows(foreign_lake, f"seen.{name}") == {}
+        proxy.heal()
+        again = place.command("run", str(place.file), "--json", env={LAKE: env[LAKE]})
+        assert again.code == 0, again.err or again.out
+        assert "no job is run" in again.err
+        assert place.command("audit", str(place.file), env={LAKE: env[LAKE]}).code == 0
+    assert place.acknowledged == _rows(foreign_lake, f"seen.{name}")
 
 
 def _rows(lake: LocalLake, table: str) -> dict[tuple[int, int], bytes]:

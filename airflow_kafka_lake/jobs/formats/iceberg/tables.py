@@ -103,7 +103,10 @@ def repeated(statement: Callable[[], object], sleep: Callable[[float], object] =
 
 
 def append(records: DataFrame, table: str, branch: str, *, staged_by: str, decoded_as: str | None = None) -> None:
-    """Write rows to a branch in one commit, also of no rows; its summary names the attempt and the decoding."""
+    """Write rows to a branch in one commit, also of no rows; its summary names the attempt and the decoding.
+
+    Where that fails, the branch is looked at once: a commit that is there was made, whatever was answered.
+    """
     writer = records.writeTo(f"{table}.`branch_{branch}`")
     summary = {STAGED_BY: staged_by, **({DECODED_AS: decoded_as} if decoded_as else {})}
     for key, value in {
@@ -111,4 +114,20 @@ def append(records: DataFrame, table: str, branch: str, *, staged_by: str, decod
         **{f"snapshot-property.{name}": text for name, text in summary.items()},
     }.items():
         writer = writer.option(key, value)
-    writer.append()
+    try:
+        writer.append()
+    except Exception:
+        if not _is_staged(records.sparkSession, table, branch, staged_by):
+            raise
+
+
+def _is_staged(spark: SparkSession, table: str, branch: str, staged_by: str) -> bool:
+    """Return whether the rows are on the branch though no answer, or a refusal, came to their commit: a layer below may
+    have lost the answer, or sent the commit twice."""
+    heads = (
+        f"SELECT s.summary['{STAGED_BY}'] AS staged_by FROM {table}.refs AS r "
+        f"JOIN {table}.snapshots AS s ON s.snapshot_id = r.snapshot_id WHERE r.name = '{branch}'"
+    )
+    with suppress(Exception):  # what has failed is the commit
+        return [row["staged_by"] for row in spark.sql(heads).collect()] == [staged_by]
+    return False
