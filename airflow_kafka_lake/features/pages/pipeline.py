@@ -123,7 +123,7 @@ def banners_of(document: Json) -> Iterator[Banner]:
             title="Kafka did not answer",
             lines=(
                 state.removeprefix("unknown: "),
-                "What is in the table, planned or on hold comes from the ledger, and is still true.",
+                "What has landed, is planned or on hold is as the ledger has it, which does not need Kafka.",
                 "What came since, and so lag and age, is not known until Kafka answers. This page asks again.",
             ),
         )
