@@ -58,6 +58,8 @@ class StreamStatus:
     planned: RangeSet
     skipped: RangeSet
     age: Age | None = None
+    is_read: bool = True
+    """Whether the pipeline reads its topic still."""
     deadline: datetime | None = None
     """When retention may delete the first unread record, at the earliest."""
 
@@ -93,6 +95,8 @@ class StreamStatus:
     def lost(self) -> RangeSet:
         """What Kafka no longer has of what was to be read, and no attempt may have read; of a topic that is gone, what
         a plan had seen of it."""
+        if self.is_gone and not self.is_read:
+            return NOTHING
         if self.is_gone:
             end = max(self.planned_until, self.record.end_seen)
         elif self.bounds is None:
@@ -234,6 +238,7 @@ def stream_statuses(facts: Facts) -> list[StreamStatus]:
     open_ = {wave.id for wave in own.waves if wave.state in OPEN and wave.lease_live}
     bounds, states = seen.partitions, bounds_states(streams, seen.snapshot)
     retention = {item.topic: item for item in seen.topics}
+    read = {topic for topic in {stream.key.topic for stream in streams} if own.spec.reads(topic)}
     return [
         StreamStatus(
             record=stream,
@@ -245,6 +250,7 @@ def stream_statuses(facts: Facts) -> list[StreamStatus]:
             running=_set(i for i in ranges[stream.key] if i.state not in ON_HOLD and i.wave in open_),
             planned=_set(i for i in ranges[stream.key] if i.state not in ON_HOLD and i.wave not in open_),
             skipped=_set(skipped[stream.key]),
+            is_read=stream.key.topic in read,
             age=(age := _age(stream, bounds.get(stream.key), own.spec.isolation, seen.ages)),
             deadline=_deadline(facts.at, age, retention.get(stream.key.topic)),
         )

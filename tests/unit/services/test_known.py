@@ -268,3 +268,12 @@ def test_plan_that_is_withdrawn_between_two_reads_is_not_resolved(
     calls.clear()
     with pytest.raises(HeldError):
         running.finish_plan(world.worker(), "orders", plan.id)
+
+
+def test_deleted_topic_that_the_pipeline_reads_no_more_is_not_lost(behind: World) -> None:
+    """It was taken out of the file, and nobody waits for the rest of it."""
+    behind.with_spec(topic_pattern="payments")
+    behind.kafka.delete_topic("orders")
+    assert behind.run().exit_code == 0
+    summary = status(behind)["summary"]
+    assert (summary["state"], summary["lost_offsets"]) == ("up to date", 0)
