@@ -371,14 +371,14 @@ def test_page_of_more_partitions_than_it_lists_counts_all() -> None:
     assert "are listed" not in read(pipeline_page(LOOKS, status(world))).text
 
 
-def test_without_kafka_it_is_said_what_is_still_true(landed: World) -> None:
+def test_without_kafka_it_is_said_what_the_ledger_has(landed: World) -> None:
     """Not a zero: what is not known is said not to be known, and why."""
     landed.kafka.down = True
     document = status(landed)
     page = read(pipeline_page(LOOKS, document))
     banner = page.one("div", class_="banner").text
     assert "Kafka did not answer" in banner
-    assert "still true" in banner
+    assert "as the ledger has it" in banner
     assert "not known" in page.one("dl", class_="facts").text
     assert timelines(page) == [["committed"]]
 
