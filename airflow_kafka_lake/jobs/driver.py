@@ -21,6 +21,7 @@ PROPERTIES_FILE, JAVA_OPTIONS_FILE = "spark.properties", "java.options"
 """What else of a submit may hold secrets, beside the job's file."""
 
 RESULT_FILE, MESSAGES_FILE = "result.json", "messages"
+_LEFT = "kafka_lake_document"
 
 Work = Callable[["SparkSession", Mapping[str, Any], Callable[[str], object]], Mapping[str, Any] | None]
 """Takes the session, the request and a function that reports a sentence; returns the job's document, if it has one."""
@@ -36,12 +37,25 @@ def run(argv: list[str], work: Work) -> None:
 def perform(spark: SparkSession, request: Mapping[str, Any], folder: Path, work: Work) -> None:
     """Do a job whose request was taken from `folder`.
 
-    The document is written last, and read only after the job has ended well.
+    The document is written last; that of a job that fails is what it has left for its worker (`leave`).
     """
     messages = (folder / MESSAGES_FILE).open("w", encoding="utf-8", buffering=1)
     with messages, progress_lines(spark, folder):
         write_application(spark, folder)
-        document = work(spark, request, lambda text: messages.write(f"{text}\n"))
+        try:
+            document = work(spark, request, lambda text: messages.write(f"{text}\n"))
+        except Exception as error:
+            _write(folder, getattr(error, _LEFT, None))
+            raise
+    _write(folder, document)
+
+
+def leave(error: Exception, document: Mapping[str, Any]) -> None:
+    """Have a document written by a job that ends with an error: what it is about may have been done."""
+    setattr(error, _LEFT, document)
+
+
+def _write(folder: Path, document: Mapping[str, Any] | None) -> None:
     if document is not None:
         (folder / RESULT_FILE).write_text(json.dumps(document), encoding="utf-8")
 

@@ -30,7 +30,7 @@ from airflow_kafka_lake.core.lake.tasks import abreast, divided, evenly
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import TOPIC_NAME
-from airflow_kafka_lake.jobs.driver import run
+from airflow_kafka_lake.jobs.driver import leave, run
 from airflow_kafka_lake.jobs.formats import append, create_branch, mend, table_name
 from airflow_kafka_lake.jobs.pacing import Pace, fetch_bytes, pace_of, paced
 from airflow_kafka_lake.jobs.shared_consumer import SETTING, consumer_settings, shared_rows
@@ -77,10 +77,12 @@ class Steps:
     job: StageJob
     kafka: Mapping[str, str]
     tips: Tips = field(default_factory=list)
+    looked_up: Tips = field(default_factory=list)
+    """As `tips`, of readers that do not tell by themselves: the rows are read for it."""
 
     def read(self) -> DataFrame | Decoded:
         """Return the job's records as rows of the table; nothing is fetched yet, and the table is left as it is."""
-        rows = _rows(self.spark, self.job, self.kafka, self.tips)
+        rows = _rows(self)
         if not self.job.decoders:
             return rows
         from airflow_kafka_lake.jobs.decoding import decode
@@ -104,8 +106,14 @@ class Steps:
             )
         if self.job.decoders:
             records = records.fitted(table)
-        append(records, table, self.job.branch, staged_by=self.job.attempt, decoded_as=self.job.decoding)
-        return tuple(tip for tips in self.tips for tip in tips())
+        try:
+            append(records, table, self.job.branch, staged_by=self.job.attempt, decoded_as=self.job.decoding)
+        except Exception as error:
+            # The rows may be there, and only the answer lost: what was read last is known all the same.
+            leave(error, document_of([tip for tips in self.tips for tip in tips()]))
+            raise
+        tips = [*self.tips, *self.looked_up]
+        return tuple(tip for told in tips for tip in told())
 
 
 def stage(
@@ -135,6 +143,11 @@ def work(
     """Do the job of a request, `{"job": …, "kafka": …}`, and return its document, `{"read": …}`; `steps` makes its
     steps, as in `stage`."""
     read = stage(spark, StageJob.from_json(request["job"]), request["kafka"], steps)
+    return document_of(read)
+
+
+def document_of(read: Iterable[Tip]) -> dict[str, Any]:
+    """Return the document of a staging job: the last record that each of its consumers has read of a slice."""
     return {"read": [tip.to_json() for tip in read]}
 
 
@@ -262,33 +275,27 @@ def source_options(job: StageJob, scan: Iterable[Slice], kafka: Mapping[str, str
     }
 
 
-def _rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str], tips: Tips) -> DataFrame:
-    pace = None if job.rate is None else pace_of(spark, job.rate, job.tasks)
-    rows = _union(_frames(spark, job, kafka, pace=pace, tips=tips))
+def _rows(work: Steps) -> DataFrame:
+    pace = None if work.job.rate is None else pace_of(work.spark, work.job.rate, work.job.tasks)
+    rows = _union(_frames(work, pace))
     return rows.coalesce(pace.tasks) if pace else rows
 
 
-def _frames(
-    spark: SparkSession,
-    job: StageJob,
-    kafka: Mapping[str, str],
-    *,
-    pace: Pace | None,
-    tips: Tips,
-) -> list[DataFrame]:
+def _frames(work: Steps, pace: Pace | None) -> list[DataFrame]:
+    spark, job, kafka = work.spark, work.job, work.kafka
     if (shared := _shared(spark, job, kafka, pace)) is not None:
         frames = [shared[0].selectExpr(*columns(job))]
-        tips.append(shared[1])
+        work.tips.append(shared[1])
     else:
         found = [_gathered(spark, job, read, kafka, pace=pace) for read in reads(job)]
         frames = [frame.selectExpr(*columns(job, OF_SPARKS_SOURCE)) for frame in found]
-        tips.append(lambda: tips_of_source(spark, job))
+        work.looked_up.append(lambda: tips_of_source(spark, job))
     if job.overflowing or not frames:
         from airflow_kafka_lake.jobs.overflowing import overflowing_rows
 
         rows, late = overflowing_rows(spark, job, kafka)
         frames.append(rows.selectExpr(*columns(job, OF_DRIVER)))
-        tips.append(lambda: late)
+        work.tips.append(lambda: late)
     return frames
 
 

@@ -73,8 +73,8 @@ class JobRunner(Protocol):
     ) -> None:
         """Run the job to its end. `started` gets the job reference once; `heartbeat` is called every few seconds while
         the job makes progress, and an exception it raises ends the job. A job without progress for too long is ended.
-        `counted` gets what the job has counted before each beat, and at its end, as far as that is known; `read` gets,
-        when the job has ended well, the last record that each of its consumers has read of a slice.
+        `counted` gets what the job has counted before each beat, and at its end, as far as that is known; `read` gets
+        the last record that each of its consumers has read of a slice, also of a job that fails over its commit.
         Raises JobFailedError with the last lines of the job's log, secrets masked."""
 
     def report(

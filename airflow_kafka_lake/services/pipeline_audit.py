@@ -24,6 +24,7 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
+from airflow_kafka_lake.core.kafka.epochs import believed
 from airflow_kafka_lake.core.ledger.deletions import RECEIPT as DELETED
 from airflow_kafka_lake.core.ledger.records import AttemptRows
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
@@ -78,10 +79,14 @@ def observe_streams(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRe
     seen = observe(ports.source, sorted({stream.key.topic for stream in streams}), spec.end.group)
     if isinstance(seen, str):
         return Observed(states={stream.key: f"unknown: {seen}" for stream in streams})
+    seen = believed(seen, {stream.key: stream.leader_epoch for stream in streams})
     return Observed(
         bounds={
             item.stream: Bounds(
-                log_start=item.log_start, readable_end=item.readable_end(spec.isolation), group_offset=item.group_offset
+                log_start=item.log_start,
+                readable_end=item.readable_end(spec.isolation),
+                group_offset=item.group_offset,
+                leader_epoch=item.leader_epoch,
             )
             for item in seen.partitions
         },

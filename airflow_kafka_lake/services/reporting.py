@@ -16,6 +16,7 @@ from airflow_kafka_lake.core.documents.status import pipeline_line, status_docum
 from airflow_kafka_lake.core.documents.summary import overview_document
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError, UnknownTopicError
 from airflow_kafka_lake.core.kafka.ages import Age, Unread, searches
+from airflow_kafka_lake.core.kafka.epochs import believed
 from airflow_kafka_lake.core.kafka.snapshots import LEFT_OUT, Snapshot, TopicDescription, waiting_for_stable
 from airflow_kafka_lake.core.ledger.pauses import pause_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
@@ -166,6 +167,7 @@ def look(
     snapshot = observe(source, sorted(asked), group, topics)
     if isinstance(snapshot, str):
         return Seen(snapshot=snapshot, topics=tuple(topics.values()), ages_state=f"unknown: {snapshot}")
+    snapshot = believed(snapshot, {item.key: item.leader_epoch for own in pipelines for item in own.streams})
     bounds = {item.stream: item for item in snapshot.partitions}
     unread = {
         ((item.key.topic, item.key.partition), first): seen.readable_end(own.spec.isolation) - first

@@ -192,10 +192,10 @@ class MemoryRunner:
             self.unfinished -= 1
             return
         rows = self.tamper(rows)
+        read(tips)
         with _as_a_driver("catalog-unreachable", **facts):
             failed = _undecoded(job.decoders, rows)
             self._lake.stage(job.table, job.attempt, rows, undecoded=failed, decoding=job.decoding)
-        read(tips)
 
 
 def _tip(part: Slice, offset: int, key: bytes | None, value: bytes | None, _: Headers, timestamp_ms: int) -> Tip:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -143,9 +143,10 @@ class SparkSubmitRunner:
         whole process group and passes on.
         """
         with self._running(job) as running:
-            self._follow(running, job, started=started, heartbeat=heartbeat, counted=counted)
-            if (document := running.folder / RESULT_FILE).exists():
-                read([Tip.from_json(item) for item in json.loads(document.read_text(encoding="utf-8")).get("read", ())])
+            try:
+                self._follow(running, job, started=started, heartbeat=heartbeat, counted=counted)
+            finally:
+                read(_last_read(running.folder / RESULT_FILE))
 
     def report(
         self,
@@ -303,6 +304,13 @@ class SparkSubmitRunner:
 
     def _environment(self) -> dict[str, str]:
         return environment(java_home=self._java_home, spark_home=None if self._spark_submit else pyspark_home())
+
+
+def _last_read(document: Path) -> list[Tip]:
+    """Return what a staging job has read last; nothing where it has not come so far."""
+    with suppress(FileNotFoundError, ValueError):
+        return [Tip.from_json(item) for item in json.loads(document.read_text(encoding="utf-8")).get("read", ())]
+    return []
 
 
 def _importable(program: Path) -> str:

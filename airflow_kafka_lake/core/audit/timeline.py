@@ -40,11 +40,13 @@ class TimelineSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What Kafka has of a stream now: `[log_start, readable_end)`, and the group offset of the end policy."""
+    """What Kafka has of a stream now: `[log_start, readable_end)`, and the group offset of the end policy; under which
+    leader epoch that was told, if it was told."""
 
     log_start: int
     readable_end: int
     group_offset: int | None = None
+    leader_epoch: int | None = None
 
 
 def timeline(origin: int, ranges: Sequence[RangeRecord], bounds: Bounds | None) -> tuple[TimelineSlice, ...]:

@@ -8,11 +8,13 @@ has grown again since.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import UnavailableError
-from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
 from airflow_kafka_lake.core.lake.staging import Tip
+from airflow_kafka_lake.core.slices import Stream
 
 EpochKey = tuple[str, int, int]
 """`(topic, partition, leader epoch)`."""
@@ -36,6 +38,27 @@ def leader_epochs(seen: Iterable[PartitionSnapshot]) -> dict[tuple[str, int], in
     return {
         (item.stream.topic, item.stream.partition): item.leader_epoch for item in seen if item.leader_epoch is not None
     }
+
+
+def believed(seen: Snapshot, known: Mapping[Stream, int | None]) -> Snapshot:
+    """Return what was seen; partitions whose leader answers under an older epoch than is `known` are unknown."""
+    old = [item for item in seen.partitions if (item.leader_epoch or 0) < (known.get(item.stream) or 0)]
+    if not old:
+        return seen
+    doubts = tuple(
+        UnknownPartition(
+            topic=item.stream.topic,
+            topic_id=item.stream.topic_id,
+            partition=item.stream.partition,
+            reason=f"the broker that answers leads it under epoch {item.leader_epoch}, and it was led under "
+            f"{known[item.stream]} before: the broker is cut off from its controller, or the cluster was set back",
+        )
+        for item in old
+        if item.leader_epoch is not None
+    )
+    named = {(item.topic, item.partition) for item in doubts}
+    kept = tuple(item for item in seen.partitions if (item.stream.topic, item.stream.partition) not in named)
+    return replace(seen, partitions=kept, unknown=seen.unknown + doubts)
 
 
 def epochs_of_tips(tips: Iterable[Tip]) -> tuple[EpochKey, ...]:

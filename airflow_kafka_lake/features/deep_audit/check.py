@@ -70,6 +70,11 @@ class DeepCheck:
                 slices=tuple(slices),
                 per_slice=per_slice(self.bytes_per_second, weight),
                 bytes_per_second=self.bytes_per_second,
+                epochs=tuple(
+                    (stream, bounds.leader_epoch)
+                    for stream in sorted({item.stream for item in slices})
+                    if (bounds := observed.bounds[stream]).leader_epoch is not None
+                ),
             )
             found += _run(ports, job)
         slices = [item for items in by_table.values() for item in items]
@@ -108,7 +113,7 @@ def _carefully(ports: Ports, job: CompareJob) -> CompareJob:
     """Return a comparison of the same slices that unpacks no record behind them (`polling.careful`)."""
     if len(job.slices) > polling.MOST_CAREFUL:
         return job
-    bodies, ends = polling.divided(ports, job, lambda: None)
+    bodies, ends = polling.divided(ports, job, lambda: None, epochs=dict(job.epochs))
     return replace(job, singly=ends, unread=tuple(SliceSet(job.slices) - SliceSet((*bodies, *ends))))
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from airflow_kafka_lake.jobs.driver import compiled_first
+from airflow_kafka_lake.jobs.driver import RESULT_FILE, compiled_first, leave, perform
 
 pytestmark = pytest.mark.unit
 
@@ -27,3 +32,17 @@ def test_installed_pyspark_is_found_before_the_archive_of_its_sources(
 ) -> None:
     """Only where both are the same: a Spark elsewhere brings a Python of its own version."""
     assert compiled_first(places, home) == (places if expected is None else expected)
+
+
+def test_job_that_fails_over_its_last_step_leaves_what_is_known(tmp_path: Path) -> None:
+    """Its worker looks whether that step was done all the same, and needs the document then."""
+
+    def work(_: Any, __: Mapping[str, Any], ___: Callable[[str], object]) -> None:
+        error = RuntimeError("the answer was lost")
+        leave(error, {"read": [1]})
+        raise error
+
+    session: Any = SimpleNamespace()
+    with pytest.raises(RuntimeError, match="the answer was lost"):
+        perform(session, {}, tmp_path, work)
+    assert (tmp_path / RESULT_FILE).read_text() == '{"read": [1]}'

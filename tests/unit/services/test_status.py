@@ -302,6 +302,19 @@ def test_topic_that_no_plan_has_seen_is_in_the_lag() -> None:
     assert [item["state"] for item in status(world)["groups"]] == ["not planned", "up to date"]
 
 
+def test_what_a_deposed_leader_says_is_not_known(world: World) -> None:
+    """Its end proves nothing: what has landed is told, and that the rest is not known."""
+    log = world.kafka.log("orders", 0)
+    world.produce(3)
+    log.elect()
+    world.run()
+    log.epochs = {0: 0}
+    world.produce(2)
+    document = status(world)
+    assert (document["summary"]["lag"], document["streams"][0]["lag"]) == (None, None)
+    assert "under epoch 0, and it was led under 1 before" in document["summary"]["lag_state"]
+
+
 def test_what_is_in_the_lake_already_is_no_lag(landed: World) -> None:
     """A period that landed out of turn lies above the watermark, and is there."""
     landed.produce(10)

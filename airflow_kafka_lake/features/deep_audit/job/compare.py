@@ -193,6 +193,7 @@ def _kafka(spark: SparkSession, job: CompareJob, part: Sequence[Slice], kafka: M
         overflowing=late,
         tasks=max(1, sum(item.range.span for item in part) // PER_TASK),
         max_records_per_partition=PER_TASK,
+        epochs=job.epochs,
     )
     return _digested(Steps(spark, asked, kafka).read())
 

@@ -46,6 +46,7 @@ class CompareJob:
     `snapshot` is the table's snapshot that is read. The slices are disjoint, and Kafka has all of them.
     `bytes_per_second` bounds, on average, what is read from Kafka; None: as fast as it comes. Where something behind a
     slice must not be touched, its last records are in `singly`, as in `StageJob`, and what has none in `unread`.
+    `epochs` are leader epochs, as in `StageJob`.
     """
 
     pipeline: str
@@ -58,6 +59,7 @@ class CompareJob:
     bytes_per_second: int | None = None
     singly: tuple[Slice, ...] = ()
     unread: tuple[Slice, ...] = ()
+    epochs: tuple[tuple[Stream, int], ...] = ()
 
     @property
     def program(self) -> str:
@@ -100,13 +102,15 @@ class CompareJob:
             "bucket": self.bucket,
             "per_slice": self.per_slice,
             "bytes_per_second": self.bytes_per_second,
+            "epochs": [[*stream, epoch] for stream, epoch in self.epochs],
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CompareJob:
         """Read the form that travels."""
         slices = {name: tuple(map(Slice.from_json, data[name])) for name in _SLICES}
-        return cls(**{**data, "isolation": Isolation(data["isolation"]), **slices})
+        epochs = tuple((Stream(*stream), epoch) for *stream, epoch in data["epochs"])
+        return cls(**{**data, "isolation": Isolation(data["isolation"]), **slices, "epochs": epochs})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
