@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from airflow_kafka_lake.core.errors import UnavailableError, UsageError
 from airflow_kafka_lake.core.lake.staging import StageJob, Tip
-from airflow_kafka_lake.jobs.stage import Steps
+from airflow_kafka_lake.jobs.driver import leave
+from airflow_kafka_lake.jobs.stage import Steps, document_of
 from tests.kit.arming import DIARY, FAILPOINTS
 
 if TYPE_CHECKING:
@@ -152,7 +153,10 @@ class InDriver:
         self._traps.spring(f"driver.{step}:before")
         answer = getattr(self._steps, step)(*arguments)
         if self._traps.spring(f"driver.{step}:after") is Mode.LOST:
-            raise UnavailableError(f"the answer of driver.{step} was lost at a failpoint")
+            lost = UnavailableError(f"the answer of driver.{step} was lost at a failpoint")
+            if step == "append":
+                leave(lost, document_of(answer))
+            raise lost
         return answer
 
 
