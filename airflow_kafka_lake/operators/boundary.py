@@ -164,9 +164,13 @@ def of_backfill(context: Mapping[str, Any], bounds: Bounds) -> Bounds:
     what is missing, whatever its dates are: records may come late.
     """
     run = context.get("dag_run")
-    if bounds.is_period or run is None or run.run_type != "backfill":
+    if bounds.is_period or run is None:
         return bounds
     start, end = run.data_interval_start, run.data_interval_end
+    if run.run_type != "backfill":
+        if run.run_type == "manual" and start and end and start < end:  # a person may have given it a date
+            _logger.info("reads what is missing: the run's data interval, %s to %s, bounds only backfills", start, end)
+        return bounds
     if start is None or end is None or start >= end:
         raise UsageError(
             f"this is a backfill run, and {_no_interval(start)}: it would read all that is missing, not its own dates. "

@@ -321,6 +321,16 @@ def test_backfill_run_asks_for_its_data_interval(world: World, context: Context)
         assert len(plan(world, run_of(context, kind, HOUR, HOUR))) == 2
 
 
+def test_run_by_hand_with_a_date_is_told_that_the_date_bounds_nothing(
+    world: World, context: Context, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As `airflow dags test` with a date, which a person may take for a period."""
+    world.produce(5)
+    with caplog.at_level("INFO"):
+        plan(world, run_of(context, "manual", HOUR, HOUR + timedelta(hours=1)))
+    assert "reads what is missing: the run's data interval, 2026-03-01 06:00:00+00:00 to" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("start", "end", "why"),
     [
@@ -371,14 +381,20 @@ def test_unknown_key_of_a_runs_configuration_is_refused(world: World, context: C
     """A misspelt bound would be a run without bounds; what a Dag does not list is its own affair."""
     world.produce(5)
     for conf in ({"form": "3"}, {"from": "3", "parttitions": [0]}):
-        context["dag_run"] = SimpleNamespace(run_type="manual", conf=conf)
+        context["dag_run"] = SimpleNamespace(
+            run_type="manual", data_interval_start=None, data_interval_end=None, conf=conf
+        )
         with pytest.raises(AirflowFailException, match=r"none of its keys; did you mean '(from|partitions)'"):
             plan(world, context, conf_keys=["pipeline", "from", "partitions"])
     assert world.opened == []
     for conf in ({"from": "3"}, {}, None):
-        context["dag_run"] = SimpleNamespace(run_type="manual", conf=conf)
+        context["dag_run"] = SimpleNamespace(
+            run_type="manual", data_interval_start=None, data_interval_end=None, conf=conf
+        )
         plan(world, context, conf_keys=["pipeline", "from", "partitions"], dry_run=True)
-    context["dag_run"] = SimpleNamespace(run_type="manual", conf={"form": "3"})
+    context["dag_run"] = SimpleNamespace(
+        run_type="manual", data_interval_start=None, data_interval_end=None, conf={"form": "3"}
+    )
     plan(world, context)
 
 
