@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import fastavro
 import pytest
 
 from tests.integration.test_decoding import rows, send, write
@@ -117,3 +119,105 @@ def test_protobuf_messages_become_columns(sandbox: Sandbox, schema_registry: Loc
     assert (again["id"], again["lines"], again["decode_error"]) == (7, first["lines"], None)
     assert [row["decode_error"] is None for row in (first, empty, *wrong)] == [True, True, False, False, False]
     assert {row["id"] for row in wrong} == {None}
+
+
+def avro_value(number: int, schema: dict[str, Any], value: Any) -> bytes:
+    """Return a value behind the id of its schema, as an independent library writes it."""
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
+    return b"\0" + number.to_bytes(4, "big") + out.getvalue()
+
+
+def test_numbers_mean_what_their_writers_meant(sandbox: Sandbox, schema_registry: LocalRegistry) -> None:
+    """A version with other logical types, and one with its messages the other way round; what is behind a value, or is
+    no text, is an error."""
+    old, new = (
+        {"type": "record", "name": "R", "fields": [
+            {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": p, "scale": s}},
+            {"name": "at", "type": {"type": "long", "logicalType": f"timestamp-{unit}"}},
+            {"name": "note", "type": "string"},
+        ]}
+        for p, s, unit in ((10, 2, "millis"), (12, 4, "micros"))
+    )  # fmt: skip
+    subject = f"{sandbox.topic}-value"
+    first, second = (schema_registry.register(subject, "avro", json.dumps(schema)) for schema in (old, new))
+    at = datetime(2026, 1, 1, 10, tzinfo=UTC)
+    value = {"price": Decimal("123.45"), "at": at, "note": "x"}
+    good = avro_value(second, new, value)
+    write(sandbox, format="avro", registry="schemas")
+    send(sandbox, avro_value(first, old, value), good, good + b"\0", good[:-1] + b"\xff", good[:-1])
+    run(sandbox, schema_registry)
+    seen = rows(sandbox)
+    assert [(row["price"], row["at"]) for row in seen[:2]] == [(Decimal("123.4500"), at)] * 2
+    assert [(row["price"], row["decode_error"].rpartition("): ")[2]) for row in seen[2:]] == [
+        (None, "1 bytes are left behind the value"),
+        (None, "field note: the text is not UTF-8"),
+        (None, "field note: the bytes end before the value does, or a length in them is none"),
+    ]
+
+    one, other = "message A { int32 n = 1; }", "message B { int32 n = 1; }"
+    texts = [f'syntax = "proto3"; package p; {both}' for both in (one + other, other + one)]
+    sandbox.topic = f"{sandbox.topic}-p"
+    sandbox.create_topic(sandbox.topic, 1)
+    ids = [schema_registry.register(f"{sandbox.topic}-value", "protobuf", text) for text in texts]
+    write(sandbox, format="protobuf", registry="schemas", message="p.A")
+    send(
+        sandbox,
+        *(b"\0" + number.to_bytes(4, "big") + index + b"\x08\7" for number in ids for index in (b"\0", b"\2\2")),
+    )
+    run(sandbox, schema_registry)
+    seen = [row for row in rows(sandbox) if row["kafka_topic"] == sandbox.topic]
+    assert [(row["n"], row["decode_error"] and row["decode_error"].rpartition(": ")[2]) for row in seen] == [
+        (7, None),
+        (None, "it is a p.B, another message than p.A"),
+        (None, "it is a p.B, another message than p.A"),
+        (7, None),
+    ]
+
+
+def test_no_schema_keeps_bytes_out_of_the_lake(sandbox: Sandbox, schema_registry: LocalRegistry) -> None:
+    """What no table can hold lands as its substitute or as bytes alone; a table that an earlier job has widened beyond
+    what can be written lands again, for a pipeline without [decode] too."""
+    from pyiceberg.catalog import load_catalog
+    from pyiceberg.types import IntegerType, NestedField, StructType
+
+    subject = f"{sandbox.topic}-value"
+    empty = {"type": "record", "name": "Nothing", "fields": []}
+    big = {"type": "bytes", "logicalType": "decimal", "precision": 64, "scale": 18}
+    odd = {"type": "record", "name": "Tree", "fields": [
+        {"name": "value", "type": "int"}, {"name": "headers", "type": big}, {"name": "extra", "type": ["null", empty]},
+        {"name": "next", "type": ["null", "Tree"]},
+    ]}  # fmt: skip
+    number = schema_registry.register(subject, "avro", json.dumps(["null", odd]))
+    send(sandbox, b"raw")
+    assert sandbox.run().code == 0
+    catalog = load_catalog("lake", type="sql", uri=sandbox.catalog_uri, warehouse=f"file://{sandbox.home}/warehouse")
+    with catalog.load_table(sandbox.table).update_schema() as change:
+        change.add_column("extra", StructType())
+        fields = (("x", IntegerType()), ("none", StructType()))
+        inner = [NestedField(number, name, kind, required=False) for number, (name, kind) in enumerate(fields, 1)]
+        change.add_column("more", StructType(*inner))
+    catalog.close()
+    send(sandbox, b"raw again")
+    assert sandbox.run().code == 0
+    assert [row["more"] for row in rows(sandbox)] == [None, None]
+
+    leaf = {"value": 2, "headers": Decimal("1.5"), "extra": None, "next": None}
+    send(
+        sandbox,
+        avro_value(number, ["null", odd], leaf | {"extra": {}, "next": leaf}),
+        b"\0" + number.to_bytes(4, "big") + b"\0",
+    )
+    write(sandbox, format="avro", registry="schemas")
+    run(sandbox, schema_registry)
+    tree, nothing = rows(sandbox)[2:]
+    assert (tree["value_value"], tree["value_headers"], tree["extra"]) == (2, "1.500000000000000000", True)
+    assert (json.loads(tree["next"])["headers"], tree["value"][:1]) == ("1.500000000000000000", b"\0")
+    assert (nothing["value_value"], nothing["decode_error"], nothing["value_schema_id"]) == (None, None, number)
+
+    number = schema_registry.register(subject, "avro", record({"name": "next", "type": "int"}))
+    send(sandbox, b"\0" + number.to_bytes(4, "big") + b"\2")
+    run(sandbox, schema_registry)
+    last = rows(sandbox)[-1]
+    assert last["decode_error"].startswith("column next is string in the table and int in")
+    assert (last["value_schema_id"], last["next"]) == (number, None)

@@ -412,7 +412,10 @@ class _Avro(_Framed):
             steps.append([self._tree(self._plain).alias(self._native)])
             native = f.col(self._native)
             why = f.when(is_native, self._flaw(native))
-            row = _landed(avro.row_of(self._reader), native)
+            fields = [
+                _landed(item, reach(native)).alias(name) for name, reach, item in _fields(avro.row_of(self._reader))
+            ]
+            row = f.struct(*fields) if fields else row
         steps.append([why.alias(self._why)])
         is_read = is_native & f.col(self._why).isNull()
         if not self._needs_python:
