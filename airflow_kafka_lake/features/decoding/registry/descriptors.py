@@ -6,6 +6,7 @@ import base64
 import binascii
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
@@ -15,10 +16,12 @@ from google.protobuf.message import DecodeError
 from airflow_kafka_lake.core.errors import SchemaMismatchError
 
 _GOOGLE = "any api descriptor duration empty field_mask source_context struct timestamp type wrappers"
+# Before 2.16 Confluent's client has the module under the older name of its package.
+_TYPES = "type" if find_spec("confluent_kafka.schema_registry.confluent.type") else "types"
 _KNOWN: Mapping[str, str] = {
     **{f"google/protobuf/{name}.proto": f"google.protobuf.{name}_pb2" for name in _GOOGLE.split()},
     "confluent/meta.proto": "confluent_kafka.schema_registry.confluent.meta_pb2",
-    "confluent/type/decimal.proto": "confluent_kafka.schema_registry.confluent.type.decimal_pb2",
+    "confluent/type/decimal.proto": f"confluent_kafka.schema_registry.confluent.{_TYPES}.decimal_pb2",
 }
 """Imports that need no reference in a registry, and the modules that have them."""
 
@@ -44,6 +47,7 @@ def well_known() -> dict[str, FileDescriptorProto]:
     for name, module in _KNOWN.items():
         found[name] = FileDescriptorProto()
         import_module(module).DESCRIPTOR.CopyToProto(found[name])
+        found[name].name = name
     return found
 
 
