@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import socket
+import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +15,7 @@ from typing import TypeVar
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
-from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings, SecurityProtocol
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError, UnavailableError
 from airflow_kafka_lake.ports import Clock
 
@@ -47,6 +49,45 @@ _RETRIES = 8
 _POLL_SECONDS = 0.2
 _GRACE_SECONDS = 2.0
 _REFUSED_SECONDS = 2.0
+_LOOK_SECONDS = 1.5
+_NUMBER, _NOT_WANTED = b"look", b"\x00\x22"
+_LOGIN = b"\x00\x00\x00\x11" + b"\x00\x11\x00\x01" + _NUMBER + b"\xff\xff" + b"\x00\x05PLAIN"
+"""Kafka's SaslHandshake, which every listener answers before anything else: length, kind, number, no name, mechanism.
+One without logins answers that there is nothing to log in to."""
+
+
+HTTP = "HTTP"
+
+
+def spoken_at(address: str) -> str | None:
+    """Return the security protocol of the listener at `host:port`, or HTTP; None where nothing known answers.
+
+    No login and no secret is sent, and nothing is believed of what answers. It takes a few seconds at most.
+    """
+    host, _, port = address.rpartition(":")
+    place = (host.strip("[]"), int(port))
+    if wants_login := _asked_for_login(place, None):
+        return SecurityProtocol.PLAINTEXT if wants_login == _NOT_WANTED else SecurityProtocol.SASL_PLAINTEXT
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if wants_login := _asked_for_login(place, context):
+        return SecurityProtocol.SSL if wants_login == _NOT_WANTED else SecurityProtocol.SASL_SSL
+    with suppress(OSError), socket.create_connection(place, timeout=_LOOK_SECONDS) as plain:
+        plain.sendall(b"HEAD / HTTP/1.0\r\n\r\n")
+        if plain.recv(5) == b"HTTP/":
+            return HTTP
+    return None
+
+
+def _asked_for_login(place: tuple[str, int], context: ssl.SSLContext | None) -> bytes | None:
+    """Return the code with which a Kafka listener answers the first step of a login; None where none is there."""
+    with suppress(OSError), socket.create_connection(place, timeout=_LOOK_SECONDS) as plain:
+        with context.wrap_socket(plain) if context else plain as listener:
+            listener.sendall(_LOGIN)
+            answer = listener.recv(16)
+        if answer[4:8] == _NUMBER:
+            return answer[8:10]
+    return None
 
 
 class LogToPython:
@@ -132,11 +173,26 @@ class Client:
                 f"{where} refused {doing}: {refusal.str()}. Check the connection's protocol, login and permissions."
             )
             return ConnectionSettingsError(message, **facts)
+        if spoken := self._other_protocol():
+            server = "an HTTP server" if spoken == HTTP else f"a Kafka listener with security.protocol {spoken}"
+            message = (
+                f"{where} did not answer while {doing}: {server} is there, and the connection says "
+                f"{self.settings.protocol}. Correct the port in bootstrap.servers, or security.protocol with its keys."
+            )
+            return ConnectionSettingsError(message, **facts)
         last = f" ({self._heard[-1].str()})" if self._heard else ""
         message = (
             f"{where} did not answer while {doing}: {problem}{last}. Check that it runs and is reachable, then repeat."
         )
         return UnavailableError(message, **facts)
+
+    def _other_protocol(self) -> str | None:
+        """Return what speaks at the first address where anything known does, unless it is what is expected.
+
+        librdkafka says no more of it than of a broker that is down.
+        """
+        spoken = next(filter(None, map(spoken_at, self.settings.servers)), None)
+        return None if spoken == self.settings.protocol else spoken
 
     def _last_refusal(self) -> KafkaError | None:
         return next((error for error in reversed(self._heard) if error.name() in _REFUSED), None)
