@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from airflow_kafka_lake.cli.command import Command
 from airflow_kafka_lake.cli.commands import COMMANDS
 from airflow_kafka_lake.cli.output import Output
-from airflow_kafka_lake.core.errors import KafkaLakeError, TerminalError, UsageError
+from airflow_kafka_lake.core.errors import KafkaLakeError, LibraryError, TerminalError, UsageError
 from airflow_kafka_lake.core.naming import nearest
 from airflow_kafka_lake.wiring.collecting import rarely_collecting
 
@@ -138,7 +138,7 @@ def run_parsed(arguments: argparse.Namespace, output: Output | None = None) -> i
     except Exception as cause:  # noqa: BLE001  # the last handler: every defect ends as one sentence
         if os.environ.get(DEBUG):
             traceback.print_exc()
-        defect = InternalError(cause)
+        defect = LibraryError.of(cause) if isinstance(cause, ImportError) else InternalError(cause)
         output.error(defect)
         return defect.exit_code
 

@@ -28,6 +28,7 @@
     │   ├── UnexplainedError        offsets of a staged attempt are not accounted for
     │   ├── OnlyCopyError           staged records that exist nowhere else would be dropped
     │   ├── UnreadableRecordError   Kafka has a record that no job can read
+    │   ├── LibraryError        a library is missing, or of a version that does not fit
     │   ├── DecodeLimitError        too many values of a wave do not decode
     │   └── HeldError               something is held and needs a person
     │       ├── PausedError         a person has paused the pipeline or the plan, and no resume has come since
@@ -217,6 +218,20 @@ class UnreadableRecordError(TerminalError):
     """Kafka has a record, or the bytes of one, that no job can read; it is named, and held by itself."""
 
 
+class LibraryError(TerminalError):
+    """A library that this package needs is missing, or of a version that it does not work with."""
+
+    @classmethod
+    def of(cls, cause: ImportError) -> LibraryError:
+        """Return the error for an import that failed; a module's name holds no secret."""
+        name = cause.name or "a library"
+        return cls(
+            f"{name} is missing in this environment, or of a version that lacks what is needed of it. See what does "
+            "not fit with: pip check. Install it again with: pip install --upgrade 'airflow-kafka-lake[spark]'",
+            module=name,
+        )
+
+
 class DecodeLimitError(TerminalError):
     """More values of a wave do not decode than its pipeline allows."""
 
@@ -298,7 +313,10 @@ class UnexpectedError(TransientError):
 
 
 def expected(error: Exception, doing: str, **facts: object) -> KafkaLakeError:
-    """Return an error of this tree as it is, and any other exception as an UnexpectedError that says what it ended."""
+    """Return an error of this tree as it is, a failed import as a LibraryError, and any other exception as an
+    UnexpectedError that says what it ended."""
+    if isinstance(error, ImportError):
+        return LibraryError.of(error)
     return error if isinstance(error, KafkaLakeError) else UnexpectedError(error, doing, **facts)
 
 

@@ -15,6 +15,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import airflow_kafka_lake
+from airflow_kafka_lake.adapters.iceberg.catalog import require_pyiceberg
+from airflow_kafka_lake.core.errors import LibraryError
 
 PACKAGE = Path(airflow_kafka_lake.__file__).parent
 ROOT = Path(__file__).parents[2]
@@ -94,3 +96,13 @@ def test_both_wheels_of_spark_have_one_range_that_the_jars_fit() -> None:
     major, minor = map(int, version.split(".")[:2])
     fits = [f"{major}.{minor}.{patch}" for patch in range(1, 4)]
     assert [text for text in (*fits, f"{major}.{minor + 1}.0") if spark.specifier.contains(text)] == fits
+
+
+def test_a_pyiceberg_beside_the_range_is_refused_by_name() -> None:
+    """Commits are built from its internals: another version may do something else without a word."""
+    require_pyiceberg(lambda _: "0.12.0")
+    for version in ("0.10.0", "0.13.0", "1.0.0"):
+        with pytest.raises(
+            LibraryError, match=rf"pyiceberg {version} is installed, .*Run: pip install 'pyiceberg<0\.13"
+        ):
+            require_pyiceberg(lambda _, version=version: version)  # type: ignore[misc]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -19,7 +22,7 @@ from confluent_kafka.admin import (
 from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.machine import SystemClock
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError, UnavailableError
 from airflow_kafka_lake.local.kafka import LocalKafka
 
 with warnings.catch_warnings():
@@ -162,3 +165,41 @@ def test_plaintext_at_a_guarded_door_ends_in_time(guarded: LocalKafka) -> None:
     settings = KafkaSettings.parse({"bootstrap.servers": guarded.address("BOTH")})
     with pytest.raises(KafkaLakeError):
         KafkaOffsetSource(settings, clock=SystemClock(), timeout_seconds=3).check()
+
+
+@pytest.fixture(scope="module")
+def web_server() -> Iterator[str]:
+    """The address of an HTTP server."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("door", "says", "found"),
+    [
+        ("HTTP", "PLAINTEXT", "an HTTP server is there"),
+        ("TLS", "PLAINTEXT", "a server with TLS is there"),
+        ("BOTH", "PLAINTEXT", "security.protocol SASL_SSL is there"),
+        ("BOTH", "SSL", "security.protocol SASL_SSL is there"),
+        ("LOGIN", "PLAINTEXT", "security.protocol SASL_PLAINTEXT is there"),
+        ("PLAINTEXT", "SSL", "security.protocol PLAINTEXT is there"),
+    ],
+)
+def test_a_port_of_another_protocol_is_a_wrong_setting(
+    guarded: LocalKafka, web_server: str, certificate: tuple[Path, Path], door: str, says: str, found: str
+) -> None:
+    """librdkafka calls each of them a broker that does not answer, which would be worth repeating."""
+    address = web_server if door == "HTTP" else guarded.address(door)
+    trust = {"ssl.ca.location": str(certificate[0])} if says == "SSL" else {}
+    settings = KafkaSettings.parse({"bootstrap.servers": address, "security.protocol": says, **trust})
+    with pytest.raises(ConnectionSettingsError, match=f"{re.escape(found)}, and the connection says {says}"):
+        KafkaOffsetSource(settings, clock=SystemClock(), timeout_seconds=3).topics([TOPIC], None)
+
+
+def test_a_port_where_nothing_listens_is_worth_repeating(service: None) -> None:
+    """A broker that is down says nothing of its protocol."""
+    settings = KafkaSettings.parse({"bootstrap.servers": "127.0.0.1:1"})
+    with pytest.raises(UnavailableError):
+        KafkaOffsetSource(settings, clock=SystemClock(), timeout_seconds=1).topics([TOPIC], None)

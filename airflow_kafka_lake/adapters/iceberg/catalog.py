@@ -9,11 +9,13 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
+from packaging.requirements import Requirement
 from pydantic import ValidationError
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.rest import RestCatalog
@@ -43,7 +45,7 @@ from airflow_kafka_lake.adapters.denied import denied, full
 from airflow_kafka_lake.adapters.redaction import Secrets
 from airflow_kafka_lake.adapters.timeouts import REST, REST_ANSWER, REST_CONNECT
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError, UnknownSubjectError
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError, UnknownSubjectError
 from airflow_kafka_lake.core.lake.staging import BranchFault
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,128}(\.[A-Za-z0-9_]{1,128})+")
@@ -111,6 +113,7 @@ class OpenCatalog:
         """PyIceberg's catalog; call it inside `reaching`."""
         with self._opening:
             if self._catalog is None:
+                require_pyiceberg()
                 properties = self._settings.pyiceberg()
                 self._require_folder()
                 # Not by `load_catalog`, which would mix in a configuration file of this machine that Spark ignores.
@@ -314,6 +317,18 @@ class OpenCatalog:
             if self._catalog is not None:
                 self._catalog.close()
                 self._catalog = None
+
+
+def require_pyiceberg(version_of: Callable[[str], str] = metadata.version) -> None:
+    """Refuse a PyIceberg outside the range that this package is made for: commits are built from its internals."""
+    found, ours = version_of("pyiceberg"), metadata.requires("airflow-kafka-lake") or ()
+    wanted = next((item for item in map(Requirement, ours) if item.name == "pyiceberg" and item.marker is None), None)
+    if wanted and not wanted.specifier.contains(found, prereleases=True):
+        raise LibraryError(
+            f"pyiceberg {found} is installed, and this package works with {wanted.specifier}. "
+            f"Run: pip install 'pyiceberg{wanted.specifier}'",
+            module="pyiceberg",
+        )
 
 
 def _keep_no_locks(engine: Engine) -> None:

@@ -15,7 +15,7 @@ from typing import TypeVar
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
-from airflow_kafka_lake.adapters.kafka_config import KafkaSettings, SecurityProtocol
+from airflow_kafka_lake.adapters.kafka_config import ENCRYPTED, KafkaSettings, SecurityProtocol
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError, UnavailableError
 from airflow_kafka_lake.ports import Clock
 
@@ -50,17 +50,21 @@ _POLL_SECONDS = 0.2
 _GRACE_SECONDS = 2.0
 _REFUSED_SECONDS = 2.0
 _LOOK_SECONDS = 1.5
-_NUMBER, _NOT_WANTED = b"look", b"\x00\x22"
+_NUMBER, _NOT_WANTED, _ENCRYPTED = b"look", b"\x00\x22", b"TLS"
 _LOGIN = b"\x00\x00\x00\x11" + b"\x00\x11\x00\x01" + _NUMBER + b"\xff\xff" + b"\x00\x05PLAIN"
 """Kafka's SaslHandshake, which every listener answers before anything else: length, kind, number, no name, mechanism.
 One without logins answers that there is nothing to log in to."""
 
 
-HTTP = "HTTP"
+TLS, HTTP = "TLS", "HTTP"
+
+
+_SERVERS = {TLS: "a server with TLS", HTTP: "an HTTP server"}
 
 
 def spoken_at(address: str) -> str | None:
-    """Return the security protocol of the listener at `host:port`, or HTTP; None where nothing known answers.
+    """Return the security protocol of the listener at `host:port`, or HTTP, or TLS where no more can be told without a
+    certificate; None where nothing known answers.
 
     No login and no secret is sent, and nothing is believed of what answers. It takes a few seconds at most.
     """
@@ -70,8 +74,13 @@ def spoken_at(address: str) -> str | None:
         return SecurityProtocol.PLAINTEXT if wants_login == _NOT_WANTED else SecurityProtocol.SASL_PLAINTEXT
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    if wants_login := _asked_for_login(place, context):
-        return SecurityProtocol.SSL if wants_login == _NOT_WANTED else SecurityProtocol.SASL_SSL
+    match _asked_for_login(place, context):
+        case b"":
+            pass
+        case code if code == _ENCRYPTED:
+            return TLS
+        case code:
+            return SecurityProtocol.SSL if code == _NOT_WANTED else SecurityProtocol.SASL_SSL
     with suppress(OSError), socket.create_connection(place, timeout=_LOOK_SECONDS) as plain:
         plain.sendall(b"HEAD / HTTP/1.0\r\n\r\n")
         if plain.recv(5) == b"HTTP/":
@@ -79,15 +88,18 @@ def spoken_at(address: str) -> str | None:
     return None
 
 
-def _asked_for_login(place: tuple[str, int], context: ssl.SSLContext | None) -> bytes | None:
-    """Return the code with which a Kafka listener answers the first step of a login; None where none is there."""
+def _asked_for_login(place: tuple[str, int], context: ssl.SSLContext | None) -> bytes:
+    """Return the code with which a Kafka listener answers the first step of a login, _ENCRYPTED where something took
+    the encryption and no more; nothing where no such thing is there."""
+    is_there = b""
     with suppress(OSError), socket.create_connection(place, timeout=_LOOK_SECONDS) as plain:
         with context.wrap_socket(plain) if context else plain as listener:
+            is_there = _ENCRYPTED if context else b""
             listener.sendall(_LOGIN)
             answer = listener.recv(16)
         if answer[4:8] == _NUMBER:
             return answer[8:10]
-    return None
+    return is_there
 
 
 class LogToPython:
@@ -174,7 +186,7 @@ class Client:
             )
             return ConnectionSettingsError(message, **facts)
         if spoken := self._other_protocol():
-            server = "an HTTP server" if spoken == HTTP else f"a Kafka listener with security.protocol {spoken}"
+            server = _SERVERS.get(spoken, f"a Kafka listener with security.protocol {spoken}")
             message = (
                 f"{where} did not answer while {doing}: {server} is there, and the connection says "
                 f"{self.settings.protocol}. Correct the port in bootstrap.servers, or security.protocol with its keys."
@@ -192,7 +204,8 @@ class Client:
         librdkafka says no more of it than of a broker that is down.
         """
         spoken = next(filter(None, map(spoken_at, self.settings.servers)), None)
-        return None if spoken == self.settings.protocol else spoken
+        is_expected = spoken == self.settings.protocol or (spoken == TLS and self.settings.protocol in ENCRYPTED)
+        return None if is_expected else spoken
 
     def _last_refusal(self) -> KafkaError | None:
         return next((error for error in reversed(self._heard) if error.name() in _REFUSED), None)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from airflow_kafka_lake.adapters.redaction import Secrets
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import (
     UNREADABLE_RECORD,
     ConnectionSettingsError,
@@ -22,6 +23,10 @@ _FRAME = re.compile(r"\s+at [\w.$/]+|\s*\.\.\. \d+ more|\s+\^|\s*=+$")
 _PYTHON_HEAD = re.compile(r"\s*Traceback \(most recent call last\):$")
 _PYTHON_FRAME = re.compile(r"\s*File \"")
 _CODE = re.compile(r"\s{4}|[\s^~]+$")
+_RAISED = re.compile(r"^(py4j\.protocol\.|pyspark\.errors\.)\S+", re.MULTILINE)
+_IN_A_TASK = re.compile(r"stage failure|Exception in task|Lost task|TaskSetManager")
+BEFORE_READING = "before-reading"
+"""`facts["reason"]` of a job that read no record, so that none is searched for as the cause."""
 _REFUSED = re.compile(r"RefusedError: (\[decode\] .*)")
 
 Job = StageJob | ReportingJob
@@ -29,11 +34,13 @@ Job = StageJob | ReportingJob
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """A usual failure: its `pattern` in the driver's log, and what it means for a person."""
+    """A usual failure: its `pattern` in the driver's log, what it means for a person, and whether the same job may
+    succeed later although nobody has changed anything."""
 
     name: str
     pattern: re.Pattern[str]
     advice: str
+    may_pass: bool = True
 
 
 REASONS = (
@@ -61,6 +68,7 @@ REASONS = (
         ),
         advice="Spark may not write to the lake: give its user the permission for the catalog and the warehouse, or "
         "correct the lake connection. Repeating it does not help.",
+        may_pass=False,
     ),
     Reason(
         name="no-space",
@@ -110,7 +118,8 @@ REASONS = (
             r"SaslAuthenticationException|SslAuthenticationException|AuthorizationException|LoginException"
         ),
         advice="Kafka refused Spark's credentials or lacks a permission for them: check the kafka connection, and that "
-        "the user may describe and read these topics.",
+        "the user may describe and read these topics. Repeating it does not help.",
+        may_pass=False,
     ),
     Reason(
         name="kafka-unreachable",
@@ -144,12 +153,26 @@ REASONS = (
         "connection, and Spark's own Kafka source reads.",
     ),
     Reason(
+        name="missing-classes",
+        pattern=re.compile(
+            r"NoClassDefFoundError|ClassNotFoundException|NoSuchMethodError|NoSuchFieldError|AbstractMethodError|"
+            r"IncompatibleClassChangeError|UnsupportedClassVersionError|UnsatisfiedLinkError|No suitable driver|"
+            r"UnsupportedFileSystemException|Cannot find constructor for interface org\.apache\.iceberg"
+        ),
+        advice=f"Spark lacks a class that the job needs, or has another version of it. For files in S3 run: "
+        f"{remedies.fetch_jars('s3')}. For other stores and drivers name their jars in spark.jars of the Spark "
+        "connection, in the versions of Spark and Iceberg that this package uses. Repeating it does not help.",
+        may_pass=False,
+    ),
+    Reason(
         name="java-options",
         pattern=re.compile(
             r"Multiple garbage collectors selected|Could not create the Java Virtual Machine|Unrecognized VM option"
         ),
         advice="Java does not start with its options: look at those in the conf of the Spark connection, and at "
-        "JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS and SPARK_SUBMIT_OPTS in the environment of this worker.",
+        "JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS and SPARK_SUBMIT_OPTS in the environment of this worker. Repeating it "
+        "does not help.",
+        may_pass=False,
     ),
     Reason(
         name="master-unreachable",
@@ -174,7 +197,7 @@ def job_failed(
     """Return the error of a driver that ended with `code`, from its log.
 
     SchemaMismatchError for a job that refused its schema before it read anything, ConnectionSettingsError for one that
-    may not write to the lake.
+    cannot succeed before a person has changed something.
     """
     text = [secrets.masked(line) for line in lines]
     if refused := next(filter(None, map(_REFUSED.search, text)), None):
@@ -183,11 +206,21 @@ def job_failed(
     end = tail(text)
     ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
     what, left, facts = _subject(job)
+    name = reason.name if reason else None
     advice = reason.advice if reason else f"Its last words are below; {left}."
+    if reason is None and isinstance(job, StageJob) and code > 0 and _is_before_reading(job, text):
+        name, advice = BEFORE_READING, f"It ended before it read a record. {advice}"
     if reason and not isinstance(job, StageJob):
         advice = job.advice.get(reason.name, advice)
-    ends = ConnectionSettingsError if reason and reason.name == "not-permitted" else JobFailedError
-    return ends(f"{what} {ended}. {advice}\n{end}", **facts, reason=reason.name if reason else None)
+    ends = JobFailedError if reason is None or reason.may_pass else ConnectionSettingsError
+    return ends(f"{what} {ended}. {advice}\n{end}", **facts, reason=name)
+
+
+def _is_before_reading(job: StageJob, lines: Iterable[str]) -> bool:
+    """Return whether a job's own exception ended it, and none of a task: records are read in tasks, apart from those
+    of times beyond Spark's, which the driver reads."""
+    text = "\n".join(lines)
+    return not job.overflowing and _RAISED.search(text) is not None and _IN_A_TASK.search(text) is None
 
 
 def job_stalled(job: Job, seconds: float) -> JobFailedError:

@@ -19,9 +19,10 @@ import psutil
 import pytest
 
 from airflow_kafka_lake.adapters.machine import HostProcesses
+from airflow_kafka_lake.adapters.redaction import Secrets
 from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, end_orphan
 from airflow_kafka_lake.adapters.spark_submit.archive import archive_path
-from airflow_kafka_lake.adapters.spark_submit.failures import REASONS, recognised, tail
+from airflow_kafka_lake.adapters.spark_submit.failures import REASONS, job_failed, recognised, tail
 from airflow_kafka_lake.adapters.spark_submit.submission import package_zip, properties_text, require_jars
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import (
@@ -31,6 +32,7 @@ from airflow_kafka_lake.core.errors import (
     StaleFenceError,
 )
 from airflow_kafka_lake.core.lake.effort import LIGHT
+from airflow_kafka_lake.core.lake.halving import is_unknown
 from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -561,6 +563,9 @@ def test_a_foreign_reference_is_no_orphan(ref: str) -> None:
         ("org.apache.kafka.common.errors.SaslAuthenticationException: failed", "kafka-authentication"),
         ("java.lang.ClassNotFoundException: airflow_kafka_lake.SharedConsumer", "no-shared-consumer"),
         ("Error: Could not create the Java Virtual Machine.", "java-options"),
+        ("java.lang.NoClassDefFoundError: software/amazon/awssdk/services/s3/model/S3Exception", "missing-classes"),
+        ("java.lang.IncompatibleClassChangeError: class A can not implement B", "missing-classes"),
+        ('UnsupportedFileSystemException: No FileSystem for scheme "s3"', "missing-classes"),
     ],
 )
 def test_usual_failures_are_named(line: str, name: str) -> None:
@@ -568,6 +573,42 @@ def test_usual_failures_are_named(line: str, name: str) -> None:
     found = recognised(["WARN something", line, "at org.apache.spark"])
     assert found is not None
     assert found.name == name
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "java.lang.IncompatibleClassChangeError: class A can not implement B",
+        "Error: Could not create the Java Virtual Machine.",
+        "org.apache.kafka.common.errors.SaslAuthenticationException: failed",
+        "java.nio.file.AccessDeniedException: (Permission denied)",
+    ],
+)
+def test_a_failure_that_only_a_person_mends_is_terminal(line: str) -> None:
+    """A task that fails so is not retried, and no record is searched for as the cause."""
+    error = job_failed(JOB, 1, ["WARN something", line], Secrets())
+    assert isinstance(error, ConnectionSettingsError)
+    assert not is_unknown(error)
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_searched"),
+    [
+        (["Traceback", "py4j.protocol.Py4JJavaError: An error", "Caused by: some.Other"], False),
+        (["pyspark.errors.exceptions.captured.AnalysisException: [SOME] thing"], False),
+        (["py4j.protocol.Py4JJavaError: An error", "SparkException: Job aborted due to stage failure: Task 0"], True),
+        (["ERROR Executor: Exception in task 0.0 in stage 0.0", "py4j.protocol.Py4JJavaError: An error"], True),
+        (["something else entirely"], True),
+    ],
+)
+def test_a_job_that_read_nothing_met_no_bad_record(lines: list[str], is_searched: bool) -> None:
+    """Records are read in tasks: where the job's own exception ended it, trials of halves would find nothing."""
+    error = job_failed(JOB, 1, lines, Secrets())
+    assert isinstance(error, JobFailedError)
+    assert is_unknown(error) is is_searched
+    assert is_unknown(job_failed(JOB, -9, lines, Secrets())), "a driver that is killed may have read anything"
+    apart = replace(JOB, slices=(), overflowing=JOB.slices)
+    assert is_unknown(job_failed(apart, 1, lines, Secrets())), "these the driver itself reads"
 
 
 def test_stack_frames_are_left_out_of_the_last_words() -> None:

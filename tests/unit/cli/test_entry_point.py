@@ -18,7 +18,7 @@ from airflow_kafka_lake.cli import arguments as cli_arguments
 from airflow_kafka_lake.cli import entry_point
 from airflow_kafka_lake.cli.entry_point import build_parser, main, run_parsed
 from airflow_kafka_lake.cli.output import Output
-from airflow_kafka_lake.core.errors import UnavailableError, UsageError
+from airflow_kafka_lake.core.errors import TerminalError, UnavailableError, UsageError, expected
 from airflow_kafka_lake.wiring.collecting import OBJECTS
 
 pytestmark = pytest.mark.unit
@@ -67,6 +67,19 @@ def test_a_defect_is_one_document_for_programs(
     error = json.loads(out)["error"]
     assert (error["type"], error["exception"]) == ("InternalError", "ZeroDivisionError")
     assert "hunter2" not in out + err
+
+
+def test_a_library_that_does_not_fit_is_no_defect(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is named, with what to do; repeating the command is not advised."""
+
+    def importing(*_: object) -> None:
+        raise ImportError("cannot import name 'New'", name="pyiceberg.table")
+
+    assert _run(importing, as_json=True) == 1
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["type"], error["module"]) == ("LibraryError", "pyiceberg.table")
+    assert "of a version that lacks what is needed of it" in error["message"]
+    assert isinstance(expected(ImportError("x", name="y"), "a wave"), TerminalError)
 
 
 def test_the_traceback_is_shown_on_request(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
