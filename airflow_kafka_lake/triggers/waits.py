@@ -21,6 +21,9 @@ from airflow_kafka_lake.ports import LedgerReader, OffsetSource
 from airflow_kafka_lake.triggers.ledger import Answer, LedgerTrigger, Source
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
+NAMED = 3
+"""Partitions that an answer names; more are counted."""
+
 
 class PlanResolvedTrigger(LedgerTrigger):
     """Waits until every range of a plan is committed or skipped."""
@@ -57,6 +60,7 @@ class DrainedTrigger(LedgerTrigger):
     def ask(self, ledger: LedgerReader, _source: Source) -> Answer:
         """See `LedgerTrigger`; a stream that the ledger does not know is not drained."""
         streams = ledger.streams(self.pipeline)
+        unread: list[StreamRecord] = []
         for topic, ends in self.until.items():
             if missing := _not_known_yet(ledger, self.pipeline, topic, streams):
                 return Answer(done=False, message=missing)
@@ -67,7 +71,8 @@ class DrainedTrigger(LedgerTrigger):
                 if left := RangeSet.between(stream.origin, end) - stream.covered:
                     message = f"{topic}/{partition}: {count(left.span, 'offset is', 'offsets are')} open, first {left}"
                     return Answer(done=False, message=message)
-        return Answer(done=True, message="every stream is drained up to its end")
+                unread += [stream] if 0 < end <= stream.origin else []
+        return Answer(done=True, message=f"every stream is drained up to its end{_below_origins(unread)}")
 
 
 class WaveFreeTrigger(LedgerTrigger):
@@ -190,6 +195,7 @@ class WatermarkTrigger(LedgerTrigger):
                 streams, ends = self._ends_by_time(self.at_ms, ledger, streams, source())
         except LookupError as unknown:
             return Answer(done=False, message=str(unknown))
+        unread: list[StreamRecord] = []
         for partition, end in ends.items():
             name = f"{self.topic}/{partition}"
             stream = _only(streams, self.topic, partition)
@@ -198,7 +204,8 @@ class WatermarkTrigger(LedgerTrigger):
             if stream.watermark < end:
                 message = f"{name}: the watermark is {stream.watermark}, and {end} is waited for"
                 return Answer(done=False, message=message)
-        return Answer(done=True, message=f"the watermarks of {self.topic} are there")
+            unread += [stream] if 0 < end <= stream.origin else []
+        return Answer(done=True, message=f"the watermarks of {self.topic} are there{_below_origins(unread)}")
 
     def _ends_by_offset(self, ledger: LedgerReader, streams: Sequence[StreamRecord]) -> dict[int, int]:
         """Return the end that each partition has to reach; LookupError while no partition is known."""
@@ -291,6 +298,15 @@ def _only(streams: Sequence[StreamRecord], topic: str, partition: int) -> Stream
             partition=partition,
         )
     return found[0] if found else None
+
+
+def _below_origins(streams: Sequence[StreamRecord]) -> str:
+    """Return which streams begin at or above the end that was waited for: what lies below was passed without a row."""
+    if not streams:
+        return ""
+    named = ", ".join(f"{item.key} begins at {item.origin}" for item in streams[:NAMED])
+    more = f" and {count(len(streams) - NAMED, 'more partition')}" if len(streams) > NAMED else ""
+    return f"; nothing of it was read below an origin: {named}{more}"
 
 
 def _not_known_yet(ledger: LedgerReader, pipeline: str, topic: str, streams: Sequence[StreamRecord]) -> str | None:

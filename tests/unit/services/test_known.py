@@ -20,9 +20,10 @@ from airflow_kafka_lake.core.kafka import ages
 from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.services import decisions, rebuilding, reporting, running
 from airflow_kafka_lake.services.requests import Serving
-from airflow_kafka_lake.triggers.waits import PlanResolvedTrigger
+from airflow_kafka_lake.triggers.waits import DrainedTrigger, PlanResolvedTrigger, WatermarkTrigger
 from tests.kit.memory_ledger import MemoryLedger
 from tests.unit.services.test_partial_answers import without
 from tests.world import SPEC, World
@@ -277,3 +278,15 @@ def test_deleted_topic_that_the_pipeline_reads_no_more_is_not_lost(behind: World
     assert behind.run().exit_code == 0
     summary = status(behind)["summary"]
     assert (summary["state"], summary["lost_offsets"]) == ("up to date", 0)
+
+
+def test_wait_that_ends_below_an_origin_says_that_nothing_was_read_there(world: World) -> None:
+    """A pipeline that begins at the end has passed every earlier offset without a row."""
+    world.with_spec(start=Policy(kind=PolicyKind.LATEST))
+    world.produce(5)
+    world.run()
+    drained = DrainedTrigger(pipeline="orders", until={"orders": {"0": 4}}).ask(world.ledger, lambda: world.kafka)
+    reached = WatermarkTrigger(pipeline="orders", topic="orders", offset=4).ask(world.ledger, lambda: world.kafka)
+    assert (drained.done, reached.done) == (True, True)
+    for answer in (drained, reached):
+        assert answer.message.endswith("; nothing of it was read below an origin: orders/0 begins at 5")
