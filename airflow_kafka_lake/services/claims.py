@@ -15,6 +15,7 @@ from airflow_kafka_lake.core.errors import (
     TransientError,
     UnknownOutcomeError,
 )
+from airflow_kafka_lake.core.lake.halving import cause_of
 from airflow_kafka_lake.core.lake.staging import job_name
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt, Renew
 from airflow_kafka_lake.core.ledger.guards import LEASE, RENEW_AFTER
@@ -64,6 +65,7 @@ def claim_wave(
             lease=LEASE,
             over=over,
             to_decide=to_decide,
+            taken=by_force and not dead,
             bytes_per_second=bytes_per_second,
             actor=ports.actor,
         )
@@ -119,7 +121,7 @@ def end_attempt(ports: Ports, claim: Claim, error: BaseException, in_doubt: InDo
         outcome = AttemptOutcome.FAILED
     reason = error.named if isinstance(error, KafkaLakeError) else type(error).__name__
     try:
-        ports.ledger.commit(EndAttempt(key=claim.key, outcome=outcome, error=reason))
+        ports.ledger.commit(EndAttempt(key=claim.key, outcome=outcome, error=reason, cause=cause_of(error)))
     except KafkaLakeError as problem:
         ports.progress(f"could not record the end of attempt {claim.key.attempt}: {problem}")
 

@@ -10,6 +10,7 @@ from functools import partial
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     KafkaLakeError,
+    LedgerSchemaError,
     LimitReachedError,
     NotWantedError,
     StaleFenceError,
@@ -117,6 +118,8 @@ class Serving:
         except (ConcurrentError, StaleFenceError, NotWantedError) as left:
             self._left.add(request.wave)
             self.progress(left.message)
+        except LedgerSchemaError:
+            raise  # this process can record nothing more: one of the version that the ledger is of takes its place
         except Exception as error:  # noqa: BLE001  # whatever it is, the worker goes on, and the task is told
             self._answer(request, expected(error, f"wave {request.wave}", wave=request.wave))
         else:

@@ -128,7 +128,9 @@ def _attempt(ports: Ports, claim: Claim) -> Shortfall | None:
                 raise
             raise problem from error
     if short:
-        ports.ledger.commit(EndAttempt(key=claim.key, outcome=AttemptOutcome.FAILED, error=short.verdicts[0].reason))
+        why = short.verdicts[0]
+        failed = AttemptOutcome.FAILED
+        ports.ledger.commit(EndAttempt(key=claim.key, outcome=failed, error=why.reason, cause=why.cause))
     return short
 
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from airflow_kafka_lake.core.ledger.requests import RENEWALS, AskForWave, EndRequest, error_of
+from airflow_kafka_lake.core.ledger.waves import FINISHED
 from airflow_kafka_lake.core.status.serving import serving, untaken_for_too_long
 from airflow_kafka_lake.ports import Ledger
 from airflow_kafka_lake.triggers.ledger import Answer, LedgerTrigger, Source
@@ -17,7 +18,7 @@ ENDED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"}
 
 
 class WaveServedTrigger(LedgerTrigger):
-    """Waits until a requested wave has ended, or was answered; asks again, with the same request, while it waits.
+    """Waits until a requested wave has ended, or was answered; renews the request while it waits, and revives none.
 
     So the request lapses when the trigger ends without a word: a triggerer that starts again within `wanted_for`
     (seconds) finds it alive, and the worker at work. It ends at once where Airflow says that the task has ended by a
@@ -54,12 +55,16 @@ class WaveServedTrigger(LedgerTrigger):
                 actor=self.actor,
                 wanted_for=timedelta(seconds=self.wanted_for),
                 bytes_per_second=self.bytes_per_second,
+                renews=True,
             )
         )
         self._renew_at = self.now() + self.wanted_for / RENEWALS
         record = ledger.wave(self.wave)
-        if asked.request is None:
+        if asked.request is None and record.state in FINISHED:
             return Answer(done=True, message=f"wave {self.wave} is {record.state}")
+        if asked.request is None:
+            ended = f"the request {self.request} for wave {self.wave} has ended: a task that still waits asks anew"
+            return Answer(done=True, message=ended)
         if error := error_of(asked.request):
             return Answer(done=True, message=f"a worker has tried wave {self.wave}: {type(error).__name__}")
         found = serving(asked.request, record, ledger.attempts(self.wave), asked.now)

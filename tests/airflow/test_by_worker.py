@@ -12,7 +12,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
 from airflow_kafka_lake.core.errors import JobFailedError, UnavailableError, UnfinishedError
-from airflow_kafka_lake.core.ledger.requests import is_wanted
+from airflow_kafka_lake.core.ledger.requests import EndRequest, is_wanted
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, WaveState
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
@@ -232,6 +232,18 @@ def test_trigger_says_how_far_a_worker_is(world: World, context: Context) -> Non
     world.clock.advance(timedelta(minutes=3))
     with pytest.raises(UnfinishedError, match="No worker has taken"):
         trigger.ask(world.ledger, None)
+
+
+def test_trigger_revives_no_request_that_has_ended(world: World, context: Context) -> None:
+    """Another triggerer has ended it, or its answer was taken: nothing is asked for, and no worker begins it again."""
+    wave = planned(world, context)
+    waited = deferred(task(wave), context)
+    trigger = opened(waited.trigger, world.ledger)
+    assert not trigger.ask(world.ledger, None).done
+    world.ledger.commit(EndRequest(id=trigger.request, wave=wave))
+    answer = trigger.ask(world.ledger, None)
+    assert (answer.done, "has ended" in answer.message) == (True, True)
+    assert world.ledger.requests() == ()
 
 
 @pytest.mark.parametrize(

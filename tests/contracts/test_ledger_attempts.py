@@ -33,6 +33,7 @@ from airflow_kafka_lake.core.ledger.revoking import Revoke
 from airflow_kafka_lake.core.ledger.waves import (
     WAVE_TRANSITIONS,
     Act,
+    AttemptCause,
     AttemptKey,
     AttemptOutcome,
     RangeState,
@@ -698,3 +699,26 @@ def test_attempts_of_a_whole_pipeline(ledger: Ledger) -> None:
     assert [item.fence for item in by_wave] == [1, 2, 1]
     assert list(ledger.attempts(pipeline=SPEC.name)) == by_wave
     assert ledger.attempts(pipeline="another") == ()
+
+
+def test_wave_that_a_person_takes_from_its_holder_is_recorded_as_taken(ledger: Ledger) -> None:
+    """Not so where the holder's lease has ended: he may have died over it."""
+    first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])
+    for wave, lease in ((first, LEASE), (second, timedelta(seconds=-1))):
+        held = claimed(ledger, wave, lease=lease)
+        over = ClaimWave(
+            wave=wave, attempt=attempt_id(), holder=HOLDER, lease=LEASE, over=held.key.fence, to_decide=True, taken=True
+        )
+        ledger.commit(over)
+    causes = [ledger.attempts(wave)[0].cause for wave in (first, second)]
+    assert causes == [AttemptCause.TAKEN, None]
+
+
+def test_cause_of_the_end_of_an_attempt_is_kept(ledger: Ledger) -> None:
+    """As a value beside its sentence."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    key = claimed(ledger, wave).key
+    failed = AttemptOutcome.FAILED
+    ledger.commit(EndAttempt(key=key, outcome=failed, error="a disk is full", cause=AttemptCause.JOB_FAILED))
+    (ended,) = ledger.attempts(wave)
+    assert (ended.outcome, ended.error, ended.cause) == (failed, "a disk is full", AttemptCause.JOB_FAILED)

@@ -110,6 +110,28 @@ def test_task_that_begins_again_ends_what_it_asked_for_before(ledger: Ledger) ->
     assert not is_wanted(ledger.requests(first))
 
 
+def test_request_that_was_ended_is_not_revived_by_its_renewal(ledger: Ledger) -> None:
+    """By a person, by its answer that was taken, or by its task that began again: a trigger of before renews nothing,
+    and what it renews after the wave has ended is none either."""
+    (wave,) = planned(ledger, [(0, 0, 10)])
+    renewal = AskForWave(id="one", wave=wave, actor="airflow:hourly/one/ingest", renews=True)
+    assert ledger.commit(renewal).request is None
+    asked(ledger, wave)
+    assert ledger.commit(renewal).request is not None
+    ledger.commit(EndRequest(id="one", wave=wave))
+    assert ledger.commit(renewal).request is None
+    asked(ledger, wave)
+    answered(ledger, wave)
+    assert error_of(ledger.commit(renewal).request) is not None
+    ledger.commit(EndRequest(id="one", wave=wave))
+    assert ledger.commit(renewal).request is None
+    assert ledger.requests() == ()
+    asked(ledger, wave)
+    ledger.commit(replace(renewal, id="two", begins=True, renews=False))
+    assert ledger.commit(renewal).request is None
+    assert [item.id for item in ledger.requests()] == ["two"]
+
+
 def test_id_of_a_request_is_one_waves(ledger: Ledger) -> None:
     """Ids are random: the same one for another wave is refused."""
     first, second = planned(ledger, [(0, 0, 10)], [(0, 10, 20)])

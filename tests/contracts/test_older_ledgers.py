@@ -61,6 +61,7 @@ ADDED = {
         "progress_at",
         "actor",
         "application",
+        "cause",
     ),
     "kafka_lake_plan": ("dag",),
     "kafka_lake_notified": ("through", "lease_holder", "lease_until"),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +31,20 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
-from airflow_kafka_lake.core.ledger.attempts import RecordCommit
+from airflow_kafka_lake.core.ledger.attempts import EndAttempt, RecordCommit, Renew
 from airflow_kafka_lake.core.ledger.deliveries import BeginDelivery
 from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import Verdict
 from airflow_kafka_lake.core.ledger.requests import AskForWave, EndRequest
 from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
 from airflow_kafka_lake.core.ledger.streams import watermark
-from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState, Token, WaveState
+from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.rebuilding.restoration import Restoration, RestoredSkip
 from airflow_kafka_lake.core.rebuilding.restore import Restore
 from tests.contracts.ledger_world import (
     AT,
+    LEASE,
     SPEC,
     claimed,
     committed,
@@ -79,6 +81,30 @@ def test_sqlite_ledger_is_created_on_first_use(new_url: NewUrl, opened: Open) ->
     assert ledger.pipelines() == ()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert ledger.check() == schema.NEWEST
+
+
+@KINDS
+def test_process_of_before_an_upgrade_writes_nothing_more(new_url: NewUrl, opened: Open, kind: str) -> None:
+    """Its code is of before: it neither begins, nor goes on, nor ends anything, and says what to do."""
+    url = new_url(kind)
+    opened(url).upgrade()
+    old = opened(url)
+    (wave,) = planned(old, [(0, 0, 10)])
+    claim = claimed(old, wave)
+    set_revision(opened(url), "9999")
+    before = old.events("orders")
+    for write in (
+        partial(claimed, old, wave, over=claim.key.fence),
+        partial(planned, old, [(0, 10, 20)]),
+        partial(old.commit, Renew(key=claim.key, lease=LEASE)),
+        partial(old.commit, EndAttempt(key=claim.key, outcome=AttemptOutcome.FAILED, error="no")),
+        partial(old.advance, "orders"),
+    ):
+        with pytest.raises(LedgerSchemaError, match=r"has schema 9999 now, and had .* Start the process again"):
+            write()
+    assert old.events("orders") == before
+    with pytest.raises(LedgerSchemaError, match="newer than"):
+        opened(url).pipelines()
 
 
 def test_sqlite_ledger_survives_a_power_cut(new_url: NewUrl, opened: Open) -> None:

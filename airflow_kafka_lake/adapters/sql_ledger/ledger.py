@@ -208,7 +208,13 @@ class SqlLedger(SqlReader):
         return self._open().read(work)
 
     def _write(self, work: Callable[[Connection], T]) -> T:
-        return self._open().write(work)
+        """Run a write, unless the schema was upgraded since this process opened the ledger: its code is of before."""
+
+        def write(connection: Connection) -> T:
+            schema.refuse_another(connection, self._database.name())
+            return work(connection)
+
+        return self._open().write(write)
 
     def commit(self, write: Write[T]) -> T:
         """See `ports.Ledger`."""

@@ -268,6 +268,7 @@ def _attempt(row: Any) -> AttemptRecord:
         audited=row.audited,
         outcome=row.outcome,
         error=row.error,
+        cause=row.cause,
         started_at=row.started_at,
         ended_at=row.ended_at,
         staged_bytes=row.staged_bytes,

@@ -17,6 +17,8 @@ NEWEST = "0012"
 OLDEST = "0008"
 """The first revision that can be upgraded."""
 
+_REVISION = text(f"SELECT version_num FROM {VERSION_TABLE}")
+
 FOLDER = Path(__file__).parent / "migrations"
 
 
@@ -24,7 +26,20 @@ def revision(connection: Connection) -> str | None:
     """Return the schema's revision; None when there is no schema."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
-    return connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
+    return connection.execute(_REVISION).scalar()
+
+
+def refuse_another(connection: Connection, name: str) -> None:
+    """Refuse a schema that was as it should be when this process opened the ledger, and is not any more."""
+    found = connection.execute(_REVISION).scalar()
+    if found != NEWEST:
+        raise LedgerSchemaError(
+            f"The ledger {name} has schema {found} now, and had {NEWEST} when this process opened it: it records "
+            "nothing more there. Start the process again with the package version that the ledger is of; what it was "
+            "at work on is found and finished by the next run",
+            found=found,
+            wanted=NEWEST,
+        )
 
 
 def is_empty(connection: Connection) -> bool:

@@ -190,7 +190,7 @@ STORED: Mapping[type, Stored] = {
     AttemptRecord: Stored(
         table=tables.attempt,
         columns={
-            **_plain("wave", "fence", "attempt", "job", "base", "audited", "staged_bytes", "outcome", "error"),
+            **_plain("wave", "fence", "attempt", "job", "base", "audited", "staged_bytes", "outcome", "error", "cause"),
             **_plain("started_at", "ended_at", "actor", "application", lease_holder="holder"),
             **{column: ("progress", _of_progress(name)) for column, name in PROGRESS.items()},
         },

@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Boolean, Column, Integer, MetaData, String, T
 
 from airflow_kafka_lake.adapters.sql_ledger.types import Choice, LongText, Number, Offsets, Timestamp
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
-from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
+from airflow_kafka_lake.core.ledger.waves import AttemptCause, AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.progress import Step
 
 PREFIX = "kafka_lake_"
@@ -156,6 +156,7 @@ attempt = _table(
     Column("staged_bytes", BigInteger),
     Column("outcome", Choice(AttemptOutcome), nullable=False),
     Column("error", LongText),
+    Column("cause", Choice(AttemptCause)),
     Column("started_at", Timestamp, nullable=False),
     Column("ended_at", Timestamp),
     Column("step", Choice(Step)),

@@ -15,12 +15,12 @@ from airflow_kafka_lake.core.errors import (
     UnreadableRecordError,
 )
 from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
-from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, AttemptRecord, RangeState
+from airflow_kafka_lake.core.ledger.waves import AttemptCause, AttemptOutcome, AttemptRecord, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice
 
 SPLIT = "split in two"
-"""How the reason begins for which a wave is halved: what happened before counts no more."""
+"""How the reason begins for which a wave is halved."""
 
 MOST_FOUND = 8
 """Records that trials find in one wave; a wave with more has another problem than single records."""
@@ -33,7 +33,7 @@ MOST_PARTS = 20
 
 OUT_OF_MEMORY = "out-of-memory"
 _UNKNOWN_REASONS = {None, OUT_OF_MEMORY, UNREADABLE_RECORD}
-_FAILURES = (f"{JobFailedError.__name__}: ", f"{UnexpectedError.__name__}: ")
+_FAILURES = {AttemptCause.JOB_FAILED, AttemptCause.UNEXPECTED}
 _DEATHS, _SMALL_CAUSE = 2, 300
 
 
@@ -47,13 +47,16 @@ class History:
 
     @classmethod
     def of(cls, attempts: Sequence[AttemptRecord]) -> History:
-        """Count jobs that failed, workers that died over a job, and searches that found what cannot be read."""
-        begin = max((number for number, item in enumerate(attempts, 1) if _says(item, SPLIT)), default=0)
+        """Count jobs that failed, workers that died over a job, and searches that found what cannot be read.
+
+        A worker whose wave a person took from him has not died over it.
+        """
+        begin = max((n for n, item in enumerate(attempts, 1) if item.cause is AttemptCause.SPLIT), default=0)
         since = attempts[begin:]
         return cls(
-            failures=sum(_says(item, *_FAILURES) for item in since),
-            deaths=sum(item.outcome is AttemptOutcome.ABANDONED and item.job is not None for item in since),
-            found=sum(_says(item, f"{UnreadableRecordError.__name__}: ") for item in since),
+            failures=sum(item.cause in _FAILURES for item in since),
+            deaths=sum(_is_death(item) for item in since),
+            found=sum(item.cause is AttemptCause.UNREADABLE for item in since),
         )
 
     @property
@@ -82,7 +85,7 @@ class History:
 
 def why_halved(attempts: Iterable[AttemptRecord]) -> str | None:
     """Return why a wave was halved the last time, as its attempts say it; None for one that never was."""
-    reasons = [item.error for item in attempts if item.error and _says(item, SPLIT)]
+    reasons = [item.error for item in attempts if item.error and item.cause is AttemptCause.SPLIT]
     return reasons[-1] if reasons else None
 
 
@@ -91,8 +94,16 @@ def is_unknown(error: Exception) -> bool:
     return _reason(error) in _UNKNOWN_REASONS
 
 
-def _says(attempt: AttemptRecord, *beginnings: str) -> bool:
-    return (attempt.error or "").startswith(beginnings)
+def cause_of(error: BaseException) -> AttemptCause | None:
+    """Return what an error that ends an attempt is to the next one."""
+    if isinstance(error, JobFailedError):
+        return AttemptCause.JOB_FAILED
+    return AttemptCause.UNEXPECTED if isinstance(error, UnexpectedError) else None
+
+
+def _is_death(attempt: AttemptRecord) -> bool:
+    is_taken = attempt.cause is AttemptCause.TAKEN
+    return attempt.outcome is AttemptOutcome.ABANDONED and attempt.job is not None and not is_taken
 
 
 def _reason(error: Exception) -> object:
@@ -174,7 +185,11 @@ def held(source: RangeRecord, part: OffsetRange, cause: str) -> Verdict:
         f"{remedies.release(source.piece_id(part.start))}"
     )
     return Verdict(
-        range_id=source.id, state=RangeState.HELD, reason=UnreadableRecordError(text).named, part=_real(source, part)
+        range_id=source.id,
+        state=RangeState.HELD,
+        reason=UnreadableRecordError(text).named,
+        part=_real(source, part),
+        cause=AttemptCause.UNREADABLE,
     )
 
 
@@ -186,7 +201,13 @@ def apart(ranges: Sequence[RangeRecord], why: str) -> tuple[Verdict, ...]:
 
 def _moved(source: RangeRecord, part: OffsetRange, why: str) -> Verdict:
     reason = f"{SPLIT}: {why}"
-    return Verdict(range_id=source.id, state=RangeState.PLANNED, reason=reason, part=_real(source, part))
+    return Verdict(
+        range_id=source.id,
+        state=RangeState.PLANNED,
+        reason=reason,
+        part=_real(source, part),
+        cause=AttemptCause.SPLIT,
+    )
 
 
 def source_of(ranges: Iterable[RangeRecord], item: RangeRecord) -> RangeRecord:

@@ -29,6 +29,7 @@ from airflow_kafka_lake.core.ledger.wave_changes import ENDED_BY_CLAIM, ENDED_BY
 from airflow_kafka_lake.core.ledger.waves import (
     WAVE_TRANSITIONS,
     Act,
+    AttemptCause,
     AttemptKey,
     AttemptOutcome,
     AttemptRecord,
@@ -51,7 +52,8 @@ class ClaimWave(Write[Claim]):
     unless the claim is `to_decide`: to find out what became of the wave, or to revoke something from it. The limits are
     those of the pipeline's newest configuration; `bytes_per_second` is what a run asks for instead.
 
-    Earlier attempts still `running` or `staged` become `abandoned`; `unknown` stays.
+    Earlier attempts still `running` or `staged` become `abandoned`; `unknown` stays. `taken` says that the holder was
+    not found dead: where his lease is live, a person has taken the wave from him.
     """
 
     name: ClassVar[str] = "claim"
@@ -61,6 +63,7 @@ class ClaimWave(Write[Claim]):
     lease: timedelta
     over: int | None = None
     to_decide: bool = False
+    taken: bool = False
     bytes_per_second: int | None = None
     actor: str | None = None
 
@@ -96,7 +99,9 @@ class ClaimWave(Write[Claim]):
             actor=self.actor,
         )
         earlier = records.attempts_of(self.wave)
-        over = {item: item.abandoned(now) for item in earlier if item.outcome in ENDED_BY_CLAIM}
+        is_taken = self.taken and guards.lease_is_live(before.lease_until, now)
+        cause = AttemptCause.TAKEN if is_taken else None
+        over = {item: item.abandoned(now, cause) for item in earlier if item.outcome in ENDED_BY_CLAIM}
         detail = f"attempt {self.attempt}, fence {fence}"
         return Change(
             edits=(
@@ -314,6 +319,7 @@ class EndAttempt(AttemptWrite[None]):
     key: AttemptKey
     outcome: AttemptOutcome
     error: str | None
+    cause: AttemptCause | None = None
 
     def scope(self) -> Scope:
         return Scope(waves=(self.key.wave,), attempts=True)
@@ -323,7 +329,7 @@ class EndAttempt(AttemptWrite[None]):
         wave = self.held(records, transition)
         attempt = records.attempt(self.key)
         why = f": {self.error[:LONGEST]}" if self.error else ""
-        ended = replace(attempt, outcome=self.outcome, error=self.error, ended_at=records.now)
+        ended = replace(attempt, outcome=self.outcome, error=self.error, cause=self.cause, ended_at=records.now)
         return Change(
             result=None,
             edits=(Edit(before=wave, after=wave.free(transition[1])), Edit(before=attempt, after=ended)),

@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.ledger.pauses import PauseRow
 from airflow_kafka_lake.core.ledger.waves import (
     DECODE,
     OPEN,
+    AttemptCause,
     AttemptKey,
     AttemptRecord,
     LeaseHolder,
@@ -195,6 +196,8 @@ class Verdict:
     reason: str
     held_for: RangeSet = NOTHING
     part: OffsetRange | None = None
+    cause: AttemptCause | None = None
+    """Of the attempt that ends with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

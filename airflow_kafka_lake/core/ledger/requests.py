@@ -43,7 +43,7 @@ class RequestRecord(RequestRow):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request as it is on record `now`; None once its wave has ended, which ends all requests of it."""
+    """A request as it is on record `now`; None once it has ended, as all requests of a wave do with the wave."""
 
     request: RequestRow | None
     now: datetime
@@ -54,7 +54,8 @@ class AskForWave(Write[Asked]):
     """Ask for a wave, or say that it is still wanted: for `wanted_for` from now on.
 
     What was answered stays as it is. A task that `begins` ends with its request what the same actor has asked for the
-    wave before: it was cleared while it waited. UnknownSubjectError for a wave that is not on record.
+    wave before: it was cleared while it waited. One that `renews` asks for nothing new: a request that was ended, by a
+    person, by its answer or by such a task, does not come back. UnknownSubjectError for a wave that is not on record.
     """
 
     name: ClassVar[str] = "ask"
@@ -64,6 +65,7 @@ class AskForWave(Write[Asked]):
     wanted_for: timedelta = WANTED_FOR
     bytes_per_second: int | None = None
     begins: bool = False
+    renews: bool = False
 
     def scope(self) -> Scope:
         return Scope(waves=(self.wave,), requests=True)
@@ -74,6 +76,8 @@ class AskForWave(Write[Asked]):
             return Change(
                 result=Asked(request=None, now=now), edits=tuple(Edit(before=item) for item in records.requests)
             )
+        if known is None and self.renews:
+            return Change(result=Asked(request=None, now=now))
         if known is None:
             new = RequestRow(
                 id=self.id,

@@ -49,6 +49,16 @@ class AttemptOutcome(StrEnum):
     ABANDONED = "abandoned"
 
 
+class AttemptCause(StrEnum):
+    """The end of an attempt, where the next one at its wave depends on it; `AttemptRecord.error` is for people."""
+
+    JOB_FAILED = "job failed"
+    UNEXPECTED = "unexpected"
+    UNREADABLE = "unreadable"
+    SPLIT = "split"
+    TAKEN = "taken"
+
+
 class Act(StrEnum):
     """What may happen to a wave."""
 
@@ -237,21 +247,22 @@ class AttemptRecord:
     audited: int | None = None
     outcome: AttemptOutcome = AttemptOutcome.RUNNING
     error: str | None = None
+    cause: AttemptCause | None = None
     ended_at: datetime | None = None
     staged_bytes: int | None = None
     progress: Progress | None = None
     actor: str | None = None
     application: str | None = None
 
-    def abandoned(self, at: datetime) -> AttemptRecord:
+    def abandoned(self, at: datetime, cause: AttemptCause | None = None) -> AttemptRecord:
         """Return the attempt after its wave went to another; the time of one that has ended before stays."""
-        return replace(self, outcome=AttemptOutcome.ABANDONED, ended_at=self.ended_at or at)
+        return replace(self, outcome=AttemptOutcome.ABANDONED, ended_at=self.ended_at or at, cause=cause or self.cause)
 
     def committed(self, at: datetime) -> AttemptRecord:
         """Return the attempt as the one whose commit is in the lake."""
         progress = self.progress and self.progress.landed(at)
         outcome = AttemptOutcome.COMMITTED
-        return replace(self, outcome=outcome, error=None, ended_at=self.ended_at or at, progress=progress)
+        return replace(self, outcome=outcome, error=None, cause=None, ended_at=self.ended_at or at, progress=progress)
 
     def at(self, progress: Progress | None, now: datetime) -> AttemptRecord:
         """Return the attempt as it reports `now` how far it is; None reports nothing."""

@@ -25,7 +25,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownOutcomeError,
 )
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
-from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, AttemptRecord, RangeState, WaveState
+from airflow_kafka_lake.core.ledger.waves import AttemptCause, AttemptOutcome, AttemptRecord, RangeState, WaveState
 from airflow_kafka_lake.core.metrics.samples import of_audit, of_failure, of_moves, of_plan, of_status, of_wave
 from airflow_kafka_lake.core.metrics.table import METRICS, Kind, Outcome, Sample
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -57,14 +57,23 @@ def range_of(topic: str, rows: int | None, state: RangeState = RangeState.COMMIT
     )
 
 
-def landed(*ranges: RangeRecord, staged_bytes: int | None = 500, error: str | None = None) -> LandedWave:
+def landed(
+    *ranges: RangeRecord, staged_bytes: int | None = 500, error: str | None = None, cause: AttemptCause | None = None
+) -> LandedWave:
     at = datetime(2026, 3, 1, tzinfo=UTC)
     record = WaveRecord(
         id="w", pipeline="p", plan="1", ordinal=0, table="raw.t", state=WaveState.COMMITTED, lease_live=False,
         ranges=len(ranges), rows=3, snapshot=77,
     )  # fmt: skip
     old = AttemptRecord(
-        wave="w", fence=1, attempt="a" * 16, holder="h/1/1", started_at=at, outcome=AttemptOutcome.FAILED, error=error
+        wave="w",
+        fence=1,
+        attempt="a" * 16,
+        holder="h/1/1",
+        started_at=at,
+        outcome=AttemptOutcome.FAILED,
+        error=error,
+        cause=cause,
     )
     new = AttemptRecord(
         wave="w", fence=2, attempt="b" * 16, holder="h/1/1", started_at=at, outcome=AttemptOutcome.COMMITTED,
@@ -93,8 +102,9 @@ def test_landed_wave_is_named_by_all_that_finds_it_again() -> None:
         f"wave w is in raw.t, attempt {'b' * 16}, snapshot 77: 3 rows of 1 range, 500 bytes, 12.2 s"
     )
     assert "None" not in landed(range_of("a", 3), staged_bytes=None).describe()
-    assert "own" not in landed(range_of("a", 3), error="JobFailedError: split in two").describe()
-    halved = landed(range_of("a", 3), error="split in two: workers died over it twice").describe()
+    assert "own" not in landed(range_of("a", 3), error="split in two", cause=AttemptCause.JOB_FAILED).describe()
+    why = "split in two: workers died over it twice"
+    halved = landed(range_of("a", 3), error=why, cause=AttemptCause.SPLIT).describe()
     assert halved.endswith(
         " s. It was split in two: workers died over it twice; the other part is a wave of its own, for the next run"
     )

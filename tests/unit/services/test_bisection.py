@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.errors import JobFailedError, UnavailableError, UnexpectedError
+from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError, UnavailableError, UnexpectedError
 from airflow_kafka_lake.core.lake import halving
 from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.core.ledger.waves import RangeState
@@ -16,8 +17,8 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs import stage
-from airflow_kafka_lake.services import decisions, polling
-from tests.gates import Killed, KilledError, Passing
+from airflow_kafka_lake.services import decisions, pausing, polling
+from tests.gates import Before, Killed, KilledError, Passing
 from tests.world import World
 
 pytestmark = pytest.mark.unit
@@ -335,3 +336,42 @@ def test_job_of_many_slices_is_read_as_it_is(monkeypatch: pytest.MonkeyPatch) ->
         max_records_per_partition=None,
     )
     assert polling.careful(World().worker(), job, lambda: None) is job
+
+
+@pytest.mark.parametrize("stop", [decisions.cancel, None], ids=["cancel", "pause"])
+def test_wave_that_persons_stop_is_no_deadly_one(stop: Any) -> None:
+    """Twice cancelled or stopped while its job ran, its workers live: it is read whole when it may go on."""
+    world = World()
+    world.produce(8)
+    wave = world.planned_wave()
+
+    def stopped() -> None:
+        if stop is None:
+            pausing.pause(world.worker(), pausing.PauseSubject(pipeline="orders"), "not now", now=True)
+        else:
+            stop(world.worker(), wave, "not now")
+
+    for _ in range(2):
+        with pytest.raises(StaleFenceError):
+            world.ingest(wave, world.worker(Before("ledger.mark_staged", stopped)))
+        if stop is None:
+            pausing.resume(world.worker(), pausing.PauseSubject(pipeline="orders"))
+        else:
+            decisions.release(world.worker(), wave, None)
+    assert len([item for item in world.ledger.attempts(wave) if item.job]) == 2
+    assert world.run().exit_code == 0
+    assert [item.id for item in world.ledger.waves("orders")] == [wave]
+    world.check()
+
+
+def test_how_an_error_is_worded_does_not_decide_about_a_wave() -> None:
+    """Only its cause does, which is a value."""
+    world = World()
+    world.produce(2)
+    wave = world.planned_wave()
+    world.runner.failures.append("out of memory")
+    with pytest.raises(JobFailedError):
+        world.ingest(wave)
+    (attempt,) = world.ledger.attempts(wave)
+    assert halving.History.of([replace(attempt, error="the job ended badly")]).failures == 1
+    assert halving.History.of([replace(attempt, cause=None)]).failures == 0

@@ -16,6 +16,7 @@ from airflow_kafka_lake.core.errors import (
     GateClosedError,
     JobFailedError,
     KafkaLakeError,
+    LedgerSchemaError,
     LimitReachedError,
     PausedError,
     UnavailableError,
@@ -308,3 +309,18 @@ def test_worker_that_has_nothing_to_do_costs_one_statement_a_poll(world: World) 
     worker(world, calls, is_ending=lambda: next(rounds), alive=lambda: lives.append(1)).run()
     assert calls.made == ["ledger.requests"] * 3
     assert len(lives) == 3
+
+
+def test_worker_of_an_older_version_ends_with_the_upgrade_of_its_ledger(world: World) -> None:
+    """It answers nothing and takes nothing more: one of the new version serves what is asked for."""
+    world.produce(1)
+    wave = world.planned_wave()
+    ask(world, wave)
+
+    def opened(_: RequestRecord) -> NoReturn:
+        raise LedgerSchemaError("The ledger has schema 0013 now, and had 0012 when this process opened it")
+
+    with pytest.raises(LedgerSchemaError):
+        serve(world, opened=opened)
+    (request,) = world.ledger.requests()
+    assert request.is_wanted

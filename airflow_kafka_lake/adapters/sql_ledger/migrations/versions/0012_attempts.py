@@ -1,4 +1,4 @@
-"""For whom an attempt works, and its Spark application.
+"""For whom an attempt works, its Spark application, and what ended it, as a value.
 
 Revision ID: 0012
 Revises: 0011
@@ -17,6 +17,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add two columns: of earlier attempts neither is known."""
+    """Add three columns: of earlier attempts none is known. A wave is halved for what happens to it from now on."""
     op.add_column("kafka_lake_attempt", parts.text("actor", None, null=True))
     op.add_column("kafka_lake_attempt", parts.text("application", null=True))
+    op.add_column("kafka_lake_attempt", parts.text("cause", 20, null=True))
