@@ -90,6 +90,7 @@ class CatalogProxy:
     moves_main: bool = False
     is_named_nessie: bool = False
     page: tuple[int, bytes] | None = None
+    paged: str = ""
     commits: list[Commit] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
@@ -142,13 +143,14 @@ class CatalogProxy:
     def heal(self) -> None:
         """Be an honest proxy again."""
         self._traps.clear()
-        self.keeps_branches, self.moves_main, self.is_named_nessie, self.page = True, False, False, None
+        self.keeps_branches, self.moves_main, self.is_named_nessie = True, False, False
+        self.page, self.paged = None, ""
         self._before = lambda _: None
 
     def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes] | None:
         """Return status and body of the answer; None ends the connection."""
         self.asked.append(f"{method} {path}")
-        if self.page is not None:
+        if self.page is not None and self.paged in path:
             return self.page
         commit = _commit_of(method, path, body)
         if commit is None:

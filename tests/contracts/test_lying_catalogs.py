@@ -10,7 +10,13 @@ import pytest
 
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, IdentityError, KafkaLakeError, UnknownOutcomeError
+from airflow_kafka_lake.core.errors import (
+    ConnectionSettingsError,
+    IdentityError,
+    KafkaLakeError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.services.pipeline_audit import audit
@@ -177,4 +183,23 @@ def test_lost_answer_of_a_job_s_commit_costs_no_second_job(
     world.plan()
     proxy.lose_answer(table="orders", branch=True)
     assert world.run().exit_code == 0
+    came_right(world, lake)
+
+
+@pytest.mark.parametrize("where", ["everywhere", "at the table"])
+def test_not_found_is_believed_only_when_the_lists_say_so_too(
+    world: World, lake: IcebergLake, proxy: CatalogProxy, where: str
+) -> None:
+    """What a gateway says of everything makes no table gone, and no branch."""
+    world.plan()
+    proxy.page = (404, b"<html>not found</html>")
+    proxy.paged = "" if where == "everywhere" else "/tables/orders"
+    table = lake.table(world.spec.table)
+    answers = {"everywhere": "the catalog has no such thing at this address", "at the table": "answers that it is not"}
+    for look in (table.head, table.branches, table.commits, world.plan):
+        with pytest.raises((UnavailableError, ConnectionSettingsError), match=answers[where]):
+            look()
+    proxy.heal()
+    assert lake.table(f"{world.spec.table}_none").branches() == ()
+    assert lake.table("never_there.orders").branches() == ()
     came_right(world, lake)

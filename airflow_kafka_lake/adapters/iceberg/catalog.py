@@ -161,7 +161,30 @@ class OpenCatalog:
             try:
                 return self.api.load_table(checked_identifier(identifier))
             except NoSuchTableError:
+                self._require_absent(identifier)
                 return None
+
+    def _require_absent(self, identifier: str) -> None:
+        """Refuse a "not found" of a REST catalog that its lists do not confirm: a gateway says that of everything.
+
+        Where listing is forbidden, the catalog has answered for itself.
+        """
+        if isinstance(self.api, SqlCatalog):
+            return
+        *namespace, _ = name = tuple(identifier.split("."))
+        with suppress(ForbiddenError):
+            try:
+                is_listed = name in self.api.list_tables(tuple(namespace))
+            except NoSuchNamespaceError:
+                is_listed = tuple(namespace) in self.api.list_namespaces(tuple(namespace[:-1]))
+            if is_listed:
+                raise UnavailableError(
+                    f"The catalog of connection {self._settings.connection_id!r} lists {identifier} or its namespace, "
+                    "and answers that it is not there: nothing was changed. Look at what stands before the catalog, "
+                    "then try again.",
+                    connection=self._settings.connection_id,
+                    table=identifier,
+                )
 
     def look(self, identifier: str) -> str | None:
         """Write, read and remove a file among the files of a table, or where a SQL catalog would put them.
