@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -21,10 +21,11 @@ _NO_ID = UUID(int=0)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicIds:
     """The ids that brokers have for each topic, None where a broker knows no such topic; `silent` has the brokers
-    without an answer, each with the reason."""
+    without an answer, each with the reason. `epochs` are the newest leader epochs that one of them has heard of."""
 
     ids: Mapping[str, frozenset[str | None]]
     silent: Mapping[int, str]
+    epochs: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
     def doubts(self, topics: Iterable[str]) -> dict[str, str]:
         """Return the topics whose id, or existence, is not certain, each with the reason."""
@@ -62,18 +63,24 @@ async def _ask(manager: Any, *, topics: Iterable[str]) -> TopicIds:
     calls = {broker: manager.call_soon(_ids_of, manager, broker, topics) for broker in brokers}
     ids: dict[str, set[str | None]] = {topic: set() for topic in topics}
     silent: dict[int, str] = {}
+    epochs: dict[tuple[str, int], int] = {}
     for broker, answer in calls.items():
         try:
-            for topic, topic_id in (await answer).items():
+            found, led = await answer
+            for topic, topic_id in found.items():
                 ids[topic].add(topic_id)
+            epochs |= {key: epoch for key, epoch in led.items() if epoch > epochs.get(key, -1)}
         except errors.AuthorizationError:
             raise
         except FAILED as error:
             silent[broker] = str(error)
-    return TopicIds(ids={topic: frozenset(found) for topic, found in ids.items()}, silent=silent)
+    return TopicIds(ids={topic: frozenset(its) for topic, its in ids.items()}, silent=silent, epochs=epochs)
 
 
-async def _ids_of(manager: Any, broker: int, topics: Iterable[str]) -> Mapping[str, str | None]:
+async def _ids_of(
+    manager: Any, broker: int, topics: Iterable[str]
+) -> tuple[Mapping[str, str | None], Mapping[tuple[str, int], int]]:
+    """Return ids and leader epochs, as one broker has them."""
     response = await manager.send(_request(topics), node_id=broker)
     found: dict[str, str | None] = {}
     for topic in response.topics:
@@ -81,7 +88,13 @@ async def _ids_of(manager: Any, broker: int, topics: Iterable[str]) -> Mapping[s
             raise_for(topic.error_code)
         topic_id = base64.urlsafe_b64encode((topic.topic_id or _NO_ID).bytes).decode().rstrip("=")
         found[topic.name] = None if topic.error_code in _MISSING else topic_id
-    return found
+    epochs = {
+        (topic.name, item.partition_index): item.leader_epoch
+        for topic in response.topics
+        for item in topic.partitions or ()
+        if item.leader_epoch is not None
+    }
+    return found, epochs
 
 
 def _request(topics: Iterable[str]) -> Any:

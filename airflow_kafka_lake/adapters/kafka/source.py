@@ -67,6 +67,8 @@ class KafkaOffsetSource:
         self._epoch_ends = epoch_ends
         self._every_broker = every_broker
         self._client = Client(settings, timeout=timeout_seconds, clock=clock, connect=connect)
+        self._heard: dict[Key, int] = {}
+        """The newest leader epochs that some broker had heard of when the topic was described last."""
 
     def check(self) -> str:
         """Return in one sentence which cluster answers."""
@@ -222,6 +224,7 @@ class KafkaOffsetSource:
             if not left:
                 raise self._undecided(doubts)
             self._clock.sleep(_CONFIRM_SECONDS)
+        self._heard |= answered.epochs
         return {name: topic_id for name, found in answered.ids.items() for topic_id in found if topic_id is not None}
 
     def _topic_ids(self, topics: Iterable[str]) -> identities.TopicIds:
@@ -253,7 +256,7 @@ class KafkaOffsetSource:
             unknown |= {key: error.str() for key, error in errors.items()}
             keys = [key for key in keys if key in found]
             steps.append(found)
-        return {
+        bounds = {
             key: Bounds(
                 last_stable=steps[0][key].offset,
                 high_watermark=steps[1][key].offset,
@@ -261,7 +264,14 @@ class KafkaOffsetSource:
                 leader_epoch=_lower(steps[0][key].leader_epoch, steps[1][key].leader_epoch),
             )
             for key in keys
-        }, unknown
+        }
+        for key, item in bounds.items():
+            if item.leader_epoch is not None and item.leader_epoch < (newest := self._heard.get(key, 0)):
+                unknown[key] = (
+                    f"the broker that answers leads it under epoch {item.leader_epoch}, and another broker knows of "
+                    f"epoch {newest}: the first is cut off from its controller"
+                )
+        return {key: item for key, item in bounds.items() if key not in unknown}, unknown
 
     def _group_offsets(self, group: str | None, keys: Sequence[Key]) -> dict[Key, GroupOffset]:
         if group is None or not keys:

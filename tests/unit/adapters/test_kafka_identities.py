@@ -38,9 +38,15 @@ def test_broker_without_ids_tells_the_one_that_stands_for_none() -> None:
 
     class Manager:
         async def send(self, _request: object, *, node_id: int) -> Any:
-            topics = [("old", None, 0), ("gone", None, 3)]
+            led = [SimpleNamespace(partition_index=number, leader_epoch=epoch) for number, epoch in ((0, 5), (1, None))]
+            topics = [("old", None, 0, led), ("gone", None, 3, None)]
             return SimpleNamespace(
-                topics=[SimpleNamespace(name=name, topic_id=it, error_code=code) for name, it, code in topics]
+                topics=[
+                    SimpleNamespace(name=name, topic_id=it, error_code=code, partitions=its)
+                    for name, it, code, its in topics
+                ]
             )
 
-    assert asyncio.run(_ids_of(Manager(), 1, ["old", "gone"])) == {"old": "A" * 22, "gone": None}
+    ids, epochs = asyncio.run(_ids_of(Manager(), 1, ["old", "gone"]))
+    assert ids == {"old": "A" * 22, "gone": None}
+    assert epochs == {("old", 0): 5}
