@@ -46,6 +46,7 @@ STYLES = {
     "gone": DIM,
     "nothing planned": DIM,
 }
+NOT_PLANNED = "not planned"
 QUIET = frozenset({"up to date", "gone"})
 """States of streams that are put together even where there is room."""
 
@@ -91,7 +92,10 @@ def _state(summary: Json) -> str:
         whole = count(summary["streams"], "partition") + (
             f" of {summary['topics']:,} topics" if summary["topics"] > 1 else ""
         )
-        text += f": {whole}" if len(states) == 1 else f": of {whole}, {parts}"
+        if text == NOT_PLANNED:
+            text += f": {count(summary['new_partitions'], 'partition')}, beside {parts}"
+        else:
+            text += f": {whole}" if len(states) == 1 else f": of {whole}, {parts}"
     return f"paused; {text}" if summary["paused"] else text
 
 
@@ -222,6 +226,7 @@ def _streams(document: Json, width: int, rows: int | None) -> Iterator[Line]:
     shown = ranked if everything else [item for item in ranked if item["state"] not in quiet][:rows]
     named = {id(item) for item in shown}
     rest = groups_of(item for item in streams if id(item) not in named)
+    rest += [group for group in document["groups"] if group["state"] == NOT_PLANNED]
     topics, groups = _by_topic(shown), _by_topic(rest)
     for topic, mine in topics.items():
         yield Line(f"  {topic[0]}", BOLD)
