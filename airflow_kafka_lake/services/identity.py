@@ -71,7 +71,7 @@ def _check(ports: Ports, pipeline: str, table: str, *, head: TableHead, topic_id
             table=table,
         )
     if lost := head.lost((ledger_id, pipeline)):
-        raise _rolled_back(pipeline, table, lost.snapshot)
+        raise _rolled_back(pipeline, table, head, lost.snapshot)
     _check_committed(ports, pipeline, table, head)
     return line
 
@@ -171,13 +171,18 @@ def _check_committed(ports: Ports, pipeline: str, table: str, head: TableHead) -
     for item in ports.ledger.published(pipeline, table=table, newest=NEWEST_CHECKED):
         snapshot, base = item.snapshot, item.base
         if snapshot is not None and head.ancestry.lacks_publish(item.attempt, base=base, snapshot=snapshot):
-            raise _rolled_back(pipeline, table, snapshot)
+            raise _rolled_back(pipeline, table, head, snapshot)
 
 
-def _rolled_back(pipeline: str, table: str, snapshot: int) -> IdentityError:
+def _rolled_back(pipeline: str, table: str, head: TableHead, snapshot: int) -> IdentityError:
+    way_back = (
+        "Set main to that snapshot again"
+        if snapshot in head.ancestry.beside
+        else "The table has no such snapshot any more, so its metadata were set back: restore them"
+    )
     return IdentityError(
         f"table {table} was rolled back: snapshot {snapshot}, which pipeline {pipeline} has published, is not in "
-        "main's history any more. Set main to that snapshot again, or have what vanished read again with: "
+        f"main's history any more. {way_back}, or have what vanished read again with: "
         f"{remedies.rebuild(pipeline, accept_rollback=True)}",
         table=table,
         snapshot=snapshot,

@@ -44,6 +44,7 @@ def ancestry_of(metadata: TableMetadata) -> Ancestry:
         snapshots=stood_on,
         since=0 if whole else walked[-1].sequence_number or 0,
         left=frozenset(token.attempt for token in beside if token and token.kind in PUBLISHES),
+        beside=frozenset(snapshot.snapshot_id for snapshot in metadata.snapshots) - stood_on,
     )
 
 

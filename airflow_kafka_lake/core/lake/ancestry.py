@@ -19,12 +19,13 @@ class Ancestry:
 
     `since` is the sequence number of the oldest snapshot; 0 where nothing came before it, so that nothing has expired.
     `left` are the attempts whose publishes the table still has beside main: it was moved away from them, whatever
-    clocks say.
+    clocks say. `beside` are all snapshots that the table still has beside main's.
     """
 
     snapshots: frozenset[int] = frozenset()
     since: int = 0
     left: frozenset[str] = frozenset()
+    beside: frozenset[int] = frozenset()
 
     def lacks(self, place: Place) -> bool:
         """Return whether main was moved away from a commit: it is not in the history, and is too new to have expired.

@@ -142,6 +142,7 @@ class Store:
             snapshots=stood_on,
             since=walked[-1].id if walked and walked[-1].parent is not None else 0,
             left=frozenset(token.attempt for token in beside if token and token.kind in PUBLISHES),
+            beside=frozenset(self.commits) - stood_on,
         )
         return TableHead(
             uuid=self.uuid,
