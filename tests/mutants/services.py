@@ -573,8 +573,10 @@ CLAIMING = (
         guard="No commit of ours is made on a head that main's newest one of ours is not behind.",
         module=_IDENTITY,
         function="_check",
-        old=("if (lost := head.lost((ledger_id, pipeline))):\n    raise _rolled_back(pipeline, table, lost.snapshot)"),
-        new=("lost = None\nif lost:\n    raise _rolled_back(pipeline, table, lost.snapshot)"),
+        old=(
+            "if (lost := head.lost((ledger_id, pipeline))):\n    raise _rolled_back(pipeline, table, head, lost.snapshot)"
+        ),
+        new=("lost = None\nif lost:\n    raise _rolled_back(pipeline, table, head, lost.snapshot)"),
         red=("tests/unit/services/test_identity.py::test_cancel_does_not_hide_a_rollback",),
     ),
     Mutant(
