@@ -574,7 +574,8 @@ CLAIMING = (
         module=_IDENTITY,
         function="_check",
         old=(
-            "if (lost := head.lost((ledger_id, pipeline))):\n    raise _rolled_back(pipeline, table, head, lost.snapshot)"
+            "if (lost := head.lost((ledger_id, pipeline))):\n"
+            "    raise _rolled_back(pipeline, table, head, lost.snapshot)"
         ),
         new=("lost = None\nif lost:\n    raise _rolled_back(pipeline, table, head, lost.snapshot)"),
         red=("tests/unit/services/test_identity.py::test_cancel_does_not_hide_a_rollback",),
