@@ -91,7 +91,8 @@ class ValueDecoding(Protocol):
     def decoders(self, ports: Ports, asked: Decoding, topics: Iterable[str]) -> tuple[Decoder, ...]:
         """Return the decoders of some topics' values, with the schemas that are registered now.
 
-        Raises the registry's errors, and SchemaMismatchError for a subject of another kind.
+        A topic without a schema that can be used has a decoder that says why. Raises UnavailableError when the
+        registry does not answer, ConnectionSettingsError when it refuses the credentials.
         """
 
     def refuse(self, asked: Decoding, claim: Claim, staged: Staged) -> tuple[Verdict, ...]:

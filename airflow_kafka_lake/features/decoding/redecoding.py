@@ -14,6 +14,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     KafkaLakeError,
+    SchemaMismatchError,
     StateError,
     UnavailableError,
     UnknownOutcomeError,
@@ -62,11 +63,15 @@ def redecode(
         raise unknown_topic(spec.name, topic, known)
     done = {}
     for table, topics in ports.ledger.at_once(partial(_topics_in, spec, [topic] if topic else known)).items():
+        how = decoders(ports, spec.decoding, topics)
+        for item in how:
+            if item.refused:
+                raise SchemaMismatchError(f"{item.refused.rstrip('.')}. Nothing was changed", topic=item.topics[0])
         job = RedecodeJob(
             id=secrets.token_hex(8),
             pipeline=spec.name,
             table=table,
-            decoders=decoders(ports, spec.decoding, topics),
+            decoders=how,
             only_failed=only_failed,
         )
         done[table] = _redecode(ports, job, sorted({key.topic_id for key in keys if key.topic in topics}))

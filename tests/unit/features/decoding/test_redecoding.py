@@ -16,6 +16,7 @@ from airflow_kafka_lake.core.errors import (
     JobFailedError,
     LedgerBehindError,
     OwnershipError,
+    SchemaMismatchError,
     StateError,
     UnknownOutcomeError,
     UnknownTopicError,
@@ -56,8 +57,11 @@ def test_every_table_gets_one_job_with_the_file_as_it_is_now() -> None:
 
 
 def test_what_cannot_be_decoded_is_refused() -> None:
-    """No section, a topic of another pipeline, nothing planned yet."""
+    """No section, a topic of another pipeline, a topic without a schema, nothing planned yet."""
     world = landed()
+    avro = replace(world.spec, decoding=Decoding(format=Format.AVRO, registry="schemas"))
+    with pytest.raises(SchemaMismatchError, match=r"has no subject 'orders-value'. Nothing was changed"):
+        redecode(world.worker(), avro)
     with pytest.raises(UsageError, match=r"no \[decode\] section"):
         redecode(world.worker(), replace(world.spec, decoding=None))
     with pytest.raises(UnknownTopicError, match="'payments' is not one of pipeline orders: it has orders"):
