@@ -99,7 +99,9 @@ def test_publish_that_was_only_answered_is_not_landed(world: World, lake: Iceber
     came_right(world, lake)
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize(
+    "number", [item if item in {8, 9} else pytest.param(item, marks=pytest.mark.nightly) for item in range(12)]
+)
 def test_any_commit_that_was_only_answered_comes_right(
     world: World, lake: IcebergLake, proxy: CatalogProxy, number: int
 ) -> None:
