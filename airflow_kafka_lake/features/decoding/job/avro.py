@@ -421,13 +421,13 @@ class Resolution:
         if number is None:
             return self._never(writer, reader)
         chosen, inner = reader.branches[number], members(reader)
+        if writer.kind == "null":
+            return lambda _: None
         if isinstance(inner, Node):
             return self._value(writer, inner if inner in _MERGED.values() else chosen, above)
         if above is None:
             return self._value(writer, chosen, above)
         self.is_plain &= not any(item.logical for item in inner)
-        if writer.kind == "null":
-            return lambda _: None
         read, place = self._value(writer, chosen, above), inner.index(chosen)
         before, behind = (None,) * place, (None,) * (len(inner) - place - 1)
         return lambda data: (*before, read(data), *behind)

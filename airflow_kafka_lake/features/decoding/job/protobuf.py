@@ -298,6 +298,9 @@ def _one(written: Any, field: Any, value: Any, above: tuple[str, ...]) -> Any:
     if field.message_type is not None or written.message_type is not None:
         raise _other(written, field)
     from_, to = _name_of_type(written), _name_of_type(field)
+    if from_ == "string" and isinstance(value, bytes):
+        # In a file of proto2 a text may be any bytes, and the library gives them as they are.
+        raise Unfit("the text is not UTF-8")
     if to == "enum":
         return _symbol(written, field, _whole(written, field, from_, value))
     if from_ != to:

@@ -86,6 +86,8 @@ def decimal(precision: int, scale: int) -> dict[str, Any]:
         ("bytes", decimal(10, 2), b"\1", "it was written as bytes, and the newest version says decimal(10,2)"),
         (of("string", "uuid"), "string", "a", ("a")),
         (["null", decimal(10, 2)], ["null", decimal(12, 4)], Decimal("1.25"), Decimal("1.2500")),
+        (["null", "int", "long"], ["null", "int", "long"], None, None),
+        (["null", "int", "long"], ["null", "int", "long"], 5, 5),
     ],
     ids=str,
 )
@@ -123,6 +125,7 @@ def test_nanoseconds_that_a_column_of_times_cannot_hold_are_an_error(nanos: int)
         (["null", record("int")], ["null", record("int")], False),
         (record(["null", "R"]), record(["null", "R"]), False),
         (record("null"), record("null"), False),
+        (record(["null", "int", "long"]), record(["null", "int", "long"]), True),
     ],
     ids=str,
 )
@@ -219,6 +222,13 @@ def test_number_of_a_field_that_means_something_else_now_is_an_error() -> None:
         None,
         "field s: it was written as string, and the newest version says int32",
     )
+
+
+def test_text_of_a_proto2_file_that_is_no_text_is_an_error() -> None:
+    """The library takes any bytes there and gives them as bytes, which are not the column's."""
+    text = 'syntax = "proto2"; package p; message A { optional string x = 1; }'
+    assert reader_of(text)(1, b"\0\x0a\1\xff") == (None, "field x: the text is not UTF-8")
+    assert reader_of(text, text.replace("string", "bytes"))(1, b"\0\x0a\1\xff")[1] == "field x: the text is not UTF-8"
 
 
 def test_messages_that_no_table_holds_have_a_substitute() -> None:
