@@ -508,6 +508,8 @@ def told(value: Any) -> Any:
 
 def same_scalar(schema: Schema, want: Any, have: Any) -> bool:
     """Return whether a part is the same; a time that the newest schema has as a number is that number."""
+    if isinstance(want, str) and schema.get("logicalType") == "decimal":  # a default, which fastavro leaves as it is
+        want = Decimal(int.from_bytes(want.encode("latin-1"), "big", signed=True)).scaleb(-schema["scale"])
     for kinds, same in SAME:
         if isinstance(want, kinds):
             return same(schema, want, have)

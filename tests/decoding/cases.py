@@ -17,14 +17,26 @@ from typing import Any, TypeVar
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Decoding, RegisteredSchema
 from airflow_kafka_lake.core.lake.staging import LANDED
+from airflow_kafka_lake.jobs.formats import METADATA_COLUMNS
 
 _Item = TypeVar("_Item")
 
 NONE = "no row can be right"
 """What is expected where only an error is right."""
 
-PREFIX = "decoded_"
+PREFIX = "value_"
 """Before a column whose field has the name of a column that every table has."""
+
+MAY_REFUSE = frozenset({
+    "avro: a type becomes one that the table does not widen to",
+    "avro: names that differ in case only",
+    "avro: the scale of a decimal changes",
+    "avro: the unit of a time changes",
+    "avro: a logical type is dropped",
+    "json: a name with a backtick",
+    "json: a type that the table does not have",
+})  # fmt: skip
+"""What a table cannot have, or not beside what it has: an error beside the bytes of every record is right."""
 
 WORDS = (
     "id",
@@ -121,7 +133,7 @@ class Drawn:
         return f"{self.name} ({', '.join(sorted(self.peculiar)) or 'ordinary'}): {' -> '.join(self.versions)}"
 
 
-def judged(stage: Stage, case: Case, row: Mapping[str, Any]) -> str | None:
+def judged(stage: Stage, case: Case, row: Mapping[str, Any], *, must: bool) -> str | None:
     """Return what is wrong with a row of the table, by the columns of one reader; None: it is right."""
     if row["value"] != case.value:
         return "other bytes than were sent"
@@ -131,7 +143,7 @@ def judged(stage: Stage, case: Case, row: Mapping[str, Any]) -> str | None:
         if error is None or case.value is None or set(kept) - {SCHEMA_ID_COLUMN}:
             wrong = set(kept) or error is not None
             return f"an error or no value, with columns {kept}, error {error}" if wrong else None
-        return f"must decode, and: {error}" if case.must else None
+        return f"must decode, and: {error}" if must else None
     if case.expected is NONE:
         there = {name: item for name, item in row.items() if name not in LANDED and item is not None}
         return f"no row can be right, and there is {there!r:.300}"
@@ -140,8 +152,8 @@ def judged(stage: Stage, case: Case, row: Mapping[str, Any]) -> str | None:
 
 def column(row: Mapping[str, Any], name: str) -> Any:
     """Return the column of a field, by the rules for names; a column that is not there is null."""
-    taken = {item.lower() for item in (*LANDED, ERROR_COLUMN, SCHEMA_ID_COLUMN)}
-    wanted = f"{PREFIX}{name}" if name.lower() in taken or name.startswith("_") else name
+    taken = {item.lower() for item in (*LANDED, ERROR_COLUMN, SCHEMA_ID_COLUMN)} | METADATA_COLUMNS
+    wanted = f"{PREFIX}{name}" if name.lower() in taken else name
     by_lower = {key.lower(): item for key, item in row.items()}
     return row.get(wanted, by_lower.get(wanted.lower()))
 
@@ -175,12 +187,18 @@ def entries(found: Any) -> list[tuple[Any, Any]]:
     return list(found.items()) if isinstance(found, dict) else [tuple(item) for item in found]
 
 
+def legal(name: str) -> str:
+    """Return a name as Iceberg writes it into files: Avro, whose rules it keeps, has letters, digits and _ alone."""
+    found = "".join(c if c.isalnum() or c == "_" else f"_x{ord(c):X}" for c in name)
+    return f"_{found}" if found[:1].isdigit() else found
+
+
 def plain(value: Any) -> Any:
     """Return what a reader gave in a form that is equal for all readers."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else struct.pack(">d", value)
     if isinstance(value, dict):
-        return {key.lower() if isinstance(key, str) else key: plain(item) for key, item in value.items()}
+        return {legal(key).lower(): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value] or None  # PyIceberg has no list for an empty one
     if isinstance(value, datetime) and value.tzinfo:

@@ -87,6 +87,8 @@ def _names(draw: Draw, size: int) -> list[str]:
     if draw.chance(0.1):
         draw.met.add("json: a name inside a column that SQL must quote")
         found[0] = draw.pick(QUOTED)
+        if "`" in found[0]:
+            draw.met.add("json: a name with a backtick")
     return found
 
 

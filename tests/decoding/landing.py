@@ -15,7 +15,7 @@ from airflow_kafka_lake.features.decoding.decoders import plain_decoder, registe
 from airflow_kafka_lake.jobs.decoding import Decoded, decode
 from airflow_kafka_lake.jobs.formats import table_name
 from airflow_kafka_lake.jobs.stage import Steps, stage
-from tests.decoding.cases import Drawn, Stage, judged, plain
+from tests.decoding.cases import MAY_REFUSE, Drawn, Stage, judged, plain
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -93,9 +93,9 @@ def land(spark: SparkSession, lake: SparkLake, drawn: Drawn, seen: Seen) -> None
             seen.findings.append(Finding(kind="a row is missing", topic=str(drawn), peculiar=drawn.peculiar, text=""))
         elif row is not None:
             seen.decoded += row.get("decode_error") is None
-            if problem := judged(at, case, row):
+            peculiar = drawn.peculiar | case.peculiar
+            if problem := judged(at, case, row, must=case.must and not peculiar & MAY_REFUSE):
                 text = f"{case.value!r:.300}: {problem}"
-                peculiar = drawn.peculiar | case.peculiar
                 seen.findings.append(Finding(kind="a row is wrong", topic=str(drawn), peculiar=peculiar, text=text))
 
 
@@ -124,7 +124,7 @@ def _stage(spark: SparkSession, table: Table, drawn: Drawn, at: Stage, offset: i
 def _read(spark: SparkSession, table: Table, drawn: Drawn, seen: Seen) -> Mapping[int, Mapping[str, Any]]:
     """Return the rows by offset as the first reader has them; a reader that fails, or has other rows, is a finding."""
     found = {}
-    for reader, read in (("DuckDB", _by_duckdb), ("Spark", _by_spark), ("PyIceberg", _by_pyiceberg)):
+    for reader, read in (("Spark", _by_spark), ("DuckDB", _by_duckdb), ("PyIceberg", _by_pyiceberg)):
         try:
             found[reader] = {row["kafka_offset"]: row for row in read(spark, table)}
         except Exception as error:  # noqa: BLE001 - whatever keeps a reader from its rows is found
