@@ -19,6 +19,7 @@ from uuid import UUID
 
 from airflow_kafka_lake.core.decoding import Decoding, Format, RegisteredSchema
 from tests.decoding.cases import (
+    ANY,
     NONE,
     Case,
     Draw,
@@ -592,6 +593,8 @@ def _case(draw: Draw, versions: list[RegisteredSchema], schemas: list[Schema]) -
         payload = draw.pick([payload + b"\0", payload[:-1], b""])
         peculiar |= {"avro: bytes behind the record"} if len(payload) > len(whole) else {"avro: bytes that are cut"}
     expected = meaning(payload, schemas[at], schemas[-1])
+    if expected is NONE and "avro: a key of a map twice" in peculiar and payload == whole:
+        expected = ANY  # fastavro reads what is replaced by a later entry, too
     value = b"\0" + versions[at].id.to_bytes(4, "big") + payload
     must = edges == 0.0 and payload == whole and expected is not NONE
     return Case(value=value, expected=expected, must=must, peculiar=peculiar)

@@ -857,6 +857,7 @@ READ_WELL = {
     '{"day": "2024-02-29"}': ("day", date(2024, 2, 29)),
     '{"at": 1700000000}': ("at", datetime.fromtimestamp(1700000000, UTC).astimezone().replace(tzinfo=None)),
     '{"note": "12:30]"}': ("note", "12:30]"),
+    '{"note": "\\\\"Infinity\\\\"", "times": ["2024-01-01"]}': ("note", '"Infinity"'),
 }
 MISREAD = (
     '{"price": 1e600000000}',
@@ -865,6 +866,12 @@ MISREAD = (
     '{"price": "1,2"}',
     '{"day": "20240101"}',
     '{"day": "20240"}',
+    '{"day": "1970"}',
+    '{"day": "2024-1-1"}',
+    '{"at": "2024-01"}',
+    '{"times": ["12:30"]}',
+    '{"lines": [{"price": "1,2"}]}',
+    '{"note": 1e400}',
     '{"at": 1700000000000}',
     '{"at": "12:30"}',
     '{"ratio": 1e400}',
@@ -881,7 +888,7 @@ def test_values_that_spark_would_misread_do_not_fit(spark: SparkSession) -> None
         topics=("t",),
         name="the schema",
         schema="price DECIMAL(10,2), day DATE, at TIMESTAMP, ratio DOUBLE, note STRING, "
-        "lines ARRAY<STRUCT<price: DECIMAL(10,2), ratio: FLOAT>>",
+        "lines ARRAY<STRUCT<price: DECIMAL(10,2), ratio: FLOAT>>, times ARRAY<TIMESTAMP>",
     )
     values = [("t", text.encode()) for text in (*READ_WELL, *MISREAD)]
     found = decoded(spark, spark.createDataFrame(values, "kafka_topic STRING, value BINARY"), [decoder])

@@ -24,6 +24,7 @@ from airflow_kafka_lake.features.decoding.job.quirks import (
     Flaw,
     alone,
     bounds,
+    far,
     misfit,
     quirks,
     reason,
@@ -268,11 +269,13 @@ class _Json(_Part):
 
         text = self.of_topics(self.text())
         asked = StructType([*self.schema.fields, StructField(_CORRUPT, StringType())])
-        # Without a zone a time is UTC's, as the session's is. The fallback takes "20240101" for so many days.
+        # Without a zone a time is UTC's, as the session's is. The fallback takes "20240101" for so many days; without a
+        # format "1970" is the first day of that year.
         options = {
             "mode": "PERMISSIVE",
             "columnNameOfCorruptRecord": _CORRUPT,
             "enableDateTimeParsingFallback": "false",
+            "dateFormat": "yyyy-MM-dd",
             **STRICT,
         }
         read = f.when(f.is_valid_utf8(text) & ~quirks(text, self.schema), f.from_json(text, asked, options))
@@ -297,7 +300,7 @@ class _Json(_Part):
             .when(quirks(text, self.schema), f.lit(_QUIRK))
             .otherwise(f.coalesce(in_field, f.lit(f"the value does not fit {self.decoder.name}")))
         )
-        flawed = reason(bounds(self.schema, text.rlike("Inf|INF")), read)
+        flawed = reason(bounds(self.schema, text.rlike("Inf|INF"), far(text)), read)
         return (
             f.when(~f.is_valid_utf8(text), f.lit("the value is not UTF-8"))
             .when(read.isNull() | read.getField(_CORRUPT).isNotNull() | ~alone(text), failed)

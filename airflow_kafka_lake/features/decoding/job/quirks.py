@@ -24,7 +24,12 @@ _FAR = r"[eE][+-]?[0-9]{4,}"
 _FAR_NUMBER = rf"[\[:,\s]-?[0-9]+(?:\.[0-9]+)?{_FAR}\s*[,\]}}]"
 _FAR_TEXT = rf':\s*"[^"]*[0-9.]{_FAR}\s*"'
 _GROUPED = r':\s*"[^"]*[0-9],[^"]*"'
-_CLOCK = r':\s*"\s*T?[0-9]{1,2}:[0-9]'
+_CLOCK = r':\s*"\s*(?:T?[0-9]{1,2}:[0-9]|[0-9]{4}(?:-[0-9]{1,2})?\s*")'
+_NO_DAY = r"^\s*(?:T?[0-9]{1,2}:|[0-9]{4}(?:-[0-9]{1,2})?\s*$)"
+_ITEM_GROUPED = r'"[-+0-9.eE]*,[-+0-9.,eE]*"\s*[,\]}]'
+_ITEM_FAR = rf'"[-+0-9.]*{_FAR}"\s*[,\]}}]'
+_ITEM_CLOCK = r'"\s*(?:T?[0-9]{1,2}:[0-9][^"]*|[0-9]{4}(?:-[0-9]{1,2})?\s*)"\s*[,\]}]'
+_FAR_FLOAT = r"[0-9][eE]\+?[0-9]{3}"
 _NAMED_INFINITE = "Inf|INF"
 
 
@@ -56,7 +61,13 @@ def quirks(text: Column, schema: StructType) -> Column:
         if isinstance(kind, DecimalType):
             found.append((text.rlike(_FAR_TEXT) | text.rlike(_GROUPED)) & field.rlike(rf",|{_FAR}"))
         elif isinstance(kind, TimestampType | TimestampNTZType):
-            found.append(text.rlike(_CLOCK) & field.rlike(r"^\s*T?[0-9]{1,2}:"))
+            found.append(text.rlike(_CLOCK) & field.rlike(_NO_DAY))
+    for place, compound in _compounds(schema, "$"):
+        field = f.get_json_object(text, place) if place else text
+        inner = list(_inside(compound))
+        odd = [_ITEM_GROUPED, _ITEM_FAR] if any(isinstance(item, DecimalType) for item in inner) else []
+        odd += [_ITEM_CLOCK] if any(isinstance(item, TimestampType | TimestampNTZType) for item in inner) else []
+        found += [text.rlike(each) & field.rlike(each) for each in odd]
     return f.coalesce(_any(found), f.lit(False))
 
 
@@ -100,9 +111,10 @@ def reason(flaws: Iterable[Flaw], value: Column) -> Column:
     return f.coalesce(*[f.when(item.test(value), f.lit(text)) for item, text in words], f.lit(None).cast("string"))
 
 
-def bounds(kind: DataType, is_named: Column) -> list[Flaw]:
+def bounds(kind: DataType, is_named: Column, is_far: Column) -> list[Flaw]:
     """Return the flaws of numbers and times that were read from JSON: too large, or of no year that has four digits
-    (milliseconds that were taken for seconds). `is_named`: the text names an infinite number."""
+    (milliseconds that were taken for seconds). `is_named`: the text names an infinite number; `is_far`: it may have a
+    number that is beyond every other."""
     from pyspark.sql import functions as f
     from pyspark.sql import types as t
 
@@ -111,15 +123,23 @@ def bounds(kind: DataType, is_named: Column) -> list[Flaw]:
             return [
                 flaw.inside(field.name, lambda column, name=field.name: column.getField(name))  # type: ignore[misc]
                 for field in kind.fields
-                for flaw in bounds(field.dataType, is_named)
+                for flaw in bounds(field.dataType, is_named, is_far)
             ]
         case t.ArrayType():
-            return [flaw.among(lambda column: column) for flaw in bounds(kind.elementType, is_named)]
+            return [flaw.among(lambda column: column) for flaw in bounds(kind.elementType, is_named, is_far)]
         case t.MapType():
-            return [flaw.among(f.map_values) for flaw in bounds(kind.valueType, is_named)]
+            return [flaw.among(f.map_values) for flaw in bounds(kind.valueType, is_named, is_far)]
         case t.FloatType() | t.DoubleType():
             return [Flaw("", "the number is too large", lambda column: ~is_named & (f.abs(column) == float("inf")))]
+        case t.StringType():
+            # A number in a column of texts is written anew.
+            return [Flaw("", "the number is too large", lambda column: is_far & column.rlike('"-?Infinity"|"NaN"'))]
     return times(kind)
+
+
+def far(text: Column) -> Column:
+    """Return whether a text may have a number that is beyond every other, or none."""
+    return text.rlike(rf"{_FAR_FLOAT}|[:,\[\s]-?(?:NaN|INF|Infinity)")
 
 
 def times(kind: DataType) -> list[Flaw]:
@@ -219,6 +239,19 @@ def _inside(kind: Any) -> Iterator[DataType]:
     inner += [kind.valueType] if isinstance(kind, MapType) else []
     for item in inner:
         yield from _inside(item)
+
+
+def _compounds(schema: StructType, above: str) -> Iterator[tuple[str | None, DataType]]:
+    """Name the lists and maps that are reached without going through others, and what no path can name; None: of such
+    a one the whole text is looked at."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    for field in schema.fields:
+        path = None if "'" in field.name else f"{above}['{field.name}']"
+        if isinstance(field.dataType, StructType) and path is not None:
+            yield from _compounds(field.dataType, path)
+        elif path is None or isinstance(field.dataType, ArrayType | MapType):
+            yield path, field.dataType
 
 
 def _paths(schema: StructType, above: str) -> Iterator[tuple[str, DataType]]:
