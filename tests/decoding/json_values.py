@@ -448,7 +448,8 @@ def _near(text: str, have: Any) -> bool:
     """Return whether a number of 32 bits is as near to a text as one can be (it may be rounded once, or twice)."""
     import numpy as np
 
-    return bool(np.float32(text) == np.float32(have))
+    with np.errstate(over="ignore"):
+        return bool(np.float32(text) == np.float32(have))
 
 
 _DAY = re.compile(r"(\d{4})-(\d{2})-(\d{2})")

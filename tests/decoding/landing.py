@@ -15,7 +15,7 @@ from airflow_kafka_lake.features.decoding.decoders import plain_decoder, registe
 from airflow_kafka_lake.jobs.decoding import Decoded, decode
 from airflow_kafka_lake.jobs.formats import table_name
 from airflow_kafka_lake.jobs.stage import Steps, stage
-from tests.decoding.cases import MAY_REFUSE, Drawn, Stage, judged, plain
+from tests.decoding.cases import MAY_REFUSE, Case, Drawn, Stage, judged, plain
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -94,9 +94,16 @@ def land(spark: SparkSession, lake: SparkLake, drawn: Drawn, seen: Seen) -> None
         elif row is not None:
             seen.decoded += row.get("decode_error") is None
             peculiar = drawn.peculiar | case.peculiar
-            if problem := judged(at, case, row, must=case.must and not peculiar & MAY_REFUSE):
+            if problem := _problem(at, case, row, must=case.must and not peculiar & MAY_REFUSE):
                 text = f"{case.value!r:.300}: {problem}"
                 seen.findings.append(Finding(kind="a row is wrong", topic=str(drawn), peculiar=peculiar, text=text))
+
+
+def _problem(at: Stage, case: Case, row: Mapping[str, Any], *, must: bool) -> str | None:
+    try:
+        return judged(at, case, row, must=must)
+    except Exception as error:  # noqa: BLE001 - of ten thousand cases, one that the test cannot judge ends no run
+        return f"cannot be judged: {type(error).__name__}: {error}"
 
 
 def _stage(spark: SparkSession, table: Table, drawn: Drawn, at: Stage, offset: int) -> None:

@@ -857,7 +857,7 @@ READ_WELL = {
     '{"day": "2024-02-29"}': ("day", date(2024, 2, 29)),
     '{"at": 1700000000}': ("at", datetime.fromtimestamp(1700000000, UTC).astimezone().replace(tzinfo=None)),
     '{"note": "12:30]"}': ("note", "12:30]"),
-    '{"note": "\\\\"Infinity\\\\"", "times": ["2024-01-01"]}': ("note", '"Infinity"'),
+    '{"note": "\\"Infinity\\"", "times": ["2024-01-01"]}': ("note", '"Infinity"'),
 }
 MISREAD = (
     '{"price": 1e600000000}',
