@@ -40,6 +40,11 @@ class Observed:
     bounds: Mapping[Stream, Bounds] = field(default_factory=dict)
     states: Mapping[Stream, str] = field(default_factory=dict)
 
+    @property
+    def leader_epochs(self) -> Mapping[Stream, int]:
+        """Under which leader epochs the bounds were told, as far as they were told."""
+        return {stream: its.leader_epoch for stream, its in self.bounds.items() if its.leader_epoch is not None}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, by_stream
 from airflow_kafka_lake.core.audit.report import Observed, Scope
 from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.features.cutover.decision import Cutover, CutoverQuestion, ask, judge, position_columns
 from airflow_kafka_lake.ports import Ports
@@ -119,17 +119,19 @@ class CutoverCheck:
                 lines.append(f"{stream.key}: the live stream has {count(theirs.duplicates, 'row')} twice")
         return Cutovers(
             table=self.table,
-            cutovers=_judged(ports, spec, questions),
+            cutovers=_judged(ports, spec, questions, observed.leader_epochs),
             lines=tuple(lines),
             silent=len(streams) - len(questions),
             twice=twice,
         )
 
 
-def _judged(ports: Ports, spec: PipelineSpec, questions: Sequence[CutoverQuestion]) -> tuple[Cutover, ...]:
+def _judged(
+    ports: Ports, spec: PipelineSpec, questions: Sequence[CutoverQuestion], epochs: Mapping[Stream, int]
+) -> tuple[Cutover, ...]:
     gaps = {question.stream: [Slice(question.stream, item) for item in question.open] for question in questions}
     asked = [gap for mine in gaps.values() for gap in mine]
-    explained = ports.batches.explain(asked, spec.isolation) if asked else {}
+    explained = ports.batches.explain(asked, spec.isolation, epochs=epochs) if asked else {}
     return tuple(
         judge(question, (item for gap in gaps[question.stream] for item in explained.get(gap, ())))
         for question in questions

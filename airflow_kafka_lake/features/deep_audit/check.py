@@ -70,11 +70,7 @@ class DeepCheck:
                 slices=tuple(slices),
                 per_slice=per_slice(self.bytes_per_second, weight),
                 bytes_per_second=self.bytes_per_second,
-                epochs=tuple(
-                    (stream, bounds.leader_epoch)
-                    for stream in sorted({item.stream for item in slices})
-                    if (bounds := observed.bounds[stream]).leader_epoch is not None
-                ),
+                epochs=tuple(sorted(observed.leader_epochs.items())),
             )
             found += _run(ports, job)
         slices = [item for items in by_table.values() for item in items]
