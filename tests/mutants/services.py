@@ -578,7 +578,7 @@ CLAIMING = (
             "    raise _rolled_back(pipeline, table, head, lost.snapshot)"
         ),
         new=("lost = None\nif lost:\n    raise _rolled_back(pipeline, table, head, lost.snapshot)"),
-        red=("tests/unit/services/test_identity.py::test_cancel_does_not_hide_a_rollback",),
+        red=("tests/unit/services/test_identity.py::test_rollback_of_a_publish_that_is_not_on_record_is_found",),
     ),
     Mutant(
         name="silent-audit",

@@ -503,6 +503,23 @@ def test_cancel_does_not_hide_a_rollback(world: World, wave: str) -> None:
         world.plan()
 
 
+def test_rollback_of_a_publish_that_is_not_on_record_is_found(world: World, wave: str) -> None:
+    """Its worker died before it could record it: only the table knows that main was moved away from it."""
+    world.ingest(wave)
+    before = world.table.commits()[-1].snapshot
+    others = []
+    for call in ("ledger.record_commit", "runner.stage"):
+        world.produce(1)
+        others.append(world.planned_wave())
+        with pytest.raises(KilledError):
+            world.ingest(others[-1], world.worker(Killed(call)))
+    world.lease_ends()
+    world.table.roll_back(before)
+    for refused in (lambda: decisions.cancel(world.worker(), others[1], "not now"), world.plan):
+        with pytest.raises(IdentityError, match="rolled back"):
+            refused()
+
+
 @pytest.mark.parametrize("committed", [1, 2])
 def test_rollback_does_not_hide_behind_waves_that_were_planned_before(world: World, wave: str, committed: int) -> None:
     """What they commit would be the newest, and all of it there: the first of them is refused before it is visible."""
