@@ -12,7 +12,6 @@ import secrets
 import threading
 import time
 import urllib.request
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -72,7 +71,11 @@ if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
     from tests.integration.test_accounting import Truth
 
-pytestmark = pytest.mark.integration
+pytestmark = [
+    pytest.mark.integration,
+    # PySpark leaves the closing of its sockets to the collector, which comes when it likes: see `collected`.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
 
 SENTINEL = "canary-sentinel"
 TWO_MB = bytes(range(256)) * 8192
@@ -111,6 +114,13 @@ class Topic:
 
     def slice_(self, start: int, end: int, partition: int = 0) -> Slice:
         return Slice(Stream(self.name, self.id, partition), OffsetRange(start, end))
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Let no socket of PySpark be closed in the test of another module."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="module")
@@ -397,13 +407,7 @@ def read(spark: SparkSession, work: StageJob, bootstrap: str, shared: str) -> li
     try:
         rows = Steps(spark, work, {"bootstrap.servers": bootstrap}).read()
         shown = rows.selectExpr("*", "hex(key) AS k", "hex(value) AS v").drop("key", "value")
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", ResourceWarning
-            )  # PySpark leaves the closing of its sockets to the collector
-            found = sorted(shown.collect(), key=str)
-            gc.collect()
-            return found
+        return sorted(shown.collect(), key=str)
     finally:
         spark.conf.unset(SETTING)
 
@@ -473,12 +477,7 @@ def test_every_time_is_kafkas_or_keeps_its_number(
         audit = CompareJob(
             pipeline="p", table=work.table, snapshot=snapshot, isolation=Isolation.READ_COMMITTED, slices=(whole,)
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", ResourceWarning
-            )  # PySpark leaves the closing of its sockets to the collector
-            assert compare(spark, audit, {"bootstrap.servers": topic.bootstrap}).differences == ()
-            gc.collect()
+        assert compare(spark, audit, {"bootstrap.servers": topic.bootstrap}).differences == ()
     finally:
         spark.conf.unset(SETTING)
     found = rows(table, work)
@@ -892,10 +891,7 @@ def test_values_that_spark_would_misread_do_not_fit(spark: SparkSession) -> None
     )
     values = [("t", text.encode()) for text in (*READ_WELL, *MISREAD)]
     found = decoded(spark, spark.createDataFrame(values, "kafka_topic STRING, value BINARY"), [decoder])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # PySpark leaves the closing of its sockets to the collector
-        rows = found.collect()
-        gc.collect()
+    rows = found.collect()
     good, wrong = rows[: len(READ_WELL)], rows[len(READ_WELL) :]
     assert [(row[name], row["decode_error"]) for row, (name, _) in zip(good, READ_WELL.values(), strict=True)] == [
         (value, None) for _, value in READ_WELL.values()
