@@ -287,6 +287,7 @@ class Texts:
                     "253402300799",
                     "-62135596800",
                     "253402300800",
+                    "18446744073710",
                 ]
             )
         at = EPOCH + timedelta(microseconds=self.draw.randint(-(10**15), 4 * 10**15))

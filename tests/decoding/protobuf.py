@@ -453,7 +453,8 @@ class _Writers:
 
     def case(self, draw: Draw) -> Case:
         if draw.chance(0.03):
-            return Case(value=draw.pick([None, b"", b"\0", b"plain", b"\0\0\0\xff\xff\0"]), expected=NONE)
+            odd = [None, b"", b"\0", b"plain", b"\0\0\0\xff\xff\0", b"\0\xff\xff\xff\xff\0"]
+            return Case(value=draw.pick(odd), expected=NONE)
         at = draw.randrange(len(self.versions))
         known = self.versions[at].messages or {}
         name = "p.Root" if draw.chance(0.9) else draw.pick(sorted(known))

@@ -6,16 +6,19 @@ KAFKA_LAKE_SEED sets what is drawn, KAFKA_LAKE_CASES how many records the nightl
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_kafka_lake.core.decoding import Decoding, Format, RegisteredSchema
 from tests.decoding import avro, json_values, protobuf
+from tests.decoding.cases import NONE, Case, Drawn, Stage
 from tests.decoding.landing import Seen, land
 from tests.spark_lake import SparkLake, started
 
@@ -61,3 +64,75 @@ def test_what_lands_is_what_an_independent_library_says(spark: SparkSession, lak
     texts = [f"{item.kind}, {item.topic}:\n  {item.text}" for item in found]
     assert not found, f"KAFKA_LAKE_SEED={SEED}, {seen.cases} cases, {seen.decoded} decoded\n" + "\n".join(texts[:20])
     assert seen.decoded, f"KAFKA_LAKE_SEED={SEED}: {kinds}"
+
+
+def test_numbers_beyond_their_columns_are_errors(spark: SparkSession, lake: SparkLake) -> None:
+    """Spark cuts seconds to 64 bits of microseconds, and a byte to eight; a half of a character may stand anywhere."""
+    ddl = "at TIMESTAMP, small TINYINT, word STRING, inside ARRAY<STRUCT<at: TIMESTAMP, id: BIGINT>>"
+    wrong = [
+        '{"at": 18446744073710}',
+        '{"at": -18446744073709}',
+        '{"small": 200}',
+        '{"word": "\\ud83d\\\\\\ude00"}',
+        '{"inside": [{"at": 18446744073710, "id": 1}]}',
+    ]
+    cases = [Case(value=text.encode(), expected=NONE) for text in wrong]
+    good = '{"small": -128, "word": "1234567890123", "inside": [{"id": 1234567890123}]}'
+    cases.append(Case(value=good.encode(), expected={"small": -128, "word": "1234567890123"}, must=True))
+    _lands(spark, lake, Decoding(format=Format.JSON, schema=ddl), (), cases)
+
+
+def test_no_frame_and_no_schema_stops_a_landing(spark: SparkSession, lake: SparkLake) -> None:
+    """Java's Avro refuses what registries of other makes hold, and four bytes may be more than an id."""
+    fields: list[dict[str, Any]] = [
+        {"name": "plain", "type": "int", "default": "0"},
+        {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["A", "b-c"], "default": "D"}},
+        {"name": "months", "type": {"type": "int", "spark.sql.catalyst.type": "interval year to month"}},
+    ]
+    versions = _versions([fields, fields[2:]])
+    value = b"\0\0\0\0\1" + b"\x02\x02\x06"
+    cases = [
+        Case(value=value, expected={"plain": 1, "kind": "b-c", "months": 3}, must=True),
+        Case(value=b"\0\xff\xff\xff\xff\2", expected=NONE),
+        Case(value=b"\0\x80\0\0\0\2", expected=NONE),
+    ]
+    asked = Decoding(format=Format.AVRO, registry="schemas")
+    _lands(spark, lake, asked, versions[:1], cases)
+    newest = Case(value=b"\0\0\0\0\2\x06", expected={"months": 3}, must=True)
+    _lands(spark, lake, asked, versions, [Case(value=value, expected={"months": 3}, must=True), newest])
+
+
+def test_fields_go_by_their_names_and_numbers_keep_their_digits(spark: SparkSession, lake: SparkLake) -> None:
+    """A name that was given away is the old field's; a whole number that no float is, is none."""
+    old: dict[str, Any] = {"name": "b", "type": "long"}
+    new: list[dict[str, Any]] = [
+        {"name": "b", "type": "long", "default": 9},
+        {"name": "a", "type": "double", "aliases": ["b"]},
+    ]
+    versions = _versions([[old], new])
+    cases = [
+        Case(value=b"\0\0\0\0\1\x0a", expected={"a": 5.0, "b": 9}, must=True),
+        Case(value=b"\0\0\0\0\1" + bytes.fromhex("82808080808080 20"), expected=NONE),
+        Case(value=b"\0\0\0\0\2\x0a" + bytes(8), expected={"a": 0.0, "b": 5}, must=True),
+    ]
+    _lands(spark, lake, Decoding(format=Format.AVRO, registry="schemas"), versions, cases)
+
+
+def _versions(records: list[list[dict[str, Any]]]) -> list[RegisteredSchema]:
+    texts = [json.dumps({"type": "record", "name": "Root", "fields": fields}) for fields in records]
+    return [RegisteredSchema(id=n, version=n, format=Format.AVRO, text=text) for n, text in enumerate(texts, start=1)]
+
+
+def _lands(
+    spark: SparkSession, lake: SparkLake, asked: Decoding, versions: Sequence[RegisteredSchema], cases: Sequence[Case]
+) -> None:
+    def agrees(expected: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[str]:
+        yield from (f"{name} lands as {row.get(name)!r}" for name, item in expected.items() if row.get(name) != item)
+
+    at = Stage(asked=asked, versions=tuple(versions), cases=tuple(cases), agrees=agrees)
+    seen = Seen()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        land(spark, lake, Drawn(name="given", stages=(at,), peculiar=frozenset(), versions=()), seen)
+    assert not seen.findings

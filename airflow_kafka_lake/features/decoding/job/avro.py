@@ -392,9 +392,12 @@ class Resolution:
             return self._never(writer, reader)
         steps, filled, width = [], [], 0
         mine = {item.name: item for item in writer.fields}
+        names = _renamed(mine, reader.fields)
+        # Java renames a field although there is one of the new name.
+        self.is_plain &= not any(item.name in mine and mine.keys() & set(item.aliases) for item in reader.fields)
         taken = {}
         for item in reader.fields:
-            name = next((name for name in (item.name, *item.aliases) if name in mine and name not in taken), None)
+            name = names.get(item.name)
             is_column = above is None or _type(item.node, above) is not None
             self.is_plain &= is_column
             place: Any = item.name if above is None else width if is_column else None
@@ -449,7 +452,8 @@ class Resolution:
         if writer.kind != reader.kind and {writer.kind, reader.kind} == {"string", "bytes"}:
             raw = _RAW[reader.kind](reader)
         elif reader.kind in {"float", "double"} and writer.kind in {"int", "long"}:
-            raw = _checked(raw, float, None)
+            raw = _checked(raw, _exact(reader.kind), None)
+            self.is_plain &= (writer.kind, reader.kind) == ("int", "double")
         return _checked(raw, _as_json, None) if is_json else raw
 
     def _skip(self, node: Node) -> Read:
@@ -482,6 +486,16 @@ class Resolution:
             raise Unfit(cause, (name,) if name else ())
 
         return fail
+
+
+def _renamed(mine: Mapping[str, Field], fields: Sequence[Field]) -> dict[str, str]:
+    """Return the writer's names of the fields; one that was renamed goes before a new one of the old name."""
+    found: dict[str, str] = {}
+    for item in fields:
+        if item.name not in mine:
+            alias = next((name for name in item.aliases if name in mine and name not in found.values()), None)
+            found |= {item.name: alias} if alias is not None else {}
+    return found | {item.name: item.name for item in fields if item.name in mine and item.name not in found.values()}
 
 
 def _fields(
@@ -579,6 +593,18 @@ def _symbol_of(reader: Node) -> Callable[[str], str]:
         if reader.default is None:
             raise Unfit(f"the newest version has no symbol {symbol}")
         return reader.default
+
+    return convert
+
+
+def _exact(kind: str) -> Callable[[int], float]:
+    form = "<f" if kind == "float" else "<d"
+
+    def convert(number: int) -> float:
+        found: float = struct.unpack(form, struct.pack(form, number))[0]
+        if found != number:
+            raise Unfit(f"it has more digits than a {kind} holds")
+        return found
 
     return convert
 

@@ -31,6 +31,7 @@ from airflow_kafka_lake.features.decoding.job.quirks import (
     single,
     surrogates,
     times,
+    wrapped,
 )
 from airflow_kafka_lake.jobs.formats import METADATA_COLUMNS, aligned, changes, field_of, refused, widen
 
@@ -218,7 +219,9 @@ class _Part:
         from pyspark.sql import functions as f
 
         framed = (f.length("value") >= _FRAME_BYTES) & (f.hex(f.substring("value", 1, 1)) == "00")
-        return self.of_topics(f.when(framed, f.conv(f.hex(f.substring("value", 2, 4)), 16, 10).cast("int")))
+        # No registry gives ids beyond 31 bits: four such bytes are something else.
+        number = f.conv(f.hex(f.substring("value", 2, 4)), 16, 10).try_cast("int")
+        return self.of_topics(f.when(framed, number))
 
 
 @dataclass(frozen=True)
@@ -300,7 +303,8 @@ class _Json(_Part):
             .when(quirks(text, self.schema), f.lit(_QUIRK))
             .otherwise(f.coalesce(in_field, f.lit(f"the value does not fit {self.decoder.name}")))
         )
-        flawed = reason(bounds(self.schema, text.rlike("Inf|INF"), far(text)), read)
+        beyond = reason(bounds(self.schema, text.rlike("Inf|INF"), far(text)), read)
+        flawed = f.coalesce(beyond, wrapped(text, self.schema))
         return (
             f.when(~f.is_valid_utf8(text), f.lit("the value is not UTF-8"))
             .when(read.isNull() | read.getField(_CORRUPT).isNotNull() | ~alone(text), failed)
@@ -371,14 +375,28 @@ class _Avro(_Framed):
 
     @cached_property
     def _plain(self) -> list[tuple[int, str]]:
-        found = []
+        found: list[tuple[int, str]] = []
+        if not self._is_javas(self.decoder.schema):
+            return found
         for number, text in self.decoder.writers:
             try:
-                if avro.Resolution(avro.parsed(text), self._reader).is_plain:
+                if avro.Resolution(avro.parsed(text), self._reader).is_plain and self._is_javas(text):
                     found.append((number, text))
             except Unfit:
                 continue  # which Python says of each value
         return sorted(found)
+
+    def _is_javas(self, text: str) -> bool:
+        """Return whether Java's Avro takes a schema too: it asks for more of names and defaults, and Spark's reader
+        would end the job."""
+        from py4j.protocol import Py4JJavaError
+
+        jvm: Any = self.spark._jvm  # noqa: SLF001  # Spark has no other door to Java
+        try:
+            jvm.org.apache.avro.Schema.Parser().parse(_ended(text))
+        except (Py4JJavaError, KeyError, TypeError):
+            return False
+        return True
 
     def fields(self) -> list[StructField]:
         from pyspark.sql.types import StructField
@@ -490,7 +508,8 @@ def _ended(text: str) -> str:
 
 
 def _raw(schema: Any) -> Any:
-    """Return a schema without decimals: Spark makes null of those that have too many digits, or other numbers."""
+    """Return a schema without decimals, of which Spark makes null where they have too many digits, or other numbers;
+    and without Spark's own notes of types that no table has."""
     if isinstance(schema, list):
         return [_raw(item) for item in schema]
     if not isinstance(schema, dict):
@@ -498,6 +517,7 @@ def _raw(schema: Any) -> Any:
     found = {key: _raw(value) if key in {"type", "items", "values"} else value for key, value in schema.items()}
     if isinstance(found.get("fields"), list):
         found["fields"] = [_raw(item) for item in found["fields"]]
+    found.pop("spark.sql.catalyst.type", None)
     if found.get("logicalType") == "decimal":
         del found["logicalType"]
     return found

@@ -159,6 +159,7 @@ class _Messages:
         message = GetMessageClass(self._files[number].message(name)).FromString(data)
         if not message.IsInitialized():
             raise Unfit(f"it lacks {', '.join(message.FindInitializationErrors()[:3])}, which it must have")
+        _refuse_put_aside(message)
         return _row(message, self._newest, (name,))
 
 
@@ -227,6 +228,27 @@ def _words(field: Any) -> str:
 
 def _is_map(field: Any) -> bool:
     return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
+
+
+def _refuse_put_aside(message: Any) -> None:
+    """Refuse what the library puts aside: a field that is there in another form than the schema says, and a number that
+    a closed enum lacks. A field that the schema does not have is no fault."""
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    written = message.DESCRIPTOR.fields_by_number
+    for item in UnknownFieldSet(message):
+        if (field := written.get(item.field_number)) is not None:
+            raise Unfit(f"what was written is no {_words(field)}", (field.name,))
+
+
+def _refuse_put_aside_below(message: Any) -> None:
+    _refuse_put_aside(message)
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        for item in value.values() if _is_map(field) else value if field.is_repeated else [value]:
+            if hasattr(item, "ListFields"):
+                _refuse_put_aside_below(item)
 
 
 def _row(message: Any, newest: Any, above: tuple[str, ...]) -> tuple[Any, ...]:
@@ -313,6 +335,7 @@ def _one(written: Any, field: Any, value: Any, above: tuple[str, ...]) -> Any:
 
 
 def _of_message(written: Any, field: Any, value: Any, above: tuple[str, ...]) -> Any:
+    _refuse_put_aside(value)
     name = field.message_type.full_name
     if name == _TIMESTAMP or name in _WRAPPERS or name in _AS_JSON:
         if written.message_type.full_name != name:
@@ -341,6 +364,7 @@ def _time(value: Any) -> datetime:
 def _json(value: Any) -> str:
     from google.protobuf import json_format
 
+    _refuse_put_aside_below(value)
     try:
         return json.dumps(json_format.MessageToDict(value, preserving_proto_field_name=True), ensure_ascii=False)
     except (json_format.Error, TypeError, ValueError):

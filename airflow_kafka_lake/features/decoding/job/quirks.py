@@ -77,7 +77,7 @@ def surrogates(text: Column) -> Column:
 
     half = r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
     whole = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    unpaired = f.regexp_replace(f.regexp_replace(text, r"\\\\", ""), whole, "")
+    unpaired = f.regexp_replace(f.regexp_replace(text, r"\\\\", "-"), whole, "")
     return text.rlike(half) & unpaired.rlike(half)
 
 
@@ -135,6 +135,60 @@ def bounds(kind: DataType, is_named: Column, is_far: Column) -> list[Flaw]:
             # A number in a column of texts is written anew.
             return [Flaw("", "the number is too large", lambda column: is_far & column.rlike('"-?Infinity"|"NaN"'))]
     return times(kind)
+
+
+_LONG_NUMBER = r"[:,\[\s]-?(?:[0-9]{13}|[0-9]{3}\s*[,}\]])"
+
+
+def wrapped(text: Column, schema: StructType) -> Column:
+    """Return which number of a text Spark has cut to the bits of its column, in words, or null: seconds since 1970
+    become microseconds without a look at their size, and so do bytes up to 255."""
+    from pyspark.sql import functions as f
+
+    found = _wrapping(schema)
+    if not found:
+        return f.lit(None).cast("string")
+    again = f.from_json(text, _whole(schema), STRICT)
+    return f.when(text.rlike(_LONG_NUMBER), reason(found, again))
+
+
+def _whole(kind: Any) -> Any:
+    """Return a type with texts for the numbers that may be cut."""
+    from pyspark.sql import types as t
+
+    match kind:
+        case t.StructType():
+            return t.StructType([t.StructField(item.name, _whole(item.dataType)) for item in kind.fields])
+        case t.ArrayType():
+            return t.ArrayType(_whole(kind.elementType))
+        case t.MapType():
+            return t.MapType(kind.keyType, _whole(kind.valueType))
+        case t.TimestampType() | t.ByteType():
+            return t.StringType()
+    return kind
+
+
+def _wrapping(kind: Any) -> list[Flaw]:
+    from pyspark.sql import functions as f
+    from pyspark.sql import types as t
+
+    match kind:
+        case t.StructType():
+            return [
+                flaw.inside(field.name, lambda column, name=field.name: column.getField(name))  # type: ignore[misc]
+                for field in kind.fields
+                for flaw in _wrapping(field.dataType)
+            ]
+        case t.ArrayType():
+            return [flaw.among(lambda column: column) for flaw in _wrapping(kind.elementType)]
+        case t.MapType():
+            return [flaw.among(f.map_values) for flaw in _wrapping(kind.valueType)]
+        case t.TimestampType():
+            far_away = "its time is not within the years 1 to 9999"
+            return [Flaw("", far_away, lambda column: column.rlike("^-?[0-9]{13,}$"))]
+        case t.ByteType():
+            return [Flaw("", "the number is too large", lambda column: ~column.try_cast("int").between(-128, 127))]
+    return []
 
 
 def far(text: Column) -> Column:

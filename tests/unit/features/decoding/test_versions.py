@@ -231,6 +231,29 @@ def test_text_of_a_proto2_file_that_is_no_text_is_an_error() -> None:
     assert reader_of(text, text.replace("string", "bytes"))(1, b"\0\x0a\1\xff")[1] == "field x: the text is not UTF-8"
 
 
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (b"\x0a\5hello", "field n: what was written is no int32"),
+        (b"\x10\x4d", "field kind: what was written is no enum"),
+        (b"\x18\x4d", "field kinds: what was written is no repeated enum"),
+        (b"\x22\3\x0a\1x", "field at.seconds: what was written is no int64"),
+        (b"\x2a\4\x2a\2\x10\x4d", "field self.kind: what was written is no enum"),
+        (b"\x32\6\x0a\1a\x12\1b", "field sizes: what was written is no repeated p.A.SizesEntry"),
+        (b"\x98\6\1", None),
+    ],
+    ids=str,
+)
+def test_field_that_is_there_in_another_form_is_an_error(value: bytes, why: str | None) -> None:
+    """The library puts it aside, like a number that a closed enum lacks, and the column would be null or a default."""
+    text = (
+        'syntax = "proto2"; package p; import "google/protobuf/timestamp.proto"; enum E { ONE = 1; } message A '
+        "{ optional int32 n = 1; optional E kind = 2; repeated E kinds = 3; optional google.protobuf.Timestamp at = 4; "
+        "optional A self = 5; map<string, int32> sizes = 6; }"
+    )
+    assert reader_of(text)(1, b"\0" + value)[1] == why
+
+
 def test_messages_that_no_table_holds_have_a_substitute() -> None:
     """An empty one says whether it is there, one in itself is JSON."""
     read = reader_of(V2)
