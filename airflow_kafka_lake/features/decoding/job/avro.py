@@ -675,10 +675,9 @@ def _decimal(written: int, precision: int, scale: int) -> Callable[[bytes], Deci
         number, left = (number * 10**shift, 0) if shift >= 0 else divmod(number, 10**-shift)
         if left:
             raise Unfit(f"it has more digits behind the point than decimal({precision},{scale})")
-        digits = str(abs(number))
-        if len(digits) > precision:
+        if abs(number) >= 10**precision:  # before its digits, of which Python writes a few thousand only
             raise Unfit(f"it has more digits than decimal({precision},{scale})")
-        found = Decimal((int(number < 0), tuple(map(int, digits)), -scale))
+        found = Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
         return found if precision <= MOST_DIGITS else f"{found:f}"
 
     return convert
@@ -795,5 +794,7 @@ def reader(schema: str, writers: Sequence[tuple[int, str]]) -> Callable[[int | N
             return made[number].row(bytes(payload)), None
         except Unfit as error:
             return None, str(error)
+        except Exception as error:  # noqa: BLE001 - whatever a value does to its reader, its bytes land
+            return None, f"it cannot be read ({type(error).__name__})"
 
     return read

@@ -135,6 +135,8 @@ def reader(decoder: Decoder) -> Callable[[int | None, bytes | None], tuple[Any, 
             return None, str(error)
         except (DecodeError, OverflowError, ValueError, RecursionError):
             return None, f"the bytes are no {decoder.message}"
+        except Exception as error:  # noqa: BLE001 - whatever a value does to its reader, its bytes land
+            return None, f"it cannot be read ({type(error).__name__})"
 
     return read
 

@@ -15,7 +15,7 @@ from pyspark.sql import types as t
 
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.features.decoding.job import protobuf
-from airflow_kafka_lake.features.decoding.job.avro import Resolution, Unfit, column_types, parsed, row_of
+from airflow_kafka_lake.features.decoding.job.avro import Resolution, Unfit, column_types, parsed, reader, row_of
 from tests.protos import compiled, message_class
 
 pytestmark = pytest.mark.unit
@@ -163,6 +163,13 @@ def test_bytes_that_are_no_value_are_an_error_with_the_field(value: bytes, cause
     with pytest.raises(Unfit) as refused:
         resolution(record("string"), record("string")).row(value)
     assert str(refused.value) == cause
+
+
+def test_number_of_more_digits_than_python_writes_ends_no_job() -> None:
+    """Bytes of a decimal may be any, and a reader in Spark must not raise."""
+    schema = json.dumps(record(decimal(10, 2)))
+    why = "field a: it has more digits than decimal(10,2)"
+    assert reader(schema, [(1, schema)])(1, written(record("bytes"), {"a": b"\x7f" * 4000})) == (None, why)
 
 
 @pytest.mark.parametrize("text", ["", "[", "{}", '{"type": "record"}', '"nothing"', "[" * 3000, '{"type": 5}'])
