@@ -52,7 +52,7 @@ def refuse_to_lose(
         return
     branches = frozenset(table.branches())
     there = [item for item in candidates if item.attempt in branches]
-    if there and (lost := _lost(ports, first_read, passed)):
+    if there and (lost := gone_from_kafka(ports, first_read, passed)):
         newest = there[-1]
         kept = Kept(
             table=table.identifier,
@@ -90,7 +90,7 @@ def refuse_to_lose_unknown(ports: Ports, pipeline: str, table: LakeTable, attemp
         if not (rows := _rows(ports, table, attempt)):
             continue
         ranges = [_range_of(pipeline, attempt, key, offsets) for key, offsets in sorted(rows.items())]
-        gone = {key: rows[key] & offsets for key, offsets in _lost(ports, ranges).items()}
+        gone = {key: rows[key] & offsets for key, offsets in gone_from_kafka(ports, ranges).items()}
         wanted = [item.slice for item in ranges if gone.get(item.stream)]
         for seen in table.visible(wanted) if wanted else ():
             gone[seen.stream] = gone.get(seen.stream, NOTHING) - seen.offsets
@@ -128,7 +128,10 @@ def _range_of(pipeline: str, attempt: str, key: Stream, offsets: RangeSet) -> Ra
     )
 
 
-def _lost(ports: Ports, ranges: Sequence[RangeRecord], passed: Slice | None = None) -> Mapping[Stream, RangeSet]:
+def gone_from_kafka(
+    ports: Ports, ranges: Sequence[RangeRecord], passed: Slice | None = None
+) -> Mapping[Stream, RangeSet]:
+    """Return which offsets of some ranges Kafka cannot give again; UnavailableError when it does not answer."""
     seen = check_losses(ports, ranges)
     if seen.unknown:
         reason = next(iter(seen.unknown.values())).rstrip(".")

@@ -31,14 +31,14 @@ from airflow_kafka_lake.core.ledger.waves import (
     Unclear,
     Unknown,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Slice, SliceSet
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
 from airflow_kafka_lake.core.wire import ranges_digest
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.attempt_audit import audit_attempt
 from airflow_kafka_lake.services.claims import Heartbeat, InDoubt
 from airflow_kafka_lake.services.identity import check_head
-from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
+from airflow_kafka_lake.services.only_copies import cancelled, gone_from_kafka, refuse_to_lose
 from airflow_kafka_lake.services.watching import Watch
 
 PUBLISH_TRIES = 30
@@ -125,10 +125,56 @@ def adopt(ports: Ports, claim: Claim, found: Found) -> None:
     What no commit of ours has put there, and no receipt proves, is audited where it stands. Only the current holder may
     record it (law L10).
     """
-    if not found.is_ours and len(receipts_left_by(ports, claim, found.attempt)) < len(claim.ranges):
-        _audit_on_main(ports, claim, found)
+    if not found.is_ours:
+        is_audited = len(receipts_left_by(ports, claim, found.attempt)) == len(claim.ranges)
+        # Where the history that would name the commit has expired, receipts tell of a commit of ours.
+        if found.snapshot is not None or not is_audited:
+            _require_once(ports, claim, found)
+        if not is_audited:
+            _audit_on_main(ports, claim, found)
     _record_commit_of(ports, claim, found.attempt, found.snapshot)
     ports.progress(f"wave {claim.key.wave} is in the lake already, published by attempt {found.attempt}: adopted")
+
+
+def _require_once(ports: Ports, claim: Claim, found: Found) -> None:
+    """Refuse rows that main shows of another attempt too: no commit of ours has put one in the place of the other."""
+    others: dict[str, dict[Stream, RangeSet]] = {}
+    mine = _offsets(_shown(ports, claim, found))
+    for item in ports.lake.table(claim.table).visible([item.slice for item in claim.ranges]):
+        if item.attempt != found.attempt and (both := item.offsets & mine.get(item.stream, NOTHING)):
+            others.setdefault(item.attempt or "another writer", {})[item.stream] = both
+    if others:
+        who, twice = min(others.items())
+        stream, offsets = min(twice.items())
+        why = f"offsets {offsets.describe()} of {stream} are there twice, those of attempt {who} beside them"
+        raise _not_as_planned(ports, claim, found, why)
+
+
+def _offsets(rows: Sequence[StreamContent]) -> dict[Stream, RangeSet]:
+    return {item.stream: item.offsets for item in rows}
+
+
+def _not_as_planned(ports: Ports, claim: Claim, found: Found, why: str) -> IdentityError:
+    """Return the refusal of rows that stand on main without a commit of ours; what Kafka cannot give again is to be
+    kept before it is deleted."""
+    which = f"WHERE ingest_attempt = '{found.attempt}'"
+    shown, gone = _offsets(_shown(ports, claim, found)), gone_from_kafka(ports, claim.ranges)
+    only = {stream: both for stream, offsets in gone.items() if (both := offsets & shown.get(stream, NOTHING))}
+    first = ""
+    if only:
+        stream, offsets = min(only.items())
+        first = (
+            f"Kafka has offsets {offsets.describe()} of {stream} no more, and these rows may be their only copy: keep "
+            f"one first (CREATE TABLE {claim.table}_kept AS SELECT * FROM {claim.table} {which}). "
+        )
+    return IdentityError(
+        f"rows of attempt {found.attempt} of wave {claim.key.wave} are on main of {claim.table}, where no commit "
+        f"of kafka-lake has put them, and they are not what was planned: {why.rstrip('.')}. "
+        f"{first}Delete them (DELETE FROM {claim.table} {which}), then {remedies.run()} "
+        f"{'names what is lost' if only else 'reads the offsets again'}",
+        wave=claim.key.wave,
+        attempt=found.attempt,
+    )
 
 
 def _audit_on_main(ports: Ports, claim: Claim, found: Found) -> None:
@@ -140,14 +186,7 @@ def _audit_on_main(ports: Ports, claim: Claim, found: Found) -> None:
     staged = Staged(snapshot=snapshot, bytes=0, streams=_shown(ports, claim, found))
     audited = audit_attempt(ports, claim, staged, heartbeat)
     if audited.failed:
-        raise IdentityError(
-            f"rows of attempt {found.attempt} of wave {claim.key.wave} are on main of {claim.table}, where no commit "
-            f"of kafka-lake has put them, and they are not what was planned: {audited.failed[0].reason.rstrip('.')}. "
-            f"Delete them (DELETE FROM {claim.table} WHERE ingest_attempt = '{found.attempt}'), then {remedies.run()} "
-            "reads the offsets again",
-            wave=claim.key.wave,
-            attempt=found.attempt,
-        )
+        raise _not_as_planned(ports, claim, found, audited.failed[0].reason)
     key = next(item.key for item in claim.attempts if item.attempt == found.attempt)
     proven = Proven(attempt=key, snapshot=snapshot, bytes=0, receipts=audited.receipts)
     ports.lake.table(claim.table).add_receipts(receipt_rows(ports, claim, proven))

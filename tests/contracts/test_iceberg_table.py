@@ -48,6 +48,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     Unknown,
 )
 from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.wire import PROVEN
 from airflow_kafka_lake.jobs.formats import STAGED_BY
 from tests.contracts.lake_worlds import (
     LEDGER,
@@ -93,6 +94,15 @@ def test_created_table_has_the_agreed_columns(world: IcebergWorld) -> None:
     assert table.properties["write.parquet.compression-codec"] == "zstd"
     assert table.properties["write.parquet.compression-level"] == "1"
     assert table.properties["write.distribution-mode"] == "none"
+
+
+def test_table_that_another_catalog_was_tried_with_is_taken(world: IcebergWorld) -> None:
+    """A table that was registered in a SQL catalog keeps the property: here it asks for nothing."""
+    with world.load().transaction() as change:
+        change.set_properties({PROVEN: "of a REST catalog"})
+    head = world.table.head()
+    assert head.is_proven
+    assert world.table.ensure("") == head
 
 
 def test_partitioned_table_is_published_into(world: IcebergWorld) -> None:

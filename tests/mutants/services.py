@@ -55,6 +55,16 @@ PUBLISHING = (
         red=("tests/unit/services/test_publishing.py::test_late_commit_of_an_earlier_attempt_wins_over_its_successor",),
     ),
     Mutant(
+        name="adopt-what-stands-twice",
+        law="L10",
+        guard="Rows that no commit of ours has put on main are not adopted beside others of the same offsets.",
+        module=_PUBLISHING,
+        function="adopt",
+        old="_require_once(ports, claim, found)",
+        new="pass",
+        red=("tests/unit/services/test_publishing.py::test_rows_that_stand_on_main_twice_are_not_adopted",),
+    ),
+    Mutant(
         name="adopt-without-receipts",
         law="L8",
         guard="An adopted wave must have a receipt for every one of its ranges.",

@@ -111,7 +111,8 @@ class IcebergTable:
         return self._head_of(table)
 
     def _is_proven(self, table: Table) -> bool:
-        return table.properties.get(PROVEN) == self._catalog.identity
+        # A table that was registered in a SQL catalog keeps what another catalog has recorded on it.
+        return self._catalog.identity in {None, table.properties.get(PROVEN)}
 
     def _head_of(self, table: Table) -> TableHead:
         return replace(head_of(table.metadata), is_proven=self._is_proven(table))

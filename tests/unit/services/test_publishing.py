@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.errors import AttemptRejectedError, UnavailableError, UnknownOutcomeError
+from airflow_kafka_lake.core.errors import AttemptRejectedError, IdentityError, UnavailableError, UnknownOutcomeError
 from airflow_kafka_lake.core.lake.staging import branch_of
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, Requirement, WaveState
 from airflow_kafka_lake.services.publishing import PUBLISH_TRIES
@@ -284,3 +286,90 @@ def test_branch_that_changed_after_the_audit_is_not_published(world: World, wave
         world.ingest(wave, world.worker(Before(call, change)))
     assert world.offsets() == []
     committed(world)
+
+
+def put_on_main(world: World, *, late: bool = False) -> str:
+    """Run a job whose rows the catalog puts on main, after those of an earlier one that were `late`; return its
+    attempt."""
+    stage, held = world.lake.stage, list[tuple[str, str, list[Any]]]()
+
+    def later(identifier: str, attempt: str, rows: Any, **_: Any) -> None:
+        held.append((identifier, attempt, list(rows)))
+
+    def both(identifier: str, attempt: str, rows: Any, **decoded: Any) -> None:
+        for earlier in held:
+            stage(*earlier)
+        stage(identifier, attempt, rows, **decoded)
+
+    world.table.keeps_branches = False
+    if late:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(world.lake, "stage", later)
+            world.run()
+            patch.setattr(world.lake, "stage", both)
+            world.run()
+    else:
+        world.run()
+    world.table.keeps_branches = True
+    return world.table.rows()[-1].attempt
+
+
+def reopened(world: World) -> None:
+    """Land everything, and have it read again."""
+    world.run()
+    world.reopen(0, 3)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["beside what was reopened", "of two attempts"])
+def test_rows_that_stand_on_main_twice_are_not_adopted(world: World, wave: str, late: bool) -> None:
+    """A catalog that appends what it should keep apart replaces nothing; deleted by the statement that is named, the
+    rows are there once."""
+    if not late:
+        reopened(world)
+    attempt = put_on_main(world, late=late)
+    (problem,) = world.run().problems
+    assert isinstance(problem, IdentityError)
+    assert "offsets 0-3 of orders/0 are there twice" in problem.message
+    assert f"Delete them (DELETE FROM raw.orders WHERE ingest_attempt = '{attempt}')" in problem.message
+    assert world.stream().watermark == 0
+    world.table.delete_foreign(lambda row: row.attempt == attempt)
+    assert world.run().exit_code == 0
+    world.check()
+
+
+def test_receipts_do_not_make_rows_that_stand_twice_right(world: World, wave: str) -> None:
+    """A person who moves main to what was staged again shows it beside what it was to replace."""
+    reopened(world)
+    with pytest.raises(KilledError):
+        world.run(worker=world.worker(Killed("table.publish")))
+    world.lease_ends()
+    (attempt,), table = world.table.branches(), world.table.metadata()
+    staged = table.refs[branch_of(attempt)]
+    table.commits[staged] = replace(table.commits[staged], staged_by=attempt)
+    table.refs["main"] = staged
+    world.table.set_back(table)
+    (problem,) = world.run().problems
+    assert isinstance(problem, IdentityError)
+    assert "are there twice" in problem.message
+
+
+@pytest.mark.parametrize(
+    "lose",
+    [lambda world: world.kafka.create_topic("orders", 1), lambda world: world.retain_from(6)],
+    ids=["created anew", "retention"],
+)
+def test_rows_on_main_that_kafka_has_no_more_are_kept_before_they_are_deleted(
+    world: World, lose: Callable[[World], object]
+) -> None:
+    """What cannot be proven any more, and cannot be read again, is not thrown away by our advice."""
+    world.produce(3)
+    world.produce(2, transaction="bad")
+    world.end("bad", commit=False)
+    world.produce()
+    attempt = put_on_main(world)
+    lose(world)
+    (problem, *_) = world.run().problems
+    assert isinstance(problem, IdentityError)
+    kept = f"CREATE TABLE raw.orders_kept AS SELECT * FROM raw.orders WHERE ingest_attempt = '{attempt}'"
+    assert kept in problem.message
+    assert problem.message.index(kept) < problem.message.index("DELETE FROM")
