@@ -88,6 +88,11 @@ def _require_same_logs(
     asked = epochs_of_tips(read)
     ends = ports.source.epoch_ends(asked, known) if asked else {}
     starts = {stream: seen.log_start for stream, seen in losses.seen.items()}
+    if passed_by := [tip for tip in read if tip.offset < starts[tip.slice.stream]]:
+        ports.progress(
+            f"{count(len(passed_by), 'slice')} cannot be compared with the leader's log, whose start has passed them "
+            f"since they were read: {passed_by[0].slice}. From which broker they came is not proven"
+        )
     doubtful = [tip for tip in read if not is_proven(tip, ends, starts[tip.slice.stream])]
     places = tuple((tip.slice.stream, tip.offset) for tip in doubtful)
     epochs = {item.stream: item.leader_epoch for item in losses.seen.values() if item.leader_epoch is not None}

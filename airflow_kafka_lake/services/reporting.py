@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.documents.status import pipeline_line, status_docum
 from airflow_kafka_lake.core.documents.summary import overview_document
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError, UnknownTopicError
 from airflow_kafka_lake.core.kafka.ages import Age, Unread, searches
-from airflow_kafka_lake.core.kafka.epochs import believed
+from airflow_kafka_lake.core.kafka.epochs import believed, not_cut
 from airflow_kafka_lake.core.kafka.snapshots import LEFT_OUT, Snapshot, TopicDescription, waiting_for_stable
 from airflow_kafka_lake.core.ledger.pauses import pause_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
@@ -24,7 +24,7 @@ from airflow_kafka_lake.core.ledger.waves import OPEN, UNFINISHED, UNRESOLVED, A
 from airflow_kafka_lake.core.naming import nearest, require_streams
 from airflow_kafka_lake.core.ordering.order import Order, segments_document
 from airflow_kafka_lake.core.ordering.segments import Graph
-from airflow_kafka_lake.core.slices import SliceSet
+from airflow_kafka_lake.core.slices import SliceSet, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.status.facts import EVERYTHING, Chosen, Facts, Recorded, Seen
 from airflow_kafka_lake.core.status.streams import StreamStatus, first_unread, new_partitions
@@ -167,7 +167,12 @@ def look(
     snapshot = observe(source, sorted(asked), group, topics)
     if isinstance(snapshot, str):
         return Seen(snapshot=snapshot, topics=tuple(topics.values()), ages_state=f"unknown: {snapshot}")
-    snapshot = believed(snapshot, {item.key: item.leader_epoch for own in pipelines for item in own.streams})
+    epochs: dict[Stream, int] = {}
+    ends: dict[Stream, int] = {}
+    for item in (item for own in pipelines for item in own.streams):  # each may have planned at another time
+        epochs[item.key] = max(epochs.get(item.key, 0), item.leader_epoch or 0)
+        ends[item.key] = max(ends.get(item.key, 0), item.end_seen)
+    snapshot = not_cut(believed(snapshot, epochs), ends)
     bounds = {item.stream: item for item in snapshot.partitions}
     unread = {
         ((item.key.topic, item.key.partition), first): seen.readable_end(own.spec.isolation) - first

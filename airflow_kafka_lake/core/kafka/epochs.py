@@ -42,22 +42,39 @@ def leader_epochs(seen: Iterable[PartitionSnapshot]) -> dict[tuple[str, int], in
 
 def believed(seen: Snapshot, known: Mapping[Stream, int | None]) -> Snapshot:
     """Return what was seen; partitions whose leader answers under an older epoch than is `known` are unknown."""
-    old = [item for item in seen.partitions if (item.leader_epoch or 0) < (known.get(item.stream) or 0)]
-    if not old:
+    return _without(
+        seen,
+        {
+            item.stream: f"the broker that answers leads it under epoch {item.leader_epoch}, and it was led under "
+            f"{known[item.stream]} before: the broker is cut off from its controller, or the cluster was set back"
+            for item in seen.partitions
+            if item.leader_epoch is not None and item.leader_epoch < (known.get(item.stream) or 0)
+        },
+    )
+
+
+def not_cut(seen: Snapshot, ends: Mapping[Stream, int]) -> Snapshot:
+    """Return what was seen; partitions whose log ends below an end that a plan has seen are unknown: what is missing
+    there, and what is written there anew, is in no number."""
+    return _without(
+        seen,
+        {
+            item.stream: f"the log ends at {item.high_watermark}, and a plan has seen it end at {end}: Kafka lost "
+            "records, or its leader has just changed; the next plan names them"
+            for item in seen.partitions
+            if item.high_watermark < (end := ends.get(item.stream, 0))
+        },
+    )
+
+
+def _without(seen: Snapshot, reasons: Mapping[Stream, str]) -> Snapshot:
+    if not reasons:
         return seen
     doubts = tuple(
-        UnknownPartition(
-            topic=item.stream.topic,
-            topic_id=item.stream.topic_id,
-            partition=item.stream.partition,
-            reason=f"the broker that answers leads it under epoch {item.leader_epoch}, and it was led under "
-            f"{known[item.stream]} before: the broker is cut off from its controller, or the cluster was set back",
-        )
-        for item in old
-        if item.leader_epoch is not None
+        UnknownPartition(topic=key.topic, topic_id=key.topic_id, partition=key.partition, reason=reason)
+        for key, reason in reasons.items()
     )
-    named = {(item.topic, item.partition) for item in doubts}
-    kept = tuple(item for item in seen.partitions if (item.stream.topic, item.stream.partition) not in named)
+    kept = tuple(item for item in seen.partitions if item.stream not in reasons)
     return replace(seen, partitions=kept, unknown=seen.unknown + doubts)
 
 

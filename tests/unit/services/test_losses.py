@@ -138,6 +138,16 @@ def test_rows_of_a_deposed_leader_do_not_land(world: World) -> None:
     world.check()
 
 
+def test_rows_that_retention_keeps_from_being_compared_are_named(world: World) -> None:
+    """What is staged may be their only copy, so it lands, and it is said that its log was not compared."""
+    world.produce(6)
+    wave = world.planned_wave()
+    world.produce(1)
+    world.ingest(wave, world.worker(Before("table.staged", lambda: world.retain_from(6))))
+    assert world.offsets() == [0, 1, 2, 3, 4, 5]
+    assert "1 slice cannot be compared with the leader's log, whose start has passed them" in "\n".join(world.said)
+
+
 def test_rows_of_which_no_log_is_told_do_not_land(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that does not say what it has read last may have read it anywhere."""
     world.produce(2)

@@ -302,6 +302,19 @@ def test_topic_that_no_plan_has_seen_is_in_the_lag() -> None:
     assert [item["state"] for item in status(world)["groups"]] == ["not planned", "up to date"]
 
 
+def test_log_that_ends_below_what_a_plan_has_seen_is_not_up_to_date(world: World) -> None:
+    """What is missing there, and what is written there anew, is in no number; the next plan names it."""
+    world.produce(6)
+    world.run()
+    world.kafka.log("orders", 0).truncate(2)
+    world.produce(1)
+    document = status(world)
+    (line,) = document["streams"]
+    assert (line["state"], line["lag"]) == ("unknown", None)
+    assert line["bounds_state"].startswith("unknown: the log ends at 3, and a plan has seen it end at 6")
+    assert document["summary"]["state"] == "unknown"
+
+
 def test_what_a_deposed_leader_says_is_not_known(world: World) -> None:
     """Its end proves nothing: what has landed is told, and that the rest is not known."""
     log = world.kafka.log("orders", 0)
