@@ -148,8 +148,9 @@ def wrapped(text: Column, schema: StructType) -> Column:
     found = _wrapping(schema)
     if not found:
         return f.lit(None).cast("string")
-    again = f.from_json(text, _whole(schema), STRICT)
-    return f.when(text.rlike(_LONG_NUMBER), reason(found, again))
+    # Parsed once, for all fields.
+    again = f.array(f.from_json(text, _whole(schema), STRICT))
+    return f.when(text.rlike(_LONG_NUMBER), f.element_at(f.transform(again, lambda item: reason(found, item)), 1))
 
 
 def _whole(kind: Any) -> Any:
