@@ -33,7 +33,7 @@ MAY_REFUSE = frozenset({
     "avro: the scale of a decimal changes",
     "avro: the unit of a time changes",
     "avro: a logical type is dropped",
-    "json: a name with a backtick",
+    "json: a name that no path in a table can have",
     "json: a type that the table does not have",
 })  # fmt: skip
 """What a table cannot have, or not beside what it has: an error beside the bytes of every record is right."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
+from fractions import Fraction
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -87,8 +89,8 @@ def _names(draw: Draw, size: int) -> list[str]:
     if draw.chance(0.1):
         draw.met.add("json: a name inside a column that SQL must quote")
         found[0] = draw.pick(QUOTED)
-        if "`" in found[0]:
-            draw.met.add("json: a name with a backtick")
+        if set("`.'\"") & set(found[0]):
+            draw.met.add("json: a name that no path in a table can have")
     return found
 
 
@@ -446,11 +448,10 @@ def _floating(kind: Kind, want: Any, have: Any) -> bool:
 
 
 def _near(text: str, have: Any) -> bool:
-    """Return whether a number of 32 bits is as near to a text as one can be (it may be rounded once, or twice)."""
-    import numpy as np
-
-    with np.errstate(over="ignore"):
-        return bool(np.float32(text) == np.float32(have))
+    """Return whether a number of 32 bits is one that is nearest to a text."""
+    _, exponent = math.frexp(have)
+    unit = Fraction(2) ** (max(exponent, -125) - 24)
+    return math.isfinite(have) and abs(Fraction(text) - Fraction(have)) <= unit / 2
 
 
 _DAY = re.compile(r"(\d{4})-(\d{2})-(\d{2})")

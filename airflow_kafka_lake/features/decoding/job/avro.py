@@ -367,10 +367,11 @@ class Resolution:
             return self._member(writer, reader, above)
         if writer.kind == reader.kind == "record":
             return self._of_record(writer, reader, above)
-        if writer.kind == reader.kind == "array":
-            return _list(self._value(writer.content, reader.content, above))
-        if writer.kind == reader.kind == "map":
-            return _map(self._value(writer.content, reader.content, above))
+        if writer.kind == reader.kind and reader.kind in {"array", "map"}:
+            if above is not None and _type(reader.content, above) is None:
+                self.is_plain = False  # Spark's reader has no type for nulls alone that a table has
+            made = _list if reader.kind == "array" else _map
+            return made(self._value(writer.content, reader.content, above))
         return self._leaf(writer, reader, is_json=above is None)
 
     def _of_record(self, writer: Node, reader: Node, above: tuple[str, ...] | None) -> Read:

@@ -114,6 +114,8 @@ def test_nanoseconds_that_a_column_of_times_cannot_hold_are_an_error(nanos: int)
 @pytest.mark.parametrize(
     ("was", "now", "is_plain"),
     [
+        ({"type": "array", "items": ["null"]}, {"type": "array", "items": ["null"]}, False),
+        ({"type": "map", "values": "null"}, {"type": "map", "values": "null"}, False),
         (record("int", decimal(10, 2)), record("long", decimal(10, 2)), True),
         (record(decimal(10, 2)), record(decimal(12, 2)), False),
         (record(["null", of("long", "timestamp-millis")]), record(["null", of("long", "timestamp-micros")]), False),
