@@ -19,8 +19,8 @@ from airflow_kafka_lake.core.progress import Progress, Step
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.core.status.streams import StreamState
 from airflow_kafka_lake.core.wire import timestamp
-from airflow_kafka_lake.services import claims, decisions, reporting
-from tests.world import SPEC, World
+from airflow_kafka_lake.services import claims, decisions, reporting, running
+from tests.world import FOLLOW, SPEC, World
 
 pytestmark = pytest.mark.unit
 
@@ -326,6 +326,19 @@ def test_what_a_deposed_leader_says_is_not_known(world: World) -> None:
     document = status(world)
     assert (document["summary"]["lag"], document["streams"][0]["lag"]) == (None, None)
     assert "under epoch 0, and it was led under 1 before" in document["summary"]["lag_state"]
+
+
+def test_pipeline_that_has_planned_later_tells_the_others_of_a_deposed_leader(world: World) -> None:
+    """Pipelines of one connection are observed together: the newest leader epoch that one of them knows counts."""
+    world.produce(3)
+    world.run()
+    running.run(world.worker(), replace(world.spec, name="other", table="raw.other"), FOLLOW)
+    log = world.kafka.log("orders", 0)
+    log.elect()
+    world.produce(1)
+    world.run()
+    log.epochs = {0: 0}
+    assert [(item["lag"], item["state"]) for item in overview(world)["pipelines"]] == [(None, "unknown")] * 2
 
 
 def test_what_is_in_the_lake_already_is_no_lag(landed: World) -> None:
