@@ -462,6 +462,8 @@ class Resolution:
             if id(node) not in self._skips:
                 self._skips[id(node)] = steps = []
                 steps += [self._skip(item.node) for item in node.fields]
+            elif node.fields and not self._skips[id(node)]:
+                self.is_plain = False  # it holds itself: a deep one would end Java, here it is an error
             inner = self._skips[id(node)]
 
             def skip(data: Bytes) -> None:

@@ -114,8 +114,8 @@ def test_nanoseconds_that_a_column_of_times_cannot_hold_are_an_error(nanos: int)
 @pytest.mark.parametrize(
     ("was", "now", "is_plain"),
     [
-        ({"type": "array", "items": ["null"]}, {"type": "array", "items": ["null"]}, False),
-        ({"type": "map", "values": "null"}, {"type": "map", "values": "null"}, False),
+        (record({"type": "array", "items": ["null"]}), record({"type": "array", "items": ["null"]}), False),
+        (record({"type": "map", "values": "null"}), record({"type": "map", "values": "null"}), False),
         (record("int", decimal(10, 2)), record("long", decimal(10, 2)), True),
         (record(decimal(10, 2)), record(decimal(12, 2)), False),
         (record(["null", of("long", "timestamp-millis")]), record(["null", of("long", "timestamp-micros")]), False),
@@ -127,6 +127,8 @@ def test_nanoseconds_that_a_column_of_times_cannot_hold_are_an_error(nanos: int)
         (["null", record("int")], ["null", record("int")], False),
         (record(["null", "R"]), record(["null", "R"]), False),
         (record("null"), record("null"), False),
+        (record("int", ["null", "R"]), record("int"), False),  # Java would end where such a value is deep
+        (record("int", record("int", name="Q"), "Q"), record("int"), True),
         (record(["null", "int", "long"]), record(["null", "int", "long"]), True),
     ],
     ids=str,
