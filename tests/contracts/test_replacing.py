@@ -244,8 +244,9 @@ def test_null_lists_and_maps_of_other_rows_stay_null(iceberg: IcebergWorld) -> N
 
 def test_replacing_beats_for_every_file_before_it_commits(iceberg: IcebergWorld) -> None:
     """A worker that has lost its wave meanwhile writes nothing."""
-    new, head = attempt_id(), iceberg.table.head()
+    new = attempt_id()
     iceberg.stage(new, offsets(3, 4))
+    head = iceberg.table.head()
     found = iceberg.table.staged(new)
     assert found is not None
     asked = Publication(

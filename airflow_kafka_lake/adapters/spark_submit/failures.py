@@ -157,11 +157,11 @@ REASONS = (
         pattern=re.compile(
             r"NoClassDefFoundError|ClassNotFoundException|NoSuchMethodError|NoSuchFieldError|AbstractMethodError|"
             r"IncompatibleClassChangeError|UnsupportedClassVersionError|UnsatisfiedLinkError|No suitable driver|"
-            r"UnsupportedFileSystemException|Cannot find constructor for interface org\.apache\.iceberg"
+            r"UnsupportedFileSystemException|Cannot find constructor for interface"
         ),
         advice=f"Spark lacks a class that the job needs, or has another version of it. For files in S3 run: "
         f"{remedies.fetch_jars('s3')}. For other stores and drivers name their jars in spark.jars of the Spark "
-        "connection, in the versions of Spark and Iceberg that this package uses. Repeating it does not help.",
+        "connection, in versions that fit the jars of this package. Repeating it does not help.",
         may_pass=False,
     ),
     Reason(
