@@ -25,6 +25,7 @@ CONSTRAINTS = sorted((Path(__file__).parent / "constraints").glob("*.txt"))
 
 IN_AN_EXTRA = {
     "pyspark": ("jobs/", "features/decoding/job/", "features/deep_audit/job/"),
+    "py4j": ("features/decoding/job/",),
     "google": ("features/decoding/job/protobuf.py", "features/decoding/registry/"),
     "grpc_tools": ("features/decoding/registry/",),
     "attr": ("signals/lineage.py",),

@@ -24,7 +24,7 @@ def test_every_call_of_every_port_is_seen() -> None:
     ports = intercepted(world.worker(), watch)
     assert world.run(worker=ports).exit_code == 0
     world.check()
-    assert {name.split(".")[0] for name in seen} == {"ledger", "source", "table", "runner"}
+    assert {name.split(".")[0] for name in seen} == {"ledger", "source", "batches", "table", "runner"}
     order = ["ledger.claim", "runner.stage", "table.staged", "table.publish", "ledger.record_commit", "ledger.advance"]
     assert [name for name in seen if name in order] == [*order, "ledger.advance"]
     assert ports.lake.table("raw.orders").identifier == "raw.orders"
