@@ -17,8 +17,8 @@ from airflow_kafka_lake.core.ddl import DdlError
 from airflow_kafka_lake.core.ddl import columns as ddl_columns
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Decoder, Format
 from airflow_kafka_lake.core.errors import RefusedError
-from airflow_kafka_lake.features.decoding.job import avro
-from airflow_kafka_lake.features.decoding.job.avro import Node, Unfit
+from airflow_kafka_lake.features.decoding.job import avro, avro_schema
+from airflow_kafka_lake.features.decoding.job.avro_schema import Node, Unfit
 from airflow_kafka_lake.features.decoding.job.quirks import (
     STRICT,
     Flaw,
@@ -371,7 +371,7 @@ class _Avro(_Framed):
 
     @cached_property
     def _reader(self) -> Node:
-        return avro.parsed(self.decoder.schema)
+        return avro_schema.parsed(self.decoder.schema)
 
     @cached_property
     def _plain(self) -> list[tuple[int, str]]:
@@ -380,7 +380,7 @@ class _Avro(_Framed):
             return found
         for number, text in self.decoder.writers:
             try:
-                if avro.Resolution(avro.parsed(text), self._reader).is_plain and self._is_javas(text):
+                if avro.Resolution(avro_schema.parsed(text), self._reader).is_plain and self._is_javas(text):
                     found.append((number, text))
             except Unfit:
                 continue  # which Python says of each value
@@ -401,10 +401,10 @@ class _Avro(_Framed):
     def fields(self) -> list[StructField]:
         from pyspark.sql.types import StructField
 
-        row = avro.row_of(self._reader)
+        row = avro_schema.row_of(self._reader)
         if any(item.name == _END for item in row.fields):
             raise Unfit(f"a field is named {_END}")
-        return [StructField(name, kind) for name, kind in avro.column_types(row)]
+        return [StructField(name, kind) for name, kind in avro_schema.column_types(row)]
 
     @property
     def _native(self) -> str:
@@ -434,7 +434,8 @@ class _Avro(_Framed):
             native = f.col(self._native)
             why = f.when(is_native, self._flaw(native))
             fields = [
-                _landed(item, reach(native)).alias(name) for name, reach, item in _fields(avro.row_of(self._reader))
+                _landed(item, reach(native)).alias(name)
+                for name, reach, item in _fields(avro_schema.row_of(self._reader))
             ]
             row = f.struct(*fields) if fields else row
         steps.append([why.alias(self._why)])
@@ -477,7 +478,7 @@ class _Avro(_Framed):
         end = native.getField(_END)
         flaws = [
             flaw.inside(name, reach)
-            for name, reach, node in _fields(avro.row_of(self._reader))
+            for name, reach, node in _fields(avro_schema.row_of(self._reader))
             for flaw in _flaws(node)
         ]
         return (
@@ -528,7 +529,7 @@ def _fields(node: Node) -> list[tuple[str, Callable[[Column], Column], Node]]:
     if node.kind == "record":
         inner = [(item.name, item.node) for item in node.fields]
     else:
-        found = avro.members(node)
+        found = avro_schema.members(node)
         assert not isinstance(found, Node)
         inner = [(f"member{number}", item) for number, item in enumerate(found)]
     return [(name, lambda column, name=name: column.getField(name), item) for name, item in inner]  # type: ignore[misc]
@@ -536,7 +537,7 @@ def _fields(node: Node) -> list[tuple[str, Callable[[Column], Column], Node]]:
 
 def _one(node: Node) -> Node:
     """Return the type beside null of a union that is one column of that type."""
-    found = avro.members(node) if node.kind == "union" else node
+    found = avro_schema.members(node) if node.kind == "union" else node
     return found if isinstance(found, Node) else node
 
 
@@ -604,7 +605,7 @@ def _flaws(node: Node) -> list[Flaw]:
         _, precision, scale = node.logical
         many = f"it has more digits than decimal({precision},{scale})"
         return [Flaw("", many, lambda column: column.isNotNull() & _decimal(column, precision, scale).isNull())]
-    return times(avro.leaf_type(node)) if node.logical else []
+    return times(avro_schema.leaf_type(node)) if node.logical else []
 
 
 class _Protobuf(_Framed):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.ddl import DEEPEST
 from airflow_kafka_lake.core.decoding import Decoder
-from airflow_kafka_lake.features.decoding.job.avro import Unfit
+from airflow_kafka_lake.features.decoding.job.avro_schema import Unfit
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
