@@ -98,7 +98,7 @@ def test_a_topic_that_is_not_there_stops_nothing_but_itself(refusals: Refusals) 
         (("release", "0000-w0"), "UnknownSubjectError", ("no wave or range '0000-w0'",)),
         (("cancel", "0000-w0"), "UsageError", ("required: --reason", "kafka-lake cancel --help")),
         (("plam", "x"), "UsageError", ("'plam'", "'plan'", "kafka-lake --help")),
-        (("db", "drop"), "UsageError", ("'drop'", "'upgrade', 'check'")),
+        (("db", "drop"), "UsageError", ("'drop'", "upgrade, check")),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
 )

@@ -369,7 +369,7 @@ AIRFLOW = (
         module=f"{_TRIGGERS}.waits",
         function="PlanResolvedTrigger.ask",
         old="if not (found := ledger.ranges(plan=self.plan)):\n    ...",
-        new="",
+        new="found = ledger.ranges(plan=self.plan)",
         red=("tests/airflow/test_waits.py::test_plan_that_no_ledger_knows_is_not_drained",),
     ),
     Mutant(
