@@ -9,14 +9,9 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 import pytest
-from _pytest.mark.structures import ParameterSet
 
 from tests.mutants.catalog import MUTANTS
 from tests.mutants.mutant import ROOT, Mutant
-from tests.shares import rotating
-
-SHARES, SLOW_SHARES = 4, 8
-"""Parts of which a run plays one; of mutants that import Airflow, which takes seconds each time, a smaller one."""
 
 
 class Server:
@@ -55,15 +50,7 @@ def test_guarded_package_is_green(server: Server, request: pytest.FixtureRequest
     assert done["passed"] >= len(tests), done["message"]
 
 
-def _playing() -> Iterator[ParameterSet]:
-    """Give each mutant its share; one whose module or tests the change touches plays in any case."""
-    for mutant in MUTANTS:
-        about = {mutant.path(), *(ROOT / test.partition("::")[0] for test in mutant.red)}
-        slow = any(test.startswith("tests/airflow/") for test in mutant.red)
-        yield pytest.param(mutant, id=mutant.name, marks=rotating(SLOW_SHARES if slow else SHARES, *about))
-
-
-@pytest.mark.parametrize("mutant", list(_playing()))
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[item.name for item in MUTANTS])
 def test_package_without_a_guard_is_red(server: Server, mutant: Mutant) -> None:
     """A test fails by its own judgement: not for a collection error, and not for a fixture."""
     done = server.run(mutant.name, list(mutant.red))
