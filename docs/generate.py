@@ -305,11 +305,11 @@ def _contract(kind: type[KafkaLakeError]) -> str:
 # -- mutants ----------------------------------------------------------------------------------------------------------
 
 MUTANTS_INTRO = """
-Each line is one guard of the protocol and its removal: `make test` and `make proof` take guards out, and run tests
+Each line is one guard of the protocol and its removal: `make test` takes each guard out, and runs tests
 that must then fail. The switch is in the tests alone; no setting of the product can remove a guard.
 
 ```
-make test ARGS="tests/mutants --whole"      # every guard
+make test ARGS="tests/mutants"              # every guard
 make test ARGS="tests/mutants -k any-head"  # one of them
 KAFKA_LAKE_MUTANT=any-head .venv/bin/python -m pytest -p tests.mutants.plugin tests/contracts
 ```

@@ -1,6 +1,6 @@
 """What of a large family of tests plays in a run: what the change touches, and a share that moves with the code.
 
-A family are parameter sets that differ in little (guards taken out, failpoints). Its members are marked `rotating(n)`:
+A family are parameter sets that differ in little (failpoints). Its members are marked `rotating(n)`:
 each change of the package plays another n-th of them. What is marked `nightly` plays only in a whole run. `--whole`
 leaves out nothing, and a run that names its tests (`::`, `-k`) plays all it names. What was left out is written at the
 end of the run.
