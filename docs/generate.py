@@ -530,8 +530,8 @@ a fifth more than on record; `--record-durations` makes the next record.
 many of its kind. Quicker tests hold nearly the same, and `make test` plays all of it. It writes at its end what it
 took, beside the promise of 60 s and 90 CPU-seconds (`tests/promise.py`).
 
-What a run leaves to the nightly it says at its end: tests marked `nightly`, and of the large families (guards taken
-out, failpoints) all but a share that moves with each change of the package and what the last commits touch
+What a run leaves to the nightly it says at its end: tests marked `nightly`, and of a large family (failpoints)
+all but a share that moves with each change of the package and what the last commits touch
 (`tests/shares.py`). `--whole` leaves out nothing, `-k` and `::` nothing of what they name.
 
 A command that a test only runs to its end is forked from a parent that has imported everything, and its Spark jobs go
