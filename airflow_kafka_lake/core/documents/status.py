@@ -127,24 +127,21 @@ def _worst(streams: Sequence[StreamStatus], briefs: Sequence[Json], most: int) -
 
 
 def _brief_of_new(item: NewPartition) -> Json:
-    return {
-        "topic": item.key.topic,
-        "topic_id": item.key.topic_id,
-        "partition": item.key.partition,
-        "state": StreamState.NOT_PLANNED.value,
-        "lag": item.lag,
-        "behind_seconds": item.age.seconds if item.age else 0 if item.lag == 0 else None,
-    }
+    return _in_brief(item, StreamState.NOT_PLANNED, 0 if item.lag == 0 else None)
 
 
 def _brief(item: StreamStatus) -> Json:
+    return _in_brief(item, item.state, None if item.age else _no_age(item))
+
+
+def _in_brief(item: StreamStatus | NewPartition, state: StreamState, without_age: int | None) -> Json:
     return {
         "topic": item.key.topic,
         "topic_id": item.key.topic_id,
         "partition": item.key.partition,
-        "state": item.state.value,
+        "state": state.value,
         "lag": item.lag,
-        "behind_seconds": item.age.seconds if item.age else _no_age(item),
+        "behind_seconds": item.age.seconds if item.age else without_age,
     }
 
 
