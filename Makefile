@@ -52,7 +52,7 @@ suite: $(STAMP)
 	$(BIN)/pytest -n 4 --no-loadscope-reorder --durations 20 $(ARGS)
 
 test-fast: $(STAMP) ## under a minute, no services
-	+@$(BIN)/python -m tests.promise 60 90 $(MAKE) --no-print-directory --jobs 2 lint suite-fast
+	@$(MAKE) --no-print-directory --jobs 2 lint suite-fast
 
 # It leaves out by `--fast` what starts a service; -rfE: a list of all that was skipped would hide the rest.
 suite-fast: $(STAMP)

@@ -335,15 +335,13 @@ def mutants_page() -> str:
     """Return mutants.md from the catalog in tests/mutants, and from the evidence of both kinds of mutants."""
     from tests.mutants.catalog import MUTANTS
     from tests.proof.evidence import Evidence
-    from tests.proof.parts import MUTANTS as PART
     from tests.proof.parts import RANDOM
 
     rows = (
         [f"`{item.name}`", item.guard, item.law, ", ".join(f"`{_test_name(test)}`" for test in item.red)]
         for item in MUTANTS
     )
-    played = Evidence.read(PART).played()
-    total = f"{len(MUTANTS)} guards. Each was taken out at {played}." if played else f"{len(MUTANTS)} guards."
+    total = f"{len(MUTANTS)} guards."
     catalog = _table(("without", "the guard", "law", "turns red"), rows)
     return _page("Mutants", MUTANTS_INTRO, total, *_random_mutants(Evidence.read(RANDOM)), catalog)
 
@@ -394,7 +392,6 @@ memory, and jobs are staged by PyIceberg. The others ran with a real broker and 
 ```
 make proof ARGS="--only failpoints"        # every point in every mode, in commands that a seed deals
 make proof ARGS="--only failpoints-spark"  # every point with real Spark; all modes inside the driver, one elsewhere
-make matrix ARGS="--missing"               # only what is not on this page yet, red, or too old
 make matrix ARGS="--all"                   # every command that crosses the point, its last crossing too
 make matrix ARGS="--real"                  # every point in every mode with real Spark: hours (--points REGEX)
 ```
@@ -410,7 +407,7 @@ def failpoints_page() -> str:
     found: dict[tuple[str, str], list[bool]] = defaultdict(list)
     commands: set[str] = set()
     forked, spark = Evidence.read(FORKED), Evidence.read(SPARK)
-    for name, why in chain(forked.counts.cases.items(), spark.counts.cases.items()):
+    for name, why in chain(forked.cases.items(), spark.cases.items()):
         match = PLAYED.fullmatch(name)
         assert match is not None, name
         found[match["point"], match["mode"]].append(not why)
@@ -420,8 +417,8 @@ def failpoints_page() -> str:
     total = (
         f"{len(points())} points; {sum(map(bool, found.values()))} pairs of a point and a mode in {cases:,} cases, "
         f"{len(commands)} kinds of commands: {green:,} green, {cases - green} red. Forked commands "
-        f"({len(forked.counts.cases):,} cases) were played at {forked.played() or 'no commit yet'}; with real Spark "
-        f"({len(spark.counts.cases):,}) at {spark.played() or 'no commit yet'}."
+        f"({len(forked.cases):,} cases) were played at {forked.played() or 'no commit yet'}; with real Spark "
+        f"({len(spark.cases):,}) at {spark.played() or 'no commit yet'}."
     )
     return _page("Failpoints", FAILPOINTS_INTRO, total, _table(("point", *Mode), rows), FAILPOINTS_CLOSE)
 
@@ -445,7 +442,6 @@ PROOF_CLOSE = """
 make proof                                  # everything that is not green for this commit yet, about four hours
 make proof ARGS="--list"                    # the parts, how long they take, and what is known of them
 make proof ARGS="--only histories --seed 7"
-make proof ARGS="--red"                     # what is red in the evidence, once more, with its seed
 ```
 
 It needs a tree without changes of its own, because evidence names a commit; a part that meets a change while it is
@@ -463,31 +459,29 @@ taken from git (red in a clone without history: `git fetch --unshallow`); and re
 others say.
 
 At the end it writes this page and those of the mutants and failpoints anew: commit them with `tests/proof/evidence`.
-`make test` is red when evidence is red, when chunks of it are
-missing, or when more than {ALLOWED} commits have changed the code that it speaks of since it was played.
+No test reads the evidence: how old it is stands in the table.
 """
 
 
 def proof_page() -> str:
     """Return proof.md from the evidence of every part."""
-    from tests.proof.evidence import ALLOWED, Evidence
+    from tests.proof.__main__ import in_minutes
+    from tests.proof.evidence import Evidence
     from tests.proof.parts import PARTS
-    from tests.proof.play import in_minutes
 
     rows = []
     versions: set[str] = set()
     for part in PARTS:
         evidence = Evidence.read(part.name)
-        counts = evidence.counts
         red = ", **red**" if any(item.red for item in evidence.chunks.values()) else ""
-        found = f"{counts.passed:,} {part.cases}{red}" if evidence.chunks else "not played yet"
+        found = f"{evidence.passed:,} {part.cases}{red}" if evidence.chunks else "not played yet"
         took = in_minutes(evidence.seconds) if evidence.seconds else "–"
         seeds = ", ".join(sorted({str(item.seed or "–") for item in evidence.chunks.values()})) or "–"
         rows.append((f"`{part.name}`", part.proves, found, took, seeds, evidence.played() or "–"))
         versions |= {", ".join(map(" ".join, item.versions.items())) for item in evidence.chunks.values()}
     used = "\n".join(f"- {line}" for line in sorted(filter(None, versions))) or "- nothing on record"
     table = _table(("part", "plays", "passed", "took", "seed", "played at"), rows)
-    return _page("Proof", PROOF_INTRO, table, f"Played with\n\n{used}", PROOF_CLOSE.format(ALLOWED=ALLOWED))
+    return _page("Proof", PROOF_INTRO, table, f"Played with\n\n{used}", PROOF_CLOSE)
 
 
 # -- tests ------------------------------------------------------------------------------------------------------------
@@ -523,16 +517,15 @@ make proof                         # the rest of it, and much more of the same: 
 ```
 
 Four processes share the work. A file is one lane, so that its broker, Spark or Airflow is started once; what took
-longest in the run on record begins first (`tests/lanes.py`). A run says what each tier took, and names one that took
-a fifth more than on record; `--record-durations` makes the next record.
+longest in the run on record begins first (`tests/lanes.py`). `--record-durations` makes the
+next record.
 
 `make test-fast` leaves out what starts a service or is marked `slow`: a second or more, a real table of Iceberg, one of
-many of its kind. Quicker tests hold nearly the same, and `make test` plays all of it. It writes at its end what it
-took, beside the promise of 60 s and 90 CPU-seconds (`tests/promise.py`).
+many of its kind. Quicker tests hold nearly the same, and `make test` plays all of it.
 
-What a run leaves to the nightly it says at its end: tests marked `nightly`, and of a large family (failpoints)
-all but a share that moves with each change of the package and what the last commits touch
-(`tests/shares.py`). `--whole` leaves out nothing, `-k` and `::` nothing of what they name.
+Tests marked `nightly` are left to `make proof`, also when a run names them: they take minutes, or say again what others
+say. `--whole` leaves out nothing. Of the failpoints `make test` plays one for each kind of command, of two workers in
+every order one pair, of stopped attempts one.
 
 A command that a test only runs to its end is forked from a parent that has imported everything, and its Spark jobs go
 to one driver that lives as long as the test process (`tests/warm`). A command that a test starts itself, or gives an

@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, settings
 
 from tests.gates import nothing_in_vain
 from tests.lanes import Durations, LaneScheduling, arrange
-from tests.shares import Shares
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
@@ -42,8 +41,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """`--fast` leaves out every test that would start a service, also one that asks for it while it runs; `--whole`
     leaves out none."""
     parser.addoption("--fast", action="store_true", help="skip what needs Kafka, Spark, PostgreSQL or Airflow")
-    parser.addoption("--whole", action="store_true", help="leave nothing to the nightly (tests/shares.py)")
-    parser.addoption("--record-durations", action="store_true", help="keep what each file took, as its budget")
+    parser.addoption("--whole", action="store_true", help="leave nothing to the nightly")
+    parser.addoption("--record-durations", action="store_true", help="keep what each file took")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -53,14 +52,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    config.pluginmanager.register(Shares(config), "shares")
     if config.getoption("--fast"):
         settings.load_profile("fast")
     if not hasattr(config, "workerinput"):
         if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
-        if not config.getoption("--fast"):  # what is on record is of whole runs
-            config.pluginmanager.register(Durations(config.getoption("--record-durations")), "durations")
+        if config.getoption("--record-durations"):
+            config.pluginmanager.register(Durations(), "durations")
 
 
 @pytest.hookimpl(optionalhook=True)  # a process that plays mutants has no plug-in for it
@@ -69,8 +67,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LaneScheduli
     return LaneScheduling(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test's tier is the folder it stands in."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A test's tier is the folder it stands in; what is marked `nightly` plays in whole runs alone."""
+    left = [item for item in items if item.get_closest_marker("nightly") and not config.getoption("--whole")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        out = set(left)
+        items[:] = [item for item in items if item not in out]
     for item in items:
         tier = item.path.relative_to(Path(__file__).parent).parts[0]
         item.add_marker(getattr(pytest.mark, tier))

@@ -23,15 +23,11 @@ DIVIDED: Mapping[str, int] = {
     "mutants/test_mutants.py": 6,
     "faults/test_matrix.py": 2,
     "properties/test_protocol.py": 2,
-    "properties/test_small_model.py": 3,
 }
 """Files whose tests share nothing slow, and into how many lanes each is divided."""
 
 TOGETHER: Mapping[str, str] = {"integration/test_decoding_registered.py": "contracts/test_schema_registry.py"}
 """Files that run in the lane of another one, with which they share what few others need (a schema registry)."""
-
-GROWN = 1.2
-"""How much longer than on record a tier may take before the run names it."""
 
 
 def lane_of(nodeid: str) -> str:
@@ -72,28 +68,17 @@ def arrange(items: list[pytest.Item]) -> None:
 
 
 class Durations:
-    """Adds up what each file took, writes it down where that was asked for, and names tiers that have grown."""
+    """Adds up what each file took, and keeps it."""
 
-    def __init__(self, record: bool) -> None:
-        self._record = record
+    def __init__(self) -> None:
         self._seconds: dict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take one phase of one test."""
         self._seconds[_file(report.nodeid)] += report.duration
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Write what each tier took, and keep the durations of the files that there are."""
-        before = recorded()
-        tiers = sorted({file.partition("/")[0] for file in self._seconds if "/" in file})
-        terminalreporter.section("tiers")
-        for tier in tiers:
-            files = [file for file in self._seconds if file.startswith(f"{tier}/")]
-            now, budget = (sum(of.get(file, 0) for file in files) for of in (self._seconds, before))
-            over = budget and now > GROWN * budget
-            note = f"  OVER ITS BUDGET by {now / budget - 1:.0%}" if over else ""
-            terminalreporter.write_line(f"{tier:14}{now:8.0f} s, on record {budget:6.0f} s{note}")
-        if self._record:
-            seconds = {**before, **self._seconds}
-            kept = {file: round(seconds[file], 1) for file in sorted(seconds) if (TESTS / file).exists()}
-            DURATIONS.write_text(json.dumps(kept, indent=0) + "\n", encoding="utf-8")
+    def pytest_sessionfinish(self) -> None:
+        """Write the durations of the files that there are."""
+        seconds = {**recorded(), **self._seconds}
+        kept = {file: round(seconds[file], 1) for file in sorted(seconds) if (TESTS / file).exists()}
+        DURATIONS.write_text(json.dumps(kept, indent=0) + "\n", encoding="utf-8")

@@ -26,6 +26,8 @@ from pyspark import SparkContext
 SparkContext()
 time.sleep(600)
 """
+pytestmark = [pytest.mark.faults, pytest.mark.nightly]
+
 QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
@@ -200,7 +202,6 @@ def test_a_retry_on_another_host_ends_the_driver_that_its_wave_left_on_the_clust
     assert sandbox.run().document["waves"] == []
 
 
-@pytest.mark.nightly
 def test_executor_that_dies_in_mid_read_loses_and_doubles_nothing(sandbox: Sandbox, cluster: Cluster) -> None:
     """Spark repeats its task on the next one, within the same job."""
     sandbox.produce(800, size=1000)
@@ -215,7 +216,6 @@ def test_executor_that_dies_in_mid_read_loses_and_doubles_nothing(sandbox: Sandb
     sandbox.assert_exact()
 
 
-@pytest.mark.nightly
 def test_executors_of_a_cluster_read_with_shared_consumers(sandbox: Sandbox, cluster: Cluster) -> None:
     """Every wave of a run is read by the class that its driver compiled, and every record comes once."""
     sandbox.write_pipeline(sizes='target_range_bytes = "64 KiB"\nmax_wave_bytes = "64 KiB"')

@@ -97,6 +97,7 @@ def assert_overtaken(sandbox: Sandbox, url: str, first: Ended, jobs: Sequence[st
     assert (audit.code, audit.document["ok"]) == (0, True), audit.out
 
 
+@pytest.mark.nightly
 def test_stopped_before_its_staging_commit(sandbox: Sandbox) -> None:
     """Driver and command stand still when every row is written and nothing is committed yet."""
     sandbox.produce(300)
@@ -123,6 +124,7 @@ def test_stopped_between_staging_and_publish(sandbox: Sandbox) -> None:
     assert_overtaken(sandbox, url, sandbox.end(first))
 
 
+@pytest.mark.nightly
 def test_stopped_between_its_last_check_and_its_commit(postgres_sandbox: Sandbox, network: Proxy) -> None:
     """Everything was checked, and its UPDATE of the catalog (PostgreSQL, Spark's too) is on its way: the successor, who
     runs no job either, makes the same commit before it."""
@@ -142,6 +144,7 @@ def test_stopped_between_its_last_check_and_its_commit(postgres_sandbox: Sandbox
     assert_overtaken(sandbox, url, sandbox.end(first))
 
 
+@pytest.mark.nightly
 def test_staging_commit_whose_answer_is_lost(postgres_sandbox: Sandbox, network: Proxy) -> None:
     """Iceberg's JDBC catalog repeats it and may spoil its own branch: main stays readable, and rows come once."""
     sandbox = postgres_sandbox

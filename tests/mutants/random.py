@@ -231,7 +231,7 @@ def _evidence(given: argparse.Namespace, mutants: list[dict[str, Any]], took: fl
         "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "seed": given.seed,
-        "count": given.count,
+        "count": given.slips,
         "tiers": list(TIERS),
         "tests": given.tests,
         "seconds": round(took),
@@ -285,7 +285,7 @@ def main() -> int:
     """Draw, play, tell."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants.random", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=200, help="mutants; guarded parts get some on top")
+    parser.add_argument("--slips", type=int, default=200, help="mutants; guarded parts get some on top")
     parser.add_argument("--folder", action="append", default=[], help="only these, as in the table")
     parser.add_argument("--tests", action="append", default=[], help="only test files whose path begins with this")
     parser.add_argument("--json", type=Path, default=Path(".mutants.json"), help="the evidence, also what is kept")
@@ -294,7 +294,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="only show what would be played")
     given = parser.parse_args()
     modules = {path.relative_to(ROOT).as_posix(): _digest([path]) for path in PACKAGE.rglob("*.py")}
-    chosen = drawn(given.seed, given.count, given.folder)
+    chosen = drawn(given.seed, given.slips, given.folder)
     if given.list:
         for slip in chosen:
             _say(f"{slip.file}:{slip.line} {slip.place} | {slip.operator} | {slip.before} -> {slip.after}")

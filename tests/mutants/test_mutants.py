@@ -40,6 +40,7 @@ def server() -> Iterator[Server]:
         assert process.wait() == 0
 
 
+@pytest.mark.nightly  # these tests themselves play in every run
 def test_guarded_package_is_green(server: Server, request: pytest.FixtureRequest) -> None:
     """What shall turn red in this run is green while every guard is there, and none of it is skipped."""
     calls = [item.callspec for item in request.session.items if hasattr(item, "callspec")]

@@ -1,45 +1,43 @@
-"""The parts of the proof: what each plays, in which chunks, and what it speaks of."""
+"""The parts of the proof: what each plays, in which chunks, and how its report is read."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
+from xml.etree import ElementTree as ET
 
 from airflow_kafka_lake.adapters.jars import CACHE_VARIABLE
 from tests.proof.evidence import Counts
-from tests.proof.reports import bench_report, demo_report, named_cases, pytest_report, random_report, soak_report
-from tests.proof.tree import ROOT
 
+ROOT = Path(__file__).parents[2]
 REPORT = "REPORT"
 """Stands in a chunk's words for the file that its program reports to."""
 EMPTY = "EMPTY"
 """Stands in a chunk's environment for an empty folder that goes with the chunk."""
-PER_CHUNK = 5_000
-HISTORIES = 100_000
-SOAK_MINUTES = 60.0
-RECORDS_PER_MINUTE = 33_000
-FORKED, SPARK = "failpoints", "failpoints-spark"
-MUTANTS, RANDOM = "mutants", "random-mutants"
-ALL_TESTS, LEFT_OUT = "--whole", "nightly or rotating"
-"""The flag with which pytest leaves out nothing, and the marks of what it leaves out without it."""
-HISTORY_SECONDS = 0.044
-"""What a history costs of one core."""
-SUITE_MINUTES = 60
-RANDOM_MUTANTS = 200
-NO_TESTS = 5
-"""pytest's exit code where nothing was chosen."""
-GUARDS = "tests/mutants/test_mutants.py"
-BENCH_PARTS = ("audit", "accounting", "history", "control", "deep")
+HISTORIES, PER_CHUNK = 100_000, 5_000
+SOAK_MINUTES, RECORDS_PER_MINUTE = 60.0, 33_000
+SLIPS = 200
+FORKED, SPARK, RANDOM = "failpoints", "failpoints-spark", "random-mutants"
+ALONE = ("tests/faults/test_matrix.py",)
+"""Tests of a family that has a part of its own."""
+ALL = (
+    "pytest",
+    "-q",
+    "--whole",
+    "-p",
+    "no:cacheprovider",
+    "--junitxml",
+    REPORT,
+)
 BENCH_ARMS = ("ours", "ours-warm", "batch", "batch-tuned", "available-now", "connect-tuned", "loader")
 BENCH_ARMS += ("read", "files", "encode")
 """What can be played in seconds; the others wait for Airflow or for minutes."""
-APART = (GUARDS, "tests/faults/test_matrix.py")
-"""Tests of families that have a part of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,35 +65,87 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One part. `cases` is what it counts, `at_least` how many must pass, `speaks_of` the code that it is proof of."""
+    """One part; `cases` is what it counts."""
 
     name: str
     proves: str
     cases: str
     works: Callable[[Wish], Sequence[Work]]
     read: Callable[[Path], Counts]
-    speaks_of: tuple[str, ...] = ("airflow_kafka_lake",)
-    at_least: int = 1
 
 
-def _mutants(wish: Wish) -> Sequence[Work]:
-    return [_tests("all", "-n", "2", GUARDS, seed=wish.seed, minutes=5)]
+def pytest_report(file: Path) -> Counts:
+    """Read `pytest --junitxml`; a test that records how many `cases` it tried counts as so many."""
+    passed = failed = skipped = 0
+    for case in ET.parse(file).getroot().iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            failed += 1
+        elif case.find("skipped") is not None:
+            skipped += 1
+        else:
+            tried = case.find("properties/property[@name='cases']")
+            passed += 1 if tried is None else int(tried.attrib["value"])
+    return Counts(passed=passed, failed=failed, skipped=skipped)
+
+
+def named_cases(file: Path) -> Counts:
+    """Read what `tests.faults.run_matrix --results` writes: each case with what was wrong."""
+    cases = json.loads(file.read_text(encoding="utf-8"))
+    failed = sum(map(bool, cases.values()))
+    return Counts(passed=len(cases) - failed, failed=failed, cases=cases)
+
+
+def soak_report(file: Path) -> Counts:
+    """Read `soak.py --report`; a case is a fault that struck."""
+    report = json.loads(file.read_text(encoding="utf-8"))
+    facts = {**report["numbers"], "problems": report["problems"]}
+    return Counts(passed=report["numbers"]["faults"], failed=len(report["problems"]), facts=facts)
+
+
+def demo_report(file: Path) -> Counts:
+    """Read `kafka-lake demo --report`; a case is a row of the table that was held against what producers were told."""
+    report = json.loads(file.read_text(encoding="utf-8"))
+    wrong = sum(
+        topic[kind] for topic in report["topics"] for kind in ("duplicates", "missing", "different", "unexpected")
+    )
+    rows = sum(topic["rows"] for topic in report["topics"])
+    return Counts(passed=rows, failed=wrong or int(not report["ok"]), facts={"seconds": report["seconds"]})
+
+
+def bench_report(file: Path) -> Counts:
+    """Read `bench.run --report`; a case is an arm, or a part, that was measured: an arm's work was right then."""
+    report = json.loads(file.read_text(encoding="utf-8"))
+    parts = {part["arm"]: round(part["seconds"], 1) for part in report["parts"]}
+    right = {f"{run['workload']}: {run['arm']}": round(run["seconds"], 1) for run in report["runs"] if run["seconds"]}
+    wrong = {f"{run['workload']}: {run['arm']}": run["problem"] for run in report["runs"] if run["problem"]}
+    return Counts(passed=len(right) + len(parts), failed=len(wrong), facts=right | wrong | parts)
+
+
+def random_report(file: Path) -> Counts:
+    """Read `tests.mutants.random --json`; a survivor is no failure by itself: the tool's exit code is the judge."""
+    report = json.loads(file.read_text(encoding="utf-8"))
+    fates = Counter(mutant["fate"] for mutant in report["mutants"])
+    survivors = {
+        f"line {mutant['line']} of {mutant['key']}": mutant.get("reason", "")
+        for mutant in report["mutants"]
+        if mutant["fate"] in {"survived", "unreached"}
+    }
+    facts = {"table": report["table"], "survivors": survivors}
+    return Counts(passed=fates["killed"] + fates["hung"], failed=fates["broken"], facts=facts)
 
 
 def _random(wish: Wish) -> Sequence[Work]:
-    words = ("tests.mutants.random", "--seed", str(wish.seed), "--count", str(RANDOM_MUTANTS), "--json", REPORT)
+    words = ("tests.mutants.random", "--seed", str(wish.seed), "--slips", str(SLIPS), "--json", REPORT)
     return [Work(name="all", words=words, minutes=30)]
 
 
 def _histories(wish: Wish) -> Sequence[Work]:
-    of = -(-wish.histories // PER_CHUNK)
-    works = []
+    of, works = -(-wish.histories // PER_CHUNK), []
     for number in range(of):
         count = min(PER_CHUNK, wish.histories - number * PER_CHUNK)
         chosen = {"KAFKA_LAKE_HISTORIES": str(count), "KAFKA_LAKE_SEED": str(wish.seed + 10 * number)}
-        minutes = 0.3 + count * HISTORY_SECONDS / 60 / 2
-        test = "tests/properties/test_protocol.py"
-        works.append(_tests(_nth(number, of), "-n", "2", test, seed=wish.seed, minutes=minutes, environment=chosen))
+        words = (*ALL, "-n", "2", "tests/properties/test_protocol.py")
+        works.append(Work(name=_nth(number, of), words=words, minutes=0.3 + count / 2700, environment=chosen))
     return works
 
 
@@ -110,15 +160,15 @@ def _matrix(of: int, minutes: float, *flags: str) -> Callable[[Wish], Sequence[W
     return works
 
 
-def _suite(wish: Wish) -> Sequence[Work]:
-    """Return each file with tests that `make test` leaves out, but for the families that have a part of their own."""
-    chosen = (ALL_TESTS, "-m", LEFT_OUT, *(f"--ignore={path}" for path in APART))
+def _suite(_: Wish) -> Sequence[Work]:
+    """Return each file with tests that `make test` leaves out, but for those that have a part of their own."""
+    chosen = ("--whole", "-m", "nightly", *(f"--ignore={path}" for path in ALONE))
     words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *chosen]
     listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-    if listed.returncode not in {0, NO_TESTS}:
+    if listed.returncode:
         sys.exit(f"the tests cannot be collected, so nothing can be proved:\n{listed.stdout}{listed.stderr}")
     files = sorted(set(re.findall(r"^(tests/\S+?)::", listed.stdout, re.MULTILINE)))
-    return [_tests(file, "-m", LEFT_OUT, file, seed=wish.seed, minutes=SUITE_MINUTES / len(files)) for file in files]
+    return [Work(name=file, words=(*ALL, "-m", "nightly", file), minutes=75 / len(files)) for file in files]
 
 
 def _soak(wish: Wish) -> Sequence[Work]:
@@ -134,97 +184,50 @@ def _demo(_: Wish) -> Sequence[Work]:
 
 
 def _bench(_: Wish) -> Sequence[Work]:
-    parts = ("--records", "200000", "--deep-records", "20000", "--wave-records", "20000", "--waves", "30")
-    parts += ("--partitions", "1000", *(word for name in BENCH_PARTS for word in ("--only", name)))
-    arms = (word for name in BENCH_ARMS for word in ("--arm", name))
-    race = ("--only", "race", "--scale", "0.01", "--repeat", "1", "--no-warm-up", "--workload", "quiet-topics", *arms)
+    parts = "--records 200000 --deep-records 20000 --wave-records 20000 --waves 30 --partitions 1000 --only audit"
+    parts += " --only accounting --only history --only control --only deep"
+    race = "--only race --scale 0.01 --repeat 1 --no-warm-up --workload quiet-topics"
+    race += "".join(f" --arm {name}" for name in BENCH_ARMS)
     return [
-        Work(name="arms", words=("bench.run", *race, "--report", REPORT), minutes=3),
-        Work(name="parts", words=("bench.run", *parts, "--report", REPORT), minutes=2),
+        Work(name="arms", words=("bench.run", *race.split(), "--report", REPORT), minutes=3),
+        Work(name="parts", words=("bench.run", *parts.split(), "--report", REPORT), minutes=2),
     ]
-
-
-def _tests(
-    name: str, *words: str, seed: int, minutes: float, environment: Mapping[str, str] = MappingProxyType({})
-) -> Work:
-    more = (ALL_TESTS, "-p", "no:cacheprovider", "--randomly-seed", str(seed), "--junitxml", REPORT)
-    return Work(name=name, words=("pytest", "-q", *more, *words), minutes=minutes, environment=environment)
 
 
 def _nth(number: int, of: int) -> str:
     return f"{number + 1:0{len(str(of))}} of {of}"
 
 
+def _part(
+    name: str, cases: str, works: Callable[[Wish], Sequence[Work]], read: Callable[[Path], Counts], proves: str
+) -> Part:
+    return Part(name=name, cases=cases, works=works, read=read, proves=proves)
+
+
 PARTS = (
-    Part(
-        name=MUTANTS,
-        proves="every guard of the catalog is taken out once, and its tests turn red",
-        cases="tests of mutants",
-        works=_mutants,
-        read=pytest_report,
+    _part(RANDOM, "killed", _random, random_report, "slips drawn at random meet the tests that reach them"),
+    _part(
+        FORKED, "cases", _matrix(4, 12), named_cases,
+        "every failpoint in every mode, in forked commands over a real ledger and a real lake",
     ),
-    Part(
-        name=RANDOM,
-        proves="slips drawn at random in the whole package meet the tests that reach them",
-        cases="killed",
-        works=_random,
-        read=random_report,
+    _part(
+        SPARK, "cases", _matrix(8, 60, "--real"), named_cases,
+        "every failpoint with the real command line, a real broker and real Spark: those inside the driver in every "
+        "mode, the others in one that the seed deals",
     ),
-    Part(
-        name=FORKED,
-        proves="every failpoint in every mode, in forked commands over a real ledger and a real lake",
-        cases="cases",
-        works=_matrix(4, 12),
-        read=named_cases,
+    _part(
+        "suite", "tests", _suite, pytest_report,
+        "every test that `make test` leaves out: zombies, a standalone cluster, two workers in every order, scenarios "
+        "through a Dag, maintenance between any two steps",
     ),
-    Part(
-        name=SPARK,
-        proves="every failpoint with the real command line, a real broker and real Spark: those inside the driver in "
-        "every mode, the others in one that the seed deals",
-        cases="cases",
-        works=_matrix(8, 60, "--real"),
-        read=named_cases,
+    _part(
+        "histories", "histories", _histories, pytest_report,
+        "whole histories of the protocol with crashes, lost answers, several workers and people",
     ),
-    Part(
-        name="suite",
-        proves="every test that `make test` leaves out: scenarios through a Dag, maintenance between any two steps",
-        cases="tests",
-        works=_suite,
-        read=pytest_report,
+    _part(
+        "soak", "faults", _soak, soak_report,
+        "an hour of faults on real parts, and every acknowledged record exactly once afterwards",
     ),
-    Part(
-        name="histories",
-        proves="whole histories of the protocol with crashes, lost answers, several workers and people",
-        cases="histories",
-        works=_histories,
-        read=pytest_report,
-        at_least=HISTORIES,
-    ),
-    Part(
-        name="soak",
-        proves="an hour of faults on real parts, and every acknowledged record exactly once afterwards",
-        cases="faults",
-        works=_soak,
-        read=soak_report,
-    ),
-    Part(
-        name="demo",
-        proves='the demonstration, `make demo ARGS="--exit"`',
-        cases="rows",
-        works=_demo,
-        read=demo_report,
-    ),
-    Part(
-        name="bench",
-        proves="the benchmark runs, small: its arms land what the topics hold",
-        cases="arms",
-        works=_bench,
-        read=bench_report,
-        speaks_of=("airflow_kafka_lake", "bench"),
-    ),
-)
-
-
-def named(name: str) -> Part:
-    """Return a part by its name."""
-    return next(part for part in PARTS if part.name == name)
+    _part("demo", "rows", _demo, demo_report, 'the demonstration, `make demo ARGS="--exit"`'),
+    _part("bench", "arms", _bench, bench_report, "the benchmark runs, small: its arms land what the topics hold"),
+)  # fmt: skip

@@ -27,7 +27,6 @@ from airflow_kafka_lake.services.rebuilding import rebuild
 from tests import truth
 from tests.kit.memory_lake import Answer
 from tests.properties.stepping import Action, Actor, Moment, step
-from tests.shares import PACKAGE, rotating
 from tests.world import FOLLOW, World
 
 SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders", target_range_bytes=150)
@@ -237,26 +236,13 @@ PAIRS = {
     "ingest and rebuild": Pair(_ingest, _rebuild, nodes=50_000, faults=0),
     "ingest and rebuild, and a fault": Pair(_ingest, _rebuild, nodes=800_000),
 }
-LONG = {
-    "two waves": rotating(3, *(PACKAGE / "services" / f"{name}.py" for name in ("identity", "publishing"))),
-    "audit and a wave": rotating(
-        3, PACKAGE / "services" / "pipeline_audit.py", *sorted((PACKAGE / "core" / "audit").glob("*.py"))
-    ),
-    "ingest and ingest": rotating(
-        2, *(PACKAGE / "services" / f"{name}.py" for name in ("staging", "publishing", "fencing"))
-    ),
-    "ingest and cancel": rotating(2, PACKAGE / "services" / "decisions.py"),
-    "ingest and pause": rotating(2, PACKAGE / "services" / "pausing.py"),
-    "ingest and skip": rotating(2, PACKAGE / "services" / "decisions.py"),
-    "ingest and recover": rotating(2, PACKAGE / "services" / "recovery.py"),
-    "ingest and rebuild": rotating(3, PACKAGE / "services" / "rebuilding.py"),
-    "ingest and rebuild, and a fault": (pytest.mark.nightly,),
-}
-"""Half a minute each, and about seven for the last: a rebuild makes many calls, and a fault may strike at each."""
+DAILY = ("plan and a wave",)
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", [pytest.param(name, marks=LONG.get(name, ())) for name in PAIRS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in DAILY else pytest.mark.nightly) for name in PAIRS]
+)
 def test_every_order_of_two_workers_ends_exactly_once(
     name: str, pytestconfig: pytest.Config, record_property: Callable[[str, object], None]
 ) -> None:
