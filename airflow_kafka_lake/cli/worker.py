@@ -51,8 +51,9 @@ def worker(arguments: argparse.Namespace, output: Output) -> Result:
         )
         output.note(f"worker, {this.shown}, waits for waves")
         serving.run(until_idle=arguments.until_idle)
+        code = serving.exit_code() if arguments.until_idle else 0
     document = {"worker": holder, "waves": serving.waves, "rows": serving.rows, "problems": serving.problems}
-    return Result(document=document)
+    return Result(document=document, exit_code=code)
 
 
 def show_worker(output: Output, document: Json) -> None:
@@ -116,7 +117,11 @@ COMMANDS = (
                 action="store_true",
                 help="on SIGTERM, finish the wave first; a second SIGTERM ends it at once, as one does without this",
             ),
-            Argument("--until-idle", action="store_true", help="end when nothing is asked for that could be taken"),
+            Argument(
+                "--until-idle",
+                action="store_true",
+                help="end when nothing is asked for that could be taken; what did not land gives the exit code",
+            ),
             Argument(
                 "--alive",
                 metavar="FILE",

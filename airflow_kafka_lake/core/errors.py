@@ -53,7 +53,7 @@ A broken attempt is an attempt's business: the wave stays as it was and can be t
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -318,6 +318,11 @@ def expected(error: Exception, doing: str, **facts: object) -> KafkaLakeError:
     if isinstance(error, ImportError):
         return LibraryError.of(error)
     return error if isinstance(error, KafkaLakeError) else UnexpectedError(error, doing, **facts)
+
+
+def worst(codes: Collection[int]) -> int:
+    """Return the exit code of several ends; 0 without any. To look for an outcome comes first, then a person."""
+    return next((code for code in (4, 1, 3, 2) if code in codes), 0)
 
 
 def restored(document: Mapping[str, object]) -> KafkaLakeError:

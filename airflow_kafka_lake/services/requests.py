@@ -16,9 +16,11 @@ from airflow_kafka_lake.core.errors import (
     StaleFenceError,
     TransientError,
     expected,
+    worst,
 )
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.requests import AnswerRequests, RequestRecord, is_wanted, next_request
+from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.ports import Clock, Ledger, Ports, Processes
 from airflow_kafka_lake.services.advance import Advances
 from airflow_kafka_lake.services.recovery import clean_up
@@ -77,6 +79,13 @@ class Serving:
     rows: int = 0
     problems: int = 0
     _left: set[str] = field(default_factory=set)
+    _failed: dict[str, int] = field(default_factory=dict)
+
+    def exit_code(self) -> int:
+        """Return the exit code of the waves that ended in an error and are not in the lake, as the ledger has them now:
+        another process may have landed one."""
+        failed = self._failed.items()
+        return worst({code for wave, code in failed if self.ledger.wave(wave).state is not WaveState.COMMITTED})
 
     def run(self, *, until_idle: bool = False) -> None:
         """Work until `is_ending`, or until nothing is asked for that could be taken.
@@ -132,6 +141,7 @@ class Serving:
     def _answer(self, request: RequestRecord, problem: KafkaLakeError) -> None:
         """Record an error as the answer; where that fails too, the wave is tried again."""
         self.problems += 1
+        self._failed[request.wave] = problem.exit_code
         self.progress(f"wave {request.wave}: {problem}")
         try:
             self.ledger.commit(AnswerRequests(wave=request.wave, error=problem, actor=self.actor))

@@ -16,6 +16,7 @@ from airflow_kafka_lake.core.errors import (
     UnfinishedError,
     UnknownSubjectError,
     expected,
+    worst,
 )
 from airflow_kafka_lake.core.kafka.transactions import hanging_error
 from airflow_kafka_lake.core.ledger.holds import HoldReason
@@ -58,7 +59,7 @@ class Run:
         """0 done; 1 something needs a person; 3 worth repeating, or in the layout grace; 4 an outcome is unknown."""
         codes = {problem.exit_code for problem in self.problems} | ({1} if self.held else set())
         codes |= {3} if self.plan and self.plan.layout_change.in_grace else set()
-        return next((code for code in (4, 1, 3, 2) if code in codes), 0)
+        return worst(codes)
 
 
 def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = False, most: Most = NO_LIMIT) -> Run:

@@ -7,12 +7,17 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.cli.entry_point import main
+from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.core.ledger.requests import AskForWave, EndRequest, error_of
 from airflow_kafka_lake.local.processes import wait_until
+from tests.contracts.ledger_world import planned
 
 pytestmark = pytest.mark.unit
 SECONDS = 60
@@ -35,6 +40,21 @@ def test_worker_of_an_empty_ledger_has_nothing_to_do(
     assert str(os.getpid()) in document["worker"]
     assert main(["worker", "--until-idle"]) == 0
     assert "0 waves, 0 rows" in capsys.readouterr().out
+
+
+def test_wave_that_failed_and_did_not_land_is_no_good_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit code tells of it, as that of a run does; its task has the error."""
+    for name, value in connections(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    with closing(SqlLedger(f"sqlite:///{tmp_path}/ledger.db")) as ledger:
+        (wave,) = planned(ledger, [(0, 0, 10)])
+        ledger.commit(AskForWave(id="task", wave=wave, actor="airflow:hourly/r/ingest"))
+        assert main(["worker", "--until-idle", "--json"]) == ConnectionSettingsError.exit_code
+        document = json.loads(capsys.readouterr().out)
+        assert (document["waves"], document["problems"]) == (0, 1)
+        assert isinstance(error_of(ledger.commit(EndRequest(id="task", wave=wave))), ConnectionSettingsError)
 
 
 @pytest.mark.parametrize(

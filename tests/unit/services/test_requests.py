@@ -324,3 +324,26 @@ def test_worker_of_an_older_version_ends_with_the_upgrade_of_its_ledger(world: W
         serve(world, opened=opened)
     (request,) = world.ledger.requests()
     assert request.is_wanted
+
+
+def test_worker_that_ends_idle_tells_of_waves_that_did_not_land() -> None:
+    """By its exit code: one that failed, until it has landed here or by another process, as the ledger then has it."""
+    world = World(spec=SMALL)
+    world.produce(2)
+    first, second = (wave.id for wave in world.plan().waves)
+    ask(world, first, "one")
+    ask(world, second, "two")
+    world.runner.failures.append("No space left on device")
+    done = serve(world)
+    assert (done.waves, done.problems, done.exit_code()) == (1, 1, JobFailedError.exit_code)
+    ask(world, first, "again")
+    done.run(until_idle=True)
+    assert (done.waves, done.problems, done.exit_code()) == (2, 1, 0)
+    world.produce(1)
+    third = world.planned_wave()
+    world.runner.failures.append("No space left on device")
+    ask(world, third, "three")
+    done = serve(world)
+    assert done.exit_code() == JobFailedError.exit_code
+    ask(world, third, "once more")
+    assert (serve(world).exit_code(), done.exit_code()) == (0, 0)
