@@ -319,15 +319,15 @@ The last line runs whatever tests you like against the package without that guar
 Random slips in the whole package test what the list of guards leaves out:
 
 ```
-.venv/bin/python -m tests.mutants.random --seed 1                      # 200, and enough of each guarded part
-.venv/bin/python -m tests.mutants.random --seed 1 --folder operators   # one folder
+.venv/bin/python -m tests.mutants.random --seed 1             # 200 slips, until a test without services is red
+.venv/bin/python -m tests.mutants.random --seed 1 --daily     # and what survives meets the real parts of `make test`
+.venv/bin/python -m tests.mutants.random --seed 1 --nightly   # and those of the nightly
 ```
 
 Each slip (a comparison turned, a bound moved, a statement or an error removed, a constant changed, …) meets the tests
-of the fast tiers that run its function, until one is red. A table shows how many each tier killed in each folder. Below
-90 % in the reader of raw batches, or in operators, triggers and sensors, the exit code is 1. What changes nothing that
-a test should see is listed in `tests/mutants/judged.json` with a reason, and counts neither way. `--json FILE` keeps
-the evidence; a later call with the same file goes on where it ended, and plays survivors again when a test has changed.
+that run its function, until one is red. A table shows how many are noticed by `make test`, and how many by the nightly
+alone, in each folder; `--against FILE` counts besides what another selection of tests notices. Below 80 % the exit code
+is 1. Results are kept (`--json FILE`): a later call goes on where it ended.
 """
 
 
@@ -354,7 +354,7 @@ def _random_mutants(evidence: Evidence) -> Iterator[str]:
             continue
         yield f"Slips drawn with seed {chunk.seed}, played at {evidence.played()}:"
         yield _table(list(rows[0]), ([str(value or "–") for value in row.values()] for row in rows))
-        survivors = [f"- {slip}: {why or 'not judged yet'}" for slip, why in chunk.counts.facts["survivors"].items()]
+        survivors = [f"- {slip}" for slip in chunk.counts.facts["survivors"]]
         yield "\n".join(["Survivors:", "", *survivors]) if survivors else "No slip survived."
 
 

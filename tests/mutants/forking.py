@@ -24,7 +24,7 @@ from tests.mutants.reach import CHOSEN, PACKAGE_IN
 from tests.mutants.serve import PRELOADED, SLOW
 
 _OPTIONS = (
-    "-q", "--fast", "-W", PRELOADED, "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "-p",
+    "-q", "-W", PRELOADED, "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "-p",
     "tests.mutants.reach",
 )  # fmt: skip
 _MEMORY_BYTES = 12 * 2**30
@@ -106,9 +106,13 @@ def play(
     overlay: Path | None = None,
     limit: float,
     first_red: bool = True,
+    real: bool = False,
     **environment: str,
 ) -> Played:
-    """Run tests in a fork; given as `{test: seconds}`, in that order and nothing else, until the first is red."""
+    """Run tests in a fork, `real` ones with the services that they ask for, until the first is red.
+
+    Given as `{test: seconds}` they run in that order, and nothing else does.
+    """
     with tempfile.TemporaryDirectory(prefix="kafka-lake-mutant-") as name:
         folder = Path(name)
         if isinstance(tests, Mapping):
@@ -119,7 +123,8 @@ def play(
         files = sorted({test.partition("::")[0] for test in tests})
         child = os.fork()
         if not child:
-            _be_the_fork([*files, *["-x"] * first_red], overlay, folder, environment)
+            words = [*files, *["-x"] * first_red, "--whole" if real else "--fast"]
+            _be_the_fork(words, overlay, folder, environment, None if real else _MEMORY_BYTES)
         code, hung = _ended(child, limit)
         said = folder / "said.json"
         output = (folder / "output").read_text(errors="replace") if (folder / "output").exists() else ""
@@ -145,12 +150,15 @@ def _ended(child: int, limit: float) -> tuple[int, bool]:
     return os.waitstatus_to_exitcode(status), hung
 
 
-def _be_the_fork(files: list[str], overlay: Path | None, folder: Path, environment: Mapping[str, str]) -> None:
+def _be_the_fork(
+    words: list[str], overlay: Path | None, folder: Path, environment: Mapping[str, str], memory: int | None
+) -> None:
     """Run the tests as this process, and end it."""
     code = 70
     try:
         os.setpgid(0, 0)
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+        if memory:
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT)
         os.dup2(output, 1)
         os.dup2(output, 2)
@@ -163,7 +171,7 @@ def _be_the_fork(files: list[str], overlay: Path | None, folder: Path, environme
             os.environ["PYTHONPATH"] = f"{overlay}{os.pathsep}{os.environ.get('PYTHONPATH', '')}".rstrip(os.pathsep)
             options += ["-o", f"pythonpath={overlay} ."]
         reports = _Reports()
-        code = int(pytest.main([*options, *files], plugins=[reports]))
+        code = int(pytest.main([*options, *words], plugins=[reports]))
         said = {"red": reports.red, "message": reports.message, "passed": reports.passed}
         (folder / "said.json").write_text(json.dumps(said))
     except BaseException:  # noqa: BLE001 - nothing may go on as the parent

@@ -25,6 +25,9 @@ CHOSEN = "KAFKA_LAKE_TESTS"
 """The environment variable that names a file of `{test: seconds}`: these run, in this order, and nothing else."""
 PACKAGE_IN = "KAFKA_LAKE_PACKAGE_IN"
 """The environment variable that names the folder which holds the package to be met."""
+CALLS, CALLS_OF = "KAFKA_LAKE_CALLS", "KAFKA_LAKE_CALLS_OF"
+"""The environment variables with the file and the package of `site/sitecustomize.py`."""
+SITE = Path(__file__).with_name("site")
 PATIENCE, AT_LEAST_SECONDS = 20, 30
 """How many times as long as on record a test may take before it counts as hanging, and how long at least."""
 
@@ -37,6 +40,9 @@ class Recorder:
         self._package = package
         self._codes: dict[int, CodeType] = {}
         self._tests: dict[str, dict[str, object]] = {}
+        self._calls = file.with_suffix(".calls")
+        os.environ[CALLS], os.environ[CALLS_OF] = str(self._calls), package
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SITE), os.environ.get("PYTHONPATH", "")]))
 
     def _call(self, frame: FrameType, event: str, arg: object) -> None:
         code = frame.f_code
@@ -56,14 +62,14 @@ class Recorder:
             record = self._tests.setdefault(item.nodeid, {})
             # What modules and classes run themselves is met by the test that imports them first.
             functions = (code for code in self._codes.values() if code.co_flags & inspect.CO_NEWLOCALS)
-            ran = [code for code in functions if code.co_filename.startswith(self._package)]
-            record["functions"] = sorted({self._name(code) for code in ran})
+            ran = [(code.co_filename, code.co_qualname) for code in functions]
+            record["functions"] = sorted({self._name(*it) for it in ran if it[0].startswith(self._package)})
 
-    def _name(self, code: CodeType) -> str:
+    def _name(self, path: str, place: str) -> str:
         """Name a function as `tests.mutants.mutations` names a place; what has no name belongs to what holds it."""
-        parts = code.co_qualname.split(".")
+        parts = place.split(".")
         named = [*itertools.takewhile(lambda part: not part.startswith("<") or part == "<locals>", parts)]
-        file = code.co_filename.removeprefix(self._package)
+        file = path.removeprefix(self._package)
         return f"airflow_kafka_lake/{file}:{'.'.join(part for part in named if part != '<locals>')}"
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -74,7 +80,11 @@ class Recorder:
             record["passed"] = report.passed
 
     def pytest_sessionfinish(self) -> None:
-        """Keep the record of tests that passed."""
+        """Keep the record of tests that passed; what ran in other processes counts for every test of the file."""
+        said = self._calls.read_text().splitlines() if self._calls.exists() else []
+        others = {self._name(*line.split("\t")) for line in said}
+        for record in self._tests.values():
+            record["functions"] = sorted(others.union(record.get("functions", ())))  # type: ignore[arg-type]
         self._file.write_text(json.dumps({test: it for test, it in self._tests.items() if it.get("passed")}))
 
 
@@ -103,7 +113,7 @@ class Proof:
         self._folder = folder
 
     def pytest_sessionfinish(self) -> None:
-        """CommitSearch where the package came from."""
+        """Check where the package came from."""
         found = sys.modules.get("airflow_kafka_lake")
         if found is not None and not str(found.__file__).startswith(self._folder):
             raise RuntimeError(f"the tests met {found.__file__}, not the one in {self._folder}")

@@ -126,7 +126,7 @@ def random_report(file: Path) -> Counts:
     report = json.loads(file.read_text(encoding="utf-8"))
     fates = Counter(mutant["fate"] for mutant in report["mutants"])
     survivors = {
-        f"line {mutant['line']} of {mutant['key']}": mutant.get("reason", "")
+        f"line {mutant['line']} of {mutant['key']}": ""
         for mutant in report["mutants"]
         if mutant["fate"] in {"survived", "unreached"}
     }
