@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.local.airflow import LocalAirflow
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.local.processes import wait_until
-from tests.sandbox import Sandbox
+from tests.sandbox import KEEPS_ALL, Sandbox
 
 MANUAL = "kafka_lake_manual"
 FOLLOWER = "kafka_lake_landed"
@@ -78,9 +78,24 @@ class World:
         return self.end(dag, self.airflow.trigger(dag, conf), seconds)
 
     def end(self, dag: str, run_id: str, seconds: float = RUN_SECONDS) -> Ran:
-        """Wait for the end of a run."""
-        state = self.airflow.wait_run(dag, run_id, seconds)["state"]
+        """Wait for the end of a run; of one that does not succeed, pytest shows the logs with a test that fails."""
+        state = None
+        try:
+            state = self.airflow.wait_run(dag, run_id, seconds)["state"]
+        finally:
+            if state != "success":
+                self.print_failures(dag, run_id)
         return Ran(state, self.airflow.task_states(dag, run_id), run_id)
+
+    def print_failures(self, dag: str, run_id: str) -> None:
+        """Print the log of every try of each task that failed, or is to be tried again."""
+        print(f"{dag} {run_id}: {self.airflow.task_states(dag, run_id)}")
+        path = f"/dags/{dag}/dagRuns/{quote(run_id)}/taskInstances?state=failed&state=up_for_retry&limit=100"
+        for task in self.airflow.api("GET", path)["task_instances"]:
+            name, index, tries = task["task_id"], task["map_index"], task["try_number"]
+            for attempt in range(1, tries + 1):
+                print(f"--- {name}{f'[{index}]' if index >= 0 else ''}, try {attempt} of {tries}")
+                print(self.airflow.task_log(dag, run_id, name, attempt=attempt, map_index=index))
 
     def deferred(self, run_id: str, task: str, seconds: float = RUN_SECONDS) -> None:
         """Wait until a task of the manual Dag's only active run is deferred, and see that nothing takes a slot."""
@@ -142,7 +157,7 @@ def world_of(
         shutil.copy(file, dags)
     for name, text in (own_dags or {}).items():
         (dags / name).write_text(text)
-    with LocalKafka() as kafka:
+    with LocalKafka(settings=KEEPS_ALL) as kafka:
         made = {
             name: Lane(home=home, bootstrap=kafka.bootstrap, topic=name, partitions=partitions)
             for name, partitions in lanes.items()

@@ -114,14 +114,11 @@ def service(pytestconfig: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def kafka(service: None) -> Iterator[LocalKafka]:
-    """A real broker for the whole session: tests use topics of their own and never stop it.
-
-    It never looks for what retention may delete: some tests write records of years ago, and read them.
-    """
+    """A real broker for the whole session: tests use topics of their own and never stop it."""
     from airflow_kafka_lake.local.kafka import LocalKafka
+    from tests.sandbox import KEEPS_ALL
 
-    day = str(24 * 3600 * 1000)
-    with LocalKafka(settings={"log.retention.check.interval.ms": day, "log.initial.task.delay.ms": day}) as broker:
+    with LocalKafka(settings=KEEPS_ALL) as broker:
         yield broker
 
 

@@ -41,10 +41,9 @@ from airflow_kafka_lake.operators.boundary import (
 from airflow_kafka_lake.operators.pausing import PAUSE_TIMEOUT, ended_unresumed, wait_for_resume
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.decisions import new_id
 from airflow_kafka_lake.services.ingesting import chosen
 from airflow_kafka_lake.services.observation import check_asked
-from airflow_kafka_lake.services.planning import Planned, plan
+from airflow_kafka_lake.services.planning import Planned, plan_after_others
 from airflow_kafka_lake.services.recovery import recover
 from airflow_kafka_lake.signals import metrics
 from airflow_kafka_lake.signals.page import show_page
@@ -243,7 +242,7 @@ def plan_and_choose(
         check_asked(ports, spec, bounds)
     if not dry_run and ports.ledger.pipeline(spec.name) is not None:
         recover(ports, spec.name)
-    planned = plan(ports, spec, bounds, plan_id=new_id(), dry_run=dry_run, reason=reason)
+    planned = plan_after_others(ports, spec, bounds, dry_run=dry_run, reason=reason)
     bounded = bounds.is_bounded and not everything
     return planned, chosen(ports, spec.name, planned.plan if bounded else None).only(most).at_most(most_waves())
 

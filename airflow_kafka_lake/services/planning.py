@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from airflow_kafka_lake.core.errors import KafkaLakeError, PendingCommitError, UsageError
+from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, PendingCommitError, UsageError
 from airflow_kafka_lake.core.kafka.epochs import leader_epochs
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample
 from airflow_kafka_lake.core.kafka.times import Times
@@ -45,6 +45,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.claims import host_clock
+from airflow_kafka_lake.services.decisions import new_id
 from airflow_kafka_lake.services.identity import register_owner
 from airflow_kafka_lake.services.observation import check_tables, observe
 
@@ -55,6 +56,35 @@ class Planned:
 
     plan: Plan
     recorded: bool
+
+
+PLAN_TRIES = 12
+"""How often a plan is made while other planners are first: as many runs as a backfill has at once by itself (10), each
+of which is first once, the run that follows the pipeline, and its own turn."""
+
+
+def plan_after_others(
+    ports: Ports,
+    spec: PipelineSpec,
+    bounds: Bounds,
+    *,
+    dry_run: bool = False,
+    timeout: timedelta = timedelta(0),
+    reason: str | None = None,
+) -> Planned:
+    """Plan; after another planner again, for what that one has not seen or was not asked for is left.
+
+    Each time one of the others has recorded what it wanted, so that they become fewer. Raises as `plan` does,
+    ConcurrentError when others were first each time.
+    """
+    for left in reversed(range(PLAN_TRIES)):
+        try:
+            return plan(ports, spec, bounds, plan_id=new_id(), dry_run=dry_run, timeout=timeout, reason=reason)
+        except ConcurrentError as error:
+            if not left:
+                raise
+            ports.progress(f"another planner was first: {error}")
+    raise AssertionError("unreachable: the last try returns or raises")
 
 
 def plan(

@@ -30,14 +30,11 @@ from airflow_kafka_lake.core.planning.work import Work
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.advance import Advances
-from airflow_kafka_lake.services.decisions import new_id
 from airflow_kafka_lake.services.ingesting import Ingesting, Most
-from airflow_kafka_lake.services.planning import plan
+from airflow_kafka_lake.services.planning import plan_after_others
 from airflow_kafka_lake.services.recovery import recover
 
 NO_LIMIT = Most()
-PLAN_TRIES = 3
-"""How often a run plans while other planners are first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +73,7 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = 
     problems: list[KafkaLakeError] = []
     decided: Plan | None = None
     try:
-        decided = _plan(ports, spec, bounds)
+        decided = plan_after_others(ports, spec, bounds, timeout=spec.timeout).plan
     except (ConcurrentError, PausedError) as error:
         if bounded and isinstance(error, ConcurrentError):
             raise  # the offsets asked for are not known
@@ -100,18 +97,6 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = 
         followed=advances.followed,
         left=work.choice().left,
     )
-
-
-def _plan(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Plan:
-    """Plan; after another planner again, for what that one has not seen or was not asked for is this run's."""
-    for left in reversed(range(PLAN_TRIES)):
-        try:
-            return plan(ports, spec, bounds, plan_id=new_id(), timeout=spec.timeout).plan
-        except ConcurrentError as error:
-            if not left:
-                raise
-            ports.progress(f"another planner was first: {error}")
-    raise AssertionError("unreachable: the last try returns or raises")
 
 
 def _recover(ports: Ports, pipeline: str) -> None:

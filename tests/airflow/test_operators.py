@@ -23,6 +23,7 @@ from airflow_kafka_lake.adapters.spark_submit.failures import recognised
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.assets import MAX_STREAMS, event_extras
 from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
     JobFailedError,
     UnavailableError,
     UnexpectedError,
@@ -32,6 +33,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.kafka.times import milliseconds
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt, RecordCommit
 from airflow_kafka_lake.core.ledger.changes import Write
+from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.live import Moment
 from airflow_kafka_lake.core.slices import Stream
@@ -167,6 +169,22 @@ def test_unfinished_waves_of_earlier_runs_are_worked_on_too(world: World, contex
     waves = plan(world, context)
     assert waves[0] == left
     assert len(waves) == 2
+
+
+def test_plan_that_another_planner_was_before_is_made_again(
+    world: World, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The runs of a backfill plan side by side: one that comes second does not use up a try of its task."""
+    world.produce(5)
+    commit, others = world.ledger.commit, [1, 2]
+
+    def committed(write: Write[Any]) -> object:
+        if isinstance(write, RecordPlan) and others:
+            raise ConcurrentError(f"planner {others.pop()} was first: plan again")
+        return commit(write)
+
+    monkeypatch.setattr(world.ledger, "commit", committed)
+    assert len(plan(world, context)) == 1
 
 
 def test_a_bounded_plan_returns_only_what_was_asked_for(world: World, context: Context) -> None:

@@ -287,7 +287,6 @@ def backfilled(world: World, dag: str) -> dict[int, Ran]:
     return dict(zip((1, 2), ended, strict=True))
 
 
-@pytest.mark.nightly  # red when it is played alone: an ingest of one of its runs fails, and it is not known yet why
 def test_backfill_reads_its_dates_and_nothing_else(world: World) -> None:
     """Each run of a backfill of the ready-made Dag lands its hour; one without a record is green, and says so. A Dag
     whose runs have no interval is refused before anything is read."""
@@ -303,8 +302,7 @@ def test_backfill_reads_its_dates_and_nothing_else(world: World) -> None:
     for dag in ("kafka_lake.hours", "untimed"):
         world.airflow.unpause(dag)
     runs = backfilled(world, "kafka_lake.hours")
-    logs = [world.airflow.task_log("kafka_lake.hours", run.id, "kafka_lake.plan") for run in runs.values()]
-    assert {hour: run.state for hour, run in runs.items()} == dict.fromkeys(runs, "success"), logs
+    assert {hour: run.state for hour, run in runs.items()} == dict.fromkeys(runs, "success")
     # The last is read by the hourly run, which follows the pipeline.
     assert [offset for offset in offsets(lane) if offset < 6] == [2, 3, 4]
     quiet = world.airflow.task_log("kafka_lake.hours", runs[2].id, "kafka_lake.plan")
