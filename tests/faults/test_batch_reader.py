@@ -110,6 +110,7 @@ def test_restart_of_the_broker_is_waited_for(broker: LocalKafka, gap: Slice) -> 
     assert failures == []
 
 
+@pytest.mark.nightly
 def test_quota_is_sat_out(broker: LocalKafka, gap: Slice, monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty answers of a throttled client are no evidence, and announced waits no failure."""
     broker.tool(

@@ -66,7 +66,7 @@ def contend(ledger: SqlLedger, *words: str) -> list[dict[str, Any]]:
     return told
 
 
-@pytest.mark.parametrize(("processes", "waves"), [(10, 4), (50, 2)])
+@pytest.mark.parametrize(("processes", "waves"), [(10, 4), pytest.param(50, 2, marks=pytest.mark.nightly)])
 def test_each_wave_is_one_process_at_a_time(ledger: SqlLedger, processes: int, waves: int) -> None:
     """Every claim that was won is on record once, with a fence of its own, and every wave ends with one holder."""
     prepare(ledger, waves)

@@ -45,7 +45,7 @@ def world(network: Proxy, database: str, postgres_uri: str, tmp_path: Path) -> I
 
 
 @ways
-@pytest.mark.parametrize("after", ["goes-on", "stays-away"])
+@pytest.mark.parametrize("after", ["goes-on", pytest.param("stays-away", marks=pytest.mark.nightly)])
 def test_publish_with_a_lost_answer_on_postgresql(world: StoredWorld, network: Proxy, way: str, after: str) -> None:
     """The run finds out by itself, or the next one does when the database does not come back for this one."""
     traps: list[Trap] = []
@@ -184,6 +184,7 @@ def test_publisher_that_stands_still_inside_its_commit_lets_others_pass(
     assert len(world.publishes()) == 1
 
 
+@pytest.mark.nightly
 def test_what_stands_still_in_a_transaction_is_ended_after_a_minute(world: StoredWorld) -> None:
     """Ledger and catalog say so to the server, unless it has a limit of its own."""
     worker = world.worker()

@@ -179,6 +179,7 @@ def test_dag_that_follows_gets_what_landed_once(world: World) -> None:
     ledger.close()
 
 
+@pytest.mark.nightly
 def test_dry_run_writes_nothing(world: World) -> None:
     """A dry run shows the plan in the run, as a table and in the log; ledger and lake do not know the pipeline
     afterwards, and the tasks that would read are skipped."""
@@ -236,6 +237,7 @@ def test_wrong_value_is_refused_in_words_before_anything_starts(world: World) ->
     assert "from: '2026-01-31' is not a time but a date, and days begin at different moments" in log
 
 
+@pytest.mark.nightly
 def test_plan_that_asks_starts_when_a_person_approves_it(world: World) -> None:
     """It waits without a worker slot and shows its plan; Approve lands the records, Reject leaves everything."""
     lane = world.lanes["asked"]
@@ -355,6 +357,7 @@ def test_killed_task_takes_its_driver_along_and_the_next_run_finishes(world: Wor
     lane.assert_exact()
 
 
+@pytest.mark.nightly
 def test_period_above_a_hold_lands_and_the_watermark_waits(world: World) -> None:
     """A period that a person asks for is landed as an island; following fills the gap, and the watermark jumps."""
     lane = world.lanes["held"]
@@ -433,6 +436,7 @@ def test_run_goes_to_success_through_the_api(world: World) -> None:
     assert "said hello extra-from-outside" in world.airflow.task_log("echo", run_id, "say")
 
 
+@pytest.mark.nightly
 def test_failed_run_is_returned_and_not_raised(world: World) -> None:
     """A failed run is an answer; its log says why."""
     world.airflow.unpause("echo")

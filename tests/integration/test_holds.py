@@ -153,6 +153,7 @@ class Stopped:
         return len(lines) >= self._seen or self.process.poll() is not None
 
 
+@pytest.mark.nightly
 def test_retention_past_a_running_read_and_past_a_planned_range(sandbox: Sandbox) -> None:
     """Neither counts as done: the rest goes on, the hold names offsets and commands, and these lead to the end."""
     sandbox.produce(40)

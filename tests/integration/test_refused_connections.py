@@ -137,7 +137,7 @@ def _forms(*words: str) -> list[tuple[str, ...]]:
     return [words, (*words, "--json")]
 
 
-@pytest.mark.parametrize("silent", [False, True], ids=["closed", "silent"])
+@pytest.mark.parametrize("silent", [False, pytest.param(True, marks=pytest.mark.nightly)], ids=["closed", "silent"])
 @pytest.mark.parametrize(
     ("conn_id", "connection", "says"),
     [

@@ -91,6 +91,7 @@ def test_overlapping_periods_read_only_what_is_missing(sandbox: Sandbox) -> None
     sandbox.assert_exact()
 
 
+@pytest.mark.nightly
 def test_a_period_below_the_origin_is_read_and_moves_no_watermark(sandbox: Sandbox) -> None:
     """Any past period can be ingested, also one that the start policy left out."""
     sandbox.produce(200)

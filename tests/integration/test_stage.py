@@ -261,6 +261,7 @@ def test_an_uneven_topic_is_split(spark: SparkSession, lake: Lake, kafka: LocalK
     assert sorted(files) == [30, 750, 750, 750, 750]
 
 
+@pytest.mark.nightly
 def test_small_partitions_are_gathered_into_few_files(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
     """Fifty quiet partitions are read by the tasks the job asks for, and every record comes once."""
     topic, table = Topic(kafka, 50), lake.create()
@@ -271,6 +272,7 @@ def test_small_partitions_are_gathered_into_few_files(spark: SparkSession, lake:
     assert summary(staged(table, work))["added-data-files"] == "3"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("rate", [None, 10**9])
 def test_days_of_a_table_get_few_files(spark: SparkSession, lake: Lake, kafka: LocalKafka, rate: int | None) -> None:
     """Two tasks share four days by time, not by partition: a file for each day, and every record once."""
@@ -773,6 +775,7 @@ def test_a_submitted_job_stages_and_leaves_nothing_behind(
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_a_rehearsed_driver_maps_its_class_archive(
     lake: Lake, kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from confluent_kafka import Producer
 
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
@@ -92,6 +93,7 @@ def assert_hanging_needs_a_person(sandbox: Sandbox, hangs: Callable[[], bool]) -
     assert (planned.code, planned.document["waiting_for_stable"][0]["transaction"]["hanging"]) == (1, True)
 
 
+@pytest.mark.nightly
 def test_rest_follows_after_commit_and_after_abort(kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path) -> None:
     """A run ends below what is open; what was behind it lands with the next run, however the transaction ended. The
     topic's name begins like those of Kafka's own, which changes nothing."""
