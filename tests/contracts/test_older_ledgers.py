@@ -1,14 +1,13 @@
 """Ledgers that earlier versions have filled: brought to the newest schema nothing of them is lost, and a run goes on.
 
-`ledgers/` holds, for each schema from 0008 to the newest but one, the rows that the version of that time wrote: two
-versions of pipeline `orders`, plans, waves that landed, a range each that is skipped, held and cancelled, some that
-were read again, a wave whose worker died, and one that was never begun; and pipeline `clicks`, whose topic was
-expanded, and whose last receipts were not sent. Schema 0008 itself stands beside them, as each database had it.
+`ledgers/` holds, for each schema that can be upgraded, the rows that the version of that time wrote: two versions of
+pipeline `orders`, plans, waves that landed, a range each that is skipped, held and cancelled, some that were read
+again, a wave whose worker died, and one that was never begun; and pipeline `clicks`, whose topic was expanded, and
+whose last receipts were not sent.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,11 +21,8 @@ from sqlalchemy import Connection, inspect, text
 from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, schema
 from airflow_kafka_lake.adapters.sql_ledger.tables import VERSION_TABLE
-from airflow_kafka_lake.core.actors import dag_of
-from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, Committed, RangeState, Token, WaveState
-from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.services import decisions
 from tests.kit.clock import FakeClock
 from tests.kit.memory_lake import store as lake_store
@@ -44,30 +40,6 @@ NUMBERED = {
 }
 """Tables whose rows the database numbers, and the column."""
 
-TABLES = {"kafka_lake_told": "kafka_lake_notified"}
-COLUMNS = {"holder": "lease_holder", "settled_at": "committed_at"}
-STATES = {"SETTLED": "COMMITTED"}
-SETTINGS = {"settle_time": "layout_grace", "mirror_group": "sync_group"}
-"""The words that 0008 had, and what they are called now; all else stays as it was."""
-
-ADDED = {
-    "kafka_lake_attempt": (
-        "step",
-        "rows_done",
-        "rows_expected",
-        "bytes_done",
-        "bytes_expected",
-        "step_at",
-        "progress_at",
-        "actor",
-        "application",
-        "cause",
-    ),
-    "kafka_lake_plan": ("dag",),
-    "kafka_lake_notified": ("through", "lease_holder", "lease_until"),
-}
-"""Columns that older revisions have not: they are empty after the upgrade."""
-
 Rows = dict[str, list[dict[str, Any]]]
 
 pytestmark = pytest.mark.slow
@@ -82,35 +54,13 @@ def rows_of(ledger: SqlLedger) -> Rows:
         }
 
 
-def in_new_words(rows: Rows) -> Rows:
-    """Return the rows of an older revision as they are said now, with the columns that have come since."""
-
-    def said(name: str, row: dict[str, Any]) -> dict[str, Any]:
-        row = {COLUMNS.get(key, key): value for key, value in row.items()}
-        row |= {column: None for column in ADDED.get(name, ()) if column not in row}
-        if "state" in row:
-            row["state"] = STATES.get(row["state"], row["state"])
-        if "spec" in row:
-            spec = {SETTINGS.get(name, name): value for name, value in json.loads(row["spec"]).items()}
-            row |= {"spec": json.dumps(spec, sort_keys=True), "digest": PipelineSpec.from_json(spec).digest}
-        return row
-
-    names = {name: TABLES.get(name, name) for name in rows}
-    return {new: [said(new, row) for row in rows[name]] for name, new in names.items()}
-
-
 def in_any_order(rows: Rows) -> Rows:
     """Return the rows of each table that has some, sorted, to be compared."""
     return {name: sorted(found, key=repr) for name, found in rows.items() if found}
 
 
 def create(connection: Connection, revision: str) -> None:
-    """Create the tables of a schema: as they are recorded, or, when it can still be made, by its migration."""
-    recorded = RECORDED / f"{revision}.{connection.dialect.name}.sql"
-    if recorded.exists():
-        execute(connection, recorded)
-        connection.exec_driver_sql(f"INSERT INTO {VERSION_TABLE} (version_num) VALUES ('{revision}')")
-        return
+    """Create the tables of a schema by its migrations."""
     script = ScriptDirectory(str(schema.FOLDER))
     steps = lambda current, _: script._upgrade_revs(revision, current)  # noqa: E731
     with EnvironmentContext(Config(), script, fn=steps) as environment:
@@ -195,7 +145,7 @@ def empty(
 
 def test_every_older_schema_has_its_rows() -> None:
     """A migration comes with what it migrates, recorded before it by `python -m tests.contracts.record_ledger`."""
-    assert [f"{number:04}" for number in range(int(schema.OLDEST), int(schema.NEWEST))] == REVISIONS
+    assert {f"{number:04}" for number in range(int(schema.OLDEST), int(schema.NEWEST))} <= {*REVISIONS}
 
 
 def schema_of(ledger: SqlLedger) -> dict[str, list[Any]]:
@@ -241,40 +191,6 @@ def test_upgraded_schema_is_that_of_a_new_ledger(
     assert schema_of(empty) == schema_of(new)
 
 
-def test_upgrade_that_fails_leaves_the_older_ledger_whole(empty: SqlLedger) -> None:
-    """It is one transaction, on SQLite too: what it has renamed is as before, and it can be repeated."""
-    filled(empty, "0008")
-    with empty.engine.begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE kafka_lake_range_before (id INTEGER)")
-    before, tables = rows_of(empty), schema_of(empty)
-    with pytest.raises(UnavailableError, match="already exists"):
-        empty.upgrade()
-    assert (rows_of(empty), schema_of(empty)) == (before, tables)
-    with empty.engine.begin() as connection:
-        connection.exec_driver_sql("DROP TABLE kafka_lake_range_before")
-    assert empty.upgrade() == schema.NEWEST
-
-
-def test_upgrade_finds_the_dags_of_older_plans(empty: SqlLedger) -> None:
-    """A plan's actor names its Dag; those of people and of rebuilds have none."""
-    filled(empty, "0009")
-    actors = (
-        "airflow:hourly.orders/manual__2026-01-02T00:00:00+00:00/plan",
-        "airflow:/x",
-        "ada",
-        "airflow user ada/x/y",
-    )
-    with empty.engine.begin() as connection:
-        ids = [row.id for row in connection.execute(text("SELECT id FROM kafka_lake_plan ORDER BY number"))]
-        for plan, actor in zip(ids, actors, strict=False):
-            values = {"actor": actor, "id": plan}
-            connection.execute(text("UPDATE kafka_lake_plan SET actor = :actor WHERE id = :id"), values)
-    empty.upgrade()
-    rows = sorted(rows_of(empty)["kafka_lake_plan"], key=lambda row: row["number"])[: len(actors)]
-    assert [(row["actor"], row["dag"]) for row in rows] == [(actor, dag_of(actor)) for actor in actors]
-    assert rows[0]["dag"] == "hourly.orders"
-
-
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_older_ledger_keeps_what_it_knows_and_goes_on(
     empty: SqlLedger, monkeypatch: pytest.MonkeyPatch, revision: str
@@ -285,7 +201,7 @@ def test_older_ledger_keeps_what_it_knows_and_goes_on(
     filled(empty, revision)
     before = rows_of(empty)
     empty.upgrade()
-    assert in_any_order(rows_of(empty)) == in_any_order(in_new_words(before))
+    assert in_any_order(rows_of(empty)) == in_any_order(before)
 
     world = around(empty)
     world.with_spec(target_range_bytes=SPEC.target_range_bytes * 2)

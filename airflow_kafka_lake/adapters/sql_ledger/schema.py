@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.errors import LedgerSchemaError
 NEWEST = "0012"
 """The revision this package reads and writes. Revisions are numbers of four digits, so text order is their order."""
 
-OLDEST = "0008"
+OLDEST = "0012"
 """The first revision that can be upgraded."""
 
 _REVISION = text(f"SELECT version_num FROM {VERSION_TABLE}")
