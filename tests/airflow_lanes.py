@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -89,13 +90,14 @@ class World:
 
     def print_failures(self, dag: str, run_id: str) -> None:
         """Print the log of every try of each task that failed, or is to be tried again."""
-        print(f"{dag} {run_id}: {self.airflow.task_states(dag, run_id)}")
+        shown = [f"{dag} {run_id}: {self.airflow.task_states(dag, run_id)}"]
         path = f"/dags/{dag}/dagRuns/{quote(run_id)}/taskInstances?state=failed&state=up_for_retry&limit=100"
         for task in self.airflow.api("GET", path)["task_instances"]:
             name, index, tries = task["task_id"], task["map_index"], task["try_number"]
             for attempt in range(1, tries + 1):
-                print(f"--- {name}{f'[{index}]' if index >= 0 else ''}, try {attempt} of {tries}")
-                print(self.airflow.task_log(dag, run_id, name, attempt=attempt, map_index=index))
+                shown.append(f"--- {name}{f'[{index}]' if index >= 0 else ''}, try {attempt} of {tries}")
+                shown.append(self.airflow.task_log(dag, run_id, name, attempt=attempt, map_index=index))
+        sys.stdout.write("\n".join((*shown, "")))
 
     def deferred(self, run_id: str, task: str, seconds: float = RUN_SECONDS) -> None:
         """Wait until a task of the manual Dag's only active run is deferred, and see that nothing takes a slot."""
