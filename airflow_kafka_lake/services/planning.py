@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, PendingCommitError, UsageError
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    KafkaLakeError,
+    PendingCommitError,
+    UnavailableError,
+    UsageError,
+)
 from airflow_kafka_lake.core.kafka.epochs import leader_epochs
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample
 from airflow_kafka_lake.core.kafka.times import Times
@@ -40,7 +46,7 @@ from airflow_kafka_lake.core.planning.forecast import (
 from airflow_kafka_lake.core.planning.in_period import ends_of, nothing_lies
 from airflow_kafka_lake.core.planning.plan import Elsewhere, Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.advance import flush
@@ -61,6 +67,9 @@ class Planned:
 PLAN_TRIES = 12
 """How often a plan is made while other planners are first: as many runs as a backfill has at once by itself (10), each
 of which is first once, the run that follows the pipeline, and its own turn."""
+
+LOOKS = 3
+_NAMED = 3
 
 
 def plan_after_others(
@@ -109,10 +118,12 @@ def plan(
     if not dry_run and (known := ports.ledger.pipeline(spec.name)):
         refuse_paused(known.pauses)  # before anything is asked or created; the ledger refuses to record it anyway
 
-    def gather_and_decide() -> tuple[Facts, Plan]:
-        seen = observe(ports, spec, bounds)
+    def checked(seen: Observed) -> Observed:
         _prepare(ports, spec, seen.arrived(spec, bounds))
-        facts = gather(ports, spec, bounds, check_tables(ports, spec, seen), plan_id=plan_id)
+        return check_tables(ports, spec, seen)
+
+    def gather_and_decide() -> tuple[Facts, Plan]:
+        facts = observe_and_gather(ports, spec, bounds, checked, plan_id=plan_id)
         refuse_another_cluster(facts)
         decided = plan_from(ports, facts)
         _prepare(ports, spec, sum(item.range.span for item in decided.ranges))
@@ -171,7 +182,41 @@ def check_bounds(bounds: Bounds) -> None:
         raise UsageError(f"from {start.isoformat()} is not before to {end.isoformat()}: a period is [from, to)")
 
 
-def gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observed, *, plan_id: str) -> Facts:
+def observe_and_gather(
+    ports: Ports,
+    spec: PipelineSpec,
+    bounds: Bounds,
+    check: Callable[[Observed], Observed] = lambda seen: seen,
+    *,
+    plan_id: str,
+) -> Facts:
+    """Observe and gather; once more where retention went on between the log starts and the offsets by time: an hour
+    whose records it took in between would look like one that never had any.
+
+    Raises UnavailableError where it goes on each time.
+    """
+    for left in reversed(range(LOOKS)):
+        facts = _gather(ports, spec, bounds, check(observe(ports, spec, bounds)), plan_id=plan_id)
+        if not (moved := _moved(ports, facts)):
+            return facts
+        named = ", ".join(map(str, moved[:_NAMED]))
+        message = f"Kafka deleted records of {named} while the offsets of times were asked for"
+        if left:
+            ports.progress(f"{message}: observing again")
+    raise UnavailableError(f"{message}. Nothing was planned; repeat when it has deleted what its retention asks for")
+
+
+def _moved(ports: Ports, facts: Facts) -> list[Stream]:
+    """Return the streams whose log start is not known to be where it was seen before offsets by time were asked for."""
+    if not facts.times.answers:
+        return []
+    before = {item.stream: item.log_start for item in facts.seen.selected}
+    topics = sorted({stream.topic for stream in before})
+    now = ports.source.snapshot(topics, None, {(stream.topic, stream.partition) for stream in before})
+    return sorted(stream for stream, _ in before.items() - {(item.stream, item.log_start) for item in now.partitions})
+
+
+def _gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observed, *, plan_id: str) -> Facts:
     """Ask Kafka and the ledger what the observed partitions leave open."""
     group, doubts = start_group(spec, seen), seen.epochs_in_doubt
     times = _times(ports, spec, bounds, seen)

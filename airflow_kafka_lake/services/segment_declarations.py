@@ -23,8 +23,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.decisions import new_id
 from airflow_kafka_lake.services.fencing import revoke
-from airflow_kafka_lake.services.observation import observe
-from airflow_kafka_lake.services.planning import gather, plan_from, record
+from airflow_kafka_lake.services.planning import observe_and_gather, plan_from, record
 
 
 def seal(ports: Ports, spec: PipelineSpec, stream: StreamRecord, at: int) -> Segment:
@@ -71,7 +70,7 @@ def migrate(
 
 def _record(ports: Ports, spec: PipelineSpec, bounds: Bounds, declare: Declare) -> Plan:
     """Record what was declared as a plan that reads nothing: under the same guards as every plan."""
-    facts = gather(ports, spec, bounds, observe(ports, spec, bounds), plan_id=new_id())
+    facts = observe_and_gather(ports, spec, bounds, plan_id=new_id())
     decided = plan_from(ports, facts, declare)
     graph = apply_layout_change(facts.graph, decided.layout_change).graph
     _split(ports, spec.name, graph, graph.levels(facts.seen.known))

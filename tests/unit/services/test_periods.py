@@ -6,11 +6,18 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from airflow_kafka_lake.core.errors import EmptyPeriodError, KafkaLakeError, RangeBeyondEndError, RangeExpiredError
+from airflow_kafka_lake.core.errors import (
+    EmptyPeriodError,
+    KafkaLakeError,
+    RangeBeyondEndError,
+    RangeExpiredError,
+    UnavailableError,
+)
 from airflow_kafka_lake.core.kafka.times import milliseconds
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import Isolation, Policy, PolicyKind
+from tests.gates import Before
 from tests.unit.services.test_planning import pieces
 from tests.world import World
 
@@ -245,3 +252,30 @@ def test_times_out_of_order_are_found_as_kafka_finds_them(world: World) -> None:
     for minute in (0, 5, 2, 3, 6, 4):
         world.kafka.produce("orders", 0, b"x", timestamp_ms=first + minute * 60_000)
     assert pieces(world.plan(between(world.clock.now(), 2, 6))) == [(0, OffsetRange(1, 4))]
+
+
+@pytest.mark.parametrize("gone", [4, 10])
+@pytest.mark.parametrize(
+    ("call", "nth"),
+    [("source.offsets_at", 1), ("source.offsets_at", 2), ("source.offsets_at", 3), ("source.snapshot", 2)],
+)
+def test_hour_that_retention_takes_while_it_is_asked_for_is_not_empty(
+    world: World, begin: datetime, call: str, nth: int, gone: int
+) -> None:
+    """A backfill run of an empty hour is green: so log starts and offsets by time are of one moment."""
+    worker = world.worker(Before(call, lambda: world.retain_from(gone), nth=nth))
+    with pytest.raises(RangeExpiredError, match=f"offsets 0-{gone} are gone"):
+        world.plan(between(begin, 1, 3), worker=worker)
+
+
+def test_times_of_a_log_that_is_deleted_from_all_the_time_are_not_known(world: World, begin: datetime) -> None:
+    """It is worth repeating, and nothing is planned."""
+    left = iter(range(1, 10))
+
+    def deleting(call: str) -> None:
+        if call == "source.offsets_at":
+            world.retain_from(next(left))
+
+    with pytest.raises(UnavailableError, match="Kafka deleted records of orders/0 while the offsets of times"):
+        world.plan(between(begin, 7, 9), worker=world.worker(deleting))
+    assert world.ledger.pipeline("orders") is None
