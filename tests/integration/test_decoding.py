@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -41,21 +45,25 @@ def send(sandbox: Sandbox, *values: bytes | None) -> None:
     assert producer.flush(60) == 0
 
 
-def rows(sandbox: Sandbox) -> list[dict[str, Any]]:
-    """Return what readers see, by offset."""
+def loaded(sandbox: Sandbox) -> Table:
+    """Return the table as readers load it."""
     from pyiceberg.catalog import load_catalog
 
     catalog = load_catalog("lake", type="sql", uri=sandbox.catalog_uri, warehouse=f"file://{sandbox.home}/warehouse")
-    try:
-        found: list[dict[str, Any]] = catalog.load_table(sandbox.table).scan().to_arrow().to_pylist()
-    finally:
-        catalog.close()
+    with closing(catalog):
+        return catalog.load_table(sandbox.table)
+
+
+def rows(sandbox: Sandbox) -> list[dict[str, Any]]:
+    """Return what readers see, by offset."""
+    found: list[dict[str, Any]] = loaded(sandbox).scan().to_arrow().to_pylist()
     return sorted(found, key=lambda row: row["kafka_offset"])
 
 
 def test_values_that_do_not_decode_stay_beside_those_that_do(sandbox: Sandbox) -> None:
     """Every record lands with its bytes; a schema with more and wider columns widens the table, and one with another
-    type leaves it as it is: the bytes land, each with the reason."""
+    type leaves it as it is: the bytes land, each with the reason. Two commits widen it, however many columns it
+    lacks: one adds, one widens."""
     write(sandbox, format="json", schema=DDL)
     send(sandbox, *MIXED)
     done = sandbox.run()
@@ -66,10 +74,13 @@ def test_values_that_do_not_decode_stay_beside_those_that_do(sandbox: Sandbox) -
     assert [row["amount"] for row in seen] == [3, None, None, None, None, None, None]
     assert (seen[0]["placed"].isoformat(), seen[0]["place"]) == ("2026-01-01T10:00:00+00:00", {"city": "Ulm"})
     assert "UTF-8" in seen[5]["decode_error"]
+    schemas = len(loaded(sandbox).metadata.schemas)
+    assert schemas == 2
 
     write(sandbox, format="json", schema="amount BIGINT, place STRUCT<city: STRING, zip: INT>, note STRING")
     send(sandbox, b'{"amount": 5000000000, "place": {"zip": 89073}, "note": "late"}')
     assert sandbox.run().code == 0
+    assert len(loaded(sandbox).metadata.schemas) == schemas + 2
     *before, last = rows(sandbox)
     assert [row["amount"] for row in before] == [3, None, None, None, None, None, None]
     assert (last["amount"], last["place"], last["note"]) == (5000000000, {"city": None, "zip": 89073}, "late")

@@ -36,7 +36,7 @@ def needed(table: t.StructType, **wanted: t.DataType) -> list[str]:
 @pytest.mark.parametrize(
     ("there", "wanted", "change"),
     [
-        (None, I, "ADD COLUMN `a` int"),
+        (None, I, "ADD COLUMNS (`a` int)"),
         (I, I, None),
         (I, L, "ALTER COLUMN `a` TYPE bigint"),
         (L, I, None),
@@ -45,8 +45,8 @@ def needed(table: t.StructType, **wanted: t.DataType) -> list[str]:
         (t.DoubleType(), t.FloatType(), None),
         (t.DecimalType(9, 2), t.DecimalType(12, 2), "ALTER COLUMN `a` TYPE decimal(12,2)"),
         (t.DecimalType(12, 2), t.DecimalType(9, 2), None),
-        (struct(x=I), struct(x=L, y=S), "ALTER COLUMN `a`.`x` TYPE bigint; ADD COLUMN `a`.`y` string"),
-        (t.ArrayType(struct(x=I)), t.ArrayType(struct(y=S)), "ADD COLUMN `a`.element.`y` string"),
+        (struct(x=I), struct(x=L, y=S), "ADD COLUMNS (`a`.`y` string); ALTER COLUMN `a`.`x` TYPE bigint"),
+        (t.ArrayType(struct(x=I)), t.ArrayType(struct(y=S)), "ADD COLUMNS (`a`.element.`y` string)"),
         (t.MapType(S, I), t.MapType(S, L), "ALTER COLUMN `a`.value TYPE bigint"),
     ],
     ids=str,
@@ -208,9 +208,7 @@ def test_names_are_quoted_at_any_depth() -> None:
     """A name is data: none of it becomes SQL."""
     odd = struct(**{"zip-code": I, "a`; DROP": t.ArrayType(struct(**{"x y": S}))})
     assert needed(struct(place=struct()), place=odd, **{"top-most": I}) == [
-        "ADD COLUMN `place`.`zip-code` int",
-        "ADD COLUMN `place`.`a``; DROP` array<struct<`x y`: string>>",
-        "ADD COLUMN `top-most` int",
+        "ADD COLUMNS (`place`.`zip-code` int, `place`.`a``; DROP` array<struct<`x y`: string>>, `top-most` int)",
     ]
 
 
@@ -229,7 +227,7 @@ def test_columns_that_keep_every_row_out_of_a_table_are_dropped() -> None:
     spark = SimpleNamespace(table=lambda _: SimpleNamespace(schema=table), sql=said.append)
     dropped = mend(spark, "`lake`.`raw`.`t`")  # type: ignore[arg-type]
     assert dropped == ("a", "b.e", "c", "d.element.e", "e")
-    assert said[1] == "ALTER TABLE `lake`.`raw`.`t` DROP COLUMN `b`.`e`"
+    assert said == ["ALTER TABLE `lake`.`raw`.`t` DROP COLUMNS (`a`, `b`.`e`, `c`, `d`.element.`e`, `e`)"]
 
 
 def test_fields_are_reached_through_structs() -> None:

@@ -42,8 +42,8 @@ def mend(spark: SparkSession, table: str) -> tuple[str, ...]:
     Parquet has no such type, so no file can hold a value of theirs, and none of the table's rows could be written.
     """
     dropped = tuple(_unwritable(spark.table(table).schema, ""))
-    for path in dropped:
-        spark.sql(f"ALTER TABLE {table} DROP COLUMN {path}")
+    if dropped:
+        spark.sql(f"ALTER TABLE {table} DROP COLUMNS ({', '.join(dropped)})")
     return tuple(path.replace("`", "") for path in dropped)
 
 
@@ -124,25 +124,35 @@ def quoted(name: str) -> str:
 def changes(table: StructType, wanted: Sequence[StructField], whose: str) -> list[str]:
     """Return the clauses of `ALTER TABLE …` that let the table hold some columns; RefusedError when none can.
 
-    Iceberg widens int to bigint, float to double and a decimal's precision; nested fields are added like columns.
+    Iceberg widens int to bigint, float to double and a decimal's precision; nested fields are added like columns. Each
+    clause is a commit of the table, so one adds all that is missing, and one widens.
     """
-    return [
-        change for field in wanted for change in _changes(field_of(table, field.name), field, quoted(field.name), whose)
-    ]
+    added: list[str] = []
+    widened: list[str] = []
+    for field in wanted:
+        for path, kind, is_there in _changes(field_of(table, field.name), field, quoted(field.name), whose):
+            if is_there:
+                widened.append(f"{path} TYPE {_ddl_of(kind)}")
+            else:
+                added.append(f"{path} {_ddl_of(kind)}")
+    return [f"ADD COLUMNS ({', '.join(added)})"] * bool(added) + [f"ALTER COLUMN {', '.join(widened)}"] * bool(widened)
 
 
 def field_of(table: StructType, name: str) -> StructField | None:
     return next((field for field in table.fields if field.name.lower() == name.lower()), None)
 
 
-def _changes(there: StructField | None, wanted: StructField, path: str, whose: str) -> Iterator[str]:
+def _changes(
+    there: StructField | None, wanted: StructField, path: str, whose: str
+) -> Iterator[tuple[str, DataType, bool]]:
+    """Yield the columns that are not as wanted: path, type, and whether there is one to widen."""
     if there is None:
-        yield f"ADD COLUMN {path} {_ddl_of(wanted.dataType)}"
+        yield path, wanted.dataType, False
     else:
         yield from _type_changes(there.dataType, wanted.dataType, path, whose)
 
 
-def _type_changes(there: DataType, wanted: DataType, path: str, whose: str) -> Iterator[str]:
+def _type_changes(there: DataType, wanted: DataType, path: str, whose: str) -> Iterator[tuple[str, DataType, bool]]:
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(there, StructType) and isinstance(wanted, StructType):
@@ -157,7 +167,7 @@ def _type_changes(there: DataType, wanted: DataType, path: str, whose: str) -> I
     elif not _holds(there, wanted):
         if not _holds(wanted, there):
             raise _unfit(path, there, wanted, whose)
-        yield f"ALTER COLUMN {path} TYPE {_ddl_of(wanted)}"
+        yield path, wanted, True
 
 
 def _holds(wide: DataType, narrow: DataType) -> bool:
