@@ -102,13 +102,15 @@ class RegisteredSchema:
 
     `text` is the Avro schema as JSON, or a Protobuf FileDescriptorSet with all that it imports, in base64. `messages`
     maps the full names of a Protobuf file's messages, in their order, to their indexes as they stand in a frame (hex).
+    `refused` says why jobs cannot use it; its format is None where no value is decoded with its kind.
     """
 
     id: int
     version: int
-    format: Format
+    format: Format | None
     text: str
     messages: Mapping[str, str] | None = None
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +119,8 @@ class Decoder:
 
     `schema` is what values are read as: DDL, the newest Avro schema, or the newest Protobuf descriptors. `writers` are
     the ids a frame may name with the schema of each, as values are resolved from it. `name` says in words what the
-    schema is, `subject` is whose versions the writers' are. `asked` is the digest of the `Decoding` that it was made
+    schema is, `subject` is whose versions the writers' are, `unusable` has the ids of its other versions, each with the
+    reason. `asked` is the digest of the `Decoding` that it was made
     for. `refused` says why no value of the topics can be decoded: they land with that reason.
     """
 
@@ -127,6 +130,7 @@ class Decoder:
     subject: str = ""
     schema: str = ""
     writers: tuple[tuple[int, str], ...] = ()
+    unusable: tuple[tuple[int, str], ...] = ()
     message: str = ""
     column: str = ""
     asked: str = ""
@@ -141,6 +145,7 @@ class Decoder:
             "subject": self.subject,
             "schema": self.schema,
             "writers": [list(item) for item in self.writers],
+            "unusable": [list(item) for item in self.unusable],
             "message": self.message,
             "column": self.column,
             "asked": self.asked,
@@ -156,5 +161,6 @@ class Decoder:
                 "format": Format(data["format"]),
                 "topics": tuple(data["topics"]),
                 "writers": tuple((number, text) for number, text in data["writers"]),
+                "unusable": tuple((number, reason) for number, reason in data["unusable"]),
             }
         )

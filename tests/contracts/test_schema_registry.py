@@ -247,6 +247,22 @@ def test_confluents_avro_serializer_writes_the_id_we_read(served: Any) -> None:
     assert read["id"] == "7"
 
 
+def test_an_older_version_that_cannot_be_used_is_refused_alone(served: Any) -> None:
+    """The newest is what values are read as; values of the other say so."""
+    from confluent_kafka.schema_registry import Schema, SchemaReference
+
+    ours, client = served
+    subject = f"older-{uuid.uuid4().hex[:8]}"
+    client.register_schema(f"{subject}-id", Schema('{"type": "enum", "name": "Id", "symbols": ["A"]}', "AVRO"))
+    held = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "Id", "default": "A"}]}
+    reference = SchemaReference("Id", f"{subject}-id", 1)
+    number = client.register_schema(subject, Schema(json.dumps(held), "AVRO", [reference]))
+    client.register_schema(subject, Schema(json.dumps(held | {"fields": []}), "AVRO"))
+    old, new = ours.versions(subject)
+    assert (old.id, old.format, old.text, new.refused, new.format) == (number, None, "", "", Format.AVRO)
+    assert old.refused.startswith(f"version 1 of {subject} cannot be used: it refers to Id in other subjects")
+
+
 @pytest.mark.parametrize(("name", "fields"), [
     ("shop.v1.Order", {"price": {"cents": 7}}),
     ("shop.v1.Order.Line", {"article": "a"}),

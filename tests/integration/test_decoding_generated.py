@@ -6,24 +6,29 @@ KAFKA_LAKE_SEED sets what is drawn, KAFKA_LAKE_CASES how many records the nightl
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import fastavro
 import pytest
 
-from airflow_kafka_lake.core.decoding import Decoding, Format, RegisteredSchema
+from airflow_kafka_lake.core.decoding import Decoder, Decoding, Format, RegisteredSchema
+from airflow_kafka_lake.features.decoding.decoders import registered_decoder
+from airflow_kafka_lake.features.decoding.job.decode import decoded
 from tests.decoding import avro, json_values, protobuf
 from tests.decoding.cases import NONE, Case, Drawn, Stage
 from tests.decoding.landing import Seen, land
 from tests.spark_lake import SparkLake, started
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
 
@@ -53,9 +58,7 @@ def test_what_lands_is_what_an_independent_library_says(spark: SparkSession, lak
     print(f"KAFKA_LAKE_SEED={SEED}")  # noqa: T201  # shown when it fails
     seen = Seen()
     number = 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # PySpark leaves the closing of its sockets to the collector
-        warnings.simplefilter("ignore", UserWarning)  # it looks for types of pandas in the hints of functions
+    with _quiet():
         while seen.cases < cases:
             land(spark, lake, FORMATS[number % len(FORMATS)].drawn(number, SEED, PER_TOPIC), seen)
             number += 1
@@ -85,7 +88,8 @@ def test_numbers_beyond_their_columns_are_errors(spark: SparkSession, lake: Spar
 
 
 def test_no_frame_and_no_schema_stops_a_landing(spark: SparkSession, lake: SparkLake) -> None:
-    """Java's Avro refuses what registries of other makes hold, and four bytes may be more than an id."""
+    """Java's Avro refuses what registries of other makes hold, and four bytes may be more than an id. Values of a
+    version that cannot be used say why."""
     fields: list[dict[str, Any]] = [
         {"name": "plain", "type": "int", "default": "0"},
         {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["A", "b-c"], "default": "D"}},
@@ -102,6 +106,12 @@ def test_no_frame_and_no_schema_stops_a_landing(spark: SparkSession, lake: Spark
     _lands(spark, lake, asked, versions[:1], cases)
     newest = Case(value=b"\0\0\0\0\2\x06", expected={"months": 3}, must=True)
     _lands(spark, lake, asked, versions, [Case(value=value, expected={"months": 3}, must=True), newest])
+    why = "version 0 of it cannot be used: it refers to another"
+    unusable = RegisteredSchema(id=3, version=0, format=None, text="", refused=why)
+    with _quiet():
+        rows = _decoded(spark, registered_decoder(asked, "given", [unusable, *versions]), b"\0\0\0\0\3x", newest.value)
+        found = [(row.months, row.decode_error) for row in rows.collect()]
+    assert found == [(None, f"schema id 3: {why}"), (3, None)]
 
 
 def test_fields_go_by_their_names_and_numbers_keep_their_digits(spark: SparkSession, lake: SparkLake) -> None:
@@ -120,6 +130,55 @@ def test_fields_go_by_their_names_and_numbers_keep_their_digits(spark: SparkSess
     _lands(spark, lake, Decoding(format=Format.AVRO, registry="schemas"), versions, cases)
 
 
+def test_a_hundred_versions_have_one_reader(spark: SparkSession, lake: SparkLake) -> None:
+    """What one version needs is what many need: to Spark they are the branches of one union. Types of the same name
+    differ between them, fields and types are renamed, and the newest has no values."""
+    kind = {"type": "enum", "name": "Kind", "symbols": ["A"]}
+    size = {"type": "fixed", "name": "Size", "size": 2}
+    records: list[list[dict[str, Any]]] = []
+    for number in range(100):
+        more = [{"name": f"x{at}", "type": "int", "default": at} for at in range(number % 7)]
+        zone = {"name": "zip" if number < 50 else "code", "type": "int"}
+        place = {"type": "record", "name": "Place", "fields": [zone, *more, {"name": "kind", "type": kind}]}
+        records.append([*more, {"name": "place", "type": ["null", place]}, {"name": "size", "type": size}])
+    zone = {"name": "code", "type": "int", "aliases": ["zip"]}
+    place = {"type": "record", "name": "Place", "fields": [zone, {"name": "kind", "type": kind}]}
+    last = {"name": "x9", "type": "string", "default": "nine"}
+    records.append([last, {"name": "place", "type": ["null", place]}, {"name": "size", "type": size}])
+    versions = _versions(records)
+    asked = Decoding(format=Format.AVRO, registry="schemas")
+    cases = []
+    for version in versions:
+        read = fastavro.parse_schema(json.loads(version.text))
+        inside = {"zip": version.id, "code": version.id, "kind": "A", **{f"x{at}": 5 for at in range(7)}}
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, read, {**inside, "x9": "given", "place": inside, "size": b"ab"})
+        value = b"\0" + version.id.to_bytes(4, "big") + out.getvalue()
+        found = {"x9": "given" if version is versions[-1] else "nine", "size": b"ab"}
+        cases += [Case(value=value, expected={**found, "place": {"code": version.id, "kind": "A"}}, must=True)]
+        cases += [Case(value=value[:-1], expected=NONE), Case(value=value + b"\0", expected=NONE)]
+    _lands(spark, lake, asked, versions, cases)
+    made: list[Any] = [
+        _decoded(spark, registered_decoder(asked, "given", given)) for given in (versions[-1:], versions)
+    ]
+    plans = [rows._jdf.queryExecution().analyzed().toString() for rows in made]
+    assert [plan.count("from_avro(") for plan in plans] == [1, 1]
+    assert not any("EvalPython" in plan for plan in plans)
+
+
+def _decoded(spark: SparkSession, decoder: Decoder, *values: bytes) -> DataFrame:
+    given = [("given", value) for value in values]
+    return decoded(spark, spark.createDataFrame(given, "kafka_topic string, value binary"), [decoder])
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # PySpark leaves the closing of its sockets to the collector
+        warnings.simplefilter("ignore", UserWarning)  # it looks for types of pandas in the hints of functions
+        yield
+
+
 def _versions(records: list[list[dict[str, Any]]]) -> list[RegisteredSchema]:
     texts = [json.dumps({"type": "record", "name": "Root", "fields": fields}) for fields in records]
     return [RegisteredSchema(id=n, version=n, format=Format.AVRO, text=text) for n, text in enumerate(texts, start=1)]
@@ -133,8 +192,6 @@ def _lands(
 
     at = Stage(asked=asked, versions=tuple(versions), cases=tuple(cases), agrees=agrees)
     seen = Seen()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        warnings.simplefilter("ignore", UserWarning)
+    with _quiet():
         land(spark, lake, Drawn(name="given", stages=(at,), peculiar=frozenset(), versions=()), seen)
     assert not seen.findings

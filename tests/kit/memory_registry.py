@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from airflow_kafka_lake.core.decoding import Format, RegisteredSchema
 from airflow_kafka_lake.core.errors import SchemaMismatchError, UnavailableError, UnknownSubjectError
@@ -47,15 +48,21 @@ class MemoryRegistry:
         found = [item for item in self._subjects.get(subject, []) if (subject, item.version) not in self._deleted]
         if not found:
             raise UnknownSubjectError(f"The schema registry has no subject {subject!r}.", subject=subject)
-        for item in found:
-            if not item.format.is_registered:
-                raise SchemaMismatchError(
-                    f"Subject {subject} version {item.version} is of kind {item.format.value}; values are decoded with "
-                    "Avro and Protobuf schemas only.",
-                    subject=subject,
-                )
-        return tuple(found)
+        if not _is_usable(found[-1]):
+            raise SchemaMismatchError(f"Subject {subject} {_refusal(found[-1])}.", subject=subject)
+        return tuple(
+            item if _is_usable(item) else replace(item, format=None, text="", refused=f"{subject} {_refusal(item)}")
+            for item in found
+        )
 
     def _reach(self) -> None:
         if self.down:
             raise UnavailableError("The schema registry cannot be reached. Repeat when it can.")
+
+
+def _is_usable(item: RegisteredSchema) -> bool:
+    return item.format is not None and item.format.is_registered
+
+
+def _refusal(item: RegisteredSchema) -> str:
+    return f"version {item.version} cannot be used: it is of kind {item.format}, and not of Avro or Protobuf"

@@ -25,17 +25,18 @@ def plain_decoder(asked: Decoding, topics: Iterable[str]) -> Decoder:
 def registered_decoder(asked: Decoding, topic: str, versions: Sequence[RegisteredSchema]) -> Decoder:
     """Return the decoder of a topic from all versions of its subject, of which the newest is what values are read as.
 
-    Raises SchemaMismatchError for a subject of another kind, or without the message.
+    Values of a version that cannot be used, or is of another kind, do not decode. Raises SchemaMismatchError for a
+    subject of another kind, or without the message.
     """
     subject = asked.subject_for(topic)
     newest = max(versions, key=lambda item: item.version)
     if newest.format is not asked.format:
         raise SchemaMismatchError(
-            f"subject {subject} has {newest.format.value} schemas, and the pipeline decodes {asked.format.value}. "
+            f"subject {subject} has {newest.format} schemas, and the pipeline decodes {asked.format.value}. "
             "Correct [decode] format or subject",
             subject=subject,
         )
-    alike = sorted((item for item in versions if item.format is asked.format), key=lambda item: item.version)
+    ordered = sorted(versions, key=lambda item: item.version)
     message = _message(asked, subject, newest) if asked.format is Format.PROTOBUF else ""
     return Decoder(
         format=asked.format,
@@ -43,7 +44,8 @@ def registered_decoder(asked: Decoding, topic: str, versions: Sequence[Registere
         name=f"{subject} version {newest.version} (id {newest.id})",
         subject=subject,
         schema=newest.text,
-        writers=tuple((item.id, item.text) for item in alike),
+        writers=tuple((item.id, item.text) for item in ordered if item.format is asked.format and not item.refused),
+        unusable=tuple((item.id, item.refused) for item in ordered if item.refused),
         message=message,
         asked=asked.digest,
     )

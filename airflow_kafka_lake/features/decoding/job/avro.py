@@ -11,6 +11,7 @@ import json
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,9 @@ from airflow_kafka_lake.features.decoding.job.avro_schema import (
     Node,
     Unfit,
     _type,
+    layout,
     members,
+    named,
     parsed,
     row_of,
 )
@@ -198,7 +201,7 @@ class Resolution:
         before, behind = (None,) * place, (None,) * (len(inner) - place - 1)
         return lambda data: (*before, read(data), *behind)
 
-    def _leaf(self, writer: Node, reader: Node, *, is_json: bool) -> Read:
+    def _leaf(self, writer: Node, reader: Node, *, is_json: bool) -> Read:  # noqa: C901 - one case for each rule
         if not _is_read_as(writer, reader):
             return self._never(writer, reader)
         raw = _RAW[writer.kind](writer)
@@ -210,6 +213,8 @@ class Resolution:
             if reader.logical and reader.logical[0] == "decimal" and reader.logical[1] > MOST_DIGITS:
                 self.is_plain = False
             return _checked(raw, convert, _as_json if is_json else None)
+        if writer.name:
+            self.is_plain &= writer.name in {reader.name, *reader.aliases}
         if reader.kind == "enum" and writer.symbols != reader.symbols:
             return _checked(raw, _symbol_of(reader), None)
         if writer.kind != reader.kind and {writer.kind, reader.kind} == {"string", "bytes"}:
@@ -251,6 +256,38 @@ class Resolution:
             raise Unfit(cause, (name,) if name else ())
 
         return fail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What Spark's own reader is told of a version: a schema of the same bytes, whose names are in a space of its own.
+
+    `names` are those that the reader's types have there.
+    """
+
+    space: str
+    schema: Mapping[str, Any]
+    names: Mapping[str, str]
+
+
+def plainly(writer: Node, reader: Node, space: str) -> Written | None:
+    """Return a version as Spark's own reader takes it beside others, None where that does not read it right."""
+    if not Resolution(writer, reader).is_plain:
+        return None
+    mine = named(reader)
+    former = {name: item.name for item in mine.values() for name in item.aliases}
+    names: dict[str, str] = {}
+    for name in named(writer):
+        wanted = name if name in mine else former.get(name)
+        if wanted in names:
+            return None  # to Java, two types of a union would be one
+        if wanted is not None:
+            names[wanted] = name
+    schema = layout(writer, space)
+    # The records themselves keep their names apart, so Java would not look for the former names of their fields.
+    now = {old: new for new, old in _renamed({item.name: item for item in writer.fields}, reader.fields).items()}
+    fields = [{**item, "name": now.get(item["name"], item["name"])} for item in schema["fields"]]
+    return Written(space=space, schema={**schema, "fields": fields}, names=names)
 
 
 def _renamed(mine: Mapping[str, Field], fields: Sequence[Field]) -> dict[str, str]:
@@ -505,25 +542,25 @@ def _written(node: Node, value: Any) -> bytes:  # noqa: C901, PLR0911 - one case
         case "boolean":
             return _only(isinstance(value, bool), bytes([bool(value)]))
         case "int" | "long":
-            return _only(isinstance(value, int) and not isinstance(value, bool), _zigzag(value))
+            return _only(isinstance(value, int) and not isinstance(value, bool), zigzag(value))
         case "float" | "double":
             _only(isinstance(value, int | float) and not isinstance(value, bool), b"")
             return struct.pack("<f" if node.kind == "float" else "<d", value)
         case "bytes" | "string" | "fixed":
             data = value.encode("utf-8" if node.kind == "string" else "latin-1")
-            return data if node.kind == "fixed" else _zigzag(len(data)) + data
+            return data if node.kind == "fixed" else zigzag(len(data)) + data
         case "enum":
-            return _zigzag(node.symbols.index(value))
+            return zigzag(node.symbols.index(value))
         case "array":
             items = [_written(node.content, item) for item in value]
-            return (_zigzag(len(items)) + b"".join(items) if items else b"") + b"\0"
+            return (zigzag(len(items)) + b"".join(items) if items else b"") + b"\0"
         case "map":
             items = [_written(Node(kind="string"), key) + _written(node.content, item) for key, item in value.items()]
-            return (_zigzag(len(items)) + b"".join(items) if items else b"") + b"\0"
+            return (zigzag(len(items)) + b"".join(items) if items else b"") + b"\0"
         case "union":
             for number, branch in enumerate(node.branches):
                 try:
-                    return _zigzag(number) + _encoded(branch, value)
+                    return zigzag(number) + _encoded(branch, value)
                 except Unfit:
                     continue
             raise ValueError
@@ -537,7 +574,7 @@ def _only(holds: bool, found: bytes) -> bytes:
     return found
 
 
-def _zigzag(number: int) -> bytes:
+def zigzag(number: int) -> bytes:
     value, found = (number << 1) ^ (number >> 63), bytearray()
     while value > 0x7F:
         found.append(value & 0x7F | 0x80)

@@ -128,15 +128,15 @@ class _Parser:
         return self._known(kind, space)
 
     def _known(self, name: str, space: str) -> Node:
-        found = self._named.get(_full(name, space)) or self._named.get(name)
+        found = self._named.get(full(name, space)) or self._named.get(name)
         if found is None:
             raise Unfit(f"it names {name}, which it does not have")
         return found
 
     def _named_node(self, given: Mapping[str, Any], kind: str, space: str, depth: int) -> Node:
-        name = _full(given["name"], given.get("namespace", space) or "")
+        name = full(given["name"], given.get("namespace", space) or "")
         inside = name.rpartition(".")[0]
-        aliases = tuple(_full(item, inside) for item in given.get("aliases") or ())
+        aliases = tuple(full(item, inside) for item in given.get("aliases") or ())
         found = self._named[name] = Node(kind=kind, name=name, aliases=aliases)
         if kind == "enum":
             found.symbols, found.default = tuple(given["symbols"]), given.get("default")
@@ -156,7 +156,8 @@ class _Parser:
         return found
 
 
-def _full(name: str, space: str) -> str:
+def full(name: str, space: str) -> str:
+    """Return a name with its namespace."""
     return name if "." in name or not space else f"{space}.{name}"
 
 
@@ -173,6 +174,52 @@ def _logical(given: Mapping[str, Any], kind: str, size: int) -> Logical | None:
     if kind == "int":
         return {"date": ("date",), "time-millis": ("time", 10**3)}.get(str(name))
     return _TIMES.get(str(name)) if kind == "long" else None
+
+
+def named(record: Node) -> dict[str, Node]:
+    """Return the types with names inside a record."""
+    found: dict[str, Node] = {}
+
+    def look(node: Node) -> None:
+        if node.name in found:
+            return
+        if node.name:
+            found[node.name] = node
+        inner = [item.node for item in node.fields] + node.branches + ([node.items] if node.items else [])
+        for item in inner:
+            look(item)
+
+    for item in record.fields:
+        look(item.node)
+    return found
+
+
+def layout(record: Node, space: str) -> dict[str, Any]:
+    """Return the schema of a record's bytes, its names inside a namespace, without all that only a reader needs."""
+    seen: set[str] = set()
+
+    def of(node: Node) -> Any:
+        match node.kind:
+            case "union":
+                return [of(item) for item in node.branches]
+            case "array":
+                return {"type": "array", "items": of(node.content)}
+            case "map":
+                return {"type": "map", "values": of(node.content)}
+        name = f"{space}.{node.name}"
+        if not node.name or name in seen:
+            return name if node.name else node.kind
+        seen.add(name)
+        fields = [{"name": item.name, "type": of(item.node)} for item in node.fields]
+        more: dict[str, dict[str, Any]] = {
+            "record": {"fields": fields},
+            "enum": {"symbols": [*node.symbols]},
+            "fixed": {"size": node.size},
+        }
+        return {"type": node.kind, "name": name, **more[node.kind]}
+
+    found: dict[str, Any] = of(record)
+    return found
 
 
 # The columns

@@ -351,7 +351,11 @@ class _Framed(_Part):
 
         found = f.col(self.id)
         unframed = f.lit("the value does not begin with a zero byte and a schema id")
-        foreign = f.concat(f.lit("schema id "), found, f.lit(f" is no version of {self.decoder.subject}"))
+        unknown = f.coalesce(
+            *[f.when(found == number, f.lit(f": {why}")) for number, why in self.decoder.unusable],
+            f.lit(f" is no version of {self.decoder.subject}"),
+        )
+        foreign = f.concat(f.lit("schema id "), found, unknown)
         begin = f.concat(f.lit("the value does not fit schema id "), found, f.lit(f" read as {self.decoder.name}: "))
         # Where there is no cause the whole is null.
         unfit = f.concat(begin, self.cause())
@@ -374,27 +378,35 @@ class _Avro(_Framed):
         return avro_schema.parsed(self.decoder.schema)
 
     @cached_property
-    def _plain(self) -> list[tuple[int, str]]:
-        found: list[tuple[int, str]] = []
-        if not self._is_javas(self.decoder.schema):
+    def _plain(self) -> Mapping[int, avro.Written]:
+        """What Spark reads, by its id: the newest first, which most values have."""
+        found: dict[int, avro.Written] = {}
+        given = json.loads(self.decoder.schema)
+        if not isinstance(given, dict) or "fields" not in given or not self._is_javas(self._asked([])):
             return found
-        for number, text in self.decoder.writers:
+        for number, text in reversed(self.decoder.writers):
             try:
-                if avro.Resolution(avro_schema.parsed(text), self._reader).is_plain and self._is_javas(text):
-                    found.append((number, text))
+                written = avro.plainly(avro_schema.parsed(text), self._reader, f"kafka_lake.v{number}")
             except Unfit:
                 continue  # which Python says of each value
-        return sorted(found)
+            if written is not None and self._is_javas(_ended(written.schema, f"{written.space}.{_END}")):
+                found[number] = written
+        return found
 
-    def _is_javas(self, text: str) -> bool:
+    def _asked(self, written: Iterable[avro.Written]) -> Any:
+        """Return the schema that Spark reads values as, with the names that the writers' types have."""
+        found = _raw(json.loads(self.decoder.schema), "", written)
+        return _ended(found, f"kafka_lake.{_END}", [f"{item.space}.{_END}" for item in written])
+
+    def _is_javas(self, schema: Any) -> bool:
         """Return whether Java's Avro takes a schema too: it asks for more of names and defaults, and Spark's reader
         would end the job."""
         from py4j.protocol import Py4JJavaError
 
         jvm: Any = self.spark._jvm  # noqa: SLF001  # Spark has no other door to Java
         try:
-            jvm.org.apache.avro.Schema.Parser().parse(_ended(text))
-        except (Py4JJavaError, KeyError, TypeError):
+            jvm.org.apache.avro.Schema.Parser().parse(json.dumps(schema))
+        except Py4JJavaError:
             return False
         return True
 
@@ -426,11 +438,11 @@ class _Avro(_Framed):
         from pyspark.sql import functions as f
 
         steps = [[self.schema_id().alias(self.id)]]
-        is_native = f.col(self.id).isin([number for number, _ in self._plain])
+        is_native = f.col(self.id).isin([*self._plain])
         row = f.lit(None)
         why = f.lit(None).cast("string")
         if self._plain:
-            steps.append([self._tree(self._plain).alias(self._native)])
+            steps.append([self._read().alias(self._native)])
             native = f.col(self._native)
             why = f.when(is_native, self._flaw(native))
             fields = [
@@ -448,24 +460,20 @@ class _Avro(_Framed):
         slow = f.col(self._slow).getField(_ROW)
         return [*steps, [(f.when(is_read, row).otherwise(slow) if self._plain else slow).alias(self.value)]]
 
-    def _tree(self, versions: Sequence[tuple[int, str]]) -> Column:
-        """Return the struct of a value, by its id: halves of the versions, so that many of them cost no more."""
-        from pyspark.sql import functions as f
+    def _read(self) -> Column:
+        """Return the struct of a value: one reader for all versions, however many there are.
 
-        found = f.col(self.id)
-        if len(versions) == 1:
-            (number, text), *_ = versions
-            return f.when(found == number, self._read(text))
-        middle = len(versions) // 2
-        below = found < versions[middle][0]
-        return f.when(below, self._tree(versions[:middle])).otherwise(self._tree(versions[middle:]))
-
-    def _read(self, writer: str) -> Column:
+        To it they are the branches of a union, of which each value tells its own by a number before it.
+        """
         from pyspark.sql import functions as f
         from pyspark.sql.avro.functions import from_avro
 
-        options = {"mode": "PERMISSIVE", "avroSchema": _ended(self.decoder.schema)}
-        return from_avro(f.concat(self.payload(), self._digest()), _ended(writer), options)
+        written = self._plain
+        begins = [f.lit(item) for place, number in enumerate(written) for item in (number, avro.zigzag(place))]
+        data = f.concat(f.create_map(*begins)[f.col(self.id)], self.payload(), self._digest())
+        union = [_ended(item.schema, f"{item.space}.{_END}") for item in written.values()]
+        options = {"mode": "PERMISSIVE", "avroSchema": json.dumps(self._asked([*written.values()]))}
+        return from_avro(data, json.dumps(union), options)
 
     def _digest(self) -> Column:
         from pyspark.sql import functions as f
@@ -501,23 +509,29 @@ class _Avro(_Framed):
 _NO_VALUE = "the bytes end before the value does, or a length, a branch or a symbol in them is none"
 
 
-def _ended(text: str) -> str:
-    """Return the schema of a record with the digest behind its fields, and decimals as the bytes that they are."""
-    given = _raw(json.loads(text))
-    end = {"type": "fixed", "name": "kafka_lake_end", "namespace": "kafka_lake", "size": 8}
-    return json.dumps({**given, "fields": [*given["fields"], {"name": _END, "type": end}]})
+def _ended(record: Mapping[str, Any], name: str, aliases: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the schema of a record with the digest behind its fields."""
+    end = {"type": "fixed", "name": name, "size": 8, "aliases": [*aliases]}
+    return {**record, "fields": [*record["fields"], {"name": _END, "type": end}]}
 
 
-def _raw(schema: Any) -> Any:
+def _raw(schema: Any, space: str, written: Iterable[avro.Written]) -> Any:
     """Return a schema without decimals, of which Spark makes null where they have too many digits, or other numbers;
-    and without Spark's own notes of types that no table has."""
+    and without Spark's own notes of types that no table has. Its types have the names of the writers' as well."""
     if isinstance(schema, list):
-        return [_raw(item) for item in schema]
+        return [_raw(item, space, written) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {key: _raw(value) if key in {"type", "items", "values"} else value for key, value in schema.items()}
+    found = dict(schema)
+    if isinstance(found.get("name"), str) and found["type"] in ("record", "error", "enum", "fixed"):
+        name = avro_schema.full(found["name"], found.get("namespace", space) or "")
+        space = name.rpartition(".")[0]
+        theirs = [f"{item.space}.{item.names[name]}" for item in written if name in item.names]
+        found["aliases"] = [*(found.get("aliases") or ()), *theirs]
+    for key in {"type", "items", "values"} & found.keys():
+        found[key] = _raw(found[key], space, written)
     if isinstance(found.get("fields"), list):
-        found["fields"] = [_raw(item) for item in found["fields"]]
+        found["fields"] = [_raw(item, space, written) for item in found["fields"]]
     found.pop("spark.sql.catalyst.type", None)
     if found.get("logicalType") == "decimal":
         del found["logicalType"]

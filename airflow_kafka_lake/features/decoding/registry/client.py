@@ -54,7 +54,7 @@ class ConfluentRegistry:
         *older, newest = sorted(numbers)
         for number in older:
             if (subject, number) not in self._older:
-                self._older[subject, number] = self._version(subject, number)
+                self._older[subject, number] = self._older_version(subject, number)
         return (*(self._older[subject, number] for number in older), self._version(subject, newest))
 
     def check(self) -> str:
@@ -89,10 +89,17 @@ class ConfluentRegistry:
             problem = getattr(error, "strerror", None) or type(error).__name__
             raise self._refusal(f"the client does not take its certificates or key ({problem})") from None
 
-    def _version(self, subject: str, number: int) -> RegisteredSchema:
+    def _older_version(self, subject: str, number: int) -> RegisteredSchema:
         found = self._read(subject, number)
         try:
             return self._usable(found)
+        except SchemaMismatchError as error:
+            why = f"version {number} of {subject} cannot be used: {error.message}"
+            return RegisteredSchema(id=int(found.schema_id), version=number, format=None, text="", refused=why)
+
+    def _version(self, subject: str, number: int) -> RegisteredSchema:
+        try:
+            return self._usable(self._read(subject, number))
         except SchemaMismatchError as error:
             message = f"Subject {subject} version {number} cannot be used: {error.message}."
             raise SchemaMismatchError(message, subject=subject, version=number) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -47,8 +48,10 @@ def test_decoding_is_stored_and_read_back(asked: Decoding) -> None:
 
 
 def test_decoder_travels() -> None:
-    """What the job reads is what was decided."""
-    decoder = registered_decoder(PROTOBUF, "orders", [version(1), version(2)])
+    """What the job reads is what was decided; of a version that cannot be used it has the reason."""
+    bad = replace(version(1), format=None, text="", refused="why")
+    decoder = registered_decoder(PROTOBUF, "orders", [bad, version(2), version(3)])
+    assert (decoder.unusable, [number for number, _ in decoder.writers]) == (((11, "why"),), [12, 13])
     assert Decoder.from_json(json.loads(json.dumps(decoder.to_json()))) == decoder
 
 
