@@ -106,15 +106,13 @@ def soak_here(words: argparse.Namespace) -> int:
         screen().line(f"no such fault: {', '.join(unknown)}. See --list")
         return 2
     wish = Wish(minutes=words.minutes, records=words.records, seed=words.seed, faults=chosen, keep=words.keep)
-    with screen() as shown:
-        shown.line(
-            f"seed {wish.seed}: {len(chosen)} kinds of faults, {words.minutes:g} minutes, {words.records:,} records"
-        )
-        try:
-            report = Campaign(wish, shown).run()
-        except KeyboardInterrupt:
-            shown.line("stopped; nothing is left running")
-            return 130
+    shown = screen()
+    shown.line(f"seed {wish.seed}: {len(chosen)} kinds of faults, {words.minutes:g} minutes, {words.records:,} records")
+    try:
+        report = Campaign(wish, shown).run()
+    except KeyboardInterrupt:
+        shown.line("stopped; nothing is left running")
+        return 130
     if words.report:
         words.report.write_text(json.dumps(report, indent=2) + "\n")
     shown.result(report)

@@ -16,7 +16,6 @@ from airflow_kafka_lake.core.ledger.requests import is_wanted
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, AttemptRecord, WaveState
 from airflow_kafka_lake.local.processes import Keeper
 from tests.airflow_lanes import World, until, world_of
-from tests.soak.flight import QUICK_TO_NOTICE
 
 DAG_ID, INGEST = "by_worker", "kafka_lake.ingest"
 DAG_FILE = f"""
@@ -33,6 +32,14 @@ RECORDS, BYTES, SLOWLY = 3000, 1000, '[limits]\nbytes_per_second = "100 kB"\n'
 STORY_SECONDS = 300
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900)]
+QUICK_TO_NOTICE = {
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "15",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "15",
+    "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
+    "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "3",
+}
 
 
 class Stage:

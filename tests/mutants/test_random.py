@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.mutants.mutant import ROOT
 from tests.mutants.mutations import PACKAGE, slips, slips_of
 from tests.mutants.random import drawn, fails_in, reaching, table
@@ -137,6 +139,7 @@ print(json.dumps([red.red, red.code, green.red, green.code, green.passed]))
 """
 
 
+@pytest.mark.nightly
 def test_slip_is_met_and_leaves_no_trace(tmp_path: Path) -> None:
     """The test is red with the slip, green without it, in forks of one process."""
     test = "tests/unit/adapters/test_kafka_batches.py::test_unknown_codec_is_damage"

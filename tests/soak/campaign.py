@@ -12,11 +12,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_kafka_lake.core.errors import KafkaLakeError
 from tests.soak.acknowledged import Acknowledged
 from tests.soak.checking import Verdict, check, unfinished, watermarks
 from tests.soak.faults import FAULTS, Fault, Scene
-from tests.soak.flight import LANE, Flight
 from tests.soak.history import check_history
 from tests.soak.lanes import LANES
 from tests.soak.person import Person
@@ -62,13 +60,11 @@ class Campaign:
         self.rounds = decide(
             seed=wish.seed,
             minutes=wish.minutes,
-            faults={name: FAULTS[name].in_airflow for name in wish.faults},
+            faults=wish.faults,
         )
         self.findings = Findings()
         self.round: Round | None = None
         self.played = 0
-        self.flight: Flight | None = None
-        self.dag_runs: Counter[str] = Counter()
         self.began = time.monotonic()
         self._looks = threading.Event()
 
@@ -86,10 +82,9 @@ class Campaign:
             stack.callback(self.producers.stop)
             self.workers = (
                 Worker(self.place, "one", ("stream",)),
-                Worker(self.place, "two", ("expiring", "reborn", LANE, "stream")),
+                Worker(self.place, "two", ("expiring", "reborn", "stream")),
             )
             stack.callback(self._end_workers)
-            stack.callback(self._crash_flight)
             self.began = time.monotonic()
             self._go()
             report = self._prove()
@@ -118,16 +113,13 @@ class Campaign:
 
     def _round(self, item: Round) -> None:
         self.round, self.played = item, item.number
-        self._take_off_or_land(item)
         self.place.journal("round", number=item.number, faults=item.faults)
-        if not self.screen._live:
-            self.screen.line(f"round {item.number}/{len(self.rounds)}: {', '.join(item.faults)}")
+        self.screen.line(f"round {item.number}/{len(self.rounds)}: {', '.join(item.faults)}")
         scene = Scene(
             place=self.place,
             workers=self.workers,
             producers=self.producers,
             acknowledged=self.acknowledged,
-            flight=self.flight,
         )
         faults = [FAULTS[name](scene, random.Random(f"{self.wish.seed}/{item.number}/{name}")) for name in item.faults]
         over = threading.Event()
@@ -156,38 +148,6 @@ class Campaign:
             for problem in problems:
                 self.screen.line(f"PROBLEM in round {item.number}: {problem}")
             self.screen.line(f"again: {item.recipe(self.wish.seed)}")
-
-    def _take_off_or_land(self, item: Round) -> None:
-        if item.flying and self.flight is None:
-            self._wait(1, "starting Airflow")
-            self._take_off(item)
-        elif not item.flying and self.flight is not None:
-            self._wait(1, "Airflow ends its last run")
-            self._end_flight()
-            self.workers[1].resting.clear()
-
-    def _take_off(self, item: Round) -> None:
-        self.flight = Flight(self.place)
-        try:
-            self.flight.start()
-        except KafkaLakeError as error:
-            self.findings.problems.append(f"round {item.number}: Airflow did not come up: {error.message[:300]}")
-            self._crash_flight()
-            self.flight = None
-        else:
-            self.workers[1].resting.set()
-
-    def _end_flight(self) -> None:
-        flight, self.flight = self.flight, None
-        if flight is not None:
-            flight.land()
-            self.dag_runs += flight.states
-            self.findings.problems += flight.findings
-
-    def _crash_flight(self) -> None:
-        """End Airflow without waiting for its runs: a person who interrupts a soak wants to go home."""
-        if self.flight is not None:
-            self.flight.close()
 
     def _end_workers(self) -> None:
         for worker in self.workers:
@@ -220,25 +180,20 @@ class Campaign:
 
     def _facts(self, what: str) -> dict[str, object]:
         elapsed = time.monotonic() - self.began
-        left = max(0.0, self.wish.minutes * 60 - elapsed)
         item = self.round
         return {
-            "round": f"{item.number}/{len(self.rounds)} ({what}): {', '.join(item.faults)}" if item else what,
+            "round": f"{item.number}/{len(self.rounds)} ({what})" if item else what,
             "acknowledged": f"{self.acknowledged.total:,} of {self.wish.records:,}",
-            "landed": f"{sum(worker.landed for worker in self.workers):,} by workers",
-            "waves": sum(worker.waves for worker in self.workers),
             "runs": sum(sum(worker.codes.values()) for worker in self.workers),
             "struck": sum(self.findings.struck.values()),
-            "skipped": self.person.skipped,
             "problems": len(self.findings.problems),
-            "seconds": f"{elapsed:.0f}, about {left:.0f} left",
+            "seconds": f"{elapsed:.0f} of {self.wish.minutes * 60:.0f}",
         }
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def _prove(self) -> dict[str, Any]:
-        self._stage("healing: Airflow, producers and workers end what they have begun")
-        self._end_flight()
+        self._stage("healing: producers and workers end what they have begun")
         self.producers.stop()
         for worker in self.workers:
             worker.stop()
@@ -301,7 +256,6 @@ class Campaign:
             "rounds": self.played,
             "runs": sum(sum(worker.codes.values()) for worker in self.workers),
             "waves": self._waves(),
-            "dag_runs": sum(self.dag_runs.values()),
             **{name: value for name, value in verdict.to_json().items() if name != "problems"},
             "unexplained": verdict.unexplained + accounting["unexplained"],
             "stuck": len(stuck),
@@ -315,7 +269,6 @@ class Campaign:
                 name: {"struck": self.findings.struck[name], "message": FAULTS[name].words} for name in self.wish.faults
             },
             "exit_codes": {str(code): count for code, count in sorted(codes.items())},
-            "dag_runs": dict(self.dag_runs),
             "accounting": dict(accounting),
             "problems": problems,
             "recipes": self.findings.recipes,

@@ -24,7 +24,7 @@ class Topic:
 TOPICS = {
     topic.name: topic
     for topic in (
-        Topic(name="plain", partitions=8, share=0.42, style="plain"),
+        Topic(name="plain", partitions=8, share=0.49, style="plain"),
         Topic(name="keyed", partitions=4, share=0.24, style="keyed"),
         Topic(name="changes", partitions=2, share=0.16, style="transactional"),
         Topic(
@@ -36,7 +36,6 @@ TOPICS = {
         ),
         Topic(name="expiring", partitions=2, share=0.03, style="plain"),
         Topic(name="reborn", partitions=2, share=0.03, style="plain"),
-        Topic(name="flown", partitions=3, share=0.07, style="plain"),
     )
 }
 
@@ -64,6 +63,5 @@ LANES = {
         Lane(name="stream", topics=("plain", "keyed", "changes", "latest")),
         Lane(name="expiring", topics=("expiring",), person=True),
         Lane(name="reborn", topics=("reborn",), person=True),
-        Lane(name="flown", topics=("flown",)),
     )
 }

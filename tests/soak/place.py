@@ -19,12 +19,10 @@ from airflow_kafka_lake.adapters.kafka.answers import topic_id
 from airflow_kafka_lake.local.kafka import LocalKafka
 from tests.kit import arming
 from tests.proxy import Proxy
-from tests.soak.cluster import SparkCluster
 from tests.soak.lanes import LANES, TABLE, TOPICS
 
 KEPT_ADMINS = 8
 ROOMY, WAREHOUSE_TYPE = "4g", "tmpfs"
-LOCAL_SPARK: Mapping[str, Any] = {"host": "local[1]"}
 
 
 class Place:
@@ -70,8 +68,6 @@ class Place:
         self.broker = self._stack.enter_context(LocalKafka(data_dir=self.home / "broker"))
         self._stack.callback(shutil.rmtree, self.home / "broker", ignore_errors=True)
         self._open_postgres()
-        self.cluster = SparkCluster(self.home / "cluster")
-        self._stack.callback(self.cluster.close)
         for topic in TOPICS.values():
             self.create_topic(topic.name)
         for lane in LANES.values():
@@ -129,7 +125,7 @@ class Place:
 
     # -- how the product gets there -----------------------------------------------------------------------------------
 
-    def connections(self, *, spark: Mapping[str, Any] = LOCAL_SPARK) -> dict[str, str]:
+    def connections(self) -> dict[str, str]:
         """Return the connections as environment variables; ledger and catalog lie behind their networks."""
         lake = {
             "format": "iceberg",
@@ -149,12 +145,10 @@ class Place:
             "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps({"conn_type": "kafka", "extra": kafka}),
             "AIRFLOW_CONN_LAKE_DEFAULT": json.dumps({"conn_type": "lake", "extra": lake}),
             "AIRFLOW_CONN_KAFKA_LAKE_LEDGER": json.dumps(ledger),
-            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", **spark}),
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[1]"}),
         }
 
-    def environment(
-        self, further: Mapping[str, str] | None = None, *, spark: Mapping[str, Any] = LOCAL_SPARK
-    ) -> dict[str, str]:
+    def environment(self, further: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return a command's environment: the connections, and nothing of the caller's Airflow."""
         foreign = ("AIRFLOW", "KAFKA_LAKE")
         return {
@@ -162,7 +156,7 @@ class Place:
             "AIRFLOW_HOME": str(self.home / "no-airflow"),
             "TMPDIR": str(self.home / "tmp"),
             **arming.environment(history=self.home / "history"),
-            **self.connections(spark=spark),
+            **self.connections(),
             **(further or {}),
         }
 

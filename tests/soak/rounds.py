@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 SMALLEST, LARGEST = 2, 4
@@ -13,41 +13,27 @@ HEALING_SECONDS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One round: its number, how long its faults may strike, and which ones; `flying` rounds have an Airflow."""
+    """One round: its number, how long its faults may strike, and which ones."""
 
     number: int
     seconds: float
     quiet_seconds: float
     faults: tuple[str, ...]
-    flying: bool
 
     def recipe(self, seed: int) -> str:
         """Return how to play this round alone."""
         return f'make soak ARGS="--minutes 3 --records 30000 --seed {seed} --faults {",".join(self.faults)}"'
 
 
-def decide(*, seed: int, minutes: float, faults: Mapping[str, bool]) -> tuple[Round, ...]:
-    """Deal the faults (name: whether it needs Airflow) over as many rounds as fit; each comes before any comes twice.
-
-    Rounds with an Airflow are the second quarter: the other faults also have the machine to themselves, and on a slow
-    machine, where time is up before all rounds were played, they have been.
-    """
+def decide(*, seed: int, minutes: float, faults: Sequence[str]) -> tuple[Round, ...]:
+    """Deal the faults over as many rounds as fit; each comes before any comes twice."""
     choose = random.Random(f"rounds/{seed}")
-    lengths = []
-    left = minutes * 60
+    deck, rounds, left = Deck(faults, choose), [], minutes * 60
     while left > 0:
         seconds, quiet = choose.uniform(25, 50), choose.uniform(6, 14)
-        lengths.append((seconds, quiet))
+        picked = deck.deal(choose.randint(SMALLEST, LARGEST))
+        rounds.append(Round(number=len(rounds) + 1, seconds=seconds, quiet_seconds=quiet, faults=picked))
         left -= seconds + quiet + HEALING_SECONDS
-    middle = range(len(lengths) // 4, -(-len(lengths) // 2))
-    ground = Deck([name for name, in_airflow in faults.items() if not in_airflow], choose)
-    air = Deck([name for name, in_airflow in faults.items() if in_airflow], choose)
-    rounds = []
-    for number, (seconds, quiet) in enumerate(lengths, 1):
-        flying = bool(air.names) and number - 1 in middle
-        picked = air.deal(choose.randint(1, 2)) if flying else ()
-        picked += ground.deal(choose.randint(SMALLEST, LARGEST) - len(picked))
-        rounds.append(Round(number=number, seconds=seconds, quiet_seconds=quiet, faults=picked, flying=flying))
     return tuple(rounds)
 
 

@@ -1,13 +1,12 @@
-"""What a person sees: a live picture on a terminal, a line now and then elsewhere, and the result as tables."""
+"""What a person sees: lines, and the result as tables."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 
 LINE_SECONDS = 20
@@ -18,30 +17,15 @@ class Screen:
 
     def __init__(self) -> None:
         self._console = Console(width=None if Console().is_terminal else 140, highlight=False)
-        self._live = Live(console=self._console, refresh_per_second=2) if self._console.is_terminal else None
         self._said = 0.0
-
-    def __enter__(self) -> Self:
-        if self._live:
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live:
-            self._live.stop()
 
     def line(self, text: str) -> None:
         """Leave a line."""
         self._console.print(text, markup=False, soft_wrap=True)
 
     def show(self, facts: Mapping[str, object]) -> None:
-        """Show the present state."""
-        if self._live:
-            table = Table.grid(padding=(0, 2))
-            for name, value in facts.items():
-                table.add_row(f"[bold]{name}[/]", str(value))
-            self._live.update(table)
-        elif time.monotonic() - self._said > LINE_SECONDS:
+        """Say how it stands, now and then."""
+        if time.monotonic() - self._said > LINE_SECONDS:
             self._said = time.monotonic()
             self.line(" · ".join(f"{name} {value}" for name, value in facts.items()))
 

@@ -27,10 +27,9 @@ LAST_FORM = "Its last words are below"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """How the next run of a worker is started: further variables, another Spark master, a clock that is wrong."""
+    """How the next run of a worker is started: further variables, a clock that is wrong."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
-    cluster: bool = False
     clock_seconds: float = 0.0
 
 
@@ -85,7 +84,7 @@ class Worker(threading.Thread):
         with out.open("wb") as output, err.open("wb") as errors:
             self.process = subprocess.Popen(
                 [*_program(order), "run", str(self._place.pipeline(pipeline)), "--json", *words],
-                env=self._environment(order),
+                env=self._place.environment(order.environment),
                 cwd=self._place.home,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -102,12 +101,6 @@ class Worker(threading.Thread):
         """Return the Spark driver below the run, once there is one."""
         process = self.process
         return driver_below(process.pid) if process and process.poll() is None else None
-
-    def _environment(self, order: Order) -> dict[str, str]:
-        if not order.cluster:
-            return self._place.environment(order.environment)
-        self._place.cluster.start()
-        return self._place.environment(order.environment, spark=self._place.cluster.connection())
 
     def _wait(self, process: subprocess.Popen[bytes], number: int) -> int:
         try:

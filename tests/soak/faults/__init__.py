@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tests.soak.faults.airflow import AIRFLOW_FAULTS
 from tests.soak.faults.kafka import KAFKA_FAULTS
 from tests.soak.faults.lake import LAKE_FAULTS
 from tests.soak.faults.machine import MACHINE_FAULTS
@@ -18,7 +17,6 @@ FAULTS: dict[str, type[Fault]] = {
         *KAFKA_FAULTS,
         *LAKE_FAULTS,
         *MACHINE_FAULTS,
-        *AIRFLOW_FAULTS,
     )
 }
 

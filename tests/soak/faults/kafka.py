@@ -63,7 +63,7 @@ class RetentionSettled(AdminFault):
 
     def hit(self) -> bool:
         """Delete up to the watermark on every stream of one topic."""
-        topic = self.choose.choice(("plain", "keyed", "changes", "flown"))
+        topic = self.choose.choice(("plain", "keyed", "changes"))
         with self.scene.place.database("ledger") as cursor:
             cursor.execute("SELECT partition, watermark FROM kafka_lake_stream WHERE topic = %s", (topic,))
             watermarks = dict(cursor.fetchall())
@@ -122,7 +122,7 @@ class PartitionExpansion(AdminFault):
         """Add a partition, up to a dozen."""
         from confluent_kafka.admin import NewPartitions
 
-        topic = self.choose.choice(("keyed", "flown"))
+        topic = "keyed"
         admin = self.scene.place.admin()
         now = len(admin.list_topics(topic, timeout=30).topics[topic].partitions)
         if now >= self.most:

@@ -12,8 +12,6 @@ from tests.kit import arming
 from tests.soak.faults.strike import Fault
 from tests.soak.workers import Order, Worker
 
-EXECUTOR = "CoarseGrainedExecutorBackend"
-
 
 class WorkerFault(Fault):
     """Hits one of the workers."""
@@ -38,38 +36,6 @@ class DriverKill(WorkerFault):
         with contextlib.suppress(psutil.NoSuchProcess):
             driver.kill()
         return True
-
-
-class ExecutorKill(WorkerFault):
-    """An executor of a standalone cluster is killed; its driver lives."""
-
-    name = "executor-kill"
-    words = "SIGKILL to an executor of a standalone cluster; the driver gets a new one"
-    timeout = 200.0
-    """A run that has begun on a local master ends first."""
-
-    def begin(self) -> None:
-        """Start the cluster."""
-        self.scene.place.cluster.start()
-
-    def strike(self) -> bool:
-        """Kill an executor; until there is one, the next runs are sent there: a local master has none of its own."""
-        for worker in self.scene.workers:
-            if not any(order.cluster for order in worker.orders):
-                worker.orders.insert(0, Order(cluster=True))
-        for keeper in self.scene.place.cluster.pids():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                for child in psutil.Process(keeper).children(recursive=True):
-                    if any(EXECUTOR in word for word in child.cmdline()):
-                        self.pause(self.choose.uniform(0, 2))
-                        child.kill()
-                        return True
-        return False
-
-    def heal(self) -> None:
-        """Let no further run be sent to the cluster."""
-        for worker in self.scene.workers:
-            worker.orders[:] = [order for order in worker.orders if not order.cluster]
 
 
 class WorkerKill(WorkerFault):
@@ -148,4 +114,4 @@ def _signal(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-PROCESS_FAULTS = (DriverKill, ExecutorKill, WorkerKill, WorkerStop, WorkerFailpoint)
+PROCESS_FAULTS = (DriverKill, WorkerKill, WorkerStop, WorkerFailpoint)

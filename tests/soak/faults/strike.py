@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from tests.soak.acknowledged import Acknowledged
-    from tests.soak.flight import Flight
     from tests.soak.place import Place
     from tests.soak.producers import Producers
     from tests.soak.workers import Worker
@@ -19,13 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What faults can reach; `flight` is the Airflow of the rounds that have one."""
+    """What faults can reach."""
 
     place: Place
     workers: tuple[Worker, ...]
     producers: Producers
     acknowledged: Acknowledged
-    flight: Flight | None = None
 
 
 class Fault:
@@ -37,7 +35,6 @@ class Fault:
     name: ClassVar[str] = ""
     words: ClassVar[str] = ""
     every: ClassVar[float] = 20.0
-    in_airflow: ClassVar[bool] = False
     timeout: ClassVar[float] = 75.0
     """How long a fault that found nothing to hit yet may look for it, once it has begun, in seconds."""
 
