@@ -18,7 +18,7 @@ from tests.sandbox import Sandbox
 if TYPE_CHECKING:
     from tests.kit.local_registry import LocalRegistry
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.nightly]
 
 UNKNOWN = b"\0\0\x0f\xff\xff\2"
 ENDLESS = b"\2\xee\xff\xff\xff\x0f"

@@ -25,6 +25,8 @@ from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError, UnavailableError
 from airflow_kafka_lake.local.kafka import LocalKafka
 
+pytestmark = pytest.mark.nightly
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import KafkaAdminClient

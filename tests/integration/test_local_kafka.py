@@ -14,6 +14,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.local.processes import LocalServerError
 
+pytestmark = pytest.mark.nightly
+
 QUIET = {"log_level": 0}
 
 

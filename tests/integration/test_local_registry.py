@@ -15,6 +15,8 @@ from airflow_kafka_lake.wiring.connections import ConnectionSettings
 from tests.kit import local_registry
 from tests.kit.local_registry import LocalRegistry
 
+pytestmark = pytest.mark.nightly
+
 
 def test_what_is_registered_is_read_through_its_connection(schema_registry: LocalRegistry) -> None:
     """The connection that it names is one that our hook takes."""

@@ -9,6 +9,8 @@ import pytest
 
 from tests.integration.refusing import rows_of
 
+pytestmark = pytest.mark.nightly
+
 if TYPE_CHECKING:
     from tests.integration.refusing import Refusals
 
