@@ -13,7 +13,8 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.advance import flush
-from airflow_kafka_lake.services.decisions import needed_reason, new_id
+from airflow_kafka_lake.services.claims import new_id
+from airflow_kafka_lake.services.decisions import needed_reason
 from airflow_kafka_lake.services.identity import check_table
 from airflow_kafka_lake.services.pipeline_audit import gather, require_scope, topics_of
 

@@ -33,6 +33,11 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.watching import Watch
 
 
+def new_id() -> str:
+    """Return a fresh opaque id, unique over pipelines."""
+    return secrets.token_hex(6)
+
+
 def claim_wave(
     ports: Ports,
     wave: str,

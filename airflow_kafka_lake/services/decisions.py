@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,15 +28,10 @@ from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.advance import flush
-from airflow_kafka_lake.services.claims import ending_on_error
+from airflow_kafka_lake.services.claims import ending_on_error, new_id
 from airflow_kafka_lake.services.fencing import fenced, revoke
 from airflow_kafka_lake.services.only_copies import REPEAT
 from airflow_kafka_lake.services.stream_choice import refuse_gone, slices
-
-
-def new_id() -> str:
-    """Return a fresh opaque id, unique over pipelines."""
-    return secrets.token_hex(6)
 
 
 def _ranges_of(ports: Ports, subject: str, state: Sequence[RangeState]) -> list[RangeRecord]:

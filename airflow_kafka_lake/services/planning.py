@@ -50,8 +50,7 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.advance import flush
-from airflow_kafka_lake.services.claims import host_clock
-from airflow_kafka_lake.services.decisions import new_id
+from airflow_kafka_lake.services.claims import host_clock, new_id
 from airflow_kafka_lake.services.identity import register_owner
 from airflow_kafka_lake.services.observation import check_tables, observe
 

@@ -30,7 +30,8 @@ from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.advance import flush
-from airflow_kafka_lake.services.decisions import needed_reason, new_id
+from airflow_kafka_lake.services.claims import new_id
+from airflow_kafka_lake.services.decisions import needed_reason
 from airflow_kafka_lake.services.fencing import FenceCommit, move_main
 from airflow_kafka_lake.services.identity import check_head, check_table
 from airflow_kafka_lake.services.only_copies import refuse_to_lose_waves

@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.decisions import new_id
+from airflow_kafka_lake.services.claims import new_id
 from airflow_kafka_lake.services.fencing import revoke
 from airflow_kafka_lake.services.planning import observe_and_gather, plan_from, record
 

@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.ledger.waves import PUBLISHES, UNFINISHED, RangeSta
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import decisions, planning, reopening, staging
+from airflow_kafka_lake.services import claims, decisions, planning, reopening, staging
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests import truth
 from tests.kit.memory_lake import Answer
@@ -332,4 +332,4 @@ class History(Surroundings):
 def plan_period(ports: Ports, partition: int, start: int) -> object:
     """Plan three offsets of a partition."""
     bounds = Bounds(partitions=(partition,), start=start, end=start + 3)
-    return planning.plan(ports, SPEC, bounds, plan_id=decisions.new_id())
+    return planning.plan(ports, SPEC, bounds, plan_id=claims.new_id())
