@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from airflow_kafka_lake.core.documents.shown_decision import Decision
+from airflow_kafka_lake.core.reports.decisions import DecisionKind
 from airflow_kafka_lake.pipeline import Pipeline
 
 WHAT, TIMES, OFFSETS, HOW, WHY = "What", "Period by time", "Period by offset", "How", "Why"
@@ -81,9 +81,9 @@ def review_templates() -> dict[str, Any]:
     }
 
 
-def decision_form(decision: Decision, pipelines: Mapping[str, Pipeline]) -> dict[str, Param]:
+def decision_form(decision: DecisionKind, pipelines: Mapping[str, Pipeline]) -> dict[str, Param]:
     """Return the fields of a decision about offsets: which, how, and why."""
-    withdraw = decision is Decision.WITHDRAW
+    withdraw = decision is DecisionKind.WITHDRAW
     topic = "Only this topic; empty for all topics of the pipeline." if withdraw else "The topic it is about. Needed."
     begin, end = ("Empty for no begin.", "Empty for no end.") if withdraw else ("Needed.", "Needed.")
     return {
@@ -98,20 +98,22 @@ def decision_form(decision: Decision, pipelines: Mapping[str, Pipeline]) -> dict
     }
 
 
-def decision_templates(decision: Decision) -> dict[str, Any]:
+def decision_templates(decision: DecisionKind) -> dict[str, Any]:
     """Return the templates that hand a form to the operator of its decision."""
     return {
-        **_texts("pipeline", "topic", "topic_id", "reason", *(("subject",) if decision is Decision.WITHDRAW else ())),
+        **_texts(
+            "pipeline", "topic", "topic_id", "reason", *(("subject",) if decision is DecisionKind.WITHDRAW else ())
+        ),
         "partitions": LISTED,
         **{name: _first_of(field) for name, field in _ENDS.items()},
         **_flags(*SWITCHES[decision]),
     }
 
 
-SWITCHES: Mapping[Decision, tuple[str, ...]] = {
-    Decision.REOPEN: ("accept_fewer", "drop_staged"),
-    Decision.SKIP: ("acknowledge_order", "drop_staged"),
-    Decision.WITHDRAW: (),
+SWITCHES: Mapping[DecisionKind, tuple[str, ...]] = {
+    DecisionKind.REOPEN: ("accept_fewer", "drop_staged"),
+    DecisionKind.SKIP: ("acknowledge_order", "drop_staged"),
+    DecisionKind.WITHDRAW: (),
 }
 _SWITCHES = {
     "accept_fewer": ("Accept fewer rows", "Also if the second reading has fewer rows than the table has now."),

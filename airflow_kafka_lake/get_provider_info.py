@@ -21,18 +21,13 @@ def get_provider_info() -> dict[str, Any]:
         "versions": [__version__],
         "integrations": [{"integration-name": _INTEGRATION, "tags": ["service"]}],
         "operators": _modules(
-            "operators.plan",
-            "operators.ingest",
-            "operators.advance",
-            "operators.audit",
-            "operators.review",
-            "operators.decisions",
+            "operators.plan", "operators.ingest", "operators.advance", "operators.audit", "operators.decisions"
         ),
-        "sensors": _modules("sensors.drained", "sensors.watermark"),
-        "triggers": _modules("triggers.waits", "triggers.requests"),
+        "sensors": _modules("sensors"),
+        "triggers": _modules("triggers"),
         "hooks": _modules("hooks.kafka", "hooks.lake", "hooks.ledger", "hooks.registry", "hooks.spark"),
         "connection-types": _connection_types(),
-        "extra-links": [f"{_PACKAGE}.links.task_links.{name}" for name in _LINKS],
+        "extra-links": [f"{_PACKAGE}.links.{name}" for name in _LINKS],
         "asset-uris": [{"schemes": ["kafka-lake"], "handler": None}],
         "config": {
             "kafka_lake": {

@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow.sdk.plugins_manager import AirflowPlugin
 
-from airflow_kafka_lake.ports.feature import Site
+from airflow_kafka_lake.ports import Site
 from airflow_kafka_lake.registration import FEATURES
 
 

@@ -7,6 +7,6 @@ from airflow_kafka_lake.features.decoding.feature import DECODING
 from airflow_kafka_lake.features.deep_audit.feature import DEEP_AUDIT
 from airflow_kafka_lake.features.group_sync.feature import GROUP_SYNC
 from airflow_kafka_lake.features.pages.feature import PAGES
-from airflow_kafka_lake.ports.feature import Features
+from airflow_kafka_lake.ports import Features
 
 FEATURES = Features((DECODING, DEEP_AUDIT, CUTOVER, GROUP_SYNC, PAGES))

@@ -14,7 +14,7 @@ from pathlib import Path
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 from airflow_kafka_lake.adapters.machine import HostProcesses, SystemClock
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from airflow_kafka_lake.adapters.jars import Jar, JarChecksumError, JarSet, default_cache, fetch
-from airflow_kafka_lake.adapters.jars.ivy import retrieve
+from airflow_kafka_lake.adapters.jars.cache import retrieve
 
 ICEBERG_CONNECT = Path(__file__).with_name("iceberg-connect.txt")
 _OF_SPARK = ("sqlite-jdbc",)

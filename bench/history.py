@@ -21,18 +21,16 @@ from pyiceberg.table import Table
 from pyiceberg.typedef import Record
 from sqlalchemy import text
 
-from airflow_kafka_lake.adapters.iceberg.changes import append_to_main
-from airflow_kafka_lake.adapters.iceberg.commit import shows
-from airflow_kafka_lake.adapters.iceberg.manifests import prepare, write_snapshot
+from airflow_kafka_lake.adapters.iceberg.commit import append_to_main, prepare, shows, write_snapshot
 from airflow_kafka_lake.adapters.iceberg.receipts import FEW, LARGE_ROWS
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake, IcebergTable
-from airflow_kafka_lake.core.lake.accounting import Accounting
-from airflow_kafka_lake.core.lake.staging import branch_of
+from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.ledger.records import Publication, ReceiptRow
 from airflow_kafka_lake.core.ledger.waves import Absent, AttemptOutcome, AttemptRecord, Committed, Token
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.job import branch_of
 from airflow_kafka_lake.jobs.formats import STAGED_BY
 from bench.audit import Measured
 

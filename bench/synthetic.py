@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
-from airflow_kafka_lake.core.kafka.epochs import EpochEnds, EpochKey
+from airflow_kafka_lake.core.accounting import Explanation, Fate
+from airflow_kafka_lake.core.kafka.losses import EpochEnds, EpochKey
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample, Snapshot, TopicDescription
-from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
-from airflow_kafka_lake.core.lake.staging import StageJob, Tip, branch_of
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.progress import Counters
+from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.job import StageJob, Tip, branch_of
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs.formats import STAGED_BY
 

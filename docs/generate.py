@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.cli.command import Argument, Command
-from airflow_kafka_lake.cli.commands import COMMANDS
-from airflow_kafka_lake.cli.entry_point import LEDGER, InternalError
+from airflow_kafka_lake.cli.entry_point import COMMANDS, LEDGER, InternalError
 from airflow_kafka_lake.core import errors
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.ledger.guards import remedies_for
@@ -30,7 +29,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     RangeState,
     WaveState,
 )
-from airflow_kafka_lake.core.metrics.table import METRICS
+from airflow_kafka_lake.core.reports.metrics import METRICS
 from tests.kit.failpoints import points
 from tests.kit.traps import Mode, modes
 

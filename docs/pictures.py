@@ -24,11 +24,11 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the tests have a world in memory
 
 from airflow_kafka_lake.cli.output import styled
-from airflow_kafka_lake.cli.status_text import status_lines
+from airflow_kafka_lake.cli.status import status_lines
 from airflow_kafka_lake.core.ledger.attempts import Renew
 from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.core.progress import Progress, Step
+from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.services import claims, decisions, reporting
 from tests.world import World
 

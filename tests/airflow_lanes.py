@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import psutil
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.local.airflow import LocalAirflow
 from airflow_kafka_lake.local.kafka import LocalKafka

@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from airflow_kafka_lake.core.audit.inputs import AuditInputs, StreamTruth
+from airflow_kafka_lake.core.audit.check import AuditInputs, StreamTruth
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.pipeline_audit import gather
+from airflow_kafka_lake.services.pipeline_audit import gather_audit
 from tests.kit.operations import Line, Operation, operations
 from tests.kit.recorder import Recorder, recorded
 from tests.world import World
@@ -47,7 +47,7 @@ class Notes:
 
 def evidence_of(world: World, *, at_rest: bool = False, **truth: Any) -> AuditInputs:
     """Return all that is known of a world."""
-    return gather(
+    return gather_audit(
         world.ledger,
         world.lake,
         world.spec,

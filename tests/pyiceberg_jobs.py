@@ -18,15 +18,15 @@ from pyiceberg.types import IcebergType, StringType
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import JobFailedError
-from airflow_kafka_lake.core.kafka.timestamps import is_holdable
-from airflow_kafka_lake.core.lake.staging import branch_of
-from airflow_kafka_lake.core.ledger.records import Undecoded
+from airflow_kafka_lake.core.kafka.times import is_holdable
+from airflow_kafka_lake.core.ledger.records import UndecodedOffsets
 from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.spark.job import branch_of
 from airflow_kafka_lake.jobs.formats import DECODED_AS, STAGED_BY
 from tests.kit.memory_runner import Position
 
 if TYPE_CHECKING:
-    from airflow_kafka_lake.features.decoding.job.redecoding import RedecodeJob
+    from airflow_kafka_lake.features.decoding.job.redecode import RedecodeJob
 
 Load = Callable[[str], Table]
 Decoded = Callable[[bytes | None], Mapping[str, Any]]
@@ -57,7 +57,7 @@ class TableJobs:
         attempt: str,
         rows: Iterable[Position],
         *,
-        undecoded: Sequence[Undecoded] = (),
+        undecoded: Sequence[UndecodedOffsets] = (),
         decoding: str | None = None,
     ) -> None:
         """Commit rows to a new branch of the attempt, some of which did not decode."""

@@ -21,7 +21,7 @@ from typing import Any
 import psutil
 
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
-from airflow_kafka_lake.adapters.spark_submit.current import OF_DRIVER
+from airflow_kafka_lake.adapters.spark_submit.driver import OF_DRIVER
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES, LeaseHolder
 from airflow_kafka_lake.local.processes import wait_until
 from tests import markers, warm

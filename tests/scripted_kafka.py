@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from airflow_kafka_lake.adapters.kafka_batches.records import end_of, opened
+from airflow_kafka_lake.adapters.kafka_batches import end_of, opened
 from airflow_kafka_lake.core.kafka.batches import AbortedTransaction
 
 UNKNOWN_TOPIC, NOT_LEADER, LATE, OUT_OF_RANGE, NOT_ALLOWED, UNKNOWN_ID = 3, 6, 7, 1, 29, 100

@@ -14,7 +14,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING, partition_spec
-from airflow_kafka_lake.adapters.spark_submit import archive_path
+from airflow_kafka_lake.adapters.spark_submit.runner import archive_path
 from airflow_kafka_lake.jobs.formats import EXTENSIONS
 
 if TYPE_CHECKING:

@@ -51,7 +51,7 @@ def spark_sql(
 def _settings(lake: Mapping[str, Any]) -> dict[str, str]:
     from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
     from airflow_kafka_lake.adapters.jars import JOBS, verified
-    from airflow_kafka_lake.adapters.spark_submit import archive_path
+    from airflow_kafka_lake.adapters.spark_submit.runner import archive_path
 
     jars = [path for jars in JOBS for path in verified(jars)]
     # Java passes over an archive that is not there, so this only ever saves time.

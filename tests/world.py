@@ -161,7 +161,7 @@ class World:
         """Do the main job."""
         return running.run(worker or self.worker(), self.spec, bounds, everything=everything)
 
-    def recover(self, worker: Ports | None = None) -> recovery.Recovered:
+    def recover(self, worker: Ports | None = None) -> recovery.RecoveryResult:
         """Finish what was left."""
         return recovery.recover(worker or self.worker(), self.spec.name)
 
@@ -171,7 +171,7 @@ class World:
 
     def reopen(
         self, start: int, end: int, partition: int = 0, *, worker: Ports | None = None, accept_fewer: bool = False
-    ) -> reopening.Reopened:
+    ) -> reopening.ReopenResult:
         """Have a slice read again; watermarks may fall for it."""
         done = reopening.reopen(
             worker or self.worker(),

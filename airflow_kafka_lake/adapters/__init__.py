@@ -1,1 +1,0 @@
-"""One module per outside world; they are strangers to each other."""

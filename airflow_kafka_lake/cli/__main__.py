@@ -6,7 +6,7 @@ import gc
 import sys
 from importlib.abc import MetaPathFinder
 
-from airflow_kafka_lake.cli import main
+from airflow_kafka_lake.cli.entry_point import main
 
 
 class WithoutPandas(MetaPathFinder):

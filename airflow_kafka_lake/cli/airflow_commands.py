@@ -10,8 +10,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from airflow_kafka_lake.cli.command import Argument, Command
-from airflow_kafka_lake.cli.commands import COMMANDS
-from airflow_kafka_lake.cli.entry_point import LEDGER, run_parsed
+from airflow_kafka_lake.cli.entry_point import COMMANDS, LEDGER, run_parsed
 
 
 def get_cli_commands() -> list[Any]:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 
-from airflow_kafka_lake.adapters.report_file import report_file, write_report
-from airflow_kafka_lake.cli.arguments import (
+from airflow_kafka_lake.adapters.machine import report_file, write_report
+from airflow_kafka_lake.cli.command import (
     PARTITION,
     PIPELINE,
     REASON,
+    REFUSED,
     TOPIC,
+    Argument,
+    Command,
+    Json,
+    Result,
     go_on,
     offset_number,
+    option_argument,
     ports_of,
     scope_of,
     spec_of,
 )
-from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Result
-from airflow_kafka_lake.cli.features import option_argument
 from airflow_kafka_lake.cli.output import SHOWN, Output, stream_text
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.report import messages

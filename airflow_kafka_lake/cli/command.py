@@ -1,13 +1,38 @@
-"""A command: its name and arguments, the action that makes a document, and the view that prints it."""
+"""A command: its name, arguments, action and view; and the arguments that several commands take."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+import getpass
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from airflow_kafka_lake.cli.output import Output
+from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.audit.report import AuditScope
+from airflow_kafka_lake.core.errors import PipelineFileError, UnknownSubjectError, UsageError
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.planning.selection import Selection
+from airflow_kafka_lake.core.spec import PIPELINE_NAME, TOPIC_NAME, PipelineSpec
+from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.pipeline.keys import MAX_OFFSET, parse_bound, parse_count, parse_rate, shown
+from airflow_kafka_lake.ports import FeatureCommand, LedgerReader, Option, Ports
+from airflow_kafka_lake.registration import FEATURES
+from airflow_kafka_lake.services import bulk_decisions
+from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.wiring.assemble import open_ledger, open_ports
+from airflow_kafka_lake.wiring.kafka import ANSWER_SECONDS
+from airflow_kafka_lake.wiring.spark import Engine
+
+# A command: its name and arguments, the action that makes a document, and the view that prints it.
 
 Json = Mapping[str, Any]
 REFUSED = 1
@@ -58,3 +83,307 @@ class Command:
         else:
             self.view(output, {**result.document, **result.beside})
         return result.exit_code
+
+
+# Arguments that several commands take, and how their text becomes what a service takes.
+
+TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MAX_PARTITION = 2**31 - 1
+MAX_SUBJECT = 200
+
+
+def topic_name(text: str) -> str:
+    """Read `--topic`."""
+    if not TOPIC_NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a topic name: 1 to 249 of A-Z a-z 0-9 . _ -")
+    return text
+
+
+def topic_id(text: str) -> str:
+    """Read `--topic-id`."""
+    if not TOPIC_ID.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a topic id: take it from {remedies.status()} --json")
+    return text
+
+
+def subject_id(text: str) -> str:
+    """Read the id of a wave or a range, which is opaque: one word of printable characters."""
+    if not text.isprintable() or not 0 < len(text) <= MAX_SUBJECT or " " in text:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a wave or range id: take one from {remedies.status()}")
+    return text
+
+
+def pipeline_name(text: str) -> str:
+    """Read the name of a pipeline."""
+    if not PIPELINE_NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a pipeline name: 1 to 100 of a-z 0-9 _ . -")
+    return text
+
+
+def free_text(text: str) -> str:
+    """Read free text: no NUL and no broken UTF-8, which a database cannot keep."""
+    if "\0" in text or text != text.encode(errors="replace").decode():
+        raise argparse.ArgumentTypeError(f"{shown(text)} holds a NUL or bytes that are not UTF-8: leave them out")
+    return text
+
+
+def partition_number(text: str) -> int:
+    """Read one `--partition`."""
+    return _number(text, MAX_PARTITION, "a partition number")
+
+
+def offset_number(text: str) -> int:
+    """Read one offset."""
+    return _number(text, MAX_OFFSET, "an offset")
+
+
+def _number(text: str, largest: int, what: str) -> int:
+    if not text.isdecimal() or not text.isascii() or len(text) > len(str(largest)) or int(text) > largest:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not {what}: use a whole number from 0 to {largest}")
+    return int(text)
+
+
+def wave_count(text: str) -> int:
+    """Read a number of waves."""
+    try:
+        return parse_count(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(error.message) from None
+
+
+def rate(text: str) -> int:
+    """Read bytes per second."""
+    try:
+        return parse_rate(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(error.message) from None
+
+
+PIPELINE = Argument("pipeline", metavar="PIPELINE", help="pipeline file (*.toml), or a name that the ledger knows")
+WAVE = Argument("wave", metavar="WAVE", type=subject_id, help="wave id")
+SUBJECT = Argument("subject", metavar="WAVE|RANGE", type=subject_id, help="wave or range id")
+TOPIC = Argument("--topic", metavar="T", type=topic_name, help="only this topic")
+PARTITION = Argument(
+    "--partition", metavar="P", type=partition_number, nargs="*", action="extend", help="only these partitions"
+)
+FROM = Argument("--from", dest="from_", metavar="X", help="begin of a period: an offset, or a time with its zone")
+TO = Argument("--to", metavar="X", help="end of the period, exclusive: an offset, or a time with its zone")
+PERIOD = (
+    TOPIC,
+    PARTITION,
+    FROM,
+    TO,
+    Argument(
+        "--acknowledge-order",
+        action="store_true",
+        help="read below an origin though later segments may be in the lake already",
+    ),
+)
+THE_TOPIC = (
+    Argument("--topic", metavar="T", type=topic_name, required=True, help="topic"),
+    Argument("--topic-id", metavar="ID", type=topic_id, help="generation of a re-created topic"),
+)
+THE_STREAM = (
+    *THE_TOPIC,
+    Argument("--partition", metavar="P", type=partition_number, required=True, help="partition"),
+)
+THE_PERIOD = (
+    *THE_TOPIC,
+    Argument(
+        "--partition",
+        metavar="P",
+        type=partition_number,
+        nargs="*",
+        action="extend",
+        help="only these partitions; otherwise all of the topic",
+    ),
+    Argument("--from", dest="from_", metavar="X", required=True, help="begin: an offset, or a time with its zone"),
+    Argument("--to", metavar="X", required=True, help="end, exclusive: an offset, or a time with its zone"),
+)
+SELECTION = (
+    TOPIC,
+    Argument("--topic-id", metavar="ID", type=topic_id, help="only this generation of a re-created topic"),
+    PARTITION,
+    FROM,
+    TO,
+)
+BYTES_PER_SECOND = Argument(
+    "--bytes-per-second", metavar="SIZE", type=rate, help="read no faster than this, instead of the pipeline's rate"
+)
+DRY_RUN = Argument("--dry-run", action="store_true", help="show what would happen, change nothing")
+DROP_STAGED = Argument(
+    "--drop-staged", action="store_true", help="also if what is staged and would go is the only copy of records"
+)
+REASON = Argument("--reason", metavar="TEXT", type=free_text, required=True, help="why, for those who read it later")
+
+
+def go_on(arguments: argparse.Namespace, shown_by: str = "", done_by: str = "") -> str:
+    """Return the command that does what a dry run has shown: the one that was typed, without `--dry-run`, or in place
+    of it another one that takes the same arguments."""
+    words = [word for word in arguments.typed if word not in {"--dry-run", "--json"}]
+    if shown_by in words:
+        words[words.index(shown_by)] = done_by
+    return shlex.join(words)
+
+
+def actor() -> str:
+    """Name the person or service that decides, for the ledger's history."""
+    named = os.environ.get("KAFKA_LAKE_ACTOR")
+    if not named:
+        try:
+            named = getpass.getuser()
+        except (KeyError, OSError):
+            # A container may run as a number that its password file does not know.
+            named = f"uid {os.getuid()}"
+    return named.encode(errors="replace").decode()
+
+
+def is_file(subject: str) -> bool:
+    """Return whether PIPELINE is a file: it ends in `.toml` or has a path separator."""
+    return subject.endswith(".toml") or os.sep in subject
+
+
+def spec_of(subject: str, ledger_conn_id: str) -> PipelineSpec:
+    """Read PIPELINE: a file, or a name that the ledger knows."""
+    if is_file(subject):
+        return _spec_of_file(Path.cwd() / subject)
+    if not PIPELINE_NAME.fullmatch(subject):
+        raise UsageError(
+            f"{subject!r} is neither a pipeline file (*.toml) nor a legal pipeline name. Give the path of a file, or a "
+            "name that the ledger knows"
+        )
+    with open_ledger(ledger_conn_id) as ledger:
+        return known_spec(ledger, subject)
+
+
+def _spec_of_file(file: Path) -> PipelineSpec:
+    try:
+        missing = not file.exists()
+    except (OSError, ValueError):
+        missing = False  # Not a possible path: reading it raises the reason.
+    if missing:
+        raise PipelineFileError(
+            f"{file} does not exist. Correct the path, or give the name of a pipeline that the ledger knows",
+            file=str(file),
+        )
+    return Pipeline.from_toml(file).spec
+
+
+@contextmanager
+def ports_of(
+    arguments: argparse.Namespace,
+    output: Output,
+    spec: PipelineSpec,
+    *,
+    need_spark: bool = False,
+    kafka_seconds: float = ANSWER_SECONDS,
+    engine: Engine | None = None,
+) -> Iterator[Ports]:
+    """Open a pipeline's ports; `need_spark` makes sure first that a job could start, `kafka_seconds` is how long an
+    admin call waits for Kafka. Spark is started for the first job, and ends with the block if no `engine` keeps it."""
+    with ExitStack() as stack:
+        opened = open_ports(
+            spec,
+            ledger_conn_id=arguments.ledger,
+            actor=actor(),
+            progress=output.progress,
+            live=output.live,
+            need_kafka=True,
+            need_spark=need_spark,
+            kafka_seconds=kafka_seconds,
+            engine=engine or stack.enter_context(Engine()),
+        )
+        yield stack.enter_context(opened)
+
+
+def spec_of_subject(ledger: LedgerReader, subject: str) -> PipelineSpec:
+    """Return the pipeline of a wave or a range."""
+    try:
+        return known_spec(ledger, ledger.wave(subject).pipeline)
+    except UnknownSubjectError:
+        pass
+    try:
+        return known_spec(ledger, ledger.range(subject).pipeline)
+    except UnknownSubjectError:
+        known = ", ".join(ledger.pipelines()) or "none yet"
+        raise UnknownSubjectError(
+            f"the ledger knows no wave or range {subject!r}. Take an id from: {remedies.status('PIPELINE')} "
+            f"(the ledger knows: {known})",
+            subject=subject,
+        ) from None
+
+
+def bounds_of(arguments: argparse.Namespace, *, acknowledge_order: bool = False) -> Bounds:
+    """Read `--topic --partition --from --to`; UsageError names the flag."""
+    return Bounds(
+        topic=arguments.topic,
+        partitions=None if arguments.partition is None else tuple(sorted(set(arguments.partition))),
+        start=_bound("--from", arguments.from_),
+        end=_bound("--to", arguments.to),
+        acknowledge_order=acknowledge_order,
+    )
+
+
+def _bound(flag: str, text: str | None) -> int | datetime | None:
+    try:
+        return None if text is None else parse_bound(text)
+    except UsageError as error:
+        raise UsageError(f"{flag}: {error.message}", **error.facts) from None
+
+
+def selection_of(arguments: argparse.Namespace) -> Selection:
+    """Read `--topic --topic-id --partition --from --to`."""
+    return bulk_decisions.selected(bounds_of(arguments), arguments.topic_id)
+
+
+def period_of(arguments: argparse.Namespace) -> Selection:
+    """Read the options of a command that needs a period: `--topic`, `--from` and `--to` are given."""
+    return bulk_decisions.period(bounds_of(arguments), arguments.topic_id)
+
+
+def scope_of(arguments: argparse.Namespace) -> AuditScope:
+    """Read `--topic --partition` of an audit."""
+    partitions = None if arguments.partition is None else frozenset(arguments.partition)
+    return AuditScope(topic=arguments.topic, partitions=partitions)
+
+
+def stream_of(ledger: LedgerReader, pipeline: str, arguments: argparse.Namespace) -> StreamRecord:
+    """Find the stream of `--topic --partition`, and `--topic-id` where both generations are known."""
+    meant = Selection(topic=arguments.topic, topic_id=arguments.topic_id, partitions=frozenset({arguments.partition}))
+    streams = ledger.streams(pipeline)
+    meant.require(pipeline, streams)
+    found = [stream for stream in streams if meant.has(stream.key)]
+    if len(found) > 1:
+        ids = ", ".join(stream.key.topic_id for stream in found)
+        raise UsageError(f"topic {arguments.topic} was re-created: choose a generation with --topic-id, one of {ids}")
+    return found[0]
+
+
+# Commands and options that features bring.
+
+
+def option_argument(option: Option) -> Argument:
+    """Return a feature's option as argparse takes it."""
+    if option.metavar is None:
+        return Argument(option.flag, action="store_true", help=option.help)
+    return Argument(option.flag, metavar=option.metavar, help=option.help)
+
+
+def command_of(feature: FeatureCommand) -> Command:
+    """Return a feature's command as the command line takes it."""
+
+    def act(arguments: argparse.Namespace, output: Output) -> Result:
+        spec = spec_of(arguments.pipeline, arguments.ledger)
+        given = {item.name: getattr(arguments, item.name) for item in feature.options}
+        with ports_of(arguments, output, spec, need_spark=feature.needs_spark) as ports:
+            return Result(document=feature.act(ports, spec, arguments.topic, given))
+
+    def view(output: Output, document: Json) -> None:
+        for line in feature.lines(document):
+            output.line(line)
+
+    arguments = (PIPELINE, TOPIC, *map(option_argument, feature.options))
+    return Command(name=feature.name, help=feature.help, arguments=arguments, action=act, view=view)
+
+
+FEATURE_COMMANDS = tuple(map(command_of, FEATURES.commands))

@@ -1,4 +1,4 @@
-"""Parse the command line, run the command, and turn its end into an exit code."""
+"""All commands, and the process of one: parse the command line, run the command, turn its end into an exit code."""
 
 from __future__ import annotations
 
@@ -10,14 +10,117 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
-from airflow_kafka_lake.cli.command import Command
-from airflow_kafka_lake.cli.commands import COMMANDS
+from airflow_kafka_lake.cli.audit import COMMANDS as AUDIT
+from airflow_kafka_lake.cli.command import FEATURE_COMMANDS as FEATURES
+from airflow_kafka_lake.cli.command import Argument, Command, Json, Result
+from airflow_kafka_lake.cli.decisions import COMMANDS as DECISIONS
+from airflow_kafka_lake.cli.decisions import HOLD_COMMANDS as HOLDS
+from airflow_kafka_lake.cli.decisions import PAUSE_COMMANDS as PAUSING
+from airflow_kafka_lake.cli.decisions import SEGMENT_COMMANDS as SEGMENTS
 from airflow_kafka_lake.cli.output import Output
+from airflow_kafka_lake.cli.running import COMMANDS as RUNNING
+from airflow_kafka_lake.cli.running import RECOVERY_COMMANDS as RECOVERY
+from airflow_kafka_lake.cli.running import WORKER_COMMANDS as WORKER
+from airflow_kafka_lake.cli.status import COMMANDS as STATUS
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import KafkaLakeError, LibraryError, TerminalError, UsageError
 from airflow_kafka_lake.core.naming import nearest
 from airflow_kafka_lake.wiring.collecting import rarely_collecting
+
+# Setting up: `db`, `jars`, and the `demo`.
+
+
+def db(arguments: argparse.Namespace, _: Output) -> Result:
+    """Bring the ledger's schema up to date, or only check it."""
+    from airflow_kafka_lake.wiring.ledger import LedgerConnection
+
+    schema = LedgerConnection(arguments.ledger).schema()
+    text = schema.upgrade() if arguments.act == "upgrade" else schema.check()
+    return Result(document={"ledger": arguments.ledger, "schema": text})
+
+
+def show_schema(output: Output, document: Json) -> None:
+    """Show which schema the ledger has."""
+    output.line(document["schema"])
+
+
+def jars(arguments: argparse.Namespace, output: Output) -> Result:
+    """Fetch and verify the jars of all jobs, and of lakes in the stores that are named."""
+    from airflow_kafka_lake.wiring.spark import fetch_jars
+
+    found = fetch_jars(output.progress, arguments.stores or ())
+    folders = list(dict.fromkeys(str(path.parent) for path in found))
+    return Result(document={"jars": [path.name for path in found], "folder": folders[0], "folders": folders})
+
+
+def show_jars(output: Output, document: Json) -> None:
+    """Show where the jars are."""
+    output.line(
+        f"{count(len(document['jars']), 'jar is', 'jars are')} there and verified: {', '.join(document['folders'])}"
+    )
+
+
+def demo(arguments: argparse.Namespace, output: Output) -> Result:
+    """Run the demonstration, which prints its result while its services run."""
+    from airflow_kafka_lake.local.demo import demonstrate
+
+    report = Path(arguments.report) if arguments.report else None
+    code = demonstrate(output, keep_running=not arguments.exit_, report=report)
+    return Result(document={}, exit_code=code)
+
+
+STORES = Argument(
+    "--for", dest="stores", action="append", choices=("s3",), help="also what Spark needs for a lake in that store"
+)
+
+SETUP_COMMANDS = (
+    Command(
+        name="db",
+        help="the ledger's schema",
+        arguments=(Argument("act", choices=("upgrade", "check"), help="bring it up to date, or only look"),),
+        action=db,
+        view=show_schema,
+    ),
+    Command(
+        name="jars",
+        help="the Spark jars of this package",
+        arguments=(Argument("act", choices=("fetch",), help="fetch and verify"), STORES),
+        action=jars,
+        view=show_jars,
+    ),
+    Command(
+        name="demo",
+        help="a real Kafka, Spark, Iceberg and Airflow on this machine, and the proof",
+        arguments=(
+            Argument("--exit", action="store_true", dest="exit_", help="stop everything at the end"),
+            Argument("--report", metavar="FILE", help="write the result as JSON"),
+        ),
+        action=demo,
+    ),
+)
+
+
+# All commands, by group. A new command goes into the module of its group; only a new group is named here.
+
+COMMANDS: tuple[Command, ...] = (
+    *RUNNING,
+    *STATUS,
+    *RECOVERY,
+    *HOLDS,
+    *PAUSING,
+    *DECISIONS,
+    *SEGMENTS,
+    *FEATURES,
+    *AUDIT,
+    *WORKER,
+    *SETUP_COMMANDS,
+)
+
+
+# Parse the command line, run the command, and turn its end into an exit code.
 
 ENDING = {signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
 """Signals that end a command as Ctrl-C does: the stack is unwound, and the exit code is 128 + the signal's number."""

@@ -1,23 +1,221 @@
-"""Output of a command: tables on stdout and progress on stderr, or one JSON document on stdout."""
+"""Output of a command: text and tables on stdout, progress on stderr, or one JSON document."""
 
 from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Self
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live as Screen
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from airflow_kafka_lake.cli.display import Display
-from airflow_kafka_lake.cli.text import Line
+from airflow_kafka_lake.core.amounts import span
 from airflow_kafka_lake.core.errors import KafkaLakeError
-from airflow_kafka_lake.core.live import Live
+from airflow_kafka_lake.core.reports.progress import Moment, ProgressEvent
 from airflow_kafka_lake.services.watching import Lines
+
+# Lines of text for a terminal of any width: wrapped between words, put into columns, never cut.
+
+RED, YELLOW, CYAN, GREEN, BOLD, DIM = "bold red", "yellow", "cyan", "green", "bold", "dim"
+GAP = 2
+"""Blanks between columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextLine:
+    """One line. It fits the width, unless it is one word: an id or a command, which is copied as a whole."""
+
+    text: str = ""
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableColumn:
+    """A column of a table; `right` for numbers. Of columns that do not fit, the one with the largest `rank` goes."""
+
+    title: str
+    right: bool = False
+    rank: int = 0
+
+
+def wrapped(
+    text: str, width: int, *, indent: str = "", hanging: str | None = None, style: str = ""
+) -> Iterator[TextLine]:
+    """Break text between words; a word that is longer than a line is left whole."""
+    lines = textwrap.wrap(
+        text,
+        max(width, len(indent) + 1),
+        initial_indent=indent,
+        subsequent_indent=indent if hanging is None else hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return (TextLine(line, style) for line in lines)
+
+
+def labelled(label: str, text: str, width: int, *, style: str = "") -> Iterator[TextLine]:
+    """Give text beside a label, the further lines under it."""
+    yield from wrapped(f"{label:<12}{text}", width, indent="  ", hanging=" " * 14, style=style)
+
+
+def table(
+    columns: Sequence[TableColumn], rows: Sequence[tuple[Sequence[str], str]], width: int, *, indent: str = "  "
+) -> Iterator[TextLine]:
+    """Give rows, each with its style, under their titles, without columns in which nothing stands.
+
+    When they do not fit, columns are left out by rank; when that does not help, a row's last cell goes to lines of its
+    own. A first cell of more than a third of the width has a line of its own. Nothing is cut.
+    """
+    used = [n for n, _ in enumerate(columns) if n == 0 or any(cells[n] for cells, _ in rows)]
+    first = max(width // 3, len(columns[0].title))
+
+    def widths() -> list[int]:
+        cells = ([cells[n] for cells, _ in rows if n or len(cells[n]) <= first] for n in used)
+        return [max(map(len, (columns[n].title, *found))) for n, found in zip(used, cells, strict=True)]
+
+    while not (fits := len(indent) + sum(widths()) + GAP * (len(used) - 1) <= width) and len(used) > 2:
+        last = max(used, key=lambda n: columns[n].rank)
+        if not columns[last].rank:
+            break
+        used.remove(last)
+    chosen, sizes = [columns[n] for n in used], widths() if fits else widths()[:-1]
+    yield TextLine((indent + _row([column.title for column in chosen], chosen, sizes)).rstrip(), DIM)
+    for row, style in rows:
+        cells = [row[n] for n in used]
+        if len(cells[0]) > first:
+            yield TextLine(indent + cells[0], style)
+            cells[0] = ""
+        yield TextLine((indent + _row(cells, chosen, sizes)).rstrip(), style)
+        if not fits:
+            yield from wrapped(cells[-1], width, indent=indent * 2 + "  ", style=style)
+
+
+def _row(cells: Sequence[str], columns: Sequence[TableColumn], widths: Sequence[int]) -> str:
+    aligned = (
+        cell.rjust(size) if column.right else cell.ljust(size)
+        for cell, column, size in zip(cells, columns, widths, strict=False)
+    )
+    return (" " * GAP).join(aligned)
+
+
+def moment(at: str) -> str:
+    """Return a time of a document as people write it."""
+    return f"{at[:19].replace('T', ' ')} UTC"
+
+
+def ago(at: str | None, now: str) -> str:
+    """Return how long ago something was, of two times of a document."""
+    if at is None:
+        return ""
+    seconds = (datetime.fromisoformat(now) - datetime.fromisoformat(at)).total_seconds()
+    return f"{span(max(0, seconds))} ago"
+
+
+def until(at: str | None, now: str) -> str:
+    """Return in how much time something will be, of two times of a document."""
+    if at is None:
+        return ""
+    seconds = (datetime.fromisoformat(at) - datetime.fromisoformat(now)).total_seconds()
+    return f"in {span(seconds)}" if seconds > 0 else "now"
+
+
+def numbers(pairs: Iterable[Sequence[int]], most: int = 12) -> str:
+    """Return partitions `[[first, last + 1], …]` as people write them; of many the first ones."""
+    every = [str(first) if end == first + 1 else f"{first}–{end - 1}" for first, end in pairs]
+    return ", ".join(every[:most]) + (", …" if len(every) > most else "")
+
+
+def offsets(pairs: Sequence[Sequence[int]], most: int = 6) -> str:
+    """Return offsets `[[start, end], …]` as people write them, ends exclusive; of many the first and the last ones."""
+    every = [f"{start:,}–{end:,}" for start, end in pairs]
+    if len(every) <= most:
+        return ", ".join(every)
+    return ", ".join([*every[: most - 1], f"… {len(every) - most} more …", every[-1]])
+
+
+# What a terminal shows while a command works: a spinner with the last sentence, and how far a wave is as a bar.
+
+_BAR_WIDTH = 24
+
+
+class Display:
+    """A few lines at the foot of a terminal, gone when the command ends; what has landed stays above them."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._spinner = Spinner("dots", style="green")
+        self._sentence = Text()
+        self._live: ProgressEvent | None = None
+        self._is_open = False
+        self._screen = Screen(console=console, transient=True, refresh_per_second=8, get_renderable=self.rendered)
+
+    def __enter__(self) -> Self:
+        self._is_open = True
+        self._resume()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_open = False
+        self.pause()
+
+    def pause(self) -> None:
+        """Leave the terminal to others, until there is something to show again."""
+        self._screen.stop()
+
+    def _resume(self) -> None:
+        if self._is_open:
+            self._screen.start()
+
+    def message(self, sentence: Text) -> None:
+        """Show a sentence until the next one comes."""
+        self._sentence = sentence
+        self._resume()
+
+    def show(self, live: ProgressEvent) -> None:
+        """Show how far something is."""
+        self._resume()
+        if live.moment is Moment.LANDED:
+            self._live = None
+            self._console.print(Text(live.sentence()))
+        else:
+            self._live = live
+
+    def rendered(self) -> RenderableType:
+        """Return the lines as they are now."""
+        self._spinner.update(text=self._sentence if self._live is None else Text(self._live.name))
+        if self._live is None:
+            return self._spinner
+        beneath = Text(_beneath(self._live), no_wrap=False, overflow="fold")
+        return Group(_heading(self._spinner, self._live), Padding(beneath, (0, 0, 0, 2)))
+
+
+def _heading(spinner: Spinner, live: ProgressEvent) -> Table:
+    row = Table.grid(padding=(0, 1))
+    row.add_column(no_wrap=True, overflow="ellipsis")
+    row.add_column(width=_BAR_WIDTH)
+    row.add_column(justify="right", no_wrap=True)
+    share = live.progress.share
+    bar = ProgressBar(total=1.0, completed=share or 0.0, width=_BAR_WIDTH, pulse=share is None)
+    row.add_row(spinner, bar, "" if share is None else f"{share:.0%}")
+    return row
+
+
+def _beneath(live: ProgressEvent) -> str:
+    """Return how far it is: of a step that begins, what it has to do, and of one that has ended, what it was."""
+    return live.going() if live.moment is Moment.GOING else live.sentence().removeprefix(f"{live.name}: ")
+
+
+# Output of a command: tables on stdout and progress on stderr, or one JSON document on stdout.
 
 WIDE = 160
 """Width when stdout is no terminal: a table in a log file must not be cut at 80 columns."""
@@ -51,7 +249,7 @@ class Output:
         else:
             self._display.message(_visible(text))
 
-    def live(self, live: Live) -> None:
+    def live(self, live: ProgressEvent) -> None:
         """Show how far something is: as a bar, or as lines from time to time."""
         if self._display is None:
             self._lines(live)
@@ -91,14 +289,14 @@ class Output:
         """How many lines a screen has; None where stdout is no terminal."""
         return self._out.height if self._out.is_terminal else None
 
-    def lines(self, lines: Iterable[Line]) -> None:
+    def lines(self, lines: Iterable[TextLine]) -> None:
         """Print lines of the result, each in its style where there is a terminal; none is broken."""
         self._result()
         for line in lines:
             self._out.print(styled(line), soft_wrap=True)
 
     @contextmanager
-    def screen(self) -> Iterator[Callable[[Iterable[Line]], None]]:
+    def screen(self) -> Iterator[Callable[[Iterable[TextLine]], None]]:
         """Give a function that shows lines in the place of those before, as many as the screen has."""
         self._result()
         with Screen(console=self._out, auto_refresh=False, vertical_overflow="ellipsis") as screen:
@@ -141,7 +339,7 @@ def stream_text(item: Mapping[str, Any]) -> str:
     return f"{item['topic']}/{item['partition']}"
 
 
-def styled(line: Line) -> Text:
+def styled(line: TextLine) -> Text:
     """Return a line with everything escaped that would control a terminal."""
     text = _visible(line.text)
     text.stylize(line.style)

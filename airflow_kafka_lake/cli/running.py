@@ -1,36 +1,55 @@
-"""Commands that move records: `plan`, `run`, `ingest`, `advance`."""
+"""Commands that move records: `plan`, `run`, `ingest`, `advance`, `worker`, `recover`, `rebuild`."""
 
 from __future__ import annotations
 
 import argparse
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
 
-from airflow_kafka_lake.cli.arguments import (
+from airflow_kafka_lake.cli.command import (
     BYTES_PER_SECOND,
+    DROP_STAGED,
     PERIOD,
     PIPELINE,
+    REFUSED,
+    REPEAT,
     WAVE,
+    Argument,
+    Command,
+    Json,
+    Result,
     bounds_of,
     go_on,
+    pipeline_name,
     ports_of,
     spec_of,
     spec_of_subject,
     wave_count,
 )
-from airflow_kafka_lake.cli.command import REFUSED, Argument, Command, Json, Result
 from airflow_kafka_lake.cli.output import Output, stream_text, word_of
 from airflow_kafka_lake.cli.status import show_waiting, show_wave
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count, size
-from airflow_kafka_lake.core.documents.explanation import everything, heading, in_grace, remarks
-from airflow_kafka_lake.core.documents.plan import plan_document, waiting_document
-from airflow_kafka_lake.core.documents.status import advance_document
+from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.reports.plan import everything, heading, in_grace, plan_document, remarks, waiting_document
+from airflow_kafka_lake.core.reports.status import advance_document
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.services import decisions, planning, recovery, reporting, running, staging
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services import decisions, planning, rebuilding, recovery, reporting, running, staging
 from airflow_kafka_lake.services.advance import advance as move_watermarks
-from airflow_kafka_lake.services.ingesting import Most
-from airflow_kafka_lake.wiring.assemble import open_ledger
+from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.services.running import RunLimits, WaveWorker
+from airflow_kafka_lake.wiring.assemble import clock_and_processes, open_ledger
+from airflow_kafka_lake.wiring.spark import Engine
+
+# Commands that move records: `plan`, `run`, `ingest`, `advance`.
 
 
 def plan(arguments: argparse.Namespace, output: Output) -> Result:
@@ -92,7 +111,7 @@ def run(arguments: argparse.Namespace, output: Output) -> Result:
     """Plan, bring every wave into the lake, advance."""
     spec, bounds = _asked(arguments)
     with ports_of(arguments, output, spec, need_spark=True) as ports:
-        most = Most(waves=arguments.max_waves, bytes_per_second=arguments.bytes_per_second)
+        most = RunLimits(waves=arguments.max_waves, bytes_per_second=arguments.bytes_per_second)
         done = running.run(ports, spec, bounds, everything=arguments.all, most=most)
     document = {
         "pipeline": spec.name,
@@ -211,5 +230,222 @@ COMMANDS = (
         arguments=(PIPELINE,),
         action=advance,
         view=show_advance,
+    ),
+)
+
+
+# The command `worker`: a process beside Airflow that brings into the lake what tasks ask for.
+
+
+def worker(arguments: argparse.Namespace, output: Output) -> Result:
+    """Serve until a signal ends it, or nothing is left to do."""
+    alive = _touching(arguments.alive)
+    clock, processes = clock_and_processes()
+    this = processes.this()
+    holder = str(this)
+
+    @contextmanager
+    def opened(request: RequestRecord) -> Iterator[Ports]:
+        """Open what one wave needs; Spark is kept for the next one."""
+        spec = known_spec(ledger, request.pipeline)
+        with ports_of(arguments, output, spec, need_spark=True, engine=engine) as ports:
+            yield replace(ports, wanted=lambda _: alive())
+
+    with Engine() as engine, open_ledger(arguments.ledger) as ledger, _drained(wanted=arguments.drain) as is_ending:
+        serving = WaveWorker(
+            ledger=ledger,
+            clock=clock,
+            processes=processes,
+            opened=opened,
+            progress=output.note,
+            actor=f"worker {holder}",
+            pipelines=tuple(arguments.pipeline or ()),
+            is_ending=is_ending,
+            alive=alive,
+        )
+        output.note(f"worker, {this.shown}, waits for waves")
+        serving.run(until_idle=arguments.until_idle)
+        code = serving.exit_code() if arguments.until_idle else 0
+    document = {"worker": holder, "waves": serving.waves, "rows": serving.rows, "problems": serving.problems}
+    return Result(document=document, exit_code=code)
+
+
+def show_worker(output: Output, document: Json) -> None:
+    """Show what a worker has done."""
+    output.line(
+        f"worker {document['worker']}: {count(document['waves'], 'wave')}, {count(document['rows'], 'row')}, "
+        f"{count(document['problems'], 'wave')} that ended in an error"
+    )
+
+
+def _touching(file: Path | None) -> Callable[[], None]:
+    """Return what shows that the worker lives: it sets the time of a file; UsageError where that cannot be written."""
+    if file is None:
+        return lambda: None
+    try:
+        file.touch()
+    except OSError as error:
+        raise UsageError(f"--alive: {file} cannot be written: {error.strerror}") from None
+
+    def alive() -> None:
+        with suppress(OSError):  # who looks at the file sees it grow old
+            file.touch()
+
+    return alive
+
+
+@contextmanager
+def _drained(*, wanted: bool) -> Iterator[Callable[[], bool]]:
+    """Yield whether the worker has to end after its wave: SIGTERM asks for that once, a second one ends it at once."""
+    asked = threading.Event()
+    if not wanted or threading.current_thread() is not threading.main_thread():
+        yield asked.is_set
+        return
+    before = signal.getsignal(signal.SIGTERM)
+
+    def drain(_number: int, _frame: object) -> None:
+        asked.set()
+        signal.signal(signal.SIGTERM, before)
+
+    signal.signal(signal.SIGTERM, drain)
+    try:
+        yield asked.is_set
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+WORKER_COMMANDS = (
+    Command(
+        name="worker",
+        help="bring into the lake what Airflow's tasks ask for, beside Airflow, until a signal ends it",
+        arguments=(
+            Argument(
+                "--pipeline",
+                metavar="NAME",
+                action="append",
+                type=pipeline_name,
+                help="serve only this pipeline; may be repeated (default: all of the ledger)",
+            ),
+            Argument(
+                "--drain",
+                action="store_true",
+                help="on SIGTERM, finish the wave first; a second SIGTERM ends it at once, as one does without this",
+            ),
+            Argument(
+                "--until-idle",
+                action="store_true",
+                help="end when nothing is asked for that could be taken; what did not land gives the exit code",
+            ),
+            Argument(
+                "--alive",
+                metavar="FILE",
+                type=Path,
+                help="a file whose time is set every few seconds, for a probe that ends a worker that hangs",
+            ),
+        ),
+        action=worker,
+        view=show_worker,
+    ),
+)
+
+
+# Commands after an accident: `recover` open waves, `rebuild` a ledger.
+
+
+def recover(arguments: argparse.Namespace, output: Output) -> Result:
+    """Look in the lake for the commits of open waves."""
+    spec = spec_of(arguments.pipeline, arguments.ledger)
+    with ports_of(arguments, output, spec) as ports:
+        known_spec(ports.ledger, spec.name)  # of another one nothing is open, and nothing was looked for
+        done = recovery.recover(ports, spec.name)
+    document = {
+        "pipeline": spec.name,
+        "adopted": list(done.adopted),
+        "returned": list(done.returned),
+        "busy": list(done.busy),
+        "dropped": list(done.swept.dropped),
+        "foreign": list(done.swept.foreign),
+        "unswept": [{"table": table, "reason": reason} for table, reason in done.swept.left.items()],
+    }
+    return Result(document=document, exit_code=REPEAT if done.busy else 0)
+
+
+def show_recovered(output: Output, document: Json) -> None:
+    """Show what became of each open wave."""
+    for found, what in (
+        ("adopted", "found in the lake and recorded as landed"),
+        ("returned", "not there, to be staged again"),
+        ("busy", "in others' hands"),
+    ):
+        output.line(f"{count(len(document[found]), 'wave')} {what}: {', '.join(document[found]) or 'none'}")
+    output.line(f"{count(len(document['dropped']), 'abandoned staging branch', 'abandoned staging branches')} dropped")
+    for item in document["unswept"]:
+        output.line(
+            f"staging branches of {item['table']} could not be looked at, and go the next time: {item['reason']}"
+        )
+
+
+def rebuild(arguments: argparse.Namespace, output: Output) -> Result:
+    """Make a ledger agree with the lake."""
+    spec = spec_of(arguments.pipeline, arguments.ledger)
+    with ports_of(arguments, output, spec) as ports:
+        done = rebuilding.rebuild(
+            ports, spec, accept_rollback=arguments.accept_rollback, drop_staged=arguments.drop_staged
+        )
+    document = {
+        "pipeline": spec.name,
+        "rebuild": done.id,
+        "waves": done.waves,
+        "ranges": done.ranges,
+        "skips": done.skips,
+        "reopened": [item.to_json() for item in done.reopened],
+        "deleted": [item.to_json() for item in done.deleted],
+        "advanced": advance_document(spec.name, done.moves)["streams"],
+    }
+    return Result(document=document)
+
+
+def show_rebuilt(output: Output, document: Json) -> None:
+    """Show what was restored from the lake, and what is read again."""
+    waves, ranges = count(document["waves"], "wave"), count(document["ranges"], "range")
+    output.line(f"{waves} with {ranges} came back from the lake, which has {count(document['skips'], 'skip')}")
+    reopened = [
+        (stream_text(item), item["from"], item["to"], item["expected"], item["attempt"])
+        for item in document["reopened"]
+    ]
+    columns = ("stream", "#from", "#to", "#rows", "attempt")
+    output.long_table("vanished from the lake: the next run reads it again", columns, reopened)
+    if deleted := document["deleted"]:
+        rows = sum(item["expected"] - item["found"] for item in deleted)
+        output.line(
+            f"others have deleted {count(rows, 'row')} of {count(len(deleted), 'committed range')} from the lake: "
+            "nothing of that is read again. If it was on purpose, record it with: "
+            f"{remedies.accept_deletes(document['pipeline'])}"
+        )
+    output.line(f"go on with: {remedies.run(document['pipeline'])}")
+
+
+RECOVERY_COMMANDS = (
+    Command(
+        name="recover",
+        help="ask the lake about waves that were left open",
+        arguments=(PIPELINE,),
+        action=recover,
+        view=show_recovered,
+    ),
+    Command(
+        name="rebuild",
+        help="make a lost or older ledger agree with the lake",
+        arguments=(
+            PIPELINE,
+            Argument(
+                "--accept-rollback",
+                action="store_true",
+                help="the lake was rolled back or re-created: plan again exactly what vanished from it",
+            ),
+            DROP_STAGED,
+        ),
+        action=rebuild,
+        view=show_rebuilt,
     ),
 )

@@ -1,1 +1,0 @@
-"""Decisions: pure functions over frozen values. Standard library only, no clock, no I/O, no logging."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import UnknownSubjectError, UnknownTopicError
@@ -15,6 +14,8 @@ NAMED = 20
 
 def nearest(word: object, words: Collection[str]) -> str:
     """Return `; did you mean '…'?` for a word that is close to one of `words`, else nothing."""
+    from difflib import get_close_matches  # every process of Airflow loads this module, few a wrong name
+
     close = get_close_matches(word, words, n=1) if isinstance(word, str) else []
     return f"; did you mean {close[0]!r}?" if close else ""
 

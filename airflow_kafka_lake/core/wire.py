@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from airflow_kafka_lake.core.errors import IdentityError
-from airflow_kafka_lake.core.lake.ancestry import Place
-from airflow_kafka_lake.core.ledger.events import Line
-from airflow_kafka_lake.core.ledger.waves import Token
+from airflow_kafka_lake.core.ledger.history import EventRef
+from airflow_kafka_lake.core.ledger.waves import SnapshotPosition, Token
 from airflow_kafka_lake.core.slices import Slice
 
 FORMAT = "1"
@@ -77,8 +76,8 @@ class Last:
 
     ledger_id: str
     token: Token
-    place: Place | None = None
-    line: Line | None = None
+    place: SnapshotPosition | None = None
+    line: EventRef | None = None
 
 
 def last_to_property(last: Last) -> str:
@@ -96,8 +95,8 @@ def last_from_property(text: str | None) -> Last | None:
         data = json.loads(text)
         token = token_from_summary(data)
         named = "snapshot" in data
-        place = Place(snapshot=int(data["snapshot"]), sequence=int(data["sequence"])) if named else None
-        line = Line(sequence=int(data["line"]), digest=data["line-digest"]) if "line" in data else None
+        place = SnapshotPosition(snapshot=int(data["snapshot"]), sequence=int(data["sequence"])) if named else None
+        line = EventRef(sequence=int(data["line"]), digest=data["line-digest"]) if "line" in data else None
         return Last(ledger_id=data["ledger"], token=token, place=place, line=line) if token else None
     except (KeyError, TypeError, ValueError):
         raise IdentityError(

@@ -11,9 +11,9 @@ from __future__ import annotations
 from airflow.sdk import DAG
 
 from airflow_kafka_lake.forms import ingest_form, ingest_templates, review_templates
-from airflow_kafka_lake.operators.review import ReviewPlanOperator
+from airflow_kafka_lake.operators.decisions import ReviewPlanOperator
 from airflow_kafka_lake.task_groups import RETRIES, kafka_lake_ingest
-from airflow_kafka_lake.wiring.pipelines import configured_pipelines
+from airflow_kafka_lake.wiring.assemble import configured_pipelines
 
 PIPELINES, PROBLEMS = configured_pipelines()
 INVALID = "".join(f"\n\n**Invalid file** {file}: {problem}" for file, problem in PROBLEMS.items())

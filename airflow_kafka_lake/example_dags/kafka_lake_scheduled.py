@@ -6,6 +6,6 @@ a Dag whose task fails with the reason. Without a folder or without files there 
 
 from __future__ import annotations
 
-from airflow_kafka_lake.dags import pipeline_dags
+from airflow_kafka_lake.task_groups import pipeline_dags
 
 pipeline_dags(schedule="@hourly", doc_md=__doc__)

@@ -10,10 +10,9 @@ from __future__ import annotations
 from airflow.sdk import DAG
 
 from airflow_kafka_lake.forms import decision_form, decision_templates
-from airflow_kafka_lake.operators.decisions import WithdrawOperator
-from airflow_kafka_lake.operators.review import ApproveDecisionOperator
+from airflow_kafka_lake.operators.decisions import ApproveDecisionOperator, WithdrawOperator
 from airflow_kafka_lake.task_groups import RETRIES
-from airflow_kafka_lake.wiring.pipelines import configured_pipelines
+from airflow_kafka_lake.wiring.assemble import configured_pipelines
 
 PIPELINES, _ = configured_pipelines()
 FIELDS = decision_form(WithdrawOperator.decision, PIPELINES)

@@ -1,1 +1,0 @@
-"""What a reader of the main path never meets: each folder can be deleted with its line in `registration`."""

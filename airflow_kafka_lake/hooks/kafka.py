@@ -8,7 +8,7 @@ from airflow_kafka_lake.hooks.connection import ConnectionHook
 from airflow_kafka_lake.wiring.kafka import DEFAULT_KAFKA, KafkaConnection
 
 if TYPE_CHECKING:
-    from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
+    from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
 
 
 class KafkaSourceHook(ConnectionHook):

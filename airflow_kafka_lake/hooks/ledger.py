@@ -8,7 +8,7 @@ from airflow_kafka_lake.hooks.connection import ConnectionHook
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, LedgerConnection
 
 if TYPE_CHECKING:
-    from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+    from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 
 
 class LedgerHook(ConnectionHook):

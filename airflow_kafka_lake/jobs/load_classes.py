@@ -6,9 +6,9 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.job import StageJob
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs.driver import session, taken
 from airflow_kafka_lake.jobs.formats import append, create_branch, drop_branch, table_name

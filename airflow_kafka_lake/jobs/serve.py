@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_kafka_lake.core.lake.wear import Wear
+from airflow_kafka_lake.core.spark.job import DriverAge
 from airflow_kafka_lake.jobs.driver import Work, perform, session, taken
 from airflow_kafka_lake.jobs.formats import close_catalog
 from airflow_kafka_lake.jobs.shared_consumer import compile_early
@@ -44,7 +44,7 @@ _JOB_GROUP = ("spark.jobGroup.id", "spark.job.description")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class JobOrder:
     """A job to run: its folder in the driver's own, its program (a module, or a file), its name."""
 
     folder: str
@@ -56,7 +56,7 @@ class Order:
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
-    def from_line(cls, line: bytes) -> Order:
+    def from_line(cls, line: bytes) -> JobOrder:
         """Read what `to_line` wrote."""
         return cls(**json.loads(line))
 
@@ -69,11 +69,11 @@ class Orders:
         self._pipe = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
         self._silence_seconds = silence_seconds
         self._end = end
-        self._waiting: queue.Queue[Order | None] = queue.Queue()
+        self._waiting: queue.Queue[JobOrder | None] = queue.Queue()
         self._received = self._finished = 0  # each is written by one thread
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def next(self, idle_seconds: float) -> Order | None:
+    def next(self, idle_seconds: float) -> JobOrder | None:
         """Return the next order; None when the worker has ended, or had none for so long."""
         try:
             return self._waiting.get(timeout=idle_seconds)
@@ -94,7 +94,7 @@ class Orders:
             *lines, unfinished = (unfinished + found).split(b"\n")
             for line in filter(None, lines):
                 self._received += 1
-                self._waiting.put(Order.from_line(line))
+                self._waiting.put(JobOrder.from_line(line))
         if not self._is_open:
             self._waiting.put(None)
             time.sleep(_GRACE_SECONDS)  # for Spark to stop by itself
@@ -120,7 +120,7 @@ def serve(
     *,
     idle_seconds: float,
     new_session: Callable[[str], AbstractContextManager[SparkSession]],
-    wear: Callable[[int, int], Wear],
+    wear: Callable[[int, int], DriverAge],
 ) -> None:
     """Carry out orders until there are no more; what a job raises passes through.
 
@@ -171,7 +171,7 @@ def _activate(sessions: Any, spark: SparkSession) -> None:
     sessions._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)  # noqa: SLF001
 
 
-def wear_of(base: SparkSession, jobs: int, seconds: int) -> Wear:
+def wear_of(base: SparkSession, jobs: int, seconds: int) -> DriverAge:
     """Return what the driver's Java still uses after a collection, which also lets Spark remove what it shuffled."""
     gc.collect()
     jvm: Any = base._jvm  # noqa: SLF001 - no public door in Python
@@ -179,7 +179,7 @@ def wear_of(base: SparkSession, jobs: int, seconds: int) -> Wear:
     jvm.java.lang.System.gc()
     heap = beans.getMemoryMXBean().getHeapMemoryUsage()
     classes = sum(pool.getUsage().getUsed() for pool in beans.getMemoryPoolMXBeans() if pool.getName() == "Metaspace")
-    return Wear(jobs=jobs, seconds=seconds, heap=heap.getUsed(), heap_most=heap.getMax(), metaspace=classes)
+    return DriverAge(jobs=jobs, seconds=seconds, heap=heap.getUsed(), heap_most=heap.getMax(), metaspace=classes)
 
 
 def _write(file: Path, text: str) -> None:

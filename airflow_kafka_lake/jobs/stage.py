@@ -1,44 +1,163 @@
-"""Stage the records of one attempt: Kafka batch reads, one append to a branch that no reader of main sees.
-
-The branch is `kafka_lake_<attempt>`. It exists as soon as the job begins, and its head is then an ordinary snapshot
-(main's, or an empty one on an empty table). The append, also one of zero rows, commits a snapshot whose summary holds
-`kafka-lake.staged-by = <attempt>` (`STAGED_BY`). So a reader tells the three cases apart by the branch's head:
-
-    no branch                        the job never began
-    head without this STAGED_BY      the job began and did not finish
-    head with STAGED_BY = attempt    the job finished; what this one snapshot added is all there is
-
-The same function runs under spark-submit and under Spark Connect: where a session has no Java of its own, it uses
-DataFrames and SQL text only.
-"""
+"""Stage the records of one attempt: Kafka batch reads, and one append to a branch that no reader sees."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_kafka_lake.core.errors import RefusedError
-from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, LATEST_MS, NO_TIMESTAMP, SPARK_EARLIEST_MS
-from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, RECORD_DIGEST, RETAIN_DAYS, StageJob, Tip
-from airflow_kafka_lake.core.lake.tasks import abreast, divided, evenly
+from airflow_kafka_lake.core.decoding import Decoder
+from airflow_kafka_lake.core.errors import JobFailedError, RefusedError
+from airflow_kafka_lake.core.kafka.times import EARLIEST_MS, LATEST_MS, NO_TIMESTAMP, SPARK_EARLIEST_MS
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.spark.job import (
+    CAREFUL_POLL,
+    RECORD_DIGEST,
+    RETAIN_DAYS,
+    StageJob,
+    Tip,
+    abreast,
+    divided,
+    evenly,
+)
 from airflow_kafka_lake.core.spec import TOPIC_NAME
 from airflow_kafka_lake.jobs.driver import leave, run
 from airflow_kafka_lake.jobs.formats import append, create_branch, mend, table_name
-from airflow_kafka_lake.jobs.pacing import Pace, fetch_bytes, pace_of, paced
-from airflow_kafka_lake.jobs.shared_consumer import SETTING, consumer_settings, shared_rows
+from airflow_kafka_lake.jobs.shared_consumer import (
+    SETTING,
+    Pace,
+    consumer_settings,
+    fetch_bytes,
+    pace_of,
+    paced,
+    shared_rows,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from airflow_kafka_lake.jobs.decoding import Decoded
+
+# Load the feature that decodes by name, so that the package is whole without it.
+
+FEATURE = "airflow_kafka_lake.features.decoding.job.decode"
+
+
+class Decoded(Protocol):
+    """Rows of the landing table with their decoded columns."""
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """By topic, why none of its values can be decoded."""
+
+    def fitted(self, table: str) -> DataFrame:
+        """Widen the table (a quoted name) where it lacks columns, and return the rows in its types."""
+
+
+def decode(spark: SparkSession, rows: DataFrame, decoders: Sequence[Decoder], table: str) -> Decoded:
+    """Decode rows of the landing table; the table (a quoted name) is looked at and not changed."""
+    feature: Any = importlib.import_module(FEATURE)
+    found: Decoded = feature.decode(spark, rows, decoders, table)
+    return found
+
+
+# Read, in the driver, the records whose timestamps overflow in Spark's Kafka source, with the same Java client.
+
+TIMEOUT_SECONDS = 120.0
+_POLL_MS = 500
+_SHAPE = (
+    "key binary, value binary, headers array<struct<key: string, value: binary>>, topic string, partition int, "
+    "offset bigint, timestamp bigint, timestampType int"
+)
+_PER_POLL = "500"
+
+
+def overflowing_rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> tuple[DataFrame, tuple[Tip, ...]]:
+    """Return the records of the job's overflowing slices, as Spark's Kafka source has them, and the last one of each
+    slice; `timestamp` is a number.
+
+    They are few (`core.spark.halving.MOST_OVERFLOWING`), because each passes through this Python process.
+    """
+    tips: dict[Slice, Tip] = {}
+    rows = [row for part in job.overflowing for row in _read(spark, job, part, kafka, tips=tips)]
+    return spark.createDataFrame(rows, _SHAPE).coalesce(1), tuple(tips.values())
+
+
+def _read(
+    spark: SparkSession, job: StageJob, part: Slice, kafka: Mapping[str, str], *, tips: dict[Slice, Tip]
+) -> Iterator[tuple[Any, ...]]:
+    jvm: Any = spark._jvm  # noqa: SLF001  # Spark has no other door to the client that its jars bring
+    client = jvm.org.apache.kafka
+    settings = jvm.java.util.HashMap()
+    fixed = {
+        "isolation.level": job.isolation.value,
+        "enable.auto.commit": "false",
+        "auto.offset.reset": "none",
+        "max.poll.records": _PER_POLL,
+    }
+    for key, value in {**kafka, **fixed}.items():
+        settings.put(key, value)
+    settings.remove("group.id")
+    bytes_as_they_are = client.common.serialization.ByteArrayDeserializer
+    consumer = client.clients.consumer.KafkaConsumer(settings, bytes_as_they_are(), bytes_as_they_are())
+    try:
+        place = client.common.TopicPartition(part.stream.topic, part.stream.partition)
+        consumer.assign(jvm.java.util.Collections.singletonList(place))
+        epoch = dict(job.epochs).get(part.stream)
+        if epoch is None:
+            consumer.seek(place, part.range.start)
+        else:
+            known = jvm.java.util.Optional.of(epoch)
+            consumer.seek(place, client.clients.consumer.OffsetAndMetadata(part.range.start, known, ""))
+        until = time.monotonic() + TIMEOUT_SECONDS
+        while consumer.position(place) < part.range.end:
+            if time.monotonic() > until:
+                raise JobFailedError(f"Kafka did not return {part.stream} {part.range} in time")
+            for record in consumer.poll(jvm.java.time.Duration.ofMillis(_POLL_MS)).records(place):
+                if record.offset() in part.range:
+                    read = part.part(OffsetRange(part.range.start, record.offset() + 1))
+                    tips[part] = Tip(slice=read, leader_epoch=record.leaderEpoch().orElse(None))
+                    yield _row(record)
+                until = time.monotonic() + TIMEOUT_SECONDS
+    finally:
+        consumer.close()
+
+
+def _row(record: Any) -> tuple[Any, ...]:
+    headers = [(header.key(), header.value()) for header in record.headers().toArray()]
+    return (
+        record.key(),
+        record.value(),
+        # As Spark's Kafka source has it: no headers are no list.
+        headers or None,
+        record.topic(),
+        record.partition(),
+        record.offset(),
+        record.timestamp(),
+        # NO_TIMESTAMP_TYPE is the first of the enumeration, and counts as -1.
+        record.timestampType().ordinal() - 1,
+    )
+
+
+# Stage the records of one attempt: Kafka batch reads, one append to a branch that no reader of main sees.
+#
+# The branch is `kafka_lake_<attempt>`. It exists as soon as the job begins, and its head is then an ordinary
+# snapshot (main's, or an empty one on an empty table). The append, also one of zero rows, commits a snapshot whose
+# summary holds `kafka-lake.staged-by = <attempt>` (`STAGED_BY`). So a reader tells the three cases apart by the
+# branch's head:
+#
+# no branch the job never began head without this STAGED_BY the job began and did not finish head with STAGED_BY =
+# attempt the job finished; what this one snapshot added is all there is
+#
+# The same function runs under spark-submit and under Spark Connect: where a session has no Java of its own, it uses
+# DataFrames and SQL text only.
 
 _ATTEMPT = re.compile(r"[0-9a-f]{16}")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_+/=-]{1,64}")
@@ -85,7 +204,6 @@ class Steps:
         rows = _rows(self)
         if not self.job.decoders:
             return rows
-        from airflow_kafka_lake.jobs.decoding import decode
 
         found = decode(self.spark, rows, self.job.decoders, table_name(self.job))
         for topic, why in found.refused.items():
@@ -291,8 +409,6 @@ def _frames(work: Steps, pace: Pace | None) -> list[DataFrame]:
         frames = [frame.selectExpr(*columns(job, OF_SPARKS_SOURCE)) for frame in found]
         work.looked_up.append(lambda: tips_of_source(spark, job))
     if job.overflowing or not frames:
-        from airflow_kafka_lake.jobs.overflowing import overflowing_rows
-
         rows, late = overflowing_rows(spark, job, kafka)
         frames.append(rows.selectExpr(*columns(job, OF_DRIVER)))
         work.tips.append(lambda: late)

@@ -1,18 +1,21 @@
-"""The demonstration: real Kafka, Airflow, Spark and Iceberg on this machine, the main job, and the proof."""
+"""The demonstration: real Kafka, Airflow, Spark and Iceberg, the main job, and a byte-for-byte proof."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import random
 import shutil
 import signal
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
@@ -20,13 +23,244 @@ from airflow_kafka_lake.adapters.jars import JarSet, fetch
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import KafkaLakeError, UsageError
 from airflow_kafka_lake.local.airflow import LocalAirflow
-from airflow_kafka_lake.local.demo_proof import NUMBERS, prove, read_rows
-from airflow_kafka_lake.local.demo_topics import MAX_MESSAGE, Acknowledged, create_topics, fill
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services import pipeline_audit, reporting
 from airflow_kafka_lake.wiring.assemble import open_ports
 from airflow_kafka_lake.wiring.spark import fetch_jars
+
+# The demonstration's records, and what the broker acknowledged: the lake is compared with it.
+
+Headers = list[tuple[str, bytes | None]]
+
+RECORDS = 20_000
+QUIET_PARTITIONS = 220
+BIG_VALUE = 2 * 1024 * 1024
+MAX_MESSAGE = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcknowledgedRecords:
+    """One topic: digest of every visible record by `(partition, offset)`, and where aborted records are."""
+
+    topic: str
+    partitions: int
+    visible: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    aborted: set[tuple[int, int]] = field(default_factory=set)
+
+
+def digest(key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
+    """Digest a record so that null, empty and missing differ."""
+    return hashlib.sha256(repr((key, value, headers)).encode()).digest()
+
+
+def create_topics(bootstrap: str) -> list[AcknowledgedRecords]:
+    """Create the demonstration's topics: mixed, transactional, uneven, and many quiet partitions."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    partitions = {"orders": 4, "payments": 3, "clicks": 6, "quiet": QUIET_PARTITIONS}
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    settings = {"max.message.bytes": str(MAX_MESSAGE)}
+    for future in admin.create_topics([NewTopic(t, n, 1, config=settings) for t, n in partitions.items()]).values():
+        future.result(timeout=30)
+    return [AcknowledgedRecords(topic=topic, partitions=count) for topic, count in partitions.items()]
+
+
+def fill(bootstrap: str, topics: Sequence[AcknowledgedRecords], progress: Callable[[str], None]) -> None:
+    """Produce every topic's records and note what was acknowledged."""
+    by_name = {topic.topic: topic for topic in topics}
+    for name, records in (("orders", _orders()), ("clicks", _clicks()), ("quiet", _quiet())):
+        progress(f"producing {name}")
+        _produce(_producer(bootstrap), by_name[name], records, by_name[name].visible)
+    progress("producing payments in transactions, some of them aborted")
+    _transactions(bootstrap, by_name["payments"])
+
+
+def _producer(bootstrap: str, **settings: Any) -> Any:
+    from confluent_kafka import Producer
+
+    return Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "message.max.bytes": MAX_MESSAGE,
+            "log_level": 2,  # a broker that is still starting needs no log line
+            "queue.buffering.max.messages": 200_000,
+            "linger.ms": 20,
+            "enable.idempotence": True,
+            **settings,
+        }
+    )
+
+
+Record = tuple[int, bytes | None, bytes | None, Headers]
+
+
+def _produce(
+    producer: Any, topic: AcknowledgedRecords, records: Iterator[Record], acknowledged: dict[tuple[int, int], bytes]
+) -> None:
+    failed: list[str] = []
+
+    def on_delivery(content: bytes) -> Callable[[Any, Any], None]:
+        def done(error: Any, message: Any) -> None:
+            if error is not None:
+                failed.append(str(error))
+            else:
+                acknowledged[message.partition(), message.offset()] = content
+
+        return done
+
+    for partition, key, value, headers in records:
+        producer.poll(0)
+        producer.produce(
+            topic.topic,
+            key=key,
+            value=value,
+            headers=headers,
+            partition=partition,
+            on_delivery=on_delivery(digest(key, value, headers)),
+        )
+    if producer.flush(60) or failed:
+        raise RuntimeError(f"the local broker did not take every record of {topic.topic}: {failed[:3]}")
+
+
+def _orders() -> Iterator[Record]:
+    """Keys, null keys, tombstones, empty values, headers with null and empty values, one record of 2 MB."""
+    chance = random.Random(1)
+    for number in range(RECORDS):
+        key = None if number % 11 == 0 else f"customer-{number % 997}".encode()
+        value: bytes | None = f'{{"order": {number}, "note": "{"x" * chance.randrange(200)}"}}'.encode()
+        if number % 13 == 0:
+            value = None
+        elif number % 17 == 0:
+            value = b""
+        headers: Headers = [("trace", str(number).encode())] if number % 3 == 0 else []
+        if number % 19 == 0:
+            headers = [("empty", b""), ("null", None), ("twice", b"1"), ("twice", b"2")]
+        if number == RECORDS // 2:
+            value = chance.randbytes(BIG_VALUE)
+        yield number % 4, key, value, headers
+
+
+def _clicks() -> Iterator[Record]:
+    """One partition with nine tenths of the bytes."""
+    chance = random.Random(2)
+    for number in range(RECORDS):
+        partition = 0 if number % 10 else 1 + (number // 10) % 5
+        yield partition, str(number).encode(), chance.randbytes(1000), []
+
+
+def _quiet() -> Iterator[Record]:
+    for number in range(QUIET_PARTITIONS * 5):
+        yield number % QUIET_PARTITIONS, None, f"quiet {number}".encode(), []
+
+
+def _transactions(bootstrap: str, topic: AcknowledgedRecords) -> None:
+    """Two producers in turn, so that committed and aborted records lie between each other."""
+    producers = [_producer(bootstrap, **{"transactional.id": f"demo-{name}"}) for name in "ab"]
+    for producer in producers:
+        producer.init_transactions(30)
+    for number in range(30):
+        producer = producers[number % 2]
+        aborted = number % 5 == 4
+        seen: dict[tuple[int, int], bytes] = {}
+        producer.begin_transaction()
+        records: Iterator[Record] = (
+            (i % 3, f"{number}".encode(), f"{'no' if aborted else 'yes'} {number} {i}".encode(), []) for i in range(90)
+        )
+        _produce(producer, topic, records, seen)
+        if aborted:
+            producer.abort_transaction(30)
+            topic.aborted.update(seen)
+        else:
+            producer.commit_transaction(30)
+            topic.visible.update(seen)
+
+
+# The proof: every row of the table against what the broker acknowledged, byte for byte.
+
+NUMBERS = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicProof:
+    """One topic: what was acknowledged, what is in the table, and the pipeline's own accounting beside it."""
+
+    topic: str
+    partitions: int
+    offsets: int
+    visible_expected: int
+    rows: int
+    duplicates: int
+    missing: int
+    different: int
+    unexpected: int
+    accounting: Mapping[str, int]
+
+    @property
+    def ok(self) -> bool:
+        """Return whether every acknowledged record, of some at least, is there once and nothing else is."""
+        wrong = self.duplicates + self.missing + self.different + self.unexpected + self.accounting["unexplained"]
+        return (
+            wrong == 0 < self.visible_expected
+            and self.rows == self.visible_expected
+            and sum(self.accounting.values()) == self.offsets
+        )
+
+
+def read_rows(catalog_uri: str, warehouse: str, table: str) -> dict[str, Counter[tuple[int, int, bytes]]]:
+    """Read the table as any reader would and count rows by topic as `(partition, offset, digest)`."""
+    from pyiceberg.catalog import load_catalog
+
+    catalog = load_catalog("lake", type="sql", uri=catalog_uri, warehouse=warehouse)
+    found: dict[str, Counter[tuple[int, int, bytes]]] = {}
+    scan = catalog.load_table(table).scan(
+        selected_fields=("kafka_topic", "kafka_partition", "kafka_offset", "key", "value", "headers")
+    )
+    for batch in scan.to_arrow_batch_reader():
+        for row in batch.to_pylist():
+            headers = [(item["key"], item["value"]) for item in row["headers"] or []]
+            content = digest(row["key"], row["value"], headers)
+            found.setdefault(row["kafka_topic"], Counter())[row["kafka_partition"], row["kafka_offset"], content] += 1
+    return found
+
+
+def prove(
+    topics: Sequence[AcknowledgedRecords],
+    ends: Mapping[str, int],
+    rows: Mapping[str, Counter[tuple[int, int, bytes]]],
+    audit: Mapping[str, Any],
+) -> list[TopicProof]:
+    """Hold the table against the acknowledgements; `ends` is the number of offsets of each topic, `audit` the
+    pipeline's own document (only its accounting is taken from it)."""
+    return [_prove(topic, ends[topic.topic], rows.get(topic.topic, Counter()), audit) for topic in topics]
+
+
+def _prove(
+    topic: AcknowledgedRecords, offsets: int, rows: Counter[tuple[int, int, bytes]], audit: Mapping[str, Any]
+) -> TopicProof:
+    there = Counter({(partition, offset): 0 for partition, offset, _ in rows})
+    for (partition, offset, _), count in rows.items():
+        there[partition, offset] += count
+    accounting = dict.fromkeys(NUMBERS, 0)
+    for stream in audit["streams"]:
+        if stream["topic"] == topic.topic:
+            for name in NUMBERS:
+                accounting[name] += stream["accounting"][name]
+    return TopicProof(
+        topic=topic.topic,
+        partitions=topic.partitions,
+        offsets=offsets,
+        visible_expected=len(topic.visible),
+        rows=sum(rows.values()),
+        duplicates=sum(count - 1 for count in there.values()),
+        missing=len(topic.visible.keys() - there.keys()),
+        different=sum(1 for p, o, content in rows if topic.visible.get((p, o), content) != content),
+        unexpected=len(there.keys() - topic.visible.keys()),
+        accounting=accounting,
+    )
+
+
+# The demonstration: real Kafka, Airflow, Spark and Iceberg on this machine, the main job, and the proof.
 
 DAG = "kafka_lake_manual"
 TABLE = "demo.events"
@@ -108,7 +342,7 @@ def demonstrate(show: Show, *, keep_running: bool, report: Path | None) -> int:
 class Demo:
     """The demonstration's pipeline file, catalog and ledger, and the variables that point Airflow to them."""
 
-    def __init__(self, home: Path, broker: LocalKafka, topics: Sequence[Acknowledged]) -> None:
+    def __init__(self, home: Path, broker: LocalKafka, topics: Sequence[AcknowledgedRecords]) -> None:
         self.home = home
         self.broker = broker
         self.topics = topics

@@ -7,12 +7,13 @@ from functools import partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from airflow_kafka_lake.adapters.report_file import report_file, write_report
+from airflow_kafka_lake import signals
+from airflow_kafka_lake.adapters.machine import report_file, write_report
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.audit.report import Scope, messages
-from airflow_kafka_lake.core.metrics.samples import of_audit
-from airflow_kafka_lake.links.task_links import PAGE, SPARK, TaskLink
+from airflow_kafka_lake.core.audit.report import AuditScope, messages
+from airflow_kafka_lake.core.reports.metrics import of_audit
+from airflow_kafka_lake.links import PAGE, SPARK, TaskLink
 from airflow_kafka_lake.operators.boundary import (
     SparkTask,
     airflow_errors,
@@ -26,9 +27,7 @@ from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services.pipeline_audit import audit
 from airflow_kafka_lake.services.reporting import known_spec
-from airflow_kafka_lake.signals import metrics
-from airflow_kafka_lake.signals.page import show_page
-from airflow_kafka_lake.signals.spark import SparkPage
+from airflow_kafka_lake.signals import SparkPage, show_page
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
@@ -113,13 +112,15 @@ class AuditOperator(SparkTask):
                 write_report(file, FEATURES.page("audit")(document))
                 self.log.info("report: %s", file)
         numbers = summary(document)
-        metrics.send(partial(of_audit, numbers))
+        signals.send(partial(of_audit, numbers))
         self._judge(document)
         return numbers
 
-    def _scope(self) -> Scope:
+    def _scope(self) -> AuditScope:
         bounds = bounds_of(self.topic, self.partitions, None, None)
-        return Scope(topic=bounds.topic, partitions=None if bounds.partitions is None else frozenset(bounds.partitions))
+        return AuditScope(
+            topic=bounds.topic, partitions=None if bounds.partitions is None else frozenset(bounds.partitions)
+        )
 
     def _asked(self) -> dict[str, Any]:
         """Return the options of the checks beside the numbers; one that refines a check is left out without it."""

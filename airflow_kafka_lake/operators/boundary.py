@@ -1,26 +1,27 @@
-"""What all operators share: how they read people's values, open a pipeline's ports, and end in Airflow's errors."""
+"""The boundary of all operators: values that people typed, ports, pauses, and the errors of Airflow."""
 
 from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, Never
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowTaskTerminated
 
-from airflow_kafka_lake.core import actors
-from airflow_kafka_lake.core.errors import KafkaLakeError, TransientError, UnknownOutcomeError, UsageError
+from airflow_kafka_lake.core.errors import KafkaLakeError, PausedError, TransientError, UnknownOutcomeError, UsageError
+from airflow_kafka_lake.core.ledger import history
 from airflow_kafka_lake.core.naming import nearest
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import TOPIC_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline
-from airflow_kafka_lake.pipeline.units import (
+from airflow_kafka_lake.pipeline.keys import (
     MAX_PARTITION,
     PARTITIONS_FORM,
     parse_bound,
@@ -31,9 +32,11 @@ from airflow_kafka_lake.pipeline.units import (
 )
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.planning import check_bounds
-from airflow_kafka_lake.triggers.ledger import WaitEvent
-from airflow_kafka_lake.wiring import assemble, pipelines
+from airflow_kafka_lake.triggers import ResumedTrigger, WaitEvent
+from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.collecting import rarely_collecting
+
+# What all operators share: how they read people's values, open a pipeline's ports, and end in Airflow's errors.
 
 _logger = logging.getLogger(__name__)
 _FLAGS = {True: True, False: False, "true": True, "false": False, "": False, None: False}
@@ -74,14 +77,14 @@ def spec_of(pipeline: Pipeline | str | PathLike[str], ledger_conn_id: str) -> Pi
     if isinstance(pipeline, Pipeline):
         return pipeline.spec
     name = fspath(pipeline) if isinstance(pipeline, PathLike) else pipeline
-    return pipelines.find_pipeline(text_of(name, "pipeline"), ledger_conn_id)
+    return assemble.find_pipeline(text_of(name, "pipeline"), ledger_conn_id)
 
 
 def actor_of(context: Mapping[str, Any]) -> str:
     """Name the Dag run and the task, for the ledger's history."""
     ti = context["ti"]
     index = getattr(ti, "map_index", None)
-    return actors.task(ti.dag_id, ti.run_id, ti.task_id, -1 if index is None else index)
+    return history.task(ti.dag_id, ti.run_id, ti.task_id, -1 if index is None else index)
 
 
 @contextmanager
@@ -321,3 +324,39 @@ def _bound(field: str, value: Any) -> int | datetime | None:
 
 def _is_partition(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_PARTITION
+
+
+# Wait, without a worker slot, until what a person has paused is resumed.
+
+PAUSE_TIMEOUT = timedelta(days=7)
+"""How long a task waits for a resume before it fails: longer than a weekend."""
+
+
+def wait_for_resume(task: Any, paused: PausedError, until: float | None) -> Never:
+    """Defer a task until `execute_resumed` goes on; raise the error where it may not wait, or its time was over.
+
+    `until` (epoch seconds) is the end of a wait that came to its end while the pause went on.
+    """
+    if not task.deferrable:
+        raise paused
+    if until is not None:
+        raise PausedError(
+            f"{paused.message}. This task has waited for {task.pause_timeout}, its pause_timeout: clear it after that",
+            **paused.facts,
+        )
+    end = time.time() + task.pause_timeout.total_seconds()
+    task.log.info("%s. Waiting without a worker slot, at most for %s.", paused.message, task.pause_timeout)
+    plan = paused.facts["plan"]
+    trigger = ResumedTrigger(
+        pipeline=str(paused.facts["pipeline"]),
+        plan=None if plan is None else str(plan),
+        until=end,
+        ledger_conn_id=task.ledger_conn_id,
+    )
+    task.defer(trigger=trigger, method_name="execute_resumed", kwargs={"until": end})
+    raise AssertionError("unreachable: defer raises")
+
+
+def ended_unresumed(until: float) -> float | None:
+    """Return the end of a wait that was not ended by a resume; None where a resume ended it."""
+    return until if time.time() >= until else None

@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
 
-from airflow_kafka_lake.core import actors
-from airflow_kafka_lake.core.documents.decisions import digest
-from airflow_kafka_lake.core.documents.shown_decision import Decision, headline, markdown, next_step, offsets_of
 from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.ledger import history
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
+from airflow_kafka_lake.core.reports.decisions import (
+    DecisionKind,
+    digest,
+    headline,
+    markdown,
+    next_step,
+    offsets_of,
+)
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.links.task_links import PAGE, TaskLink
+from airflow_kafka_lake.links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import (
     absent,
     actor_of,
@@ -32,10 +38,15 @@ from airflow_kafka_lake.operators.boundary import (
 )
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.bulk_decisions import DIRECTLY, Approved, Json, period
-from airflow_kafka_lake.services.history import newest_event, recorded
+from airflow_kafka_lake.services.bulk_decisions import (
+    DIRECTLY,
+    Approval,
+    Json,
+    period,
+)
+from airflow_kafka_lake.services.decisions import newest_event, recorded
 from airflow_kafka_lake.services.reporting import known_spec
-from airflow_kafka_lake.signals.page import show_page
+from airflow_kafka_lake.signals import show_page
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
@@ -54,7 +65,7 @@ APPROVE = "Approve"
 class DecisionTask(BaseOperator):
     """A decision about offsets of a pipeline: shown when it is dry, carried out once otherwise."""
 
-    decision: ClassVar[Decision]
+    decision: ClassVar[DecisionKind]
     switches: ClassVar[tuple[str, ...]] = ()
     template_fields: Sequence[str] = (
         "pipeline",
@@ -137,7 +148,7 @@ class DecisionTask(BaseOperator):
             spec = spec_of(self.pipeline, self.ledger_conn_id)
             by = actor_of(context)
             show_page(self, spec.name)
-            actor = by if person is None else actors.approver(person, by)
+            actor = by if person is None else history.approver(person, by)
             with ports_of(self, spec, context, actor=actor) as ports:
                 known_spec(ports.ledger, spec.name)
                 approved = DIRECTLY if dry_run else self._approved(ports, spec.name, context)
@@ -154,7 +165,7 @@ class DecisionTask(BaseOperator):
             context["ti"].xcom_push(key=SHOWN_KEY, value=shown)
         return self._report(document, person, approved, dry_run=dry_run)
 
-    def _report(self, document: Json, person: str | None, approved: Approved, *, dry_run: bool) -> dict[str, Any]:
+    def _report(self, document: Json, person: str | None, approved: Approval, *, dry_run: bool) -> dict[str, Any]:
         line = headline(self.decision, document)
         after = "It happens when it is approved" if dry_run else next_step(self.decision, document)
         if approved.recorded:
@@ -179,12 +190,12 @@ class DecisionTask(BaseOperator):
             raise refusal(f"Task {self.approval_task_id} holds no approval: nothing was changed.")
         return str((answer.get("responded_by_user") or {}).get("name") or "unknown")
 
-    def _approved(self, ports: Ports, pipeline: str, context: Mapping[str, Any]) -> Approved:
+    def _approved(self, ports: Ports, pipeline: str, context: Mapping[str, Any]) -> Approval:
         """Return what was shown, and what this very task has decided since, before it was retried or cleared."""
         shown = shown_by(self.explain_task_id, context) if self.explain_task_id else {}
         since = shown.get("sequence") or 0
         before = recorded(ports.ledger, pipeline, self.decision.value, ports.actor, after=since)
-        return Approved(shown=shown.get("digest"), recorded=before)
+        return Approval(shown=shown.get("digest"), recorded=before)
 
 
 def shown_by(task_id: str, context: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,18 +1,256 @@
-"""Decisions of people inside a Dag: read again, leave unread, take off the plan."""
+"""Decisions of people inside a Dag: a plan that is reviewed and approved, offsets that are skipped or read again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
-from airflow_kafka_lake.core.documents.shown_decision import Decision
+from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
+from airflow.sdk.bases.skipmixin import SkipMixin
+
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.reports.decisions import DecisionKind
+from airflow_kafka_lake.core.reports.plan import plan_headline, plan_markdown
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.operators.boundary import absent, text_of
-from airflow_kafka_lake.operators.decision_task import DecisionTask, How
+from airflow_kafka_lake.links import PAGE, TaskLink
+from airflow_kafka_lake.operators.boundary import (
+    absent,
+    airflow_errors,
+    count_of,
+    flag_of,
+    form_bounds,
+    of_backfill,
+    ports_of,
+    rate_of,
+    reason_of,
+    refuse_unknown_keys,
+    spec_of,
+    text_of,
+)
+from airflow_kafka_lake.operators.decision_task import APPROVE, DecisionTask, How, shown_by
+from airflow_kafka_lake.operators.plan import PLAN_KEY, explain, plan_and_choose, result_of
+from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import bulk_decisions
 from airflow_kafka_lake.services.bulk_decisions import Json
+from airflow_kafka_lake.services.observation import check_asked
+from airflow_kafka_lake.signals import go_on_address, show_page
+from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+# Check what a person filled in, show the plan, and ask before it starts.
+
+REJECT, SEEN = "Reject", "Seen"
+"""What a person answers, beside `APPROVE`. Airflow's page knows that one and the first, and calls it an approval."""
+
+ANSWER_WITHIN = timedelta(days=1)
+"""How long a plan waits for its answer; then nothing is started."""
+
+
+SEEN_WITHIN = timedelta(seconds=1)
+"""When what a dry run shows counts as seen; Airflow takes zero for no limit."""
+
+
+class ReviewPlanOperator(HITLOperator, SkipMixin):
+    """The first task behind a form: refuses in words what cannot be meant, before anything happens.
+
+    With `is_dry_run` it shows the plan in the run, in the tab *Required Actions* of this task, and ends there. With
+    `ask` it shows the plan in the same place and waits, without a worker slot, until a person approves or rejects it;
+    without an answer in time it is rejected. Whatever is not approved skips the tasks after this one. Nothing is
+    recorded in either case: the plan task plans again. With neither it ends at once.
+
+    Further arguments are those of Airflow's HITLOperator, such as `notifiers` and `assigned_users`.
+
+    :param pipeline: a `Pipeline`, a pipeline file, or a name in `[kafka_lake] pipelines_folder` (templated)
+    :param topic: only this topic (templated)
+    :param partitions: only these partitions, a list of numbers or text such as "0-5, 9" (templated)
+    :param from_: begin of the period (templated)
+    :param to: end of the period, exclusive (templated)
+    :param from_offset: begin of the period as an offset, where `from_` is not given (templated)
+    :param to_offset: end of the period as an offset, exclusive, where `to` is not given (templated)
+    :param all_waves: with bounds, too: take everything that earlier runs left unfinished (templated)
+    :param max_waves: take at most so many waves (templated)
+    :param bytes_per_second: how fast the run may read, which is checked here (templated)
+    :param acknowledge_order: read below an origin though later segments may be in the lake already (templated)
+    :param reason: why it is read, shown with the plan (templated)
+    :param is_dry_run: only show (templated); `dry_run` is a method of every operator
+    :param ask: wait for a person's approval (templated)
+    :param conf_keys: the keys that the Dag run's configuration may have: any other is refused; left out, all may be
+    :param ledger_conn_id: Airflow connection of the ledger (templated)
+    :param response_timeout: how long to wait for the answer; without one in time it counts as rejected
+    """
+
+    inherits_from_skipmixin = True
+    template_fields: Collection[str] = (
+        "pipeline",
+        "topic",
+        "partitions",
+        "from_",
+        "to",
+        "from_offset",
+        "to_offset",
+        "all_waves",
+        "max_waves",
+        "bytes_per_second",
+        "acknowledge_order",
+        "reason",
+        "is_dry_run",
+        "ask",
+        "ledger_conn_id",
+    )
+    ui_color = "#dcebf7"
+    operator_extra_links: Collection[TaskLink] = (PAGE,)
+
+    def __init__(
+        self,
+        *,
+        pipeline: Pipeline | str | PathLike[str],
+        topic: str | None = None,
+        partitions: Sequence[int] | str | None = None,
+        from_: str | int | None = None,
+        to: str | int | None = None,
+        from_offset: str | int | None = None,
+        to_offset: str | int | None = None,
+        all_waves: bool | str = False,
+        max_waves: int | str | None = None,
+        bytes_per_second: int | str | None = None,
+        acknowledge_order: bool | str = False,
+        reason: str | None = None,
+        is_dry_run: bool | str = False,
+        ask: bool | str = False,
+        conf_keys: Collection[str] | None = None,
+        ledger_conn_id: str = DEFAULT_LEDGER,
+        response_timeout: timedelta = ANSWER_WITHIN,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            subject="The plan",
+            options=[APPROVE, REJECT, SEEN],
+            response_timeout=response_timeout,
+            **kwargs,
+        )
+        self.pipeline = pipeline
+        self.topic = topic
+        self.partitions = partitions
+        self.from_ = from_
+        self.to = to
+        self.from_offset = from_offset
+        self.to_offset = to_offset
+        self.all_waves = all_waves
+        self.max_waves = max_waves
+        self.bytes_per_second = bytes_per_second
+        self.acknowledge_order = acknowledge_order
+        self.reason = reason
+        self.is_dry_run = is_dry_run
+        self.ask = ask
+        self.conf_keys = conf_keys
+        self.ledger_conn_id = ledger_conn_id
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Check; where a person is to see the plan, make it, push the XCom `plan`, and wait for the answer."""
+        with airflow_errors():
+            refuse_unknown_keys(context, self.conf_keys)
+            bounds, reason = of_backfill(context, form_bounds(self)), reason_of(self.reason)
+            dry_run, ask = flag_of(self.is_dry_run), flag_of(self.ask, "ask")
+            everything = flag_of(self.all_waves, "all_waves")
+            most = count_of(self.max_waves, "max_waves")
+            rate_of(self.bytes_per_second)
+            spec = spec_of(self.pipeline, self.ledger_conn_id)
+            show_page(self, spec.name)
+            if not dry_run and not ask and bounds.topic is None and bounds.partitions is None:
+                return {"pipeline": spec.name, "asked": False}
+            with ports_of(self, spec, context, need_kafka=True) as ports:
+                if not dry_run and not ask:
+                    check_asked(ports, spec, bounds)
+                    return {"pipeline": spec.name, "asked": False}
+                where = ports.runner.where()
+                planned, choice = plan_and_choose(ports, spec, bounds, everything=everything, dry_run=True, most=most)
+        for line in (*explain(planned.plan, where, dry_run=True), *choice.describe(planned.plan.id)):
+            self.log.info("%s", line)
+        context["ti"].xcom_push(key=PLAN_KEY, value=result_of(planned, choice, dry_run=True))
+        self.subject = f"{'Dry run' if dry_run else 'Start this'}: {plan_headline(planned.plan)}"
+        next_ = _after_dry_run(go_on_address(context)) if dry_run else _AFTER_ANSWER
+        self.body = f"{plan_markdown(planned.plan, choice, where, reason=reason)}\n\n{next_}"
+        self._offer(dry_run=dry_run)
+        return super().execute(context)  # raises: the task waits for the answer
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
+        """Go on when the plan was approved; skip the tasks after this one otherwise."""
+        answer = super().execute_complete(context, event)
+        (chosen,) = answer["chosen_options"]
+        person = (answer.get("responded_by_user") or {}).get("name")
+        if chosen == APPROVE:
+            self.log.info("%s has approved the plan", person)
+        else:
+            self.log.info("%s: nothing was started", _why(chosen, person))
+            self.skip(ti=context["ti"], tasks=self.get_direct_relatives(upstream=False))
+        return {"asked": True, "answer": chosen, "by": person}
+
+    def _offer(self, *, dry_run: bool) -> None:
+        """Offer the answers to what is shown. A dry run asks nothing: it is seen as soon as Airflow looks."""
+        self.options = [SEEN] if dry_run else [APPROVE, REJECT]
+        self.defaults = [self.options[-1]]
+        if dry_run:
+            self.response_timeout = SEEN_WITHIN
+
+
+_AFTER_ANSWER = (
+    "**Approve** reads it now; records that arrive until then come with it where the period has no end. "
+    "**Reject** starts nothing, and records nothing."
+)
+
+
+def _after_dry_run(address: str | None) -> str:
+    again = "trigger the Dag again without *dry run*"
+    return f"Nothing was written. To read it, {f'[go on with just this]({address}), or ' if address else ''}{again}."
+
+
+def _why(chosen: str, person: str | None) -> str:
+    if chosen == SEEN:
+        return "this was a dry run"
+    return f"{person} has rejected the plan" if person else "no answer came in time"
+
+
+class ApproveDecisionOperator(ApprovalOperator):
+    """Shows what a dry decision would do, and waits, without a worker slot, until a person approves or rejects it.
+
+    Rejected, or not answered in time: the decision is skipped, and nothing is changed. Further arguments are those of
+    Airflow's ApprovalOperator, such as `notifiers` and `assigned_users`.
+
+    :param explain_task_id: the dry task of this Dag that has shown it
+    :param response_timeout: how long to wait for the answer; without one in time it counts as rejected
+    """
+
+    template_fields: Collection[str] = ()
+    ui_color = "#f2dfd0"
+
+    def __init__(self, *, explain_task_id: str, response_timeout: timedelta = ANSWER_WITHIN, **kwargs: Any) -> None:
+        super().__init__(subject="A decision", defaults=[REJECT], response_timeout=response_timeout, **kwargs)
+        self.explain_task_id = explain_task_id
+
+    def execute(self, context: Context) -> Any:
+        """Show it, and wait."""
+        found = shown_by(self.explain_task_id, context)
+        self.subject, self.body = found["subject"], found["body"]
+        return super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """Go on with the decision when it was approved; skip it otherwise."""
+        person = (event.get("responded_by_user") or {}).get("name")
+        if event.get("chosen_options") == [APPROVE]:
+            self.log.info("%s has approved it", person)
+        else:
+            why = f"{person} has rejected it" if person else "no answer came in time"
+            self.log.info("%s: nothing was changed", why)
+        return super().execute_complete(context, event)
+
+
+# Decisions of people inside a Dag: read again, leave unread, take off the plan.
 
 
 class ReopenOperator(DecisionTask):
@@ -36,7 +274,7 @@ class ReopenOperator(DecisionTask):
     :param drop_staged: also if what is staged and would go is the only copy of records (templated)
     """
 
-    decision = Decision.REOPEN
+    decision = DecisionKind.REOPEN
     switches = ("accept_fewer", "drop_staged")
     template_fields: Sequence[str] = (*DecisionTask.template_fields, *switches)
 
@@ -71,7 +309,7 @@ class SkipOperator(DecisionTask):
     :param drop_staged: also if what is staged and would go is the only copy of records (templated)
     """
 
-    decision = Decision.SKIP
+    decision = DecisionKind.SKIP
     switches = ("acknowledge_order", "drop_staged")
     template_fields: Sequence[str] = (*DecisionTask.template_fields, *switches)
 
@@ -107,7 +345,7 @@ class WithdrawOperator(DecisionTask):
     :param subject: a plan, a wave or a range, instead of everything that is planned of the pipeline (templated)
     """
 
-    decision = Decision.WITHDRAW
+    decision = DecisionKind.WITHDRAW
     template_fields: Sequence[str] = (*DecisionTask.template_fields, "subject")
 
     def __init__(self, *, subject: str | None = None, **kwargs: Any) -> None:

@@ -1,18 +1,22 @@
-"""Ingest one wave."""
+"""Ingest one wave, in this task or by a worker that it waits for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import secrets
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Never
 
 from airflow.sdk.configuration import conf
 
+from airflow_kafka_lake import signals
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     GateClosedError,
+    KafkaLakeError,
     LimitReachedError,
     PausedError,
     StaleFenceError,
@@ -21,23 +25,26 @@ from airflow_kafka_lake.core.errors import (
     expected,
 )
 from airflow_kafka_lake.core.ledger.records import WaveRecord
-from airflow_kafka_lake.core.ledger.requests import WANTED_FOR
+from airflow_kafka_lake.core.ledger.requests import WANTED_FOR, AskForWave, EndRequest, error_of
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, WaveState
-from airflow_kafka_lake.core.live import Place
-from airflow_kafka_lake.core.metrics.samples import of_failure
+from airflow_kafka_lake.core.reports.metrics import of_failure
+from airflow_kafka_lake.core.reports.progress import WavePosition
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.links.task_links import PAGE, SNAPSHOT, SPARK, TaskLink
+from airflow_kafka_lake.links import PAGE, SNAPSHOT, SPARK, TaskLink
+from airflow_kafka_lake.operators.advance import EVENTS, confirm_events, notify
 from airflow_kafka_lake.operators.boundary import (
+    PAUSE_TIMEOUT,
     SparkTask,
+    actor_of,
     airflow_errors,
+    ended_unresumed,
     message_of,
     ports_of,
     rate_of,
     text_of,
+    wait_for_resume,
 )
-from airflow_kafka_lake.operators.by_worker import WORKER_TIMEOUT, StageBy, answer_of, ask_worker, stage_by
-from airflow_kafka_lake.operators.notifying import EVENTS, confirm_events, notify
-from airflow_kafka_lake.operators.pausing import PAUSE_TIMEOUT, ended_unresumed, wait_for_resume
+from airflow_kafka_lake.pipeline.keys import shown
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.advance import Advances
 from airflow_kafka_lake.services.identity import require_published
@@ -45,17 +52,91 @@ from airflow_kafka_lake.services.recovery import clean_up
 from airflow_kafka_lake.services.reporting import describe_landed, known_spec
 from airflow_kafka_lake.services.staging import ingest
 from airflow_kafka_lake.services.watching import placed
-from airflow_kafka_lake.signals import metrics
-from airflow_kafka_lake.signals.lineage import WithLineage
-from airflow_kafka_lake.signals.page import show_page
-from airflow_kafka_lake.signals.wave import WaveSignals
-from airflow_kafka_lake.triggers.ledger import WaitEvent
-from airflow_kafka_lake.triggers.waits import WaveAllowedTrigger, WaveFreeTrigger, WaveLaunchableTrigger
+from airflow_kafka_lake.signals import WaveSignals, WithLineage, show_page
+from airflow_kafka_lake.triggers import (
+    WaitEvent,
+    WaveAllowedTrigger,
+    WaveFreeTrigger,
+    WaveLaunchableTrigger,
+    WaveServedTrigger,
+)
 from airflow_kafka_lake.wiring import assemble
+from airflow_kafka_lake.wiring.assemble import SECTION
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+
+# Let a worker bring a wave into the lake: ask for it in the ledger, wait without a worker slot, take the answer.
+
+OPTION = "stage_by"
+WORKER_TIMEOUT = timedelta(days=1)
+"""How long a task waits while no worker has its wave, before it fails."""
+
+SHORTEST = timedelta(minutes=1)
+"""A request that holds for less would lapse between two looks of a busy triggerer."""
+
+
+class StageBy(StrEnum):
+    """Which process stages a wave: the task's own, or a worker beside Airflow (`kafka-lake worker`)."""
+
+    TASK = "task"
+    WORKER = "worker"
+
+
+def stage_by(given: str | None) -> StageBy:
+    """Return what an operator asks for, or else the option `[kafka_lake] stage_by`, or else the task."""
+    from airflow.sdk.configuration import conf
+
+    text = given or conf.get(SECTION, OPTION, fallback=None) or StageBy.TASK.value
+    try:
+        return StageBy(text)
+    except ValueError:
+        raise UsageError(f"{OPTION}: {shown(text)} is neither {' nor '.join(StageBy)}") from None
+
+
+def ask_worker(task: Any, context: Mapping[str, Any], record: WaveRecord) -> None:
+    """Ask for a wave, and defer the task until `execute_served` goes on; return if the wave has ended just then."""
+    if not task.deferrable:
+        raise UsageError(f"{OPTION}: a task that may not be deferred cannot wait for a worker: use '{StageBy.TASK}'")
+    if task.wanted_for < SHORTEST:
+        raise UsageError(f"wanted_for: {task.wanted_for} is too short for a triggerer to renew it: {SHORTEST} at least")
+    request, actor, rate = secrets.token_hex(8), actor_of(context), rate_of(task.bytes_per_second)
+    with assemble.open_ledger(task.ledger_conn_id) as ledger:
+        asked = ledger.commit(
+            AskForWave(
+                id=request,
+                wave=record.id,
+                actor=actor,
+                wanted_for=task.wanted_for,
+                bytes_per_second=rate,
+                begins=True,
+            )
+        )
+    if asked.request is None:
+        return
+    task.log.info("wave %s is asked for (request %s). Waiting without a slot for a worker.", record.id, request)
+    trigger = WaveServedTrigger(
+        pipeline=record.pipeline,
+        wave=record.id,
+        request=request,
+        actor=actor,
+        wanted_for=task.wanted_for.total_seconds(),
+        worker_timeout=task.worker_timeout.total_seconds(),
+        bytes_per_second=rate,
+        ledger_conn_id=task.ledger_conn_id,
+    )
+    task.defer(trigger=trigger, method_name="execute_served", kwargs={"request": request})
+
+
+def answer_of(task: Any, wave: str, request: str) -> KafkaLakeError | None:
+    """Return the error that has answered a request, which ends with that; None for a wave that has ended."""
+    with assemble.open_ledger(task.ledger_conn_id) as ledger:
+        return error_of(ledger.commit(EndRequest(id=request, wave=wave)))
+
+
+# Ingest one wave.
 
 GATE_TIMEOUT = timedelta(days=1)
 
@@ -178,7 +259,7 @@ class IngestWaveOperator(WithLineage, SparkTask):
     def _let_serve(self, context: Context, record: WaveRecord, request: str | None) -> Never:
         """Raise what a worker has answered, else ask for the wave and defer."""
         if request is not None and (problem := answer_of(self, record.id, request)):
-            metrics.send(partial(of_failure, record.pipeline, problem))
+            signals.send(partial(of_failure, record.pipeline, problem))
             raise problem
         show_page(self, record.pipeline, wave=record.id, at_once=context)
         ask_worker(self, context, record)
@@ -238,5 +319,5 @@ def in_place(ports: Ports, context: Context) -> Ports:
         return ports
     with suppress(Exception):  # what is only shown fails no wave
         waves = ti.get_ti_count(dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id])
-        return placed(ports, Place(number=index + 1, of=max(waves, index + 1)))
+        return placed(ports, WavePosition(number=index + 1, of=max(waves, index + 1)))
     return ports

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Never
 
 from airflow.sdk import BaseOperator
 
+from airflow_kafka_lake import signals
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.documents.explanation import heading, range_lines, remarks
 from airflow_kafka_lake.core.errors import (
     EmptyPeriodError,
     HangingTransactionError,
@@ -19,17 +19,20 @@ from airflow_kafka_lake.core.errors import (
     PausedError,
     PendingCommitError,
 )
-from airflow_kafka_lake.core.kafka.transactions import OBSERVED
-from airflow_kafka_lake.core.metrics.samples import of_plan
+from airflow_kafka_lake.core.kafka.snapshots import OBSERVED
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.core.planning.work import Choice
+from airflow_kafka_lake.core.planning.selection import WaveChoice
+from airflow_kafka_lake.core.reports.metrics import of_plan
+from airflow_kafka_lake.core.reports.plan import heading, range_lines, remarks
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.links.task_links import PAGE, TaskLink
+from airflow_kafka_lake.links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import (
+    PAUSE_TIMEOUT,
     airflow_errors,
     bounds_of,
     count_of,
+    ended_unresumed,
     flag_of,
     message_of,
     of_backfill,
@@ -37,18 +40,16 @@ from airflow_kafka_lake.operators.boundary import (
     reason_of,
     refuse_unknown_keys,
     spec_of,
+    wait_for_resume,
 )
-from airflow_kafka_lake.operators.pausing import PAUSE_TIMEOUT, ended_unresumed, wait_for_resume
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.ingesting import chosen
 from airflow_kafka_lake.services.observation import check_asked
-from airflow_kafka_lake.services.planning import Planned, plan_after_others
+from airflow_kafka_lake.services.planning import PlanResult, plan_after_others
 from airflow_kafka_lake.services.recovery import recover
-from airflow_kafka_lake.signals import metrics
-from airflow_kafka_lake.signals.page import show_page
-from airflow_kafka_lake.triggers.ledger import WaitEvent
-from airflow_kafka_lake.triggers.waits import StableTrigger
+from airflow_kafka_lake.services.running import chosen
+from airflow_kafka_lake.signals import show_page
+from airflow_kafka_lake.triggers import StableTrigger, WaitEvent
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ class PlanIngestOperator(BaseOperator):
         self._report(planned, choice, where, dry_run=dry_run)
         result = result_of(planned, choice, dry_run=dry_run)
         context["ti"].xcom_push(key=PLAN_KEY, value=result)
-        metrics.send(partial(of_plan, result))
+        signals.send(partial(of_plan, result))
         return list(result["waves"])
 
     def _nothing_in(self, context: Context, spec: PipelineSpec, bounds: Bounds, empty: EmptyPeriodError) -> list[str]:
@@ -205,7 +206,7 @@ class PlanIngestOperator(BaseOperator):
         context["ti"].xcom_push(key=PLAN_KEY, value=nothing_planned(spec.name))
         return []
 
-    def _report(self, planned: Planned, choice: Choice, where: str, *, dry_run: bool) -> None:
+    def _report(self, planned: PlanResult, choice: WaveChoice, where: str, *, dry_run: bool) -> None:
         for line in (*explain(planned.plan, where, dry_run=dry_run), *choice.describe(planned.plan.id)):
             self.log.info("%s", line)
         if choice.later:
@@ -235,7 +236,7 @@ def plan_and_choose(
     dry_run: bool,
     reason: str | None = None,
     most: int | None = None,
-) -> tuple[Planned, Choice]:
+) -> tuple[PlanResult, WaveChoice]:
     """Recover open waves, plan, and choose the waves that are to be worked on, at most so many as are asked for; a dry
     run writes nothing. What Kafka does not have is refused before the lake is searched."""
     if bounds.topic is not None or bounds.partitions is not None:
@@ -262,7 +263,7 @@ def beyond(taken: int, later: int) -> str:
     )
 
 
-def result_of(planned: Planned, choice: Choice, *, dry_run: bool) -> dict[str, Any]:
+def result_of(planned: PlanResult, choice: WaveChoice, *, dry_run: bool) -> dict[str, Any]:
     """Return what the next tasks read; `plan` is None when nothing is to be read, `hanging` where Kafka did not say
     which transactions are open."""
     made = planned.plan

@@ -6,9 +6,14 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.check import offsets_seen
-from airflow_kafka_lake.core.audit.report import Scope
+from airflow_kafka_lake.core.audit.report import AuditScope
 from airflow_kafka_lake.core.errors import DamagedTableError, StateError
-from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes, Deleted, undecided, unrecorded
+from airflow_kafka_lake.core.ledger.deletions import (
+    AcceptDeletes,
+    DeletedRange,
+    undecided,
+    unrecorded,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
@@ -16,15 +21,15 @@ from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.claims import new_id
 from airflow_kafka_lake.services.decisions import needed_reason
 from airflow_kafka_lake.services.identity import check_table
-from airflow_kafka_lake.services.pipeline_audit import gather, require_scope, topics_of
+from airflow_kafka_lake.services.pipeline_audit import gather_audit, require_scope, topics_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
+class AcceptedDeletes:
     """What was recorded, or would be: `decision` is None for a dry run."""
 
     decision: str | None
-    deleted: tuple[Deleted, ...]
+    deleted: tuple[DeletedRange, ...]
 
     @property
     def rows(self) -> int:
@@ -35,12 +40,12 @@ class Accepted:
 def accept_deletes(
     ports: Ports,
     spec: PipelineSpec,
-    scope: Scope,
+    scope: AuditScope,
     asked: OffsetRange | None,
     *,
     reason: str,
     dry_run: bool = False,
-) -> Accepted:
+) -> AcceptedDeletes:
     """Record for each committed range how many of its rows are missing now, as deleted on purpose; safe to repeat.
 
     Raises IdentityError for a table that was rolled back, whose rows were not deleted, DamagedTableError for one
@@ -51,7 +56,7 @@ def accept_deletes(
     require_scope(ports.ledger, spec, scope)
     for table, topic_ids in topics_of(ports.ledger, spec, scope).items():
         check_table(ports, spec.name, table, sorted(topic_ids))
-    inputs = gather(ports.ledger, ports.lake, spec, scope=scope)
+    inputs = gather_audit(ports.ledger, ports.lake, spec, scope=scope)
     for item in inputs.tables:
         if item.damaged:
             raise DamagedTableError(f"{item.damaged}. Nothing was recorded", table=item.identifier)
@@ -67,7 +72,7 @@ def accept_deletes(
     if problem := undecided(found):
         raise StateError(problem, pipeline=spec.name)
     if dry_run:
-        return Accepted(decision=None, deleted=found)
+        return AcceptedDeletes(decision=None, deleted=found)
     decision, now = new_id(), ports.clock.now()
     tables = {wave.id: wave.table for wave in inputs.ledger.waves}
     receipts = [(tables[item.item.wave], item.receipt(decision, now)) for item in found]
@@ -75,4 +80,4 @@ def accept_deletes(
         AcceptDeletes(pipeline=spec.name, receipts=receipts, decision=decision, reason=reason, actor=ports.actor)
     )
     flush(ports, spec.name)
-    return Accepted(decision=decision, deleted=found)
+    return AcceptedDeletes(decision=decision, deleted=found)

@@ -7,17 +7,37 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from airflow_kafka_lake.core.accounting import (
+    Explanation,
+    Receipt,
+    StreamContent,
+    Tally,
+    receipt,
+)
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import LogStartMovedError, UnavailableError, UnexplainedError
-from airflow_kafka_lake.core.kafka.epochs import epochs_of_tips, is_proven, leader_epochs, not_of_the_leader
-from airflow_kafka_lake.core.kafka.loss_check import Losses
-from airflow_kafka_lake.core.kafka.losses import fewer_rows, gone_topic, held_by, passed
-from airflow_kafka_lake.core.lake.accounting import Explanation, Receipt, StreamContent, Tally, receipt
-from airflow_kafka_lake.core.lake.staging import Tip
+from airflow_kafka_lake.core.kafka.losses import (
+    Losses,
+    epochs_of_tips,
+    fewer_rows,
+    gone_topic,
+    held_by,
+    is_proven,
+    leader_epochs,
+    not_of_the_leader,
+    passed,
+)
 from airflow_kafka_lake.core.ledger.holds import hold
-from airflow_kafka_lake.core.ledger.records import AttemptRows, Claim, RangeRecord, Staged, Verdict
+from airflow_kafka_lake.core.ledger.records import (
+    AttemptRows,
+    Claim,
+    RangeDecision,
+    RangeRecord,
+    StagedContent,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.job import Tip
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.topics import changed_topics, check_losses, planned_epochs
 
@@ -29,7 +49,7 @@ GAPS_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audited:
+class AttemptAudit:
     """The receipts of a staged attempt; `failed` names the ranges that must not be published, with the reason.
 
     `rest_is_proven`: the failed ones are parts without a row, and all else is proven, so that what is staged can be
@@ -37,13 +57,13 @@ class Audited:
     """
 
     receipts: tuple[Receipt, ...]
-    failed: tuple[Verdict, ...]
+    failed: tuple[RangeDecision, ...]
     rest_is_proven: bool = False
 
 
 def audit_attempt(
-    ports: Ports, claim: Claim, staged: Staged, heartbeat: Callable[[int], None] = lambda _: None
-) -> Audited:
+    ports: Ports, claim: Claim, staged: StagedContent, heartbeat: Callable[[int], None] = lambda _: None
+) -> AttemptAudit:
     """Compare what is staged with what was planned, and explain every offset without a row from Kafka's batches.
 
     Topic ids are compared before and after the explanations, ends and leader epochs after them: they bracket the
@@ -104,11 +124,11 @@ def _require_same_logs(
 def _judge(
     ranges: Sequence[RangeRecord],
     contents: Mapping[Stream, StreamContent],
-    changed: Mapping[str, Verdict],
+    changed: Mapping[str, RangeDecision],
     *,
     tallies: Mapping[str, Tally],
     losses: Losses,
-) -> Audited:
+) -> AttemptAudit:
     # Rows that are staged need no log start to prove them: they were read before it moved.
     lost = {i: held_by(i, e) for i, e in losses.failed.items() if not isinstance(e, LogStartMovedError)}
     failed = {**changed, **lost}
@@ -122,19 +142,19 @@ def _judge(
             failed[item.id] = held_by(item.id, loss) if loss else _unexplained(item, tallies[item.id])
     failed |= {i: hold(i, reason) for i, reason in _unplanned(ranges, contents).items()}
     gaps = _passed(ranges, failed, losses, tallies)
-    return Audited(receipts=tuple(receipts), failed=gaps or tuple(failed.values()), rest_is_proven=bool(gaps))
+    return AttemptAudit(receipts=tuple(receipts), failed=gaps or tuple(failed.values()), rest_is_proven=bool(gaps))
 
 
 def _passed(
-    ranges: Sequence[RangeRecord], failed: Mapping[str, Verdict], losses: Losses, tallies: Mapping[str, Tally]
-) -> tuple[Verdict, ...]:
+    ranges: Sequence[RangeRecord], failed: Mapping[str, RangeDecision], losses: Losses, tallies: Mapping[str, Tally]
+) -> tuple[RangeDecision, ...]:
     """Return verdicts about the gaps alone, where the only fault is that the log start has passed them since the read.
 
     None where anything else is wrong, where the ranges are read again, or where there are too many gaps.
     """
     if any(item.generation for item in ranges):
         return ()
-    verdicts: list[Verdict] = []
+    verdicts: list[RangeDecision] = []
     for item in ranges:
         if item.id not in failed:
             continue
@@ -147,7 +167,7 @@ def _passed(
     return tuple(verdicts)
 
 
-def _changed(ports: Ports, ranges: Sequence[RangeRecord]) -> dict[str, Verdict]:
+def _changed(ports: Ports, ranges: Sequence[RangeRecord]) -> dict[str, RangeDecision]:
     changed = changed_topics(ports, {(item.stream.topic, item.stream.topic_id) for item in ranges})
     return {
         item.id: held_by(item.id, gone_topic(item, changed[key]))
@@ -201,7 +221,7 @@ def _in_groups(
         yield some
 
 
-def _unexplained(item: RangeRecord, tally: Tally) -> Verdict:
+def _unexplained(item: RangeRecord, tally: Tally) -> RangeDecision:
     left = tally.unexplained
     more = "" if left.range_count <= NAMED_RANGES else f" and {count(left.range_count - NAMED_RANGES, 'more range')}"
     seen = "; ".join(tally.seen)
@@ -231,8 +251,8 @@ def _unplanned(ranges: Sequence[RangeRecord], contents: Mapping[Stream, StreamCo
 
 
 def refuse_fewer(
-    ports: Ports, claim: Claim, staged: Staged, heartbeat: Callable[[], None] = lambda: None
-) -> tuple[Verdict, ...]:
+    ports: Ports, claim: Claim, staged: StagedContent, heartbeat: Callable[[], None] = lambda: None
+) -> tuple[RangeDecision, ...]:
     """Hold reopened ranges whose new rows lack an offset that the lake shows now, unless a person has accepted that."""
     asked = [item for item in claim.ranges if item.generation and not item.fewer_accepted]
     if not asked:

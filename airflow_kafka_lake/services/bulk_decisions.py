@@ -10,11 +10,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from airflow_kafka_lake.core.documents.decisions import digest, nothing_withdrawn, of_streams, where, withdrawn_document
 from airflow_kafka_lake.core.errors import ConcurrentError, StateError, TerminalError, UsageError
-from airflow_kafka_lake.core.ledger.withdrawing import Withdraw
+from airflow_kafka_lake.core.ledger.decisions import Withdraw
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.core.planning.selection import Chosen, Selection
+from airflow_kafka_lake.core.planning.selection import SelectedSlice, Selection
+from airflow_kafka_lake.core.reports.decisions import (
+    digest,
+    nothing_withdrawn,
+    of_streams,
+    where,
+    withdrawn_document,
+)
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import decisions, reopening
@@ -25,7 +31,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Approved:
+class Approval:
     """What a person has approved: the digest of the offsets that were shown, None where none were; and the slices of
     them that are on record already, from an earlier call that did not come to its end."""
 
@@ -40,12 +46,12 @@ class Approved:
                 "decided; show it again, and approve it then"
             )
 
-    def left(self, chosen: Sequence[Chosen]) -> list[Chosen]:
+    def left(self, chosen: Sequence[SelectedSlice]) -> list[SelectedSlice]:
         """Return what is not on record yet."""
         return [item for item in chosen if str(item) not in self.recorded]
 
 
-DIRECTLY = Approved()
+DIRECTLY = Approval()
 """The decision of who calls: nothing was shown before."""
 
 
@@ -81,7 +87,7 @@ def skip(
     acknowledge_order: bool = False,
     drop_staged: bool = False,
     dry_run: bool = False,
-    approved: Approved = DIRECTLY,
+    approved: Approval = DIRECTLY,
 ) -> Json:
     """Pass a period unread, or show what that would change; raises what `decisions.skip` raises."""
     chosen = _approved(choose(ports, spec.name, selection), approved)
@@ -111,7 +117,7 @@ def skip(
     return of_streams(spec.name, streams, {"skipped": sum(item["skipped"] for item in streams)}, dry_run=dry_run)
 
 
-def _previewed(chosen: Sequence[Chosen], shown: Sequence[decisions.SkipPreview]) -> list[Json]:
+def _previewed(chosen: Sequence[SelectedSlice], shown: Sequence[decisions.SkipPreview]) -> list[Json]:
     return [
         where(item)
         | {
@@ -133,11 +139,11 @@ def reopen(
     accept_fewer: bool = False,
     drop_staged: bool = False,
     dry_run: bool = False,
-    approved: Approved = DIRECTLY,
+    approved: Approval = DIRECTLY,
 ) -> Json:
     """Have a period read again, or show what that would change; raises what `reopening.prepare` raises."""
 
-    def prepare(item: Chosen) -> reopening.Prepared:
+    def prepare(item: SelectedSlice) -> reopening.PreparedReopen:
         how = {"accept_fewer": accept_fewer, "drop_staged": drop_staged}
         return reopening.prepare(ports, spec, item.stream, item.interval, reason=reason, **how)
 
@@ -173,12 +179,14 @@ def reopen(
     return of_streams(spec.name, streams, total, dry_run=dry_run)
 
 
-def _approved(chosen: Sequence[Chosen], approved: Approved) -> list[Chosen]:
+def _approved(chosen: Sequence[SelectedSlice], approved: Approval) -> list[SelectedSlice]:
     approved.require(map(where, chosen))
     return approved.left(chosen)
 
 
-def _finish(ports: Ports, spec: PipelineSpec, prepare: Callable[[Chosen], reopening.Prepared], item: Chosen) -> None:
+def _finish(
+    ports: Ports, spec: PipelineSpec, prepare: Callable[[SelectedSlice], reopening.PreparedReopen], item: SelectedSlice
+) -> None:
     """Finish a reopen that is on record, unless an attempt has worked on it since: what it had begun is over then."""
     try:
         begun = prepare(item)
@@ -195,7 +203,7 @@ def withdraw(
     *,
     reason: str,
     dry_run: bool = False,
-    approved: Approved = DIRECTLY,
+    approved: Approval = DIRECTLY,
 ) -> Json:
     """Take off the plan what of a pipeline, plan, wave or range was never claimed; raises what `decisions.withdraw`
     raises."""

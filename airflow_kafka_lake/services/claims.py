@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.clocks import TOLERANCE, HostClock
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     KafkaLakeError,
@@ -15,10 +14,8 @@ from airflow_kafka_lake.core.errors import (
     TransientError,
     UnknownOutcomeError,
 )
-from airflow_kafka_lake.core.lake.halving import cause_of
-from airflow_kafka_lake.core.lake.staging import job_name
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt, Renew
-from airflow_kafka_lake.core.ledger.guards import LEASE, RENEW_AFTER
+from airflow_kafka_lake.core.ledger.guards import LEASE, RENEW_AFTER, TOLERANCE, HostClock
 from airflow_kafka_lake.core.ledger.records import Claim
 from airflow_kafka_lake.core.ledger.waves import (
     Absent,
@@ -29,6 +26,8 @@ from airflow_kafka_lake.core.ledger.waves import (
     LeaseHolder,
     TableHead,
 )
+from airflow_kafka_lake.core.spark.halving import cause_of
+from airflow_kafka_lake.core.spark.job import job_name
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.watching import Watch
 

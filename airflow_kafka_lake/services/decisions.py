@@ -1,37 +1,93 @@
-"""A person's decisions about what is planned: cancel, release, skip, withdraw."""
+"""A person's decisions: cancel, release, skip, withdraw, pause, resume, accept deletes, seal, migrate, retry."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
+from typing import Any
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import (
     KafkaLakeError,
     RangeBeyondEndError,
     StateError,
+    UnavailableError,
     UnknownSubjectError,
+    UnknownTopicError,
     UsageError,
+    expected,
 )
-from airflow_kafka_lake.core.kafka.epochs import cut_below, epochs_in_doubt, leader_epochs
-from airflow_kafka_lake.core.ledger.holds import Passed
-from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Verdict, WaveRecord
-from airflow_kafka_lake.core.ledger.revoking import Release
-from airflow_kafka_lake.core.ledger.skips import Skip, cut_for_skip, skipped_range
+from airflow_kafka_lake.core.kafka.losses import cut_below, epochs_in_doubt, leader_epochs
+from airflow_kafka_lake.core.ledger.decisions import (
+    NEVER_CLAIMED,
+    KeptRange,
+    Pause,
+    PauseAnswer,
+    Release,
+    Resume,
+    Skip,
+    Withdraw,
+    Withdrawal,
+    cut_for_skip,
+    skipped_range,
+    withdrawal,
+)
+from airflow_kafka_lake.core.ledger.guards import PauseRow
+from airflow_kafka_lake.core.ledger.holds import SkipResult
+from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ledger.waves import FINISHED, UNRESOLVED, RangeState
-from airflow_kafka_lake.core.ledger.withdrawing import NEVER_CLAIMED, Kept, Withdraw, Withdrawal, withdrawal
+from airflow_kafka_lake.core.ledger.waves import FINISHED, OPEN, UNFINISHED, UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.ordering.segments import Graph
+from airflow_kafka_lake.core.ordering.layouts import (
+    KnownLayouts,
+    LayoutChange,
+    ObservedTopic,
+    apply_layout_change,
+    declared,
+    migrated,
+)
+from airflow_kafka_lake.core.ordering.segments import Graph, Levels, Segment
+from airflow_kafka_lake.core.planning.decision import Declare
+from airflow_kafka_lake.core.planning.plan import Plan
+from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
+from airflow_kafka_lake.core.reports.status import pause_document
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.claims import ending_on_error, new_id
-from airflow_kafka_lake.services.fencing import fenced, revoke
 from airflow_kafka_lake.services.only_copies import REPEAT
+from airflow_kafka_lake.services.planning import observe_and_gather, plan_from, record
+from airflow_kafka_lake.services.recovery import OPEN_WAVES, OVERTAKEN, fenced, recover_wave, revoke
+from airflow_kafka_lake.services.reporting import describe_landed
 from airflow_kafka_lake.services.stream_choice import refuse_gone, slices
+
+# What a pipeline's history says, however long it has become: its newest event, and what an actor has decided.
+
+_AT_ONCE = 1000
+
+
+def newest_event(ledger: LedgerReader, pipeline: str, after: int = 0) -> int:
+    """Return the sequence of a pipeline's newest event; `after` when there is none above it."""
+    newest = ledger.events(pipeline, after, 1, newest=True)
+    return newest[0].sequence if newest else after
+
+
+def recorded(ledger: LedgerReader, pipeline: str, kind: str, actor: str, *, after: int) -> frozenset[str]:
+    """Return the slices about which an actor has recorded decisions of a kind since an event of the history."""
+    found: set[str] = set()
+    while own := ledger.events(pipeline, after, _AT_ONCE, kind=kind, actor=actor):
+        found |= {item.detail.partition(", ")[0] for item in own}
+        after = own[-1].sequence
+    return frozenset(found)
+
+
+# A person's decisions about what is planned: cancel, release, skip, withdraw.
 
 
 def _ranges_of(ports: Ports, subject: str, state: Sequence[RangeState]) -> list[RangeRecord]:
@@ -60,7 +116,7 @@ def cancel(ports: Ports, subject: str, reason: str, *, drop_staged: bool = False
     if not found or any(item.state is not RangeState.PLANNED for item in found):
         states = ", ".join(sorted({item.state for item in found})) or "no open range"
         raise StateError(f"{subject} cannot be cancelled: it has {states}. Only what is PLANNED can", subject=subject)
-    verdicts = [Verdict(range_id=item.id, state=RangeState.CANCELLED, reason=reason) for item in found]
+    verdicts = [RangeDecision(range_id=item.id, state=RangeState.CANCELLED, reason=reason) for item in found]
     revoke(ports, ports.ledger.wave(found[0].wave), verdicts, by_force=True, drop_staged=drop_staged)
     return tuple(item.id for item in found)
 
@@ -114,7 +170,7 @@ def skip(
     reason: str,
     acknowledge_order: bool,
     drop_staged: bool = False,
-) -> Passed:
+) -> SkipResult:
     """Leave offsets unread, by a person's decision. Ranges that were held for nothing but them go on in new waves.
 
     Waves that were ever claimed are fenced first, so that no earlier publisher shows rows of a skipped slice.
@@ -192,11 +248,11 @@ def accepted_epoch(ports: Ports, stream: StreamRecord, interval: OffsetRange) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Withdrawn:
+class WithdrawResult:
     """What was withdrawn, or would be; `kept` stays planned, with the reason."""
 
     what: Withdrawal
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptRange, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +284,9 @@ def find_subject(ledger: LedgerReader, name: str) -> Subject:
     return Subject(name=name, pipeline=item.pipeline, ranges=(item,) if item.state in UNRESOLVED else ())
 
 
-def withdraw(ports: Ports, subject: Subject, selection: Selection, *, reason: str, dry_run: bool = False) -> Withdrawn:
+def withdraw(
+    ports: Ports, subject: Subject, selection: Selection, *, reason: str, dry_run: bool = False
+) -> WithdrawResult:
     """Take the selected ranges off the plan, as far as their waves were never claimed.
 
     Raises StateError when none of them can be withdrawn, naming the first that stays; ConcurrentError when another
@@ -257,4 +315,253 @@ def withdraw(ports: Ports, subject: Subject, selection: Selection, *, reason: st
         raise StateError(f"nothing was withdrawn of {subject.name}: {why}", subject=subject.name)
     if not dry_run:
         ports.ledger.commit(Withdraw(what=what, actor=ports.actor))
-    return Withdrawn(what=what, kept=kept)
+    return WithdrawResult(what=what, kept=kept)
+
+
+# A person pauses a pipeline or a plan, and resumes it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseSubject:
+    """A pipeline, or one plan of it, that a person names."""
+
+    pipeline: str
+    plan: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseResult:
+    """What a pause or a resume has done. `pause` is the one that is there, or was; None where a resume found none.
+
+    `at_work` are the waves that an attempt works on and that go on to their end; `stopped` those that were taken from
+    their attempt and are planned still, `landed` those that turned out to be in the lake; `waiting` counts the waves
+    that are not begun.
+    """
+
+    subject: PauseSubject
+    changed: bool
+    pause: PauseRow | None
+    at_work: tuple[str, ...] = ()
+    stopped: tuple[str, ...] = ()
+    landed: tuple[str, ...] = ()
+    waiting: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return `pause --json` and `resume --json`."""
+        return {
+            "pipeline": self.subject.pipeline,
+            "plan": self.subject.plan,
+            "changed": self.changed,
+            "paused": pause_document(self.pause),
+            "at_work": list(self.at_work),
+            "stopped": list(self.stopped),
+            "landed": list(self.landed),
+            "waiting": self.waiting,
+        }
+
+
+def find_pausable(ledger: LedgerReader, name: str) -> PauseSubject:
+    """Find a pipeline by its name, or a plan by its id; UnknownSubjectError for neither."""
+    if ledger.pipeline(name) is not None:
+        return PauseSubject(pipeline=name)
+    if found := ledger.ranges(plan=name):
+        return PauseSubject(pipeline=found[0].pipeline, plan=name)
+    known = ", ".join(ledger.pipelines()) or "none yet"
+    raise UnknownSubjectError(
+        f"the ledger knows no pipeline and no plan {name!r}: take one from {remedies.status('PIPELINE')} (pipelines "
+        f"that it knows: {known})",
+        subject=name,
+    )
+
+
+def pause(ports: Ports, subject: PauseSubject, reason: str, *, now: bool = False) -> PauseResult:
+    """Let nothing new of a pipeline or a plan be begun until it is resumed; a pause that is there stays as it is.
+
+    Waves at work go on to their end. With `now` they are taken from their attempts, whose Spark jobs end with their
+    next heartbeat, and stay planned; one that has been published meanwhile is committed. Raises what kept a wave from
+    being stopped, after all others were; the pause holds all the same.
+    """
+    reason = needed_reason(reason)
+    done = ports.ledger.commit(Pause(pipeline=subject.pipeline, plan=subject.plan, reason=reason, actor=ports.actor))
+    stopped, landed = _stop(ports, subject) if now else ((), ())
+    return replace(_answer(ports, subject, done), stopped=stopped, landed=landed)
+
+
+def resume(ports: Ports, subject: PauseSubject, reason: str | None = None) -> PauseResult:
+    """End the pause of a pipeline or a plan; what is planned waits for the next run, which is not started here."""
+    done = ports.ledger.commit(Resume(pipeline=subject.pipeline, plan=subject.plan, reason=reason, actor=ports.actor))
+    return _answer(ports, subject, done)
+
+
+def _answer(ports: Ports, subject: PauseSubject, done: PauseAnswer) -> PauseResult:
+    left = _waves(ports, subject, lambda wave: wave.state in UNFINISHED)
+    at_work = tuple(wave.id for wave in left if wave.lease_live)
+    return PauseResult(
+        subject=subject,
+        changed=done.changed,
+        pause=done.pause,
+        at_work=at_work,
+        waiting=len(left) - len(at_work),
+    )
+
+
+def _waves(ports: Ports, subject: PauseSubject, wanted: Callable[[WaveRecord], bool]) -> list[WaveRecord]:
+    waves = ports.ledger.waves(subject.pipeline, UNFINISHED)
+    return [wave for wave in waves if subject.plan in (None, wave.plan) and wanted(wave)]
+
+
+def _stop(ports: Ports, subject: PauseSubject) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Take every wave at work from its attempt; return those that are planned still, and those that are in the lake."""
+    stopped: list[str] = []
+    landed: list[str] = []
+    problems: list[KafkaLakeError] = []
+    for wave in _waves(ports, subject, lambda wave: wave.state in OPEN):
+        try:
+            (landed if recover_wave(ports, wave, by_force=True) else stopped).append(wave.id)
+        except OVERTAKEN as error:
+            ports.progress(f"wave {wave.id} was ended or taken by another process meanwhile: {error}")
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is a problem of this wave alone
+            problems.append(expected(error, f"stopping wave {wave.id}", wave=wave.id))
+    if problems:
+        raise problems[0]
+    return tuple(stopped), tuple(landed)
+
+
+# A person's declarations about segments: where a stream ends, and which topic continues which.
+
+
+def seal(ports: Ports, spec: PipelineSpec, stream: StreamRecord, at: int) -> Segment:
+    """Declare the end of a stream; it counts once a plan has found it unchanged a layout grace later.
+
+    Refused with StateError unless the log ends exactly there, with no open transaction; a seal is never moved.
+    """
+
+    def declare(known: KnownLayouts, topics: Sequence[ObservedTopic]) -> LayoutChange:
+        topic = _topic(topics, stream.key.topic)
+        if topic.id != stream.key.topic_id:
+            raise StateError(f"topic {stream.key.topic} of id {stream.key.topic_id} is gone: it ends where it ended")
+        _refuse_unobserved(topic, [stream.key.partition])
+        return LayoutChange(segments=(declared(topic, stream.key.partition, at, known),))
+
+    decided = _record(ports, spec, Bounds(topic=stream.key.topic), declare)
+    return next(item for item in decided.layout_change.segments if item.stream == stream.key and item.declared_at)
+
+
+def migrate(
+    ports: Ports, spec: PipelineSpec, source: str, *, target: str, seals: Mapping[int, int]
+) -> tuple[Segment, ...]:
+    """Declare that one topic continues another, whose partitions end at `seals`; returns the segments that wait.
+
+    Each end counts once a plan has found it unchanged a layout grace later; until then nothing more of the target is
+    published. Waves that would wait for themselves are split first. Refused with UsageError or StateError when a
+    partition is missing, a log does not end at its seal, or a segment would wait for itself.
+    """
+    if source == target:
+        raise UsageError(f"topic {source} cannot continue itself: give two topics")
+
+    def declare(known: KnownLayouts, topics: Sequence[ObservedTopic]) -> LayoutChange:
+        old, new = _topic(topics, source), _topic(topics, target)
+        if missing := sorted(set(range(old.partitions)) ^ set(seals)):
+            partitions = count(old.partitions, "partition")
+            raise UsageError(f"the seals of {source} must name each of its {partitions} once: look at {missing}")
+        _refuse_unobserved(old, range(old.partitions))
+        _refuse_unobserved(new, range(new.partitions))
+        return migrated(spec, old, new, seals=seals, known=known)
+
+    decided = _record(ports, spec, Bounds(), declare)
+    return tuple(item for item in decided.layout_change.segments if item.stream.topic == target)
+
+
+def _record(ports: Ports, spec: PipelineSpec, bounds: Bounds, declare: Declare) -> Plan:
+    """Record what was declared as a plan that reads nothing: under the same guards as every plan."""
+    facts = observe_and_gather(ports, spec, bounds, plan_id=new_id())
+    decided = plan_from(ports, facts, declare)
+    graph = apply_layout_change(facts.graph, decided.layout_change).graph
+    _split(ports, spec.name, graph, graph.levels(facts.seen.known))
+    record(ports, replace(decided, waves=()), facts.seen)
+    return decided
+
+
+def _topic(topics: Sequence[ObservedTopic], name: str) -> ObservedTopic:
+    found = next((item for item in topics if item.name == name), None)
+    if found is None:
+        raise UnknownTopicError(
+            f"topic {name!r} is not one of the pipeline's, or could not be observed: add it to its topics", topic=name
+        )
+    return found
+
+
+def _refuse_unobserved(topic: ObservedTopic, partitions: Iterable[int]) -> None:
+    if left := sorted(set(partitions) - (topic.seen.keys() & set(topic.asked))):
+        raise UnavailableError(
+            f"{topic.name}: partitions {left} could not be observed, or are not in order: see what {remedies.plan()} "
+            "says of them, then repeat the call",
+            topic=topic.name,
+        )
+
+
+def _split(ports: Ports, pipeline: str, graph: Graph, levels: Levels) -> None:
+    """Move ranges that would wait for their own wave into waves of their own, level by level."""
+    for wave in ports.ledger.waves(pipeline, UNFINISHED):
+        ranges = ports.ledger.ranges(wave=wave.id, states=(RangeState.PLANNED,))
+        moved = _waiting_for_each_other(graph, ranges)
+        if not moved:
+            continue
+        reason = "it continues what the same wave reads, and goes into a wave of its own"
+        verdicts = [RangeDecision(range_id=item.id, state=RangeState.CANCELLED, reason=reason) for item in moved]
+        revoke(ports, wave, verdicts, by_force=True)
+        by_level: dict[int, list[str]] = defaultdict(list)
+        for item in moved:
+            by_level[levels.at(item.stream, item.range.start)].append(item.id)
+        for _, ids in sorted(by_level.items()):
+            ports.ledger.commit(Release(ranges=ids, wave=f"{new_id()}-w0", actor=ports.actor, reason=reason))
+
+
+def _waiting_for_each_other(graph: Graph, ranges: Sequence[RangeRecord]) -> list[RangeRecord]:
+    segments = {item.id: graph.at(item.stream, item.range.start) for item in ranges}
+    there = {segment.key for segment in segments.values() if segment}
+    return [item for item in ranges if (segment := segments[item.id]) and graph.ancestors(segment.key) & there]
+
+
+# Make a wave ready for its next try, by what became of the last one.
+
+
+class WaveContinuation(StrEnum):
+    """What a wave was found to be, and how it goes on."""
+
+    RELEASED = "released"
+    """It was on hold: its ranges are in a wave of their own now, which the next run reads."""
+    ADOPTED = "adopted"
+    """Its commit was in the lake: it is recorded, and nothing is left to do."""
+    RETURNED = "returned"
+    """Its last attempt had left nothing in the lake: the next run stages it again, or what it had staged is used."""
+    WAITING = "waiting"
+    """No worker had it: the next run takes it as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryResult:
+    """How a wave goes on, and in which wave."""
+
+    ready: WaveContinuation
+    wave: str
+
+
+def retry(ports: Ports, wave_id: str, reason: str) -> RetryResult:
+    """Make a wave ready for its next try.
+
+    Raises StateError for a wave that is over and of which nothing is on hold, ConcurrentError while another process
+    works on it: `cancel` takes it away from one that hangs.
+    """
+    reason = needed_reason(reason)
+    wave = ports.ledger.wave(wave_id)
+    if ports.ledger.ranges(wave=wave_id, states=(RangeState.HELD, RangeState.CANCELLED)):
+        released, _ = release(ports, wave_id, reason)
+        return RetryResult(ready=WaveContinuation.RELEASED, wave=released)
+    if wave.state in OPEN_WAVES:
+        adopted = recover_wave(ports, wave, asked=f"{ports.actor}: {reason}; ")
+        return RetryResult(ready=WaveContinuation.ADOPTED if adopted else WaveContinuation.RETURNED, wave=wave_id)
+    if wave.state in FINISHED:
+        landed = describe_landed(ports.ledger, wave) if wave.snapshot else f"wave {wave_id} is over: nothing is left"
+        raise StateError(landed, wave=wave_id)
+    return RetryResult(ready=WaveContinuation.WAITING, wave=wave_id)

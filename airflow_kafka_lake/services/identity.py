@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.errors import (
     TerminalError,
     UnknownSubjectError,
 )
-from airflow_kafka_lake.core.ledger.events import Line
+from airflow_kafka_lake.core.ledger.history import EventRef
 from airflow_kafka_lake.core.ledger.plans import BindTable
 from airflow_kafka_lake.core.ledger.records import PipelineRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import Committed, Rejected, Requirement, TableHead
@@ -25,7 +25,9 @@ HEADS_CHECKED = 30
 """How often a head that seems wrong is looked at again because main has moved meanwhile."""
 
 
-def check_head(ports: Ports, pipeline: str, table: str, *, head: TableHead, topic_ids: Iterable[str]) -> Line | None:
+def check_head(
+    ports: Ports, pipeline: str, table: str, *, head: TableHead, topic_ids: Iterable[str]
+) -> EventRef | None:
     """Refuse a table that is not the recorded one, has another owner, knows more than the ledger does, or was moved
     away from our newest commits. Every commit of ours is made on a head that has passed this check.
 
@@ -50,7 +52,7 @@ def check_head(ports: Ports, pipeline: str, table: str, *, head: TableHead, topi
     return _check(ports, pipeline, table, head=head, topic_ids=topic_ids)
 
 
-def _check(ports: Ports, pipeline: str, table: str, *, head: TableHead, topic_ids: Iterable[str]) -> Line | None:
+def _check(ports: Ports, pipeline: str, table: str, *, head: TableHead, topic_ids: Iterable[str]) -> EventRef | None:
     record = ports.ledger.pipeline(pipeline)
     recorded = record.tables.get(table) if record else None
     if record and recorded and recorded != head.uuid:

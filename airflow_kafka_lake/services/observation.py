@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.kafka.snapshots import LEFT_OUT, PartitionSnapshot, Snapshot, UnknownPartition
 from airflow_kafka_lake.core.naming import unknown_topic
 from airflow_kafka_lake.core.ordering.segments import Graph
-from airflow_kafka_lake.core.planning.facts import Observed, blocked_topics
+from airflow_kafka_lake.core.planning.decision import Observation, blocked_topics
 from airflow_kafka_lake.core.planning.policies import Bounds, deleted_unread
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
@@ -31,14 +31,14 @@ _OF_ONE_TABLE = (DamagedTableError, IdentityError, OwnershipError, SchemaMismatc
 """Errors of one table alone; a ledger that is behind is behind for all tables."""
 
 
-def observe(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Observed:
+def observe(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Observation:
     """Read Kafka, then the ledger: a plan that another planner overtakes is refused when it is recorded."""
     ports.progress(f"observing {spec.name}")
     topics, problems = _topics(ports, spec, bounds)
     seen = ports.source.snapshot(topics, spec.end.group or spec.start.group)
     known = {stream.key: stream for stream in ports.ledger.streams(spec.name)}
     snapshot = _with_left_out(seen, known)
-    return Observed(
+    return Observation(
         snapshot=snapshot, selected=_selected(snapshot, bounds), known=known, blocked=blocked_topics(problems)
     )
 
@@ -51,7 +51,7 @@ def check_asked(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> None:
         _refuse_unknown(bounds.partitions, counts, range(max(counts.values(), default=0)))
 
 
-def check_tables(ports: Ports, spec: PipelineSpec, seen: Observed) -> Observed:
+def check_tables(ports: Ports, spec: PipelineSpec, seen: Observation) -> Observation:
     """Check the tables of the observed topics, and leave out the topics of tables with an error.
 
     Raises that error when no other table is left.

@@ -1,25 +1,98 @@
-"""Refuse to drop a staging branch that is the only copy of records: Kafka has deleted them, and main lacks them."""
+"""Refuse to drop a staging branch that is the only copy of records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
+    IdentityError,
     JobFailedError,
+    KafkaLakeError,
+    LostRecordsError,
     OnlyCopyError,
     SchemaMismatchError,
     UnavailableError,
 )
-from airflow_kafka_lake.core.lake.only_copies import Kept, lost_by_kafka
-from airflow_kafka_lake.core.lake.staging import branch_of
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState, is_resumable
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.job import RETAIN_DAYS, branch_of
+from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.topics import check_losses
+
+# Which records of a staging branch exist nowhere else, and the refusal that names the two ways on.
+
+NAMED = 5
+"""Partitions that a refusal names; more are counted."""
+
+Offsets = Mapping[Stream, RangeSet]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptBranch:
+    """A branch that is to stay: its table, what is known of its attempt, and how a person gives it up."""
+
+    table: str
+    pipeline: str
+    attempt: str
+    give_up: str
+    wave: str | None = None
+    since: datetime | None = None
+
+    def refusal(self, offsets: Offsets, *, why: str | None = None) -> str:
+        """Return which records are only there, and what to do: publish them, or give them up.
+
+        `why` is what keeps it from being published as it is, with what to do about that.
+        """
+        parts = [f"{key} {found.describe()}, {count(found.span, 'offset')}" for key, found in sorted(offsets.items())]
+        more = f" and of {count(len(parts) - NAMED, 'more partition')}" if len(parts) > NAMED else ""
+        whose = f" of wave {self.wave}" if self.wave else ""
+        until = f", which an expiry of snapshots may drop from {timestamp(self._until)} on" if self._until else ""
+        return (
+            f"what attempt {self.attempt} has staged{whose} is the only copy of {'; '.join(parts[:NAMED])}{more}: "
+            f"Kafka has them no more. It stays on branch {branch_of(self.attempt)} of {self.table}{until}. "
+            + (why or f"Let it be published first: {remedies.run(self.pipeline)}")
+            + f". To give it up: {self.give_up}"
+        )
+
+    @property
+    def _until(self) -> datetime | None:
+        return self.since and self.since + timedelta(days=RETAIN_DAYS)
+
+
+def lost_by_kafka(
+    ranges: Iterable[RangeRecord], failed: Mapping[str, KafkaLakeError], passed: Slice | None = None
+) -> Offsets:
+    """Return which offsets of some ranges cannot be read again, less those that a person passes unread.
+
+    `failed` says by range what became of topic and log.
+    """
+    found: dict[Stream, RangeSet] = {}
+    for item in ranges:
+        error = failed.get(item.id)
+        gone = NOTHING
+        if isinstance(error, IdentityError):
+            gone = RangeSet((item.range,))
+        elif isinstance(error, LostRecordsError):
+            gone = RangeSet((error.lost or item.range,))
+        if passed and (item.stream.topic_id, item.stream.partition) == (
+            passed.stream.topic_id,
+            passed.stream.partition,
+        ):
+            gone -= RangeSet((passed.range,))
+        if gone:
+            found[item.stream] = found.get(item.stream, NOTHING) | gone
+    return found
+
+
+# Refuse to drop a staging branch that is the only copy of records: Kafka has deleted them, and main lacks them.
 
 REPEAT = "repeat with --drop-staged"
 """How a person gives a branch up with the command that was refused."""
@@ -54,7 +127,7 @@ def refuse_to_lose(
     there = [item for item in candidates if item.attempt in branches]
     if there and (lost := gone_from_kafka(ports, first_read, passed)):
         newest = there[-1]
-        kept = Kept(
+        kept = KeptBranch(
             table=table.identifier,
             pipeline=pipeline,
             attempt=newest.attempt,
@@ -95,7 +168,7 @@ def refuse_to_lose_unknown(ports: Ports, pipeline: str, table: LakeTable, attemp
         for seen in table.visible(wanted) if wanted else ():
             gone[seen.stream] = gone.get(seen.stream, NOTHING) - seen.offsets
         if lost := {key: offsets for key, offsets in gone.items() if offsets}:
-            kept = Kept(table=table.identifier, pipeline=pipeline, attempt=attempt, give_up=REPEAT)
+            kept = KeptBranch(table=table.identifier, pipeline=pipeline, attempt=attempt, give_up=REPEAT)
             why = (
                 "This ledger does not know that attempt, so no run publishes it. Keep what is wanted of it first: "
                 f"SELECT * FROM {table.identifier} VERSION AS OF '{branch_of(attempt)}' WHERE ingest_attempt = "

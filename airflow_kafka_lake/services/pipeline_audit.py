@@ -6,17 +6,22 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from airflow_kafka_lake.core.audit.check import check
-from airflow_kafka_lake.core.audit.inputs import (
+from airflow_kafka_lake.core.audit.check import (
     AuditInputs,
     Finding,
     FindingKind,
     LedgerInputs,
     StreamTruth,
     TableInputs,
+    check,
 )
-from airflow_kafka_lake.core.audit.report import EVERYTHING, Observed, Scope, audit_document
-from airflow_kafka_lake.core.audit.timeline import Bounds
+from airflow_kafka_lake.core.audit.report import (
+    EVERYTHING,
+    AuditScope,
+    ObservedBounds,
+    StreamBounds,
+    audit_document,
+)
 from airflow_kafka_lake.core.errors import (
     DamagedTableError,
     KafkaLakeError,
@@ -24,16 +29,15 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
-from airflow_kafka_lake.core.kafka.epochs import believed
+from airflow_kafka_lake.core.kafka.losses import believed
 from airflow_kafka_lake.core.ledger.deletions import RECEIPT as DELETED
 from airflow_kafka_lake.core.ledger.records import AttemptRows
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.naming import require_streams
+from airflow_kafka_lake.core.reports.streams import bounds_states
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.status.streams import bounds_states
-from airflow_kafka_lake.ports import Lake, LakeTable, LedgerReader, Ports
-from airflow_kafka_lake.ports.feature import AuditCheck
+from airflow_kafka_lake.ports import AuditCheck, Lake, LakeTable, LedgerReader, Ports
 from airflow_kafka_lake.services.identity import check_table
 from airflow_kafka_lake.services.reporting import observe
 
@@ -42,7 +46,7 @@ def audit(
     ports: Ports,
     spec: PipelineSpec,
     *,
-    scope: Scope = EVERYTHING,
+    scope: AuditScope = EVERYTHING,
     ask_kafka: bool = False,
     checks: Sequence[AuditCheck] = (),
 ) -> dict[str, Any]:
@@ -55,10 +59,10 @@ def audit(
     """
     require_scope(ports.ledger, spec, scope)
     foreign = _foreign_owners(ports, spec, scope)
-    inputs = gather(ports.ledger, ports.lake, spec, scope=scope)
+    inputs = gather_audit(ports.ledger, ports.lake, spec, scope=scope)
     for further in checks:
         inputs = further.narrow(inputs)
-    observed = observe_streams(ports, spec, inputs.ledger.streams) if ask_kafka or checks else Observed()
+    observed = observe_streams(ports, spec, inputs.ledger.streams) if ask_kafka or checks else ObservedBounds()
     if checks:
         _require_observed(observed, inputs.ledger.streams, scope)
     parts = {further.name: further.check(ports, spec, inputs, observed, scope) for further in checks}
@@ -74,15 +78,15 @@ def audit(
     return document | {name: part.to_json() for name, part in parts.items()}
 
 
-def observe_streams(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRecord]) -> Observed:
+def observe_streams(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRecord]) -> ObservedBounds:
     """Ask Kafka for the bounds of streams; for a stream without bounds the reason is kept."""
     seen = observe(ports.source, sorted({stream.key.topic for stream in streams}), spec.end.group)
     if isinstance(seen, str):
-        return Observed(states={stream.key: f"unknown: {seen}" for stream in streams})
+        return ObservedBounds(states={stream.key: f"unknown: {seen}" for stream in streams})
     seen = believed(seen, {stream.key: stream.leader_epoch for stream in streams})
-    return Observed(
+    return ObservedBounds(
         bounds={
-            item.stream: Bounds(
+            item.stream: StreamBounds(
                 log_start=item.log_start,
                 readable_end=item.readable_end(spec.isolation),
                 group_offset=item.group_offset,
@@ -94,7 +98,7 @@ def observe_streams(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRe
     )
 
 
-def _require_observed(observed: Observed, streams: Sequence[StreamRecord], scope: Scope) -> None:
+def _require_observed(observed: ObservedBounds, streams: Sequence[StreamRecord], scope: AuditScope) -> None:
     """Refuse an audit that needs Kafka, when Kafka does not answer."""
     for stream in streams:
         state = observed.states.get(stream.key, "")
@@ -106,20 +110,20 @@ def _require_observed(observed: Observed, streams: Sequence[StreamRecord], scope
             )
 
 
-def require_scope(ledger: LedgerReader, spec: PipelineSpec, scope: Scope) -> None:
+def require_scope(ledger: LedgerReader, spec: PipelineSpec, scope: AuditScope) -> None:
     """Raise UnknownSubjectError when no stream of the pipeline is in scope, or none of a partition that it names."""
     streams = (stream.key for stream in ledger.streams(spec.name))
     require_streams(spec.name, streams, topic=scope.topic, partitions=scope.partitions)
 
 
-def gather(
+def gather_audit(
     ledger: LedgerReader,
     lake: Lake,
     spec: PipelineSpec,
     *,
     truth: Mapping[Stream, StreamTruth] | None = None,
     at_rest: bool = False,
-    scope: Scope = EVERYTHING,
+    scope: AuditScope = EVERYTHING,
 ) -> AuditInputs:
     """Read ledger, tables, ledger, each ledger at one moment: what was committed before the lake was read has its rows
     there, and all that the lake has is on record after it. So a pipeline that goes on meanwhile seems neither ahead of
@@ -154,7 +158,7 @@ def _ledger_inputs(ledger: LedgerReader, pipeline: str) -> LedgerInputs:
     )
 
 
-def topics_of(ledger: LedgerReader, spec: PipelineSpec, scope: Scope = EVERYTHING) -> dict[str, set[str]]:
+def topics_of(ledger: LedgerReader, spec: PipelineSpec, scope: AuditScope = EVERYTHING) -> dict[str, set[str]]:
     """Return the tables that the scope's streams go to, or ever went to, sorted, with the topic ids that go there now.
 
     Tables written so far are those of waves, in a scope of waves with ranges in it; a rebuild's waves may have none.
@@ -162,7 +166,7 @@ def topics_of(ledger: LedgerReader, spec: PipelineSpec, scope: Scope = EVERYTHIN
     return _topics_of(ledger.at_once(partial(_ledger_inputs, pipeline=spec.name)), spec, scope)
 
 
-def _topics_of(ledger: LedgerInputs, spec: PipelineSpec, scope: Scope) -> dict[str, set[str]]:
+def _topics_of(ledger: LedgerInputs, spec: PipelineSpec, scope: AuditScope) -> dict[str, set[str]]:
     in_scope = {item.wave for item in ledger.ranges if item.stream in scope}
     tables = {wave.table for wave in ledger.waves if wave.table and (scope == EVERYTHING or wave.id in in_scope)}
     tables |= {spec.table_for(stream.key.topic) for stream in ledger.streams if stream.key in scope}
@@ -206,7 +210,7 @@ def _read(
     )
 
 
-def _foreign_owners(ports: Ports, spec: PipelineSpec, scope: Scope) -> list[Finding]:
+def _foreign_owners(ports: Ports, spec: PipelineSpec, scope: AuditScope) -> list[Finding]:
     """Find tables that are not the recorded ones, belong to others, were rolled back, or know more than the ledger."""
     found = []
     for table, topic_ids in topics_of(ports.ledger, spec, scope).items():

@@ -14,39 +14,42 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UsageError,
 )
-from airflow_kafka_lake.core.kafka.epochs import leader_epochs
-from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample
+from airflow_kafka_lake.core.kafka.losses import leader_epochs
+from airflow_kafka_lake.core.kafka.snapshots import OBSERVED, OpenTransaction, PartitionSnapshot, Sample, oldest
 from airflow_kafka_lake.core.kafka.times import Times
-from airflow_kafka_lake.core.kafka.transactions import OBSERVED, OpenTransaction, oldest
-from airflow_kafka_lake.core.lake.effort import effort
-from airflow_kafka_lake.core.ledger.pauses import refuse_paused
+from airflow_kafka_lake.core.ledger.guards import refuse_paused
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import PipelineRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.changed_keys import elsewhere, notes, nothing_lands, refuse_another_cluster
-from airflow_kafka_lake.core.planning.decision import Declare, decide, declare_nothing, want
-from airflow_kafka_lake.core.planning.estimates import heaviest
-from airflow_kafka_lake.core.planning.facts import (
-    Facts,
-    Observed,
-    doubtful_heads,
-    moments,
-    start_group,
-    start_offsets,
-)
-from airflow_kafka_lake.core.planning.forecast import (
+from airflow_kafka_lake.core.planning.costs import (
     NOT_ASKED,
     Deadline,
     deadline,
     first_records,
     forecast,
+    heaviest,
     undated,
 )
-from airflow_kafka_lake.core.planning.in_period import ends_of, nothing_lies
+from airflow_kafka_lake.core.planning.decision import (
+    Declare,
+    Observation,
+    PlanFacts,
+    decide,
+    declare_nothing,
+    doubtful_heads,
+    ends_of,
+    moments,
+    nothing_lies,
+    start_group,
+    start_offsets,
+    want,
+)
 from airflow_kafka_lake.core.planning.plan import Elsewhere, Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.job import effort
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.advance import flush
@@ -56,7 +59,7 @@ from airflow_kafka_lake.services.observation import check_tables, observe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class PlanResult:
     """A plan and whether it was recorded (not for a dry run, and not when it changes nothing)."""
 
     plan: Plan
@@ -79,7 +82,7 @@ def plan_after_others(
     dry_run: bool = False,
     timeout: timedelta = timedelta(0),
     reason: str | None = None,
-) -> Planned:
+) -> PlanResult:
     """Plan; after another planner again, for what that one has not seen or was not asked for is left.
 
     Each time one of the others has recorded what it wanted, so that they become fewer. Raises as `plan` does,
@@ -104,7 +107,7 @@ def plan(
     dry_run: bool = False,
     timeout: timedelta = timedelta(0),
     reason: str | None = None,
-) -> Planned:
+) -> PlanResult:
     """Decide what is read next and record it; wait at most `timeout` for group offsets that are not stable.
 
     `reason` is why a person asks for it; it is kept with the plan.
@@ -117,11 +120,11 @@ def plan(
     if not dry_run and (known := ports.ledger.pipeline(spec.name)):
         refuse_paused(known.pauses)  # before anything is asked or created; the ledger refuses to record it anyway
 
-    def checked(seen: Observed) -> Observed:
+    def checked(seen: Observation) -> Observation:
         _prepare(ports, spec, seen.arrived(spec, bounds))
         return check_tables(ports, spec, seen)
 
-    def gather_and_decide() -> tuple[Facts, Plan]:
+    def gather_and_decide() -> tuple[PlanFacts, Plan]:
         facts = observe_and_gather(ports, spec, bounds, checked, plan_id=plan_id)
         refuse_another_cluster(facts)
         decided = plan_from(ports, facts)
@@ -144,9 +147,9 @@ def plan(
     if dry_run and (tables := facts.seen.tables(spec)):
         _look(ports, next(iter(tables)))
     if dry_run or decided.changes_nothing:
-        return Planned(plan=decided, recorded=False)
+        return PlanResult(plan=decided, recorded=False)
     record(ports, decided, facts.seen, reason)
-    return Planned(plan=decided, recorded=True)
+    return PlanResult(plan=decided, recorded=True)
 
 
 def _look(ports: Ports, table: str) -> None:
@@ -159,7 +162,7 @@ def _look(ports: Ports, table: str) -> None:
     )
 
 
-def record(ports: Ports, decided: Plan, seen: Observed, reason: str | None = None) -> None:
+def record(ports: Ports, decided: Plan, seen: Observation, reason: str | None = None) -> None:
     """Record a plan, after its tables are there and ours."""
     spec = decided.spec
     ports.ledger.commit(SavePipeline(spec=spec))
@@ -185,10 +188,10 @@ def observe_and_gather(
     ports: Ports,
     spec: PipelineSpec,
     bounds: Bounds,
-    check: Callable[[Observed], Observed] = lambda seen: seen,
+    check: Callable[[Observation], Observation] = lambda seen: seen,
     *,
     plan_id: str,
-) -> Facts:
+) -> PlanFacts:
     """Observe and gather; once more where retention went on between the log starts and the offsets by time: an hour
     whose records it took in between would look like one that never had any.
 
@@ -205,7 +208,7 @@ def observe_and_gather(
     raise UnavailableError(f"{message}. Nothing was planned; repeat when it has deleted what its retention asks for")
 
 
-def _moved(ports: Ports, facts: Facts) -> list[Stream]:
+def _moved(ports: Ports, facts: PlanFacts) -> list[Stream]:
     """Return the streams whose log start is not known to be where it was seen before offsets by time were asked for."""
     if not facts.times.answers:
         return []
@@ -215,13 +218,13 @@ def _moved(ports: Ports, facts: Facts) -> list[Stream]:
     return sorted(stream for stream, _ in before.items() - {(item.stream, item.log_start) for item in now.partitions})
 
 
-def _gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observed, *, plan_id: str) -> Facts:
+def _gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation, *, plan_id: str) -> PlanFacts:
     """Ask Kafka and the ledger what the observed partitions leave open."""
     group, doubts = start_group(spec, seen), seen.epochs_in_doubt
     times = _times(ports, spec, bounds, seen)
     topics = sorted({item.stream.topic for item in seen.new})
     before = ports.ledger.pipeline(spec.name)
-    return Facts(
+    return PlanFacts(
         plan_id=plan_id,
         spec=spec,
         bounds=bounds,
@@ -238,7 +241,7 @@ def _gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observed, *,
 
 
 def _elsewhere(
-    ports: Ports, spec: PipelineSpec, before: PipelineRecord | None, seen: Observed
+    ports: Ports, spec: PipelineSpec, before: PipelineRecord | None, seen: Observation
 ) -> tuple[Elsewhere, ...]:
     """Return what is committed in other tables than the file names; asked only where others are on record."""
     selected = {item.stream.topic for item in seen.selected}
@@ -254,7 +257,7 @@ def _elsewhere(
     return ports.ledger.at_once(read)
 
 
-def _times(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observed) -> Times:
+def _times(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation) -> Times:
     partitions = [(item.stream.topic, item.stream.partition) for item in seen.selected]
     times = Times({at: ports.source.offsets_at(partitions, at) for at in moments(spec, bounds, seen)})
     samples = _sampled(ports, spec, doubtful_heads(spec, bounds, seen, times))
@@ -262,7 +265,7 @@ def _times(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observed) -> 
     return Times(times.answers, {key: first for key, first in firsts.items() if first is not None})
 
 
-def plan_from(ports: Ports, facts: Facts, declare: Declare = declare_nothing) -> Plan:
+def plan_from(ports: Ports, facts: PlanFacts, declare: Declare = declare_nothing) -> Plan:
     """Decide a plan, and sample what it would read, to weigh it; EmptyPeriodError for a period that holds nothing."""
     wanted = want(facts)
     if wanted.holds_nothing:

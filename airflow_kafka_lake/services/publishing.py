@@ -7,15 +7,21 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.accounting import Receipt, StreamContent
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     IdentityError,
     UnavailableError,
     UnknownOutcomeError,
 )
-from airflow_kafka_lake.core.lake.accounting import Receipt, StreamContent
 from airflow_kafka_lake.core.ledger.attempts import MarkPublishing, RecordCommit
-from airflow_kafka_lake.core.ledger.records import Claim, Publication, RangeRecord, ReceiptRow, Staged
+from airflow_kafka_lake.core.ledger.records import (
+    Claim,
+    Publication,
+    RangeRecord,
+    ReceiptRow,
+    StagedContent,
+)
 from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
     Absent,
@@ -45,7 +51,7 @@ PUBLISH_TRIES = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proven:
+class AuditedAttempt:
     """A staged attempt, complete and accounted for: of this claim, or of an earlier one of its wave."""
 
     attempt: AttemptKey
@@ -183,12 +189,12 @@ def _audit_on_main(ports: Ports, claim: Claim, found: Found) -> None:
     ports.progress(
         f"rows of attempt {found.attempt} stand on main of {claim.table} without an audit: auditing them there"
     )
-    staged = Staged(snapshot=snapshot, bytes=0, streams=_shown(ports, claim, found))
+    staged = StagedContent(snapshot=snapshot, bytes=0, streams=_shown(ports, claim, found))
     audited = audit_attempt(ports, claim, staged, heartbeat)
     if audited.failed:
         raise _not_as_planned(ports, claim, found, audited.failed[0].reason)
     key = next(item.key for item in claim.attempts if item.attempt == found.attempt)
-    proven = Proven(attempt=key, snapshot=snapshot, bytes=0, receipts=audited.receipts)
+    proven = AuditedAttempt(attempt=key, snapshot=snapshot, bytes=0, receipts=audited.receipts)
     ports.lake.table(claim.table).add_receipts(receipt_rows(ports, claim, proven))
 
 
@@ -223,7 +229,7 @@ def _receipt(item: RangeRecord, row: ReceiptRow) -> Receipt:
     )
 
 
-def receipt_rows(ports: Ports, claim: Claim, proven: Proven) -> list[ReceiptRow]:
+def receipt_rows(ports: Ports, claim: Claim, proven: AuditedAttempt) -> list[ReceiptRow]:
     """Return the `rows` receipts of an attempt, also of ranges without rows."""
     now = ports.clock.now()
     ranges = {item.id: item for item in claim.ranges}
@@ -247,7 +253,9 @@ def receipt_rows(ports: Ports, claim: Claim, proven: Proven) -> list[ReceiptRow]
     ]
 
 
-def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt, *, watch: Watch | None = None) -> None:
+def publish(
+    ports: Ports, claim: Claim, proven: AuditedAttempt, in_doubt: InDoubt, *, watch: Watch | None = None
+) -> None:
     """Make an audited attempt visible and record it; when the lake has it already, adopt it.
 
     The commit is in the name of the attempt that staged the rows, and under the fence of the claim. An earlier
@@ -287,7 +295,7 @@ def publish(ports: Ports, claim: Claim, proven: Proven, in_doubt: InDoubt, *, wa
     )
 
 
-def _refuse_to_lose(ports: Ports, claim: Claim, table: LakeTable, *, proven: Proven, rejection: str) -> None:
+def _refuse_to_lose(ports: Ports, claim: Claim, table: LakeTable, *, proven: AuditedAttempt, rejection: str) -> None:
     """Keep a rejected branch that is the only copy of records: the table can be restored to fit it."""
     mine = [item for item in ports.ledger.attempts(claim.key.wave) if item.attempt == proven.attempt.attempt]
     why = f"The table rejects it: {rejection.rstrip('.')}. Once the table is as it was, {remedies.run()} publishes it"
@@ -301,7 +309,7 @@ def _commit(
     table: LakeTable,
     *,
     head: TableHead,
-    proven: Proven,
+    proven: AuditedAttempt,
     in_doubt: InDoubt,
     watch: Watch | None,
 ) -> Committed | Rejected | Unknown:
@@ -332,7 +340,7 @@ def _commit(
     return outcome
 
 
-def _record(ports: Ports, claim: Claim, snapshot: int | None, proven: Proven) -> None:
+def _record(ports: Ports, claim: Claim, snapshot: int | None, proven: AuditedAttempt) -> None:
     if proven.attempt == claim.key:
         ports.ledger.commit(
             RecordCommit(key=claim.key, attempt=claim.key.attempt, snapshot=snapshot, receipts=proven.receipts)

@@ -1,14 +1,13 @@
-"""Read a wave with a Spark job; where the job fails over its records, find which of them no job can read.
-
-They are found in Kafka's raw batches, else by trial jobs of halves, which nothing publishes.
-"""
+"""Read a wave with a Spark job; where it fails over its records, find which of them cannot be read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.accounting import EXPLAINED, Explanation, Fate
 from airflow_kafka_lake.core.amounts import count, size
 from airflow_kafka_lake.core.decoding import Decoder
 from airflow_kafka_lake.core.errors import (
@@ -18,33 +17,109 @@ from airflow_kafka_lake.core.errors import (
     StaleFenceError,
     TransientError,
 )
-from airflow_kafka_lake.core.kafka.loss_check import Losses
-from airflow_kafka_lake.core.kafka.losses import held_by
-from airflow_kafka_lake.core.lake import halving
-from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
-from airflow_kafka_lake.core.lake.halving import History
-from airflow_kafka_lake.core.lake.staging import StageJob, Tip, packing
-from airflow_kafka_lake.core.lake.tasks import is_by_time
+from airflow_kafka_lake.core.kafka.losses import Losses, held_by
 from airflow_kafka_lake.core.ledger.attempts import RecordJob
-from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Staged, Verdict
+from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRecord, StagedContent
 from airflow_kafka_lake.core.ledger.waves import Found
-from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.progress import Counters, Progress, Step
-from airflow_kafka_lake.core.slices import Slice, SliceSet
-from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.reports.progress import Counters, Progress, Step
+from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
+from airflow_kafka_lake.core.spark import halving
+from airflow_kafka_lake.core.spark.halving import History
+from airflow_kafka_lake.core.spark.job import CAREFUL_POLL, StageJob, Tip, ending, is_by_time, packing
+from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.ports import NONE_KNOWN, Ports
 from airflow_kafka_lake.services.claims import Heartbeat
-from airflow_kafka_lake.services.polling import careful
 from airflow_kafka_lake.services.topics import check_losses, planned_epochs
+
+# After a failure, keep a job from polling records behind its slices: one of them may be what it failed over.
+
+
+class SliceReader(Protocol):
+    """A job that reads slices of Kafka."""
+
+    @property
+    def name(self) -> str:
+        """The application name."""
+
+    @property
+    def isolation(self) -> Isolation:
+        """Which records it sees."""
+
+    @property
+    def slices(self) -> tuple[Slice, ...]:
+        """What it reads."""
+
+
+MOST_CAREFUL = 100
+"""Slices whose ends are read record by record, a second or so each."""
+
+_WIDER = 4
+
+
+def careful(ports: Ports, job: StageJob, heartbeat: Callable[[], None]) -> StageJob:
+    """Return a job that unpacks no record behind its slices.
+
+    A consumer unpacks all records of its poll. Kafka's raw batches name the offsets at the end of a slice that have a
+    record; where they cannot be read, every offset counts as one. A job of more than `MOST_CAREFUL` slices stays.
+    """
+    if len(job.slices) > MOST_CAREFUL:
+        return job
+    bodies, ends = divided(ports, job, heartbeat, epochs=dict(job.epochs))
+    return replace(job, slices=bodies, singly=ends)
+
+
+def divided(
+    ports: Ports, job: SliceReader, heartbeat: Callable[[], None], *, epochs: Mapping[Stream, int] = NONE_KNOWN
+) -> tuple[tuple[Slice, ...], tuple[Slice, ...]]:
+    """Split a job's slices into what small polls read, and their last records."""
+    try:
+        records = _last_records(ports, job, heartbeat, epochs)
+    except StaleFenceError:
+        raise
+    except TransientError as problem:
+        ports.progress(f"where the records of {job.name} end could not be read: {problem}")
+        records = {slice_: RangeSet([slice_.range]) for slice_ in job.slices}
+    parts = [ending(slice_, found) for slice_, found in records.items()]
+    return tuple(body for body, _ in parts if body is not None), tuple(end for _, end in parts if end is not None)
+
+
+def _last_records(
+    ports: Ports, job: SliceReader, heartbeat: Callable[[], None], epochs: Mapping[Stream, int]
+) -> Mapping[Slice, RangeSet]:
+    """Return where each slice has a record, from its end back to `CAREFUL_POLL` records."""
+    found: dict[Slice, RangeSet] = {}
+    asked, width = job.slices, CAREFUL_POLL
+    while asked:
+        gaps = {_tail(slice_, width): slice_ for slice_ in asked}
+        explained = ports.batches.explain(tuple(gaps), job.isolation, lambda _: heartbeat(), epochs=epochs)
+        found |= {
+            slice_: RangeSet(item.range for item in explained[gap] if item.fate not in EXPLAINED)
+            for gap, slice_ in gaps.items()
+        }
+        asked = tuple(item for item in asked if found[item].span < CAREFUL_POLL and width < item.range.span)
+        width *= _WIDER
+    return found
+
+
+def _tail(slice_: Slice, width: int) -> Slice:
+    last = OffsetRange(max(slice_.range.start, slice_.range.end - width), slice_.range.end)
+    return slice_.part(last)
+
+
+# Read a wave with a Spark job; where the job fails over its records, find which of them no job can read.
+#
+# They are found in Kafka's raw batches, else by trial jobs of halves, which nothing publishes.
 
 FAULTS = frozenset({Fate.UNREADABLE, Fate.OVERFLOWING})
 TASK_BYTES = 64 * 1024 * 1024
 _NAMED = 3
 
-Stage = Callable[[Sequence[RangeRecord], Sequence[Slice]], Staged]
+Stage = Callable[[Sequence[RangeRecord], Sequence[Slice]], StagedContent]
 """Stages ranges of a claim, or parts of them; the slices have times that Spark cannot hold. Raises as the job does."""
 
 
-def split_deadly(ports: Ports, claim: Claim) -> tuple[Verdict, ...]:
+def split_deadly(ports: Ports, claim: Claim) -> tuple[RangeDecision, ...]:
     """Halve a wave over which workers died twice, before another one tries; hold a single offset that did it alone."""
     if not History.of(claim.attempts).is_deadly:
         return ()
@@ -54,15 +129,17 @@ def split_deadly(ports: Ports, claim: Claim) -> tuple[Verdict, ...]:
     return halving.apart(claim.ranges, why) or (halving.held(first, first.range, why),)
 
 
-def lost_ranges(losses: Losses) -> tuple[Verdict, ...]:
+def lost_ranges(losses: Losses) -> tuple[RangeDecision, ...]:
     """Hold what Kafka has lost."""
     return tuple(held_by(item, error) for item, error in losses.failed.items())
 
 
-def read(ports: Ports, claim: Claim, how: tuple[Decoder, ...], heartbeat: Heartbeat) -> Staged | tuple[Verdict, ...]:
+def read(
+    ports: Ports, claim: Claim, how: tuple[Decoder, ...], heartbeat: Heartbeat
+) -> StagedContent | tuple[RangeDecision, ...]:
     """Run the job; where it fails over its records, return what to revoke, so that the rest goes on."""
 
-    def stage(ranges: Sequence[RangeRecord], overflowing: Sequence[Slice] = ()) -> Staged:
+    def stage(ranges: Sequence[RangeRecord], overflowing: Sequence[Slice] = ()) -> StagedContent:
         return _stage(ports, replace(claim, ranges=tuple(ranges)), how, heartbeat=heartbeat, overflowing=overflowing)
 
     try:
@@ -79,7 +156,7 @@ def read(ports: Ports, claim: Claim, how: tuple[Decoder, ...], heartbeat: Heartb
 
 def _stage(
     ports: Ports, claim: Claim, how: tuple[Decoder, ...], *, heartbeat: Heartbeat, overflowing: Sequence[Slice]
-) -> Staged:
+) -> StagedContent:
     job = stage_job(claim, how, overflowing)
     if History.of(claim.attempts).in_doubt:
         job = careful(ports, job, heartbeat)
@@ -151,7 +228,7 @@ def stage_job(claim: Claim, how: tuple[Decoder, ...] = (), overflowing: Sequence
     )
 
 
-def _lost_meanwhile(ports: Ports, claim: Claim) -> tuple[Verdict, ...]:
+def _lost_meanwhile(ports: Ports, claim: Claim) -> tuple[RangeDecision, ...]:
     """Hold what Kafka has lost since the job began."""
     try:
         return lost_ranges(check_losses(ports, claim.ranges))
@@ -162,7 +239,7 @@ def _lost_meanwhile(ports: Ports, claim: Claim) -> tuple[Verdict, ...]:
 
 def _read_otherwise(
     ports: Ports, claim: Claim, error: Exception, *, stage: Stage, heartbeat: Callable[[], None]
-) -> Staged | tuple[Verdict, ...]:
+) -> StagedContent | tuple[RangeDecision, ...]:
     """Return what was staged by another way of reading, or what to revoke of a wave whose job ended with `error`.
 
     Nothing when neither helps. Exceptions that the search meets by itself, such as a broker out of reach, pass through.
@@ -190,7 +267,7 @@ def _read_otherwise(
 
 def _ask_batches(
     ports: Ports, claim: Claim, heartbeat: Callable[[], None]
-) -> tuple[tuple[Verdict, ...], tuple[Slice, ...]]:
+) -> tuple[tuple[RangeDecision, ...], tuple[Slice, ...]]:
     """Ask Kafka's raw batches which offsets of the wave no job can read, and which only Spark's source cannot."""
     ports.progress(f"looking for what cannot be read in Kafka's batches of wave {claim.key.wave}")
     ranges = {item.slice: item for item in claim.ranges}
@@ -208,7 +285,7 @@ def _ask_batches(
 
 def _unreadable(
     explained: Sequence[tuple[RangeRecord, Sequence[Explanation]]],
-) -> tuple[tuple[Verdict, ...], tuple[Slice, ...]]:
+) -> tuple[tuple[RangeDecision, ...], tuple[Slice, ...]]:
     """Hold what no job can read, and what would take the driver too long; return also what the driver can read."""
     overflowing = [
         (item, RangeSet(known.range for known in its if known.fate is Fate.OVERFLOWING)) for item, its in explained
@@ -232,7 +309,7 @@ def _try_halves(
     stage: Stage,
     overflowing: Sequence[Slice],
     heartbeat: Callable[[], None],
-) -> tuple[Verdict, ...]:
+) -> tuple[RangeDecision, ...]:
     """Stage halves of the wave until a single offset is left that fails by itself; a job per halving."""
     table, wave = ports.lake.table(claim.table), claim.key.wave
     trials, most = 0, halving.most_trials(claim.ranges)

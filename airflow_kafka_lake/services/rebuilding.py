@@ -32,18 +32,22 @@ from airflow_kafka_lake.core.ledger.waves import (
     TableHead,
     Token,
 )
-from airflow_kafka_lake.core.rebuilding.comparison import compare
-from airflow_kafka_lake.core.rebuilding.decision import restoration
-from airflow_kafka_lake.core.rebuilding.readings import Comparison, Difference, Remembered, TableReading
-from airflow_kafka_lake.core.rebuilding.restoration import Restoration
-from airflow_kafka_lake.core.rebuilding.restore import Restore
+from airflow_kafka_lake.core.rebuilding.comparison import (
+    Contradiction,
+    LakeComparison,
+    LedgerMemory,
+    Restoration,
+    TableReading,
+    compare,
+)
+from airflow_kafka_lake.core.rebuilding.restore import Restore, restoration
 from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
 from airflow_kafka_lake.ports import LakeTable, LedgerReader, Ports
 from airflow_kafka_lake.services.advance import advance
 from airflow_kafka_lake.services.claims import claim_wave, ending_on_error
-from airflow_kafka_lake.services.fencing import FenceCommit, move_main
 from airflow_kafka_lake.services.identity import topic_named
 from airflow_kafka_lake.services.only_copies import refuse_to_lose_unknown, refuse_to_lose_waves
+from airflow_kafka_lake.services.recovery import FenceCommit, move_main
 from airflow_kafka_lake.services.topics import existing_topics
 
 NAMED = 5
@@ -54,7 +58,7 @@ NO_LEDGER = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuilt:
+class RebuildResult:
     """What a rebuild restored; `reopened` ranges vanished from the lake and are read again, `deleted` ranges stay
     committed though others have deleted rows of them."""
 
@@ -62,12 +66,14 @@ class Rebuilt:
     waves: int
     ranges: int
     skips: int
-    reopened: tuple[Difference, ...]
-    deleted: tuple[Difference, ...]
+    reopened: tuple[Contradiction, ...]
+    deleted: tuple[Contradiction, ...]
     moves: tuple[Advance, ...]
 
 
-def rebuild(ports: Ports, spec: PipelineSpec, *, accept_rollback: bool = False, drop_staged: bool = False) -> Rebuilt:
+def rebuild(
+    ports: Ports, spec: PipelineSpec, *, accept_rollback: bool = False, drop_staged: bool = False
+) -> RebuildResult:
     """Make the ledger agree with the lake: coverage, watermarks, skips, origins, owner; safe to repeat at any time.
 
     Raises ConcurrentError while another process works on the pipeline, IdentityError when the lake was rolled back or
@@ -84,7 +90,7 @@ def rebuild(ports: Ports, spec: PipelineSpec, *, accept_rollback: bool = False, 
         if not drop_staged:
             _refuse_to_lose(ports, spec)
         what, comparison = _restore(ports, spec, claims, accept_rollback)
-    return Rebuilt(
+    return RebuildResult(
         id=what.id,
         waves=len(what.waves),
         ranges=sum(len(wave.receipts) for wave in what.waves),
@@ -114,7 +120,7 @@ def _refuse_to_lose(ports: Ports, spec: PipelineSpec) -> None:
 
 def _restore(
     ports: Ports, spec: PipelineSpec, claims: Sequence[Claim], accept_rollback: bool
-) -> tuple[Restoration, Comparison]:
+) -> tuple[Restoration, LakeComparison]:
     now, token = ports.clock.now(), _new_token(spec.name)
     record = ports.ledger.pipeline(spec.name)
     known = ports.ledger.at_once(lambda ledger: _known(ledger, spec.name, claims))
@@ -156,9 +162,9 @@ def _new_token(pipeline: str) -> Token:
     return Token(pipeline=pipeline, wave=f"rebuild-{attempt}", attempt=attempt, fence=1, ranges="", kind="fence")
 
 
-def _known(ledger: LedgerReader, pipeline: str, claims: Sequence[Claim]) -> Remembered:
+def _known(ledger: LedgerReader, pipeline: str, claims: Sequence[Claim]) -> LedgerMemory:
     attempts = ledger.attempts(pipeline=pipeline)
-    return Remembered(
+    return LedgerMemory(
         streams=ledger.streams(pipeline),
         ranges=ledger.ranges(pipeline=pipeline, states=(RangeState.COMMITTED,)),
         published={item.wave: item for item in ledger.published(pipeline)},
@@ -167,7 +173,7 @@ def _known(ledger: LedgerReader, pipeline: str, claims: Sequence[Claim]) -> Reme
     )
 
 
-def _tables(ports: Ports, spec: PipelineSpec, record: PipelineRecord | None, known: Remembered) -> list[str]:
+def _tables(ports: Ports, spec: PipelineSpec, record: PipelineRecord | None, known: LedgerMemory) -> list[str]:
     """Return every table that may have rows of the pipeline; Kafka is asked only for names behind a pattern."""
     found = {*(record.tables if record else ()), *(spec.table_for(stream.key.topic) for stream in known.streams)}
     if "{topic}" not in spec.table:
@@ -201,7 +207,7 @@ def _is_there(
     return True
 
 
-def _topics_seen(spec: PipelineSpec, known: Remembered, receipts: Sequence[ReceiptRow]) -> set[str]:
+def _topics_seen(spec: PipelineSpec, known: LedgerMemory, receipts: Sequence[ReceiptRow]) -> set[str]:
     mine = (row for row in receipts if row.pipeline == spec.name and _is_ours(spec, known, row.stream.topic))
     return {row.stream.topic_id for row in mine} | {item.key.topic_id for item in known.streams}
 
@@ -213,7 +219,7 @@ def _receipts_of(
     return tuple(r for r in (*every_receipt, *waiting) if r.pipeline == pipeline and r.stream.topic_id in owners)
 
 
-def _read_unmoved(ports: Ports, spec: PipelineSpec, known: Remembered, table: str) -> TableReading | None:
+def _read_unmoved(ports: Ports, spec: PipelineSpec, known: LedgerMemory, table: str) -> TableReading | None:
     """Read a table that has anything of ours as it is, so that what will be refused is refused before main moves."""
     lake = ports.lake.table(table)
     seen, head = _topics_seen(spec, known, lake.all_receipts()), lake.head()
@@ -243,7 +249,7 @@ def _is_still(ports: Ports, readings: Iterable[TableReading]) -> bool:
 
 
 def _read(
-    ports: Ports, spec: PipelineSpec, known: Remembered, *, table: str, token: Token, before: TableReading | None
+    ports: Ports, spec: PipelineSpec, known: LedgerMemory, *, table: str, token: Token, before: TableReading | None
 ) -> list[TableReading]:
     """Move main of a table that has anything of ours, then read its history, rows and receipts.
 
@@ -277,7 +283,7 @@ def _read(
     ]
 
 
-def _is_ours(spec: PipelineSpec, known: Remembered, topic: str) -> bool:
+def _is_ours(spec: PipelineSpec, known: LedgerMemory, topic: str) -> bool:
     """Return whether a topic is this pipeline's: another ledger's pipeline of the same name may have other topics."""
     if topic in spec.topics or any(stream.key.topic == topic for stream in known.streams):
         return True
@@ -349,7 +355,7 @@ def _refuse_others_topics(
             )
 
 
-def _refuse(pipeline: str, comparison: Comparison, accept_rollback: bool) -> None:
+def _refuse(pipeline: str, comparison: LakeComparison, accept_rollback: bool) -> None:
     if comparison.contradictions:
         raise IdentityError(
             f"the lake contradicts the receipts of pipeline {pipeline}: {_named(comparison.contradictions)}. "
@@ -366,6 +372,6 @@ def _refuse(pipeline: str, comparison: Comparison, accept_rollback: bool) -> Non
         )
 
 
-def _named(differences: Sequence[Difference]) -> str:
+def _named(differences: Sequence[Contradiction]) -> str:
     more = f" and {len(differences) - NAMED} more" if len(differences) > NAMED else ""
     return "; ".join(str(item) for item in differences[:NAMED]) + more

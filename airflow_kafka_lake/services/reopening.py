@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.accounting import shares
 from airflow_kafka_lake.core.errors import (
     IdentityError,
     LogRewrittenError,
@@ -14,16 +15,29 @@ from airflow_kafka_lake.core.errors import (
     RangeExpiredError,
     UnavailableError,
 )
-from airflow_kafka_lake.core.kafka.epochs import EpochEnds, cut_below, epochs_in_doubt, leader_epochs
+from airflow_kafka_lake.core.kafka.losses import (
+    EpochEnds,
+    cut_below,
+    epochs_in_doubt,
+    leader_epochs,
+)
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
-from airflow_kafka_lake.core.lake.accounting import shares
 from airflow_kafka_lake.core.ledger import guards
+from airflow_kafka_lake.core.ledger.decisions import NEVER_CLAIMED
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
-from airflow_kafka_lake.core.ledger.reopenable import parts, refuse_uncommitted, table_of, to_be_shared
-from airflow_kafka_lake.core.ledger.reopening import REOPEN_HOLDER, Reopen, Reopening, Share, reopening
+from airflow_kafka_lake.core.ledger.reopening import (
+    REOPEN_HOLDER,
+    Reopen,
+    ReopenDecision,
+    Share,
+    parts,
+    refuse_uncommitted,
+    reopening,
+    table_of,
+    to_be_shared,
+)
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, AttemptRecord, RangeState, TableHead, Token
-from airflow_kafka_lake.core.ledger.withdrawing import NEVER_CLAIMED
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment, started_after, waiting
 from airflow_kafka_lake.core.slices import Slice
@@ -32,15 +46,15 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.claims import new_id
 from airflow_kafka_lake.services.decisions import needed_reason
-from airflow_kafka_lake.services.fencing import FenceCommit, move_main
 from airflow_kafka_lake.services.identity import check_head, check_table
 from airflow_kafka_lake.services.only_copies import refuse_to_lose_waves
 from airflow_kafka_lake.services.publishing import require_replaceable
+from airflow_kafka_lake.services.recovery import FenceCommit, move_main
 from airflow_kafka_lake.services.topics import changed_topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reopened:
+class ReopenResult:
     """What a reopen left: offsets that are read again, in which waves, and where the watermark is now."""
 
     offsets: int
@@ -51,14 +65,14 @@ class Reopened:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedReopen:
     """A reopen that was decided, and nothing done of it; `begun` is the token of an earlier call that it finishes."""
 
     stream: StreamRecord
     interval: OffsetRange
     table: str
     ranges: tuple[RangeRecord, ...]
-    what: Reopening | None = None
+    what: ReopenDecision | None = None
     begun: Token | None = None
 
     @property
@@ -92,7 +106,7 @@ def reopen(
     reason: str,
     accept_fewer: bool = False,
     drop_staged: bool = False,
-) -> Reopened:
+) -> ReopenResult:
     """Plan a slice again; its rows stay visible until the commit that shows the new ones takes them away.
 
     Repeated after it was killed, it finishes what it had begun. Raises what `prepare` raises.
@@ -110,7 +124,7 @@ def prepare(
     reason: str,
     accept_fewer: bool = False,
     drop_staged: bool = False,
-) -> Prepared:
+) -> PreparedReopen:
     """Decide a reopen without doing anything of it.
 
     Raises StateError for offsets that are neither committed nor skipped, ConcurrentError while an attempt works on
@@ -124,7 +138,7 @@ def prepare(
     waves = ports.ledger.waves(spec.name, crossing=asked)
     table = table_of(stream, spec, ranges, {wave.id: wave.table for wave in waves})
     if token := _begun(ports, interval, ranges, accept_fewer=accept_fewer):
-        return Prepared(stream=stream, interval=interval, table=table, ranges=ranges, begun=token)
+        return PreparedReopen(stream=stream, interval=interval, table=table, ranges=ranges, begun=token)
     _refuse_leased(waves, ranges)
     refuse_uncommitted(stream, spec.name, interval, ranges, accept_fewer=accept_fewer)
     seen = _observe(ports, stream)
@@ -151,10 +165,10 @@ def prepare(
     if not drop_staged:
         reopened = replace(stream, covered=stream.covered - RangeSet((interval,)))
         refuse_to_lose_waves(ports, spec.name, _attempts_that_wait(ports, spec.name, reopened))
-    return Prepared(stream=stream, interval=interval, table=table, ranges=ranges, what=what)
+    return PreparedReopen(stream=stream, interval=interval, table=table, ranges=ranges, what=what)
 
 
-def carry_out(ports: Ports, spec: PipelineSpec, prepared: Prepared) -> Reopened:
+def carry_out(ports: Ports, spec: PipelineSpec, prepared: PreparedReopen) -> ReopenResult:
     """Record a reopen, and stop who publishes beside it. ConcurrentError when the stream was changed meanwhile."""
     stream = prepared.stream
     if prepared.what is not None:
@@ -167,7 +181,7 @@ def carry_out(ports: Ports, spec: PipelineSpec, prepared: Prepared) -> Reopened:
     flush(ports, spec.name)
     # Asked after main has moved: nothing more that continues the slice can be published unseen.
     graph = Graph(ports.ledger.segments(spec.name))
-    return Reopened(
+    return ReopenResult(
         offsets=prepared.offsets,
         waves=prepared.waves,
         watermark=watermark,

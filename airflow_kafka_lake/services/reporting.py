@@ -12,22 +12,28 @@ from typing import Any
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.documents.status import pipeline_line, status_document, wave_document
-from airflow_kafka_lake.core.documents.summary import overview_document
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError, UnknownTopicError
-from airflow_kafka_lake.core.kafka.ages import Age, Unread, searches
-from airflow_kafka_lake.core.kafka.epochs import believed, not_cut
+from airflow_kafka_lake.core.kafka.losses import believed, not_cut
 from airflow_kafka_lake.core.kafka.snapshots import LEFT_OUT, Snapshot, TopicDescription, waiting_for_stable
-from airflow_kafka_lake.core.ledger.pauses import pause_of
+from airflow_kafka_lake.core.kafka.times import Age, Unread, searches
+from airflow_kafka_lake.core.ledger.guards import pause_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, UNFINISHED, UNRESOLVED, AttemptOutcome, RangeState
 from airflow_kafka_lake.core.naming import nearest, require_streams
-from airflow_kafka_lake.core.ordering.order import Order, segments_document
-from airflow_kafka_lake.core.ordering.segments import Graph
+from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder, segments_document
+from airflow_kafka_lake.core.reports.status import overview_document, pipeline_line, status_document, wave_document
+from airflow_kafka_lake.core.reports.streams import (
+    EVERYTHING,
+    KafkaState,
+    LedgerState,
+    PipelineFacts,
+    StreamFilter,
+    StreamStatus,
+    first_unread,
+    new_partitions,
+)
 from airflow_kafka_lake.core.slices import SliceSet, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.status.facts import EVERYTHING, Chosen, Facts, Recorded, Seen
-from airflow_kafka_lake.core.status.streams import StreamStatus, first_unread, new_partitions
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import Clock, LedgerReader, OffsetSource, Ports
 from airflow_kafka_lake.services.planning import open_transactions
@@ -63,7 +69,7 @@ def status(
     """
     own = recorded(ports.ledger, spec)
     require_streams(spec.name, (stream.key for stream in own.streams), topic=topic, partitions=partitions)
-    chosen = Chosen(topic=topic, partitions=None if partitions is None else frozenset(partitions))
+    chosen = StreamFilter(topic=topic, partitions=None if partitions is None else frozenset(partitions))
     return status_document(_facts(ports, own, chosen), show=show, most=most)
 
 
@@ -81,7 +87,7 @@ def overview(
     """
     asked = ledger.pipelines() if names is None else names
     known = [recorded(ledger, record.spec) for name in asked if (record := ledger.pipeline(name))]
-    by_connection: dict[str, list[Recorded]] = defaultdict(list)
+    by_connection: dict[str, list[LedgerState]] = defaultdict(list)
     for own in known:
         by_connection[own.spec.kafka_connection].append(own)
     sources = {name: source_of(several[0].spec) for name, several in by_connection.items()}
@@ -95,11 +101,11 @@ def overview(
         )
     at = clock.now()
     return overview_document(
-        at, (pipeline_line(Facts(at=at, recorded=own, seen=seen[own.spec.kafka_connection])) for own in known)
+        at, (pipeline_line(PipelineFacts(at=at, recorded=own, seen=seen[own.spec.kafka_connection])) for own in known)
     )
 
 
-def recorded(ledger: LedgerReader, spec: PipelineSpec) -> Recorded:
+def recorded(ledger: LedgerReader, spec: PipelineSpec) -> LedgerState:
     """Return what the ledger has of a pipeline at one moment, in a fixed number of statements.
 
     One of them reads all waves there ever were, each with its rows: their counts, the rows that have landed and the
@@ -108,9 +114,9 @@ def recorded(ledger: LedgerReader, spec: PipelineSpec) -> Recorded:
     return ledger.at_once(partial(_recorded, spec=spec))
 
 
-def _recorded(ledger: LedgerReader, spec: PipelineSpec) -> Recorded:
+def _recorded(ledger: LedgerReader, spec: PipelineSpec) -> LedgerState:
     waves, record = ledger.waves(spec.name), ledger.pipeline(spec.name)
-    return Recorded(
+    return LedgerState(
         spec=spec,
         tables=record.tables.keys() if record else (),
         pauses=record.pauses if record else (),
@@ -124,7 +130,7 @@ def _recorded(ledger: LedgerReader, spec: PipelineSpec) -> Recorded:
     )
 
 
-def _facts(ports: Ports, own: Recorded, chosen: Chosen) -> Facts:
+def _facts(ports: Ports, own: LedgerState, chosen: StreamFilter) -> PipelineFacts:
     group = own.spec.end.group or own.spec.start.group
     streams = [item for item in own.streams if item.key in chosen]
     seen = look(ports.source, ports.clock, [own], group, chosen=chosen)
@@ -133,7 +139,7 @@ def _facts(ports: Ports, own: Recorded, chosen: Chosen) -> Facts:
     held_up = waiting_for_stable(waiting, own.spec.isolation)
     transactions, state = open_transactions(ports, held_up)
     seen = replace(seen, transactions=transactions, transactions_state=state)
-    return Facts(at=ports.clock.now(), recorded=own, seen=seen, chosen=chosen)
+    return PipelineFacts(at=ports.clock.now(), recorded=own, seen=seen, chosen=chosen)
 
 
 def segments(ledger: LedgerReader, spec: PipelineSpec) -> dict[str, Any]:
@@ -144,29 +150,29 @@ def segments(ledger: LedgerReader, spec: PipelineSpec) -> dict[str, Any]:
 def _segments(ledger: LedgerReader, spec: PipelineSpec) -> dict[str, Any]:
     unresolved = ledger.ranges(pipeline=spec.name, states=UNRESOLVED)
     graph = Graph(ledger.segments(spec.name))
-    return segments_document(spec.name, graph, Order(spec.name, graph, ledger.streams(spec.name), unresolved))
+    return segments_document(spec.name, graph, SegmentOrder(spec.name, graph, ledger.streams(spec.name), unresolved))
 
 
 def look(
     source: OffsetSource | str,
     clock: Clock,
-    pipelines: Sequence[Recorded],
+    pipelines: Sequence[LedgerState],
     group: str | None,
     *,
-    chosen: Chosen = EVERYTHING,
-) -> Seen:
+    chosen: StreamFilter = EVERYTHING,
+) -> KafkaState:
     """Return what Kafka says of the topics of some pipelines, also of those that no plan has seen, and how old what
     they have not read is."""
     if isinstance(source, str):
-        return Seen(snapshot=source, ages_state=f"unknown: {source}")
+        return KafkaState(snapshot=source, ages_state=f"unknown: {source}")
     topics: dict[str, TopicDescription] = {}
     try:
         asked = {topic for own in pipelines for topic in _topics(source, own) if chosen.topic in (None, topic)}
     except KafkaLakeError as error:
-        return Seen(snapshot=error.message, ages_state=f"unknown: {error.message}")
+        return KafkaState(snapshot=error.message, ages_state=f"unknown: {error.message}")
     snapshot = observe(source, sorted(asked), group, topics)
     if isinstance(snapshot, str):
-        return Seen(snapshot=snapshot, topics=tuple(topics.values()), ages_state=f"unknown: {snapshot}")
+        return KafkaState(snapshot=snapshot, topics=tuple(topics.values()), ages_state=f"unknown: {snapshot}")
     epochs: dict[Stream, int] = {}
     ends: dict[Stream, int] = {}
     for item in (item for own in pipelines for item in own.streams):  # each may have planned at another time
@@ -189,10 +195,10 @@ def look(
         if item.key in chosen and (first := item.first_unread) is not None
     }
     ages, state = _ages(source, unread, clock.now())
-    return Seen(snapshot=snapshot, topics=tuple(topics.values()), ages=ages, ages_state=state)
+    return KafkaState(snapshot=snapshot, topics=tuple(topics.values()), ages=ages, ages_state=state)
 
 
-def _topics(source: OffsetSource, own: Recorded) -> set[str]:
+def _topics(source: OffsetSource, own: LedgerState) -> set[str]:
     """Return the topics that a pipeline has read, and those that its next plan will."""
     pattern = own.spec.topic_pattern
     found = own.spec.topics if pattern is None else source.topics((), pattern)

@@ -1,40 +1,149 @@
-"""A run without Airflow: recover, plan, ingest every wave that may start, advance after each."""
+"""Runs: the waves that a run takes, one after another into the lake; and the worker that does it for tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
+    GateClosedError,
     HeldError,
     KafkaLakeError,
+    LedgerSchemaError,
+    LimitReachedError,
+    NotWantedError,
     PausedError,
+    StaleFenceError,
+    TransientError,
     UnfinishedError,
     UnknownSubjectError,
     expected,
     worst,
 )
-from airflow_kafka_lake.core.kafka.transactions import hanging_error
+from airflow_kafka_lake.core.kafka.snapshots import hanging_error
 from airflow_kafka_lake.core.ledger.holds import HoldReason
 from airflow_kafka_lake.core.ledger.moves import joined
 from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
-from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNRESOLVED, RangeState
+from airflow_kafka_lake.core.ledger.requests import AnswerRequests, RequestRecord, is_wanted, next_request
+from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNFINISHED, UNRESOLVED, RangeState, WaveState
+from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.ordering.segments import gate_closed
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.core.planning.work import Work
+from airflow_kafka_lake.core.planning.selection import WaveChoice, Work, choose
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.ports import Clock, Ledger, Ports, Processes
 from airflow_kafka_lake.services.advance import Advances
-from airflow_kafka_lake.services.ingesting import Ingesting, Most
 from airflow_kafka_lake.services.planning import plan_after_others
-from airflow_kafka_lake.services.recovery import recover
+from airflow_kafka_lake.services.recovery import clean_up, recover
+from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.services.staging import ingest
+from airflow_kafka_lake.services.watching import Places
 
-NO_LIMIT = Most()
+# The waves of a run: which it takes, and one after another into the lake.
+
+
+def chosen(ports: Ports, pipeline: str, plan: Plan | None) -> WaveChoice:
+    """Choose the unfinished waves that have offsets a plan was asked for; without a plan, all of them."""
+    waves = ports.ledger.waves(pipeline, UNFINISHED)
+    if not waves:
+        return WaveChoice()
+    asked = None
+    if plan is not None:
+        streams = [item for item in plan.streams if item.start < item.end]
+        asked = {item.snapshot.stream: OffsetRange(item.start, item.end) for item in streams}
+    return choose(waves, ports.ledger.ranges(pipeline=pipeline, states=(RangeState.PLANNED,)), asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimits:
+    """How much one run may do: begin so many `waves`, and read so many `bytes_per_second`; None: as the pipeline has
+    it."""
+
+    waves: int | None = None
+    bytes_per_second: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class RunWaves:
+    """The waves of one run, each of them once, also those that are split from others meanwhile.
+
+    Watermarks advance after each. Waves that wait for their turn are tried again as long as other waves come to an end.
+    Those of a paused plan are left, and all that are left when the pipeline is paused, or has as many waves at work as
+    it allows at once.
+    """
+
+    ports: Ports
+    advances: Advances
+    scope: Plan | None = None
+    most: RunLimits = field(default_factory=RunLimits)
+    finished: list[WaveRecord] = field(default_factory=list)
+    _problems: list[KafkaLakeError] = field(default_factory=list)
+    _waiting: dict[str, GateClosedError] = field(default_factory=dict)
+    _refused: dict[object, PausedError | LimitReachedError] = field(default_factory=dict)
+    _ended: set[str] = field(default_factory=set)
+    _begun: int = 0
+    _places: Places = field(init=False)
+    _is_stopped: bool = False
+
+    def __post_init__(self) -> None:
+        self._places = Places(self.ports)
+
+    @property
+    def problems(self) -> tuple[KafkaLakeError, ...]:
+        """The errors of waves, in wave order; of a pause or a limit one, however many waves it kept."""
+        waiting = (error for wave, error in self._waiting.items() if wave not in self._ended)
+        return (*self._problems, *self._refused.values(), *waiting)
+
+    def choice(self) -> WaveChoice:
+        """Return what the run takes that it has not tried yet, and what it leaves."""
+        found = chosen(self.ports, self.advances.spec.name, self.scope)
+        most = None if self.most.waves is None else self.most.waves - self._begun
+        return found.without(self._ended).only(most)
+
+    def run(self) -> None:
+        """Ingest until nothing of the choice is left to try."""
+        before = -1
+        while before < len(self._ended) and not self._is_stopped:
+            before = len(self._ended)
+            for work in self._places.of(self.choice().taken):
+                self._ingest(work.wave)
+                if self._is_stopped:
+                    return
+
+    def _ingest(self, wave: str) -> None:
+        try:
+            ports = self._places.at(wave, self._ended)
+            self.finished.append(ingest(ports, wave, bytes_per_second=self.most.bytes_per_second))
+            self.advances.after_wave()
+            clean_up(self.ports, self.finished[-1])
+        except GateClosedError as error:
+            self._waiting[wave] = error
+            return
+        except (PausedError, LimitReachedError) as error:
+            plan = error.facts.get("plan")
+            self._refused.setdefault(plan, error)
+            self._is_stopped = plan is None
+            self._ended.add(wave)
+            return
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is a problem of this wave alone
+            problem = expected(error, f"wave {wave}", wave=wave)
+            # The rest, such as a job's last words, is with the problems at the end.
+            self.ports.progress(f"wave {wave}: {str(problem).partition(chr(10))[0]}")
+            self._problems.append(problem)
+        self._ended.add(wave)
+        self._begun += 1
+
+
+# A run without Airflow: recover, plan, ingest every wave that may start, advance after each.
+
+NO_LIMIT = RunLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +168,9 @@ class Run:
         return worst(codes)
 
 
-def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = False, most: Most = NO_LIMIT) -> Run:
+def run(
+    ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = False, most: RunLimits = NO_LIMIT
+) -> Run:
     """Bring everything that is missing into the lake; a wave that fails does not stop the others.
 
     Nothing is planned or begun while the pipeline is paused: that is a problem of the run, which lists what was done
@@ -79,7 +190,7 @@ def run(ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = 
             raise  # the offsets asked for are not known
         problems.append(error)
     advances = Advances(ports, spec)
-    work = Ingesting(ports=ports, advances=advances, scope=decided if bounded else None, most=most)
+    work = RunWaves(ports=ports, advances=advances, scope=decided if bounded else None, most=most)
     if not any(isinstance(problem, PausedError) for problem in problems):
         for line in work.choice().describe(decided.id if decided else None):
             ports.progress(line)
@@ -175,3 +286,127 @@ def refuse_holds(ports: Ports, pipeline: str) -> None:
             f"{ranges} on hold (see {remedies.status(pipeline)}); first {stuck[0]}",
             pipeline=pipeline,
         )
+
+
+# What a worker does: bring into the lake what tasks have asked for, wave after wave, as long as it is wanted.
+
+POLL_SECONDS = 3.0
+
+PortsFor = Callable[[RequestRecord], AbstractContextManager[Ports]]
+"""Opens the ports of the pipeline whose wave is asked for."""
+
+
+def bring(ports: Ports, request: RequestRecord) -> WaveRecord:
+    """Bring a wave that is asked for into the lake, and advance.
+
+    Raises what `ingest` raises; NotWantedError once no request of the wave holds any more: its attempt has ended then,
+    and so has its Spark driver.
+    """
+    asking = replace(ports, wanted=partial(_require_wanted, ports))
+    record = ingest(asking, request.wave, bytes_per_second=request.bytes_per_second)
+    Advances(ports, known_spec(ports.ledger, request.pipeline)).after_wave()
+    clean_up(ports, record)
+    return record
+
+
+def _require_wanted(ports: Ports, wave: str) -> None:
+    ports.wanted(wave)
+    if not is_wanted(ports.ledger.requests(wave)):
+        raise NotWantedError(
+            f"Wave {wave} is not wanted any more: the task that asked for it has ended, or no triggerer has renewed "
+            "its request. Its work is ended, nothing of it is visible, and it can be asked for again",
+            wave=wave,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class WaveWorker:
+    """One worker: it takes the first wave that is asked for and that no living process has, one after another.
+
+    Which worker brings a wave is decided by the claim, and so are pauses, limits and the order of records. An error
+    that ends a wave is the answer to the tasks that asked for it. A wave that another process has is left to it, and
+    its turn comes again when all others had theirs or one has landed. `waves`, `rows` and `problems` count what was
+    done.
+    """
+
+    ledger: Ledger
+    clock: Clock
+    processes: Processes
+    opened: PortsFor
+    progress: Callable[[str], None]
+    actor: str
+    pipelines: Collection[str] = ()
+    is_ending: Callable[[], bool] = lambda: False
+    alive: Callable[[], None] = lambda: None
+    waves: int = 0
+    rows: int = 0
+    problems: int = 0
+    _left: set[str] = field(default_factory=set)
+    _failed: dict[str, int] = field(default_factory=dict)
+
+    def exit_code(self) -> int:
+        """Return the exit code of the waves that ended in an error and are not in the lake, as the ledger has them now:
+        another process may have landed one."""
+        failed = self._failed.items()
+        return worst({code for wave, code in failed if self.ledger.wave(wave).state is not WaveState.COMMITTED})
+
+    def run(self, *, until_idle: bool = False) -> None:
+        """Work until `is_ending`, or until nothing is asked for that could be taken.
+
+        A ledger that does not answer is asked again; `until_idle` raises what keeps it from answering: it is not known
+        then that nothing is asked for.
+        """
+        while not self.is_ending():
+            self.alive()
+            try:
+                request = self._next()
+            except TransientError as error:
+                if until_idle:
+                    raise
+                self.progress(f"not known what is asked for: {error.message}")
+                request = None
+            if request is None and until_idle:
+                return
+            if request is None or not self._serve(request):
+                self.clock.sleep(POLL_SECONDS)
+
+    def _next(self) -> RequestRecord | None:
+        requests = self.ledger.requests()
+        others = [item for item in requests if item.wave not in self._left]
+        for left in (others, requests):
+            if found := next_request(left, pipelines=self.pipelines, dead=self.processes.dead):
+                return found
+            self._left.clear()
+        return None
+
+    def _serve(self, request: RequestRecord) -> bool:
+        """Return whether the wave has landed."""
+        try:
+            self.progress(f"wave {request.wave} of pipeline {request.pipeline}, asked for by {request.actor}")
+            with self.opened(request) as ports:
+                record = bring(ports, request)
+        except LimitReachedError as full:
+            self._answer(request, full)
+        except (ConcurrentError, StaleFenceError, NotWantedError) as left:
+            self._left.add(request.wave)
+            self.progress(left.message)
+        except LedgerSchemaError:
+            raise  # this process can record nothing more: one of the version that the ledger is of takes its place
+        except Exception as error:  # noqa: BLE001  # whatever it is, the worker goes on, and the task is told
+            self._answer(request, expected(error, f"wave {request.wave}", wave=request.wave))
+        else:
+            self._left.clear()
+            self.waves += 1
+            self.rows += record.rows or 0
+            return True
+        return False
+
+    def _answer(self, request: RequestRecord, problem: KafkaLakeError) -> None:
+        """Record an error as the answer; where that fails too, the wave is tried again."""
+        self.problems += 1
+        self._failed[request.wave] = problem.exit_code
+        self.progress(f"wave {request.wave}: {problem}")
+        try:
+            self.ledger.commit(AnswerRequests(wave=request.wave, error=problem, actor=self.actor))
+        except KafkaLakeError as error:
+            self.progress(f"the answer could not be recorded: {error.message}")

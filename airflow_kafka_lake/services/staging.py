@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.decoding import Decoding
 from airflow_kafka_lake.core.errors import (
@@ -19,10 +20,15 @@ from airflow_kafka_lake.core.errors import (
     UnexplainedError,
     expected,
 )
-from airflow_kafka_lake.core.kafka.loss_check import Losses
-from airflow_kafka_lake.core.lake.accounting import Receipt
+from airflow_kafka_lake.core.kafka.losses import Losses
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt, MarkStaged, RecordBase
-from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Staged, Verdict, WaveRecord
+from airflow_kafka_lake.core.ledger.records import (
+    Claim,
+    RangeDecision,
+    RangeRecord,
+    StagedContent,
+    WaveRecord,
+)
 from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
     AttemptOutcome,
@@ -32,16 +38,15 @@ from airflow_kafka_lake.core.ledger.waves import (
     WaveState,
 )
 from airflow_kafka_lake.core.ordering.segments import gate_closed
-from airflow_kafka_lake.core.progress import Progress, Step
+from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.advance import send_first
 from airflow_kafka_lake.services.attempt_audit import audit_attempt, refuse_fewer
 from airflow_kafka_lake.services.claims import Heartbeat, InDoubt, claim_wave, ending_on_error
-from airflow_kafka_lake.services.fencing import Shortfall, newest_resumable, revoke
 from airflow_kafka_lake.services.identity import check_head, require_published
 from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
 from airflow_kafka_lake.services.publishing import (
-    Proven,
+    AuditedAttempt,
     adopt,
     probe,
     publish,
@@ -52,6 +57,7 @@ from airflow_kafka_lake.services.publishing import (
     topic_ids_of,
 )
 from airflow_kafka_lake.services.reading import lost_ranges, read, split_deadly
+from airflow_kafka_lake.services.recovery import Shortfall, newest_resumable, revoke
 from airflow_kafka_lake.services.reporting import describe_landed
 from airflow_kafka_lake.services.topics import check_losses
 
@@ -173,7 +179,9 @@ def _decoding_of(ports: Ports, pipeline: str) -> Decoding | None:
     return record.spec.decoding if record else None
 
 
-def _resume(ports: Ports, claim: Claim, asked: Decoding | None, heartbeat: Heartbeat) -> Proven | Shortfall | None:
+def _resume(
+    ports: Ports, claim: Claim, asked: Decoding | None, heartbeat: Heartbeat
+) -> AuditedAttempt | Shortfall | None:
     """Return what the newest earlier attempt has staged, proven again under this claim; None when it must be staged.
 
     The earlier worker may still live and publish it. Both would commit the same rows in the same name, from the same
@@ -203,7 +211,7 @@ def _resume(ports: Ports, claim: Claim, asked: Decoding | None, heartbeat: Heart
         ports.progress(f"what attempt {source.attempt} has staged of wave {claim.key.wave} is dropped: {error.message}")
         table.drop(source.attempt)
         return None
-    if isinstance(proven, Proven):
+    if isinstance(proven, AuditedAttempt):
         ports.progress(f"wave {claim.key.wave} goes on with what attempt {source.attempt} has staged: no job is run")
     return proven
 
@@ -216,7 +224,7 @@ def _prove_again(
     table: LakeTable,
     asked: Decoding | None,
     heartbeat: Heartbeat,
-) -> Proven | Shortfall | None:
+) -> AuditedAttempt | Shortfall | None:
     heartbeat.watch.begin(Progress(step=Step.AUDIT, rows_expected=sum(item.range.span for item in claim.ranges)))
     heartbeat.renew()
     staged = table.staged(source.attempt, heartbeat)
@@ -231,10 +239,12 @@ def _prove_again(
         if failed := audited.failed or ports.features.refuse_undecoded(asked, claim, staged):
             raise UnexplainedError(failed[0].reason, attempt=source.attempt)
         receipts = audited.receipts
-    return Proven(attempt=source.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=receipts)
+    return AuditedAttempt(attempt=source.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=receipts)
 
 
-def _complete_receipts(ports: Ports, claim: Claim, source: AttemptRecord, staged: Staged) -> tuple[Receipt, ...] | None:
+def _complete_receipts(
+    ports: Ports, claim: Claim, source: AttemptRecord, staged: StagedContent
+) -> tuple[Receipt, ...] | None:
     """Return the attempt's own receipts, when they are of this claim's ranges and of every row that is staged.
 
     They were written when its audit had proven every offset, and prove it for good: Kafka may have deleted since what
@@ -248,7 +258,7 @@ def _complete_receipts(ports: Ports, claim: Claim, source: AttemptRecord, staged
 
 def _stage_anew(
     ports: Ports, claim: Claim, asked: Decoding | None, heartbeat: Heartbeat, *, is_proven: bool
-) -> Proven | Shortfall:
+) -> AuditedAttempt | Shortfall:
     """Stage and audit the wave; where some of it fails, return what to revoke.
 
     The catalog is tried before, unless it `is_proven` that it keeps branches.
@@ -283,10 +293,10 @@ def _stage_anew(
     ):
         return Shortfall(verdicts=failed)
     _tell_undecoded(ports, claim, staged)
-    return Proven(attempt=claim.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=audited.receipts)
+    return AuditedAttempt(attempt=claim.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=audited.receipts)
 
 
-def _tell_undecoded(ports: Ports, claim: Claim, staged: Staged) -> None:
+def _tell_undecoded(ports: Ports, claim: Claim, staged: StagedContent) -> None:
     if not staged.undecoded:
         return
     failed = sum(item.offsets.span for item in staged.undecoded)
@@ -298,7 +308,7 @@ def _tell_undecoded(ports: Ports, claim: Claim, staged: Staged) -> None:
     )
 
 
-def _precheck(ports: Ports, claim: Claim, heartbeat: Heartbeat) -> tuple[Verdict, ...]:
+def _precheck(ports: Ports, claim: Claim, heartbeat: Heartbeat) -> tuple[RangeDecision, ...]:
     """Return the ranges that cannot be read any more, or not now, before a job is started for them.
 
     Ranges of partitions that stay unknown longer than `leader_wait` go to a wave of their own, so that the rest goes
@@ -308,7 +318,8 @@ def _precheck(ports: Ports, claim: Claim, heartbeat: Heartbeat) -> tuple[Verdict
     lost = lost_ranges(losses)
     if len(lost) + len(losses.unknown) < len(claim.ranges):
         return lost + tuple(
-            Verdict(range_id=item, state=RangeState.PLANNED, reason=reason) for item, reason in losses.unknown.items()
+            RangeDecision(range_id=item, state=RangeState.PLANNED, reason=reason)
+            for item, reason in losses.unknown.items()
         )
     if not lost:
         raise UnavailableError(

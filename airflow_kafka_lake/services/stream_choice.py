@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.kafka.times import FIRST, Times, milliseconds
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.selection import (
-    Chosen,
+    SelectedSlice,
     Selection,
     begins_among_what_is_gone,
     gone_below,
@@ -45,7 +45,7 @@ def slices(
     return ranges_meant(scope, streams, answers, ends)
 
 
-def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[Chosen, ...]:
+def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[SelectedSlice, ...]:
     """Return what a selection means of a pipeline's streams, sorted; a time after the last record is the log's end.
 
     Raises UnknownSubjectError for a partition that the pipeline has not, UsageError where a topic was re-created and no
@@ -74,7 +74,7 @@ def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[Chosen, .
     meant = slices(ports, found, selection, ends)
     if not meant:
         raise UsageError(f"no partition of {selection.topic} has an offset in this period: correct --from or --to")
-    return tuple(Chosen(stream=stream, interval=meant[stream.key]) for stream in found if stream.key in meant)
+    return tuple(SelectedSlice(stream=stream, interval=meant[stream.key]) for stream in found if stream.key in meant)
 
 
 def _refuse_changed(ports: Ports, streams: Sequence[StreamRecord]) -> None:
@@ -98,10 +98,10 @@ def refuse_gone(
         raise begins_among_what_is_gone(below)
 
 
-def all_or_nothing(chosen: Sequence[Chosen], prepare: Callable[[Chosen], T]) -> list[T]:
+def all_or_nothing(chosen: Sequence[SelectedSlice], prepare: Callable[[SelectedSlice], T]) -> list[T]:
     """Prepare every part before any is carried out; when one is refused, nothing is done and all refusals are named."""
     prepared: list[T] = []
-    refused: list[tuple[Chosen, KafkaLakeError]] = []
+    refused: list[tuple[SelectedSlice, KafkaLakeError]] = []
     for item in chosen:
         try:
             prepared.append(prepare(item))
@@ -118,7 +118,7 @@ def all_or_nothing(chosen: Sequence[Chosen], prepare: Callable[[Chosen], T]) -> 
     )
 
 
-def one_by_one(chosen: Sequence[Chosen], parts: Sequence[T], carry_out: Callable[[T], U]) -> list[U]:
+def one_by_one(chosen: Sequence[SelectedSlice], parts: Sequence[T], carry_out: Callable[[T], U]) -> list[U]:
     """Carry out prepared parts, each a decision of its own; an error names the parts done and not done."""
     done: list[U] = []
     for number, part in enumerate(parts):

@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.errors import (
     TopicRecreatedError,
     UnknownTopicError,
 )
-from airflow_kafka_lake.core.kafka.loss_check import LogFacts, Losses
+from airflow_kafka_lake.core.kafka.losses import LogFacts, Losses
 from airflow_kafka_lake.core.kafka.snapshots import TopicDescription
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.slices import Stream

@@ -7,9 +7,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from operator import attrgetter
 
-from airflow_kafka_lake.core.live import Live, Moment, Place, Quiet
-from airflow_kafka_lake.core.planning.work import Work
-from airflow_kafka_lake.core.progress import Counters, Progress, Speed, Step
+from airflow_kafka_lake.core.planning.selection import Work
+from airflow_kafka_lake.core.reports.progress import (
+    Counters,
+    Moment,
+    Progress,
+    ProgressEvent,
+    Quiet,
+    Speed,
+    Step,
+    WavePosition,
+)
 from airflow_kafka_lake.ports import Ports
 
 _SHOWN_AGAIN_SECONDS = 1.0
@@ -65,7 +73,7 @@ class Watch:
             return
         now = self._ports.clock.monotonic()
         self._shown = now
-        live = Live(
+        live = ProgressEvent(
             subject=self._subject,
             moment=moment,
             progress=self.progress,
@@ -85,7 +93,7 @@ class Lines:
         self._write = write
         self._quiet = Quiet()
 
-    def __call__(self, live: Live) -> None:
+    def __call__(self, live: ProgressEvent) -> None:
         if self._quiet.is_due(live):
             self._quiet = self._quiet.after(live)
             self._write(live.sentence())
@@ -110,7 +118,7 @@ class Places:
         here, before = self._bytes.get(wave, 0), sum(self._bytes.get(item, 0) for item in ended)
         return placed(
             self._ports,
-            Place(
+            WavePosition(
                 number=len(ended) + 1,
                 of=len(self._bytes),
                 bytes_before=before,
@@ -122,7 +130,7 @@ class Places:
         )
 
 
-def placed(ports: Ports, place: Place) -> Ports:
+def placed(ports: Ports, place: WavePosition) -> Ports:
     """Return ports that show which of how many waves is worked on."""
     return replace(ports, live=lambda live: ports.live(replace(live, place=place)))
 

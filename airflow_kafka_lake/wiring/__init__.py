@@ -1,1 +1,0 @@
-"""From Airflow connections to adapters; importing this package imports nothing of Airflow, so the CLI starts fast."""

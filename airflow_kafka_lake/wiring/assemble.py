@@ -2,24 +2,66 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from airflow_kafka_lake.adapters.machine import HostProcesses, SystemClock
-from airflow_kafka_lake.core.errors import KafkaLakeError
-from airflow_kafka_lake.core.lake.application import Application
-from airflow_kafka_lake.core.live import Live
-from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.errors import KafkaLakeError, PipelineFileError, UsageError
+from airflow_kafka_lake.core.reports.progress import ProgressEvent
+from airflow_kafka_lake.core.spark.job import Application
+from airflow_kafka_lake.core.spec import PIPELINE_NAME, PipelineSpec
+from airflow_kafka_lake.pipeline import Pipeline, load_pipelines
 from airflow_kafka_lake.ports import Clock, Ledger, OffsetSource, Ports, Processes, unprepared
 from airflow_kafka_lake.registration import FEATURES
+from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.watching import Lines
 from airflow_kafka_lake.wiring.kafka import ANSWER_SECONDS, KafkaConnection
 from airflow_kafka_lake.wiring.lake import LakeConnection
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, LedgerConnection
 from airflow_kafka_lake.wiring.spark import Engine, SparkConnection, SparkJobs
-from airflow_kafka_lake.wiring.wrapping import wrapped, wrapped_ledger
+
+# Wrappers of the ports that this process opens, with which a program can watch or disturb every call.
+#
+# Only code can add one, by `wrap`: no setting, no connection and no environment variable does.
+
+
+class Wrapper(Protocol):
+    """Returns ports that wrap given ones."""
+
+    def ports(self, ports: Ports) -> Ports:
+        """Wrap all ports of a pipeline."""
+
+    def ledger(self, ledger: Ledger) -> Ledger:
+        """Wrap a ledger that is opened alone."""
+
+
+_wrappers: list[Wrapper] = []
+
+
+def wrap(wrapper: Wrapper) -> None:
+    """Wrap all ports that this process, and those forked from it, open from now on."""
+    _wrappers.append(wrapper)
+
+
+def wrapped(ports: Ports) -> Ports:
+    """Return ports in every wrapper, the first one innermost."""
+    for wrapper in _wrappers:
+        ports = wrapper.ports(ports)
+    return ports
+
+
+def wrapped_ledger(ledger: Ledger) -> Ledger:
+    """Return a ledger in every wrapper."""
+    for wrapper in _wrappers:
+        ledger = wrapper.ledger(ledger)
+    return ledger
+
+
+# Open the ports of a pipeline from its connections, for the length of a `with` block.
 
 CLIENT_ID = "kafka-lake-{}"
 """What the brokers know a pipeline's clients by, so that a quota of the cluster can be about just them."""
@@ -51,7 +93,7 @@ def open_ports(
     ledger_conn_id: str = DEFAULT_LEDGER,
     actor: str,
     progress: Callable[[str], None],
-    live: Callable[[Live], None] | None = None,
+    live: Callable[[ProgressEvent], None] | None = None,
     need_spark: bool = False,
     need_kafka: bool = False,
     application: Callable[[Application], None] = lambda _: None,
@@ -164,3 +206,56 @@ def open_sources(
 
     with open_ledger(ledger_conn_id) as ledger:
         yield AllPipelines(ledger=ledger, clock=SystemClock(), source_of=source_of)
+
+
+# Pipelines by name: from the folder of the option `[kafka_lake] pipelines_folder`, else from the ledger.
+
+SECTION, OPTION = "kafka_lake", "pipelines_folder"
+
+
+def pipelines_folder() -> Path | None:
+    """Return the configured folder; None when none is configured."""
+    from airflow.sdk.configuration import conf
+
+    text = (conf.get(SECTION, OPTION, fallback=None) or "").strip()
+    return Path(text).expanduser() if text else None
+
+
+def find_pipeline(subject: str, ledger_conn_id: str) -> PipelineSpec:
+    """Return the pipeline of a file (`*.toml`; relative to the folder) or of a name.
+
+    Raises PipelineFileError for a file that does not validate, UnknownSubjectError for an unknown name.
+    """
+    folder = pipelines_folder()
+    if subject.endswith(".toml") or os.sep in subject:
+        return Pipeline.from_toml((folder or Path.cwd()) / subject).spec
+    if not PIPELINE_NAME.fullmatch(subject):
+        raise UsageError("The pipeline is neither a file (*.toml) nor a legal pipeline name: 1 to 100 of a-z 0-9 _ . -")
+    if folder is not None and folder.is_dir():
+        for found in load_pipelines(folder).values():
+            if isinstance(found, Pipeline) and found.spec.name == subject:
+                return found.spec
+            if isinstance(found, PipelineFileError) and found.facts.get("pipeline") == subject:
+                raise found  # the ledger has it as it was before, which is not what the file says now
+    with open_ledger(ledger_conn_id) as ledger:
+        return known_spec(ledger, subject)
+
+
+def configured_pipelines(
+    elsewhere: str | os.PathLike[str] | None = None,
+) -> tuple[dict[str, Pipeline], dict[str, str]]:
+    """Return the pipelines of the configured folder, or of one `elsewhere`, by name, and the errors of the other files,
+    by file or folder.
+
+    For Dag files: one bad file hides no other, and nothing raises.
+    """
+    folder = pipelines_folder() if elsewhere is None else Path(elsewhere).expanduser()
+    if folder is None:
+        return {}, {}
+    try:
+        found = load_pipelines(folder)
+    except PipelineFileError as error:
+        return {}, {folder.name or str(folder): error.message}
+    good = {name: item for name, item in found.items() if isinstance(item, Pipeline)}
+    bad = {name: item.message for name, item in found.items() if isinstance(item, PipelineFileError)}
+    return good, bad

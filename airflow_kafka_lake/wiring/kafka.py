@@ -9,7 +9,7 @@ from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.wiring.connections import ConnectionSettings, get_connection
 
 if TYPE_CHECKING:
-    from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
+    from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
     from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
 
 TYPES = ("kafka", "kafka_lake_kafka")
@@ -41,7 +41,7 @@ class KafkaConnection:
 
     def source(self, timeout_seconds: float = ANSWER_SECONDS) -> KafkaOffsetSource:
         """Return the cluster's offsets (`ports.OffsetSource`), each call with so much time; connects on first use."""
-        from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
+        from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
         from airflow_kafka_lake.adapters.machine import SystemClock
 
         return KafkaOffsetSource(self.settings, clock=SystemClock(), timeout_seconds=timeout_seconds)

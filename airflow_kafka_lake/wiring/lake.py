@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.lineage import TableDescription
+from airflow_kafka_lake.core.reports.lineage import TableDescription
 from airflow_kafka_lake.wiring.connections import get_connection
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class LakeConnection:
 
     def describe(self, identifier: str) -> TableDescription:
         """Return where a table is, and its columns; opens the catalog for that and closes it again."""
-        from airflow_kafka_lake.adapters.iceberg.description import describe
+        from airflow_kafka_lake.adapters.iceberg.table import describe
 
         lake = self.lake()
         try:

@@ -12,7 +12,7 @@ from airflow_kafka_lake.wiring.connections import ConnectionSettings, get_connec
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-    from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+    from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 
 OWN_TYPE = "kafka_lake_ledger"
 TYPES = ("sqlite", "postgres", OWN_TYPE)
@@ -43,7 +43,7 @@ class LedgerConnection:
 
     def ledger(self) -> SqlLedger:
         """Return the ledger (`ports.Ledger`); opens on first use. Close it when done."""
-        from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+        from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 
         return SqlLedger(self.url)
 

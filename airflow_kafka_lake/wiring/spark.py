@@ -8,19 +8,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_kafka_lake.adapters.spark_submit import (
+from airflow_kafka_lake.adapters.spark_submit.driver import Engine
+from airflow_kafka_lake.adapters.spark_submit.runner import (
     QUIET_SECONDS,
-    Engine,
     SparkSubmitRunner,
     archive_path,
     make_archive,
-    require_jars,
 )
+from airflow_kafka_lake.adapters.spark_submit.submission import require_jars
 from airflow_kafka_lake.core.addresses import web_address
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError
-from airflow_kafka_lake.core.lake.application import Application, history_server_of
-from airflow_kafka_lake.core.lake.staging import StageJob, Tip
-from airflow_kafka_lake.core.progress import Counters
+from airflow_kafka_lake.core.reports.progress import Counters
+from airflow_kafka_lake.core.spark.job import Application, StageJob, Tip, history_server_of
 from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
 from airflow_kafka_lake.wiring.connections import ConnectionSettings, get_connection
 

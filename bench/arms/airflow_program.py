@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from airflow_kafka_lake.local.airflow_api import AirflowApi
+from airflow_kafka_lake.local.airflow import AirflowApi
 
 _LIMIT_SECONDS = 3600
 

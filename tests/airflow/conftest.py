@@ -20,7 +20,7 @@ HOME = tempfile.mkdtemp(prefix="kafka-lake-airflow-tests-")
 os.environ["AIRFLOW_HOME"] = HOME
 
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder  # noqa: E402
-from airflow_kafka_lake.core.live import Live  # noqa: E402
+from airflow_kafka_lake.core.reports.progress import ProgressEvent  # noqa: E402
 from airflow_kafka_lake.core.spec import PipelineSpec  # noqa: E402
 from airflow_kafka_lake.pipeline import Pipeline  # noqa: E402
 from airflow_kafka_lake.ports import Ledger, Ports  # noqa: E402
@@ -49,7 +49,7 @@ class World:
 
     clock: FakeClock = field(default_factory=FakeClock)
     logged: list[str] = field(default_factory=list)
-    seen: list[Live] = field(default_factory=list)
+    seen: list[ProgressEvent] = field(default_factory=list)
     opened: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:

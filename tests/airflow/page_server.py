@@ -12,8 +12,8 @@ from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 from fastapi.testclient import TestClient
 
 from airflow_kafka_lake.adapters.machine import SystemClock
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
-from airflow_kafka_lake.core import actors
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
+from airflow_kafka_lake.core.ledger import history
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from tests.kit.clock import FakeClock
@@ -56,7 +56,7 @@ class PageServer:
     def planned_by(self, dag: str | None, pipeline: str = "orders") -> None:
         """Let a task of a Dag, or a person at a command line, plan a pipeline; everything that there is to read."""
         self.world.with_spec(name=pipeline, table=f"raw.{pipeline}")
-        actor = actors.task(dag, "run", "plan") if dag else "person"
+        actor = history.task(dag, "run", "plan") if dag else "person"
         for partition in (0, 1):
             self.world.produce(3, partition)
         self.world.plan(worker=replace(self.world.worker(), actor=actor))

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_kafka_lake.core.documents.explanation import size
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnavailableError, UnknownOutcomeError, UsageError
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.reports.plan import size
 from airflow_kafka_lake.operators.boundary import (
     MAX_PARTITION,
     actor_of,

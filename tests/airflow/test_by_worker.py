@@ -16,11 +16,9 @@ from airflow_kafka_lake.core.ledger.requests import EndRequest, is_wanted
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, WaveState
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
-from airflow_kafka_lake.services import decisions, pausing
-from airflow_kafka_lake.services.requests import Serving
-from airflow_kafka_lake.triggers.ledger import LedgerTrigger
-from airflow_kafka_lake.triggers.requests import WaveServedTrigger
-from airflow_kafka_lake.triggers.waits import ResumedTrigger
+from airflow_kafka_lake.services import decisions
+from airflow_kafka_lake.services.running import WaveWorker
+from airflow_kafka_lake.triggers import LedgerTrigger, ResumedTrigger, WaveServedTrigger
 
 from .conftest import ORDERS, Events, World
 
@@ -69,10 +67,10 @@ def opened(trigger: Any, ledger: Any) -> Any:
     return made
 
 
-def serve(world: World) -> Serving:
+def serve(world: World) -> WaveWorker:
     """Let a worker do what is asked for."""
     ports = world.ports("worker")
-    made = Serving(
+    made = WaveWorker(
         ledger=world.ledger,
         clock=world.clock,
         processes=ports.processes,
@@ -164,13 +162,13 @@ def test_task_waits_for_the_end_of_a_pause_as_always(world: World, context: Cont
     wave = planned(world, context)
     operator = task(wave)
     waited = deferred(operator, context)
-    subject = pausing.find_pausable(world.ledger, "orders")
-    pausing.pause(world.ports(), subject, "maintenance")
+    subject = decisions.find_pausable(world.ledger, "orders")
+    decisions.pause(world.ports(), subject, "maintenance")
     serve(world)
     with pytest.raises(TaskDeferred) as found:
         resumed(world, operator, context, waited)
     assert isinstance(found.value.trigger, ResumedTrigger)
-    pausing.resume(world.ports(), subject)
+    decisions.resume(world.ports(), subject)
     with pytest.raises(TaskDeferred) as again:
         resumed(world, operator, context, found.value)
     assert isinstance(again.value.trigger, WaveServedTrigger)
@@ -212,7 +210,7 @@ def test_trigger_keeps_the_request_alive_and_says_how_it_is(world: World, contex
 def test_trigger_says_how_far_a_worker_is(world: World, context: Context) -> None:
     """A living process has the wave: nothing is missing, however long it takes."""
     from airflow_kafka_lake.core.ledger.attempts import ClaimWave, Renew
-    from airflow_kafka_lake.core.progress import Progress, Step
+    from airflow_kafka_lake.core.reports.progress import Progress, Step
 
     from .conftest import OTHER
 

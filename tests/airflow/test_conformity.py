@@ -54,7 +54,7 @@ def test_sensors_are_deferrable_where_the_operators_section_of_airflow_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """`[operators] default_deferrable` is read when the class is made, as in Airflow's own sensors."""
-    file = inspect.getsourcefile(importlib.import_module("airflow_kafka_lake.sensors.waiting"))
+    file = inspect.getsourcefile(importlib.import_module("airflow_kafka_lake.sensors"))
     for value in (True, False):
         monkeypatch.setenv("AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE", str(value))
         made = runpy.run_path(str(file))["LedgerSensor"]

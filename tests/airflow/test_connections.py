@@ -13,9 +13,9 @@ import pytest
 
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
-from airflow_kafka_lake.core.lake.application import HISTORY
+from airflow_kafka_lake.core.spark.job import HISTORY
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.features.decoding.connection import RegistryConnection
+from airflow_kafka_lake.features.decoding.registry.settings import RegistryConnection
 from airflow_kafka_lake.hooks.registry import SchemaRegistryHook
 from airflow_kafka_lake.wiring import connections
 from airflow_kafka_lake.wiring.assemble import open_ports

@@ -11,27 +11,31 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped, TaskAwaitingInput
 from airflow.sdk.timezone import utcnow
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
-from airflow_kafka_lake.core.documents.shown_decision import Decision
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.ledger.changes import Write
-from airflow_kafka_lake.core.ledger.events import Event
+from airflow_kafka_lake.core.ledger.history import Event
 from airflow_kafka_lake.core.ledger.reopening import Reopen
+from airflow_kafka_lake.core.reports.decisions import DecisionKind
 from airflow_kafka_lake.forms import HOW, SWITCHES, TIMES, WHAT, WHY, decision_form, decision_templates
 from airflow_kafka_lake.operators.decision_task import DecisionTask
-from airflow_kafka_lake.operators.decisions import ReopenOperator, SkipOperator, WithdrawOperator
+from airflow_kafka_lake.operators.decisions import (
+    ApproveDecisionOperator,
+    ReopenOperator,
+    SkipOperator,
+    WithdrawOperator,
+)
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
-from airflow_kafka_lake.operators.review import ApproveDecisionOperator
 
 from .conftest import ORDERS, Supervisor, World
 
 Context = dict[str, Any]
 PERIOD = {"pipeline": ORDERS, "topic": "orders", "from_": "1", "to": "4", "reason": "wrong decoder"}
-OPERATORS: dict[Decision, type[DecisionTask]] = {
-    Decision.REOPEN: ReopenOperator,
-    Decision.SKIP: SkipOperator,
-    Decision.WITHDRAW: WithdrawOperator,
+OPERATORS: dict[DecisionKind, type[DecisionTask]] = {
+    DecisionKind.REOPEN: ReopenOperator,
+    DecisionKind.SKIP: SkipOperator,
+    DecisionKind.WITHDRAW: WithdrawOperator,
 }
 
 
@@ -181,11 +185,11 @@ def test_rejection_skips_the_decision_of_its_dag(context: Context, world: World,
 
 @pytest.mark.parametrize("kind", OPERATORS)
 def test_decision_is_carried_out_once_however_often_its_task_is_cleared(
-    world: World, context: Context, supervisor: Supervisor, kind: Decision
+    world: World, context: Context, supervisor: Supervisor, kind: DecisionKind
 ) -> None:
     """Also after its waves were worked on: a cleared task finds its own decision in the history."""
     given = {**PERIOD, "partitions": "0"}
-    if kind is Decision.REOPEN:
+    if kind is DecisionKind.REOPEN:
         landed(world, context)
     else:
         world.produce(5)
@@ -200,7 +204,7 @@ def test_decision_is_carried_out_once_however_often_its_task_is_cleared(
         assert decided(context, OPERATORS[kind], **given)["offsets"] == 0
     assert len(history(world, kind.value)) == 1
     approved(context, "eve")
-    shown_again = kind is Decision.REOPEN
+    shown_again = kind is DecisionKind.REOPEN
     if shown_again:  # what was read again can be reopened again, by another approval of another look
         shown(context, OPERATORS[kind], **given)
         assert decided(context, OPERATORS[kind], **given)["offsets"] == 3
@@ -236,11 +240,11 @@ def test_decision_that_ended_in_between_is_finished_by_its_retry(
 
 @pytest.mark.parametrize("kind", OPERATORS)
 def test_decision_about_other_offsets_than_were_shown_is_refused(
-    world: World, context: Context, supervisor: Supervisor, kind: Decision
+    world: World, context: Context, supervisor: Supervisor, kind: DecisionKind
 ) -> None:
     """A period by time reaches further when records have come: who approved has not seen those."""
     given = {**PERIOD, "to": "2099-01-01T00:00:00Z", "from_": "1970-01-01T00:00:00Z", "partitions": "0"}
-    if kind is Decision.REOPEN:
+    if kind is DecisionKind.REOPEN:
         landed(world, context)
     else:
         world.produce(5)
@@ -289,9 +293,9 @@ def test_approval_needs_something_that_was_shown(context: Context, supervisor: S
     assert supervisor.asked == []
 
 
-@pytest.mark.parametrize("kind", Decision)
+@pytest.mark.parametrize("kind", DecisionKind)
 @pytest.mark.parametrize("pipelines", [{"orders": ORDERS}, {}], ids=["pipelines", "none"])
-def test_every_field_of_a_decision_says_what_it_is(kind: Decision, pipelines: dict[str, Any]) -> None:
+def test_every_field_of_a_decision_says_what_it_is(kind: DecisionKind, pipelines: dict[str, Any]) -> None:
     """Title, description and section of each; what is needed is marked; the operator gets every field."""
     fields = decision_form(kind, pipelines)
     assert all(param.description and param.schema["title"] for param in fields.values())
@@ -299,6 +303,6 @@ def test_every_field_of_a_decision_says_what_it_is(kind: Decision, pipelines: di
     assert {WHAT, TIMES, WHY} <= set(sections)
     assert (HOW in sections) is bool(SWITCHES[kind])
     needed = {name for name, param in fields.items() if param.schema["type"] == "string"}
-    assert needed == {"pipeline", "reason"} | (set() if kind is Decision.WITHDRAW else {"topic"})
+    assert needed == {"pipeline", "reason"} | (set() if kind is DecisionKind.WITHDRAW else {"topic"})
     assert {"from_" if name == "from" else name for name in fields} == set(decision_templates(kind))
     OPERATORS[kind](task_id="decide", **decision_templates(kind))

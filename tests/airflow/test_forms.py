@@ -11,8 +11,8 @@ from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped,
 from pydantic import TypeAdapter
 
 from airflow_kafka_lake.forms import HOW, OFFSETS, TIMES, WHAT, WHY, ingest_form, ingest_templates, review_templates
+from airflow_kafka_lake.operators.decisions import SEEN_WITHIN, ReviewPlanOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
-from airflow_kafka_lake.operators.review import SEEN_WITHIN, ReviewPlanOperator
 from airflow_kafka_lake.task_groups import kafka_lake_ingest
 
 from .conftest import ORDERS, Supervisor, World

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake import signals
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
-from airflow_kafka_lake.signals import lineage
-from airflow_kafka_lake.signals.lineage import parent_properties
+from airflow_kafka_lake.signals import parent_properties
 from airflow_kafka_lake.wiring.spark import without_rivals
 
 from .conftest import ORDERS, World
@@ -141,12 +141,12 @@ def test_no_broker_is_asked_where_nothing_is_sent(
 ) -> None:
     """Without a transport the table is not looked at, nor without the provider."""
     _forget()
-    assert not lineage.is_sent()
+    assert not signals.is_sent()
     task = IngestWaveOperator(task_id="ingest", wave=planned(world, context))
     task.execute(context)
     assert extracted(task) == {}
     monkeypatch.setitem(__import__("sys").modules, "airflow.providers.openlineage", None)
-    assert not lineage.is_sent()
+    assert not signals.is_sent()
 
 
 def test_spark_is_told_its_parent_where_it_is_asked_for(

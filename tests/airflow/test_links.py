@@ -13,19 +13,19 @@ from airflow.sdk.execution_time.xcom import XCom
 from airflow.serialization.serialized_objects import DagSerialization
 from starlette.routing import Match
 
+from airflow_kafka_lake import signals
 from airflow_kafka_lake.core.addresses import SITE, pipeline_page
 from airflow_kafka_lake.core.errors import JobFailedError
-from airflow_kafka_lake.core.lake.application import Application
+from airflow_kafka_lake.core.spark.job import Application
 from airflow_kafka_lake.get_provider_info import get_provider_info
-from airflow_kafka_lake.links.task_links import PAGE, SNAPSHOT, SPARK
+from airflow_kafka_lake.links import PAGE, SNAPSHOT, SPARK
 from airflow_kafka_lake.operators.advance import AdvanceWatermarkOperator, FinishPlanOperator
 from airflow_kafka_lake.operators.audit import AuditOperator
 from airflow_kafka_lake.operators.decisions import ReopenOperator
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
-from airflow_kafka_lake.ports.feature import Features
-from airflow_kafka_lake.sensors.watermark import WatermarkSensor
-from airflow_kafka_lake.signals import page
+from airflow_kafka_lake.ports import Features
+from airflow_kafka_lake.sensors import WatermarkSensor
 from airflow_kafka_lake.task_groups import kafka_lake_ingest
 
 from .conftest import ORDERS, World
@@ -205,7 +205,7 @@ def test_installation_without_pages_links_to_none(
     world: World, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pages are a feature that may be taken out."""
-    monkeypatch.setattr(page, "FEATURES", Features())
+    monkeypatch.setattr(signals, "FEATURES", Features())
     task = IngestWaveOperator(task_id="ingest", wave=planned(world, context))
     task.execute(context)
     assert link(task, PAGE) == ""

@@ -11,17 +11,15 @@ from airflow.sdk.observability import stats
 
 from airflow_kafka_lake.core.errors import HeldError, JobFailedError, UnavailableError
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave
-from airflow_kafka_lake.core.live import Live, Moment
-from airflow_kafka_lake.core.metrics.table import METRICS
-from airflow_kafka_lake.core.progress import Progress, Step
-from airflow_kafka_lake.operators.advance import AdvanceWatermarkOperator
+from airflow_kafka_lake.core.reports.metrics import METRICS
+from airflow_kafka_lake.core.reports.progress import Moment, Progress, ProgressEvent, Step
+from airflow_kafka_lake.operators.advance import AdvanceWatermarkOperator, confirm_events
 from airflow_kafka_lake.operators.audit import AuditOperator
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
-from airflow_kafka_lake.operators.notifying import confirm_events
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.services.decisions import cancel, release
 from airflow_kafka_lake.services.staging import ingest
-from airflow_kafka_lake.signals.steps import StepTimes
+from airflow_kafka_lake.signals import StepTimes
 
 from .conftest import ORDERS, Events, World
 
@@ -113,7 +111,7 @@ def test_steps_are_timed_from_their_begin_to_their_end(world: World) -> None:
         (Moment.BEGUN, Step.AUDIT, 16), (Moment.BEGUN, Step.READ, 20), (Moment.LANDED, Step.PUBLISH, 21),
     ]  # fmt: skip
     for moment, step, at in moments:
-        times(Live(subject="wave w", moment=moment, progress=Progress(step=step), at=at, seconds=0))
+        times(ProgressEvent(subject="wave w", moment=moment, progress=Progress(step=step), at=at, seconds=0))
     assert times.seconds() == {Step.READ: 6, Step.AUDIT: 4}
     assert [(item.moment, item.at) for item in world.seen] == [(moment, at) for moment, _, at in moments]
 

@@ -11,11 +11,10 @@ import pytest
 
 from airflow_kafka_lake.assets import pipeline_asset
 from airflow_kafka_lake.core.errors import UnavailableError
-from airflow_kafka_lake.core.ledger.deliveries import LEASE
-from airflow_kafka_lake.operators import notifying
-from airflow_kafka_lake.operators.advance import AdvanceWatermarkOperator
+from airflow_kafka_lake.core.ledger.moves import LEASE
+from airflow_kafka_lake.operators import advance
+from airflow_kafka_lake.operators.advance import AdvanceWatermarkOperator, confirm_events
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
-from airflow_kafka_lake.operators.notifying import confirm_events
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.pipeline import Pipeline
 
@@ -93,7 +92,7 @@ def test_log_names_some_of_many_moves(
     world: World, told: Events, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The events name all of them."""
-    monkeypatch.setattr(notifying, "LOGGED", 1)
+    monkeypatch.setattr(advance, "LOGGED", 1)
     for partition in (0, 1):
         world.produce(1, partition)
     pipeline = Pipeline(name="orders", topics=["orders"], table="raw.orders")
@@ -217,7 +216,7 @@ def test_wave_in_the_lake_is_a_success_whatever_its_events_meet(
 
     (wave,) = planned(world, told, 1)
     with monkeypatch.context() as broken:
-        broken.setattr(notifying, "begin_delivery", fails)
+        broken.setattr(advance, "begin_delivery", fails)
         context = ingesting(told, wave, 0)
     succeed(told, context)
     succeed(told, advancing(told))
@@ -246,4 +245,4 @@ def test_users_own_callbacks_and_outlets_stay(world: World, make: Callable[..., 
     about = {"wave": "w"} if make is IngestWaveOperator else {"pipeline": ORDERS}
     operator = make(task_id="a", on_success_callback=mine, outlets=[], **about)
     assert list(operator.on_success_callback) == [confirm_events, mine]
-    assert operator.outlets == [notifying.EVENTS]
+    assert operator.outlets == [advance.EVENTS]

@@ -20,7 +20,7 @@ from airflow.sdk.exceptions import (
 from sqlalchemy import event
 
 from airflow_kafka_lake.adapters.spark_submit.failures import recognised
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.assets import MAX_STREAMS, event_extras
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
@@ -35,7 +35,7 @@ from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt, Recor
 from airflow_kafka_lake.core.ledger.changes import Write
 from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.ledger.records import Advance
-from airflow_kafka_lake.core.live import Moment
+from airflow_kafka_lake.core.reports.progress import Moment
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.operators.advance import (

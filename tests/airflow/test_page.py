@@ -23,9 +23,9 @@ from fastapi.testclient import TestClient
 from itsdangerous import TimestampSigner, URLSafeTimedSerializer
 from sqlalchemy import inspect
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
-from airflow_kafka_lake.features.pages.web import forgery
-from airflow_kafka_lake.features.pages.web.asking import Server
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
+from airflow_kafka_lake.features.pages.web import access
+from airflow_kafka_lake.features.pages.web.access import Server
 from airflow_kafka_lake.plugins import KafkaLakePlugin
 from airflow_kafka_lake.wiring.assemble import open_ports
 from tests.airflow.page_server import COOKIE, PageServer, token
@@ -319,7 +319,7 @@ def test_token_is_taken_for_half_a_day(server: PageServer, cookie: dict[str, str
 
     class LongAgo(TimestampSigner):
         def get_timestamp(self) -> int:
-            return super().get_timestamp() - forgery.LASTS - 60
+            return super().get_timestamp() - access.LASTS - 60
 
     old = URLSafeTimedSerializer("s" * 64, salt="kafka-lake pages", signer=LongAgo).dumps("user")
     assert _forged(server, cookie | {"X-Kafka-Lake-Token": old}) == 403

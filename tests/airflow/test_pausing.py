@@ -13,13 +13,13 @@ from airflow_kafka_lake.core.ledger.attempts import ClaimWave
 from airflow_kafka_lake.core.ledger.plans import SavePipeline
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.operators.advance import FinishPlanOperator
+from airflow_kafka_lake.operators.boundary import PAUSE_TIMEOUT
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
-from airflow_kafka_lake.operators.pausing import PAUSE_TIMEOUT
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.pipeline import Pipeline
-from airflow_kafka_lake.services import pausing
-from airflow_kafka_lake.services.pausing import PauseSubject
-from airflow_kafka_lake.triggers.waits import ResumedTrigger, WaveAllowedTrigger
+from airflow_kafka_lake.services import decisions
+from airflow_kafka_lake.services.decisions import PauseSubject
+from airflow_kafka_lake.triggers import ResumedTrigger, WaveAllowedTrigger
 
 from .conftest import ORDERS, OTHER, World
 
@@ -47,7 +47,7 @@ def test_plan_waits_without_a_slot_until_its_pipeline_is_resumed(world: World, c
     world.produce(2)
     plan(context)
     world.produce(2)
-    pausing.pause(world.ports(), ORDERS_OF, "disk is full")
+    decisions.pause(world.ports(), ORDERS_OF, "disk is full")
     with pytest.raises(TaskDeferred) as deferred:
         plan(context)
     trigger = deferred.value.trigger
@@ -57,7 +57,7 @@ def test_plan_waits_without_a_slot_until_its_pipeline_is_resumed(world: World, c
     assert trigger.until - time.time() <= PAUSE_TIMEOUT.total_seconds()
     assert not asked(trigger, world)
     assert len(world.ledger.waves("orders")) == 1
-    pausing.resume(world.ports(), ORDERS_OF)
+    decisions.resume(world.ports(), ORDERS_OF)
     assert asked(trigger, world)
     operator = PlanIngestOperator(task_id="plan", pipeline=ORDERS)
     assert len(operator.execute_resumed(context, GONE_ON, trigger.until)) == 2
@@ -68,7 +68,7 @@ def test_wave_waits_until_its_plan_is_resumed(world: World, context: Context) ->
     world.produce(2)
     (wave,) = plan(context)
     mine = PauseSubject(pipeline="orders", plan=world.ledger.wave(wave).plan)
-    pausing.pause(world.ports(), mine, "wrong week")
+    decisions.pause(world.ports(), mine, "wrong week")
     operator = IngestWaveOperator(task_id="ingest", wave=wave)
     with pytest.raises(TaskDeferred) as deferred:
         operator.execute(context)
@@ -76,7 +76,7 @@ def test_wave_waits_until_its_plan_is_resumed(world: World, context: Context) ->
     assert isinstance(trigger, ResumedTrigger)
     assert trigger.serialize()[1]["plan"] == mine.plan
     assert not asked(trigger, world)
-    pausing.resume(world.ports(), mine)
+    decisions.resume(world.ports(), mine)
     assert asked(trigger, world)
     assert operator.execute_resumed(context, GONE_ON, trigger.until)["state"] == "COMMITTED"
 
@@ -85,7 +85,7 @@ def test_task_whose_wait_is_over_fails_in_words(world: World, context: Context) 
     """It names who has paused what, why, how long it has waited, and what to do."""
     world.produce(2)
     (wave,) = plan(context)
-    pausing.pause(world.ports(), ORDERS_OF, "disk is full")
+    decisions.pause(world.ports(), ORDERS_OF, "disk is full")
     operator = IngestWaveOperator(task_id="ingest", wave=wave, pause_timeout=timedelta(hours=1))
     assert asked(ResumedTrigger(pipeline="orders", until=0.0), world)
     with pytest.raises(AirflowFailException, match=r"disk is full.*resume orders.*waited for 1:00:00.*clear it"):
@@ -96,7 +96,7 @@ def test_task_that_may_not_wait_fails_at_once(world: World, context: Context) ->
     """Retries would only come too early."""
     world.produce(2)
     (wave,) = plan(context)
-    pausing.pause(world.ports(), ORDERS_OF, "disk is full")
+    decisions.pause(world.ports(), ORDERS_OF, "disk is full")
     with pytest.raises(AirflowFailException, match="PausedError"):
         IngestWaveOperator(task_id="ingest", wave=wave, deferrable=False).execute(context)
 

@@ -19,7 +19,7 @@ from airflow.providers_manager import ProvidersManager
 from airflow.sdk.providers_manager_runtime import ProvidersManagerTaskRuntime
 
 import airflow_kafka_lake
-from airflow_kafka_lake.cli.commands import COMMANDS
+from airflow_kafka_lake.cli.entry_point import COMMANDS
 from airflow_kafka_lake.get_provider_info import get_provider_info
 
 ALLOWED = {
@@ -64,11 +64,14 @@ def test_every_module_with_a_public_class_is_named(kind: str) -> None:
     """Airflow's reference and its tools see what the description names, and nothing else."""
     root = Path(airflow_kafka_lake.__file__).parent
     public = re.compile(rf"^class [A-Z]\w*{KINDS[kind]}\b", re.MULTILINE)
+    files = [*root.glob(f"{kind}.py"), *root.glob(f"{kind}/*.py")]
     found = {
-        f"{root.name}.{kind}.{file.stem}" for file in (root / kind).glob("*.py") if public.search(file.read_text())
+        ".".join((root.name, *file.relative_to(root).with_suffix("").parts))
+        for file in files
+        if public.search(file.read_text())
     }
     (named,) = get_provider_info()[kind]
-    base = {f"{root.name}.{name}" for name in ("sensors.waiting", "triggers.ledger", "hooks.connection")}
+    base = {f"{root.name}.hooks.connection"}
     assert found - base == set(named["python-modules"])
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
-from airflow_kafka_lake.triggers.shared import LEDGERS, SharedLedgers
-from airflow_kafka_lake.triggers.waits import WaveFreeTrigger
+from airflow_kafka_lake.triggers import LEDGERS, SharedLedgers, WaveFreeTrigger
 from airflow_kafka_lake.wiring.connections import ConnectionSettings
 
 

@@ -19,11 +19,10 @@ from airflow.sdk import (
 
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.dags import pipeline_dags
+from airflow_kafka_lake.operators.advance import EVENTS, confirm_events
 from airflow_kafka_lake.operators.boundary import bounds_of
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
-from airflow_kafka_lake.operators.notifying import EVENTS, confirm_events
-from airflow_kafka_lake.task_groups import RETRIES, kafka_lake_ingest
+from airflow_kafka_lake.task_groups import RETRIES, kafka_lake_ingest, pipeline_dags
 
 from .conftest import ORDERS, write_pipeline
 

@@ -23,6 +23,7 @@ from airflow.sdk.exceptions import (
 )
 from airflow.triggers.base import BaseTrigger
 
+from airflow_kafka_lake import triggers as ledger_module
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     HeldError,
@@ -39,18 +40,17 @@ from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import LedgerReader
-from airflow_kafka_lake.sensors.drained import SegmentDrainedSensor
-from airflow_kafka_lake.sensors.watermark import WatermarkSensor
+from airflow_kafka_lake.sensors import SegmentDrainedSensor, WatermarkSensor
 from airflow_kafka_lake.services.advance import advance
 from airflow_kafka_lake.services.decisions import cancel, release
 from airflow_kafka_lake.services.planning import plan
 from airflow_kafka_lake.services.staging import ingest
-from airflow_kafka_lake.triggers import ledger as ledger_module
-from airflow_kafka_lake.triggers.ledger import Answer, LedgerTrigger
-from airflow_kafka_lake.triggers.waits import (
+from airflow_kafka_lake.triggers import (
     DrainedTrigger,
+    LedgerTrigger,
     PlanResolvedTrigger,
     StableTrigger,
+    WaitAnswer,
     WatermarkTrigger,
     WaveFreeTrigger,
     WaveLaunchableTrigger,
@@ -85,7 +85,7 @@ def test_trigger_survives_serialisation(trigger: LedgerTrigger) -> None:
 class Clocked(LedgerTrigger):
     """A trigger whose time passes only by sleeping; it notes when it checks, and answers as it is told."""
 
-    def __init__(self, ledger: LedgerReader, answer: Callable[[float], Answer]) -> None:
+    def __init__(self, ledger: LedgerReader, answer: Callable[[float], WaitAnswer]) -> None:
         super().__init__(pipeline="orders")
         self.at = 0.0
         self.checks: list[float] = []
@@ -93,7 +93,7 @@ class Clocked(LedgerTrigger):
         self._ledger = ledger
         self._answer = answer
 
-    def ask(self, *_: Any) -> Answer:
+    def ask(self, *_: Any) -> WaitAnswer:
         self.checks.append(self.at)
         return self._answer(self.at)
 
@@ -115,9 +115,9 @@ def fired(trigger: LedgerTrigger) -> list[dict[str, Any]]:
     return asyncio.run(run())
 
 
-def no_until(end: float) -> Callable[[float], Answer]:
+def no_until(end: float) -> Callable[[float], WaitAnswer]:
     """Answer no until a moment, then yes."""
-    return lambda at: Answer(done=at >= end, message=f"asked at {at:g}")
+    return lambda at: WaitAnswer(done=at >= end, message=f"asked at {at:g}")
 
 
 def test_checks_slow_down_and_begin_anew_when_something_happens(world: World) -> None:
@@ -141,10 +141,10 @@ def test_wait_ends_while_something_happens_all_the_time(world: World) -> None:
 def test_unknown_is_neither_yes_nor_an_error(world: World) -> None:
     """A ledger that does not answer is asked again later."""
 
-    def answer(at: float) -> Answer:
+    def answer(at: float) -> WaitAnswer:
         if at < 50:
             raise UnavailableError("the ledger does not answer")
-        return Answer(done=True, message="yes")
+        return WaitAnswer(done=True, message="yes")
 
     trigger = Clocked(world.ledger, answer)
     assert fired(trigger) == [{"status": "success", "message": "yes"}]
@@ -154,7 +154,7 @@ def test_unknown_is_neither_yes_nor_an_error(world: World) -> None:
 def test_error_that_cannot_pass_ends_the_wait_with_its_message(world: World) -> None:
     """A ledger of another version would be asked forever."""
 
-    def answer(_: float) -> Answer:
+    def answer(_: float) -> WaitAnswer:
         raise LedgerSchemaError("the ledger is newer")
 
     assert fired(Clocked(world.ledger, answer)) == [
@@ -319,7 +319,7 @@ def test_pipeline_that_was_never_planned_is_waited_for(
             WatermarkTrigger.__init__(self, **arguments)
             self.at, self.happens, self._ledger = 0.0, dict[float, Callable[[], None]](), world.ledger
 
-        def ask(self, *asked: Any) -> Answer:
+        def ask(self, *asked: Any) -> WaitAnswer:
             return WatermarkTrigger.ask(self, *asked)
 
     def lands() -> None:
@@ -488,7 +488,7 @@ def test_group_is_stable_when_nothing_is_pending_or_the_time_is_over(world: Worl
     """Other partitions' commits do not matter; the end of the time ends the wait, and the task decides."""
     world.kafka.commit_group("live", "orders", 0, None, GroupOffsetState.UNSTABLE)
 
-    def look(partition: int, until: float = 4e9) -> Answer:
+    def look(partition: int, until: float = 4e9) -> WaitAnswer:
         at = [["orders", partition]]
         trigger = StableTrigger(pipeline="orders", kafka_conn_id="k", group="live", partitions=at, until=until)
         return trigger.ask(world.ledger, lambda: world.kafka)
@@ -557,7 +557,7 @@ def test_wave_that_only_a_person_can_let_go_on_is_not_waited_for(world: World) -
 def test_error_that_no_part_expects_fails_the_trigger_itself(world: World) -> None:
     """Airflow then shows where it came from; it is neither an answer nor worth waiting for."""
 
-    def answer(_: float) -> Answer:
+    def answer(_: float) -> WaitAnswer:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -623,7 +623,7 @@ def test_drained_answers_name_what_is_missing(world: World) -> None:
 def test_watermark_answers_name_what_is_missing(world: World) -> None:
     """Which partition, where its watermark is, and where it must be; a topic without records late enough is named."""
 
-    def look(**goal: Any) -> Answer:
+    def look(**goal: Any) -> WaitAnswer:
         trigger = WatermarkTrigger(pipeline="orders", topic="orders", **goal)
         return trigger.ask(world.ledger, lambda: world.kafka)
 
@@ -729,7 +729,7 @@ def test_sensor_that_may_fail_softly_is_skipped(world: World, context: dict[str,
 def test_sensor_defers_where_airflow_is_configured_so() -> None:
     """Left out, it is `[operators] default_deferrable`."""
     assert not poked().deferrable
-    code = "from airflow_kafka_lake.sensors.watermark import WatermarkSensor as W; print(W(task_id='w', pipeline='p', "
+    code = "from airflow_kafka_lake.sensors import WatermarkSensor as W; print(W(task_id='w', pipeline='p', "
     env = {**os.environ, "AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE": "true"}
     command = [sys.executable, "-c", f"{code}topic='t', offset=1).deferrable)"]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)

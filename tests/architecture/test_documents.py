@@ -12,10 +12,9 @@ from types import ModuleType
 import pytest
 
 from airflow_kafka_lake.adapters import kafka_config
-from airflow_kafka_lake.cli.commands import COMMANDS
-from airflow_kafka_lake.cli.entry_point import build_parser
+from airflow_kafka_lake.cli.entry_point import COMMANDS, build_parser
 from airflow_kafka_lake.core.errors import KafkaLakeError
-from airflow_kafka_lake.core.metrics.table import METRICS
+from airflow_kafka_lake.core.reports.metrics import METRICS
 from airflow_kafka_lake.services import pipeline_audit, reporting
 from airflow_kafka_lake.wiring import ledger
 from tests import documented

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kafka_lake.cli.commands import COMMANDS
+from airflow_kafka_lake.cli.entry_point import COMMANDS
 
 pytestmark = pytest.mark.architecture
 
@@ -78,7 +78,7 @@ def test_command_of_a_feature_goes_with_it(tmp_path: Path) -> None:
     """The command line has `decode` while decoding is there, and lacks nothing else without it."""
     without(["decoding"], tmp_path)
     left = (
-        "from airflow_kafka_lake.cli.commands import COMMANDS; names = [item.name for item in COMMANDS]; "
+        "from airflow_kafka_lake.cli.entry_point import COMMANDS; names = [item.name for item in COMMANDS]; "
         "assert 'decode' not in names and 'audit' in names, names"
     )
     _run(tmp_path, "-c", left)

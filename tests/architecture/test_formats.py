@@ -16,10 +16,9 @@ REGISTERED = {
     "wiring/lake.py": "opens the adapter for a pipeline",
     "wiring/connections.py": "shows an example of a lake connection",
     "get_provider_info.py": "names the formats in the connection's form",
-    "adapters/timeouts.py": "has the time-outs of all clients",
-    "cli/setup.py": "says what the demonstration brings",
-    "local/demo.py": "is the demonstration",
-    "local/demo_proof.py": "reads the demonstration's table as any reader would",
+    "adapters/clients.py": "has the time-outs of all clients",
+    "cli/entry_point.py": "says what the demonstration brings",
+    "local/demo.py": "is the demonstration, and reads its table as any reader would",
 }
 """Module → what it has to do with a format."""
 

@@ -28,8 +28,8 @@ IN_AN_EXTRA = {
     "py4j": ("features/decoding/job/",),
     "google": ("features/decoding/job/protobuf.py", "features/decoding/registry/"),
     "grpc_tools": ("features/decoding/registry/",),
-    "attr": ("signals/lineage.py",),
-    "openlineage": ("signals/lineage.py",),
+    "attr": ("signals.py",),
+    "openlineage": ("signals.py",),
 }
 """What a plain installation lacks, and the only places that import it, each after asking whether it is there."""
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, make_url, text
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
+from airflow_kafka_lake.adapters.sql_ledger import tables
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.ports import Ledger
 from tests.kit.clock import FakeClock
 from tests.kit.memory_ledger import MemoryLedger

@@ -18,17 +18,16 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestCo
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.typedef import Record
 
-from airflow_kafka_lake.adapters.iceberg.changes import append_to_main
-from airflow_kafka_lake.adapters.iceberg.manifests import prepare, write_snapshot
+from airflow_kafka_lake.adapters.iceberg.commit import append_to_main, prepare, write_snapshot
 from airflow_kafka_lake.adapters.iceberg.rows import written_files_of
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake, IcebergTable
-from airflow_kafka_lake.core.lake.accounting import Accounting
-from airflow_kafka_lake.core.lake.staging import branch_of
+from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.ledger.records import ReceiptRow
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, AttemptRecord, TableHead, Token
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.job import branch_of
 from airflow_kafka_lake.jobs.formats import STAGED_BY
 from airflow_kafka_lake.ports import LakeTable
 from tests.kit.memory_lake import Answer, MemoryLake, MemoryTable, Row

@@ -6,16 +6,20 @@ import itertools
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
+from airflow_kafka_lake.core.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
-from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, MarkPublishing, MarkStaged, RecordBase, RecordCommit
+from airflow_kafka_lake.core.ledger.decisions import Revoke, Skip
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
-from airflow_kafka_lake.core.ledger.records import Claim, OutboxItem, RangeRecord, Verdict
-from airflow_kafka_lake.core.ledger.revoking import Revoke
-from airflow_kafka_lake.core.ledger.skips import Skip
+from airflow_kafka_lake.core.ledger.records import (
+    Claim,
+    OutboxItem,
+    RangeDecision,
+    RangeRecord,
+)
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, LeaseHolder, RangeState
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
-from airflow_kafka_lake.core.ordering.layout_changes import LayoutChange
+from airflow_kafka_lake.core.ordering.layouts import LayoutChange
 from airflow_kafka_lake.core.planning.plan import Plan, PlannedRange, PlannedStream, PlannedWave
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -163,7 +167,7 @@ def taken(
             wave=wave,
             fence=key.fence if key else 0,
             attempt=key.attempt if key else None,
-            verdicts=[Verdict(range_id=name, state=state, reason="because", held_for=held_for) for name in names],
+            verdicts=[RangeDecision(range_id=name, state=state, reason="because", held_for=held_for) for name in names],
             actor="tester",
         )
     )

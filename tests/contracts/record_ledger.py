@@ -16,7 +16,8 @@ from tempfile import TemporaryDirectory
 from sqlalchemy import inspect, text
 
 from airflow_kafka_lake.adapters.machine import SystemClock
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, schema, tables
+from airflow_kafka_lake.adapters.sql_ledger import database, tables
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.services import decisions
 from tests.gates import Killed, KilledError
@@ -124,7 +125,7 @@ def main() -> None:
         other = World(partitions=2, spec=clicks, clock=FakeClock(SystemClock().now()))
         other.ledger = ledger  # type: ignore[assignment]
         live_on(other)
-        file = RECORDED / f"{schema.NEWEST}.sql"
+        file = RECORDED / f"{database.NEWEST}.sql"
         file.write_text(written(ledger), encoding="utf-8")
         ledger.close()
     sys.stdout.write(f"{file}\n")

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
-from airflow_kafka_lake.adapters.spark_submit import Engine, SparkSubmitRunner
+from airflow_kafka_lake.adapters.spark_submit.driver import Engine
+from airflow_kafka_lake.adapters.spark_submit.runner import SparkSubmitRunner
 from airflow_kafka_lake.core.decoding import Decoder
-from airflow_kafka_lake.core.lake.staging import StageJob, Tip, record_digest
-from airflow_kafka_lake.core.ledger.records import Publication, Staged
+from airflow_kafka_lake.core.ledger.records import Publication, StagedContent
 from airflow_kafka_lake.core.ledger.waves import Committed, Token
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.job import StageJob, Tip, record_digest
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.local.processes import wait_until
 from airflow_kafka_lake.ports import JobRunner, Lake
@@ -109,7 +110,7 @@ class RunnerWorld:
             singly=tuple(singly),
         )
 
-    def run(self, job: StageJob) -> Staged:
+    def run(self, job: StageJob) -> StagedContent:
         """Run a job to its end, and return what a worker that starts then finds on its branch."""
         tips: list[Tip] = []
         self.runner.stage(job, started=lambda _: None, heartbeat=lambda: None, read=tips.extend)
@@ -118,7 +119,7 @@ class RunnerWorld:
         self.assert_told(staged, tips)
         return staged
 
-    def assert_told(self, staged: Staged, tips: Sequence[Tip]) -> None:
+    def assert_told(self, staged: StagedContent, tips: Sequence[Tip]) -> None:
         """See that every row lies at or before a record that the job has read last, and that this one is as it says."""
         for content in staged.streams:
             mine = [tip for tip in tips if tip.slice.stream == content.stream]
@@ -129,7 +130,7 @@ class RunnerWorld:
             _, _, key, value, _, at = rows[tip.slice.stream.partition, tip.offset]
             assert tip.leader_epoch == 0 if tip.digest is None else tip.digest == record_digest(key, value, at)
 
-    def staged(self, job: StageJob) -> Staged | None:
+    def staged(self, job: StageJob) -> StagedContent | None:
         return self.lake.table(job.table).staged(job.attempt)
 
     def landed(self, job: StageJob) -> list[Record]:

@@ -11,8 +11,8 @@ from pyiceberg.expressions import EqualTo
 from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import Table
 
-from airflow_kafka_lake.adapters.iceberg import manifests, receipts
-from airflow_kafka_lake.adapters.iceberg.replacing import Replacement
+from airflow_kafka_lake.adapters.iceberg import commit, receipts
+from airflow_kafka_lake.adapters.iceberg.rows import Replacement
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING_PROPERTIES
 from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import Committed, PublishOutcome, Rejected, TableHead
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[IcebergWorld]:
     """A table whose small manifests are merged from four on, and that keeps three metadata files."""
-    monkeypatch.setattr(manifests, "MOST_SMALL", MOST)
+    monkeypatch.setattr(commit, "MOST_SMALL", MOST)
     monkeypatch.setattr(receipts, "_SNAPSHOTS_KEPT", MOST)
     monkeypatch.setitem(LANDING_PROPERTIES, "write.metadata.previous-versions-max", "3")
     made = IcebergWorld(tmp_path)

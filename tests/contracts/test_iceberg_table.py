@@ -21,7 +21,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, TimestampType
 from sqlalchemy import create_engine, make_url, text
 
-from airflow_kafka_lake.adapters.iceberg.find_commit import attempts_with_rows
+from airflow_kafka_lake.adapters.iceberg.head import attempts_with_rows
 from airflow_kafka_lake.adapters.iceberg.receipts import RECEIPTS
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
@@ -34,8 +34,6 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
-from airflow_kafka_lake.core.lake.positions import PositionColumns
-from airflow_kafka_lake.core.lake.staging import branch_of
 from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import (
     Absent,
@@ -48,6 +46,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     Unknown,
 )
 from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.spark.job import PositionColumns, branch_of
 from airflow_kafka_lake.core.wire import PROVEN
 from airflow_kafka_lake.jobs.formats import STAGED_BY
 from tests.contracts.lake_worlds import (

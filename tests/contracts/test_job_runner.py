@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.spark_submit import Engine
+from airflow_kafka_lake.adapters.spark_submit.driver import Engine
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import UNREADABLE_RECORD, JobFailedError, StaleFenceError
-from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import Committed
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.progress import Counters
+from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.spark.job import StageJob
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
-from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob, Comparison, Mismatch
+from airflow_kafka_lake.features.decoding.job.redecode import RedecodeJob, RedecodeResult
+from airflow_kafka_lake.features.deep_audit.job.compare import CompareJob, ContentComparison, Mismatch
 from tests import warm
 from tests.contracts.runner_worlds import (
     AT_MS,
@@ -260,14 +260,14 @@ def test_worker_that_lost_its_wave_ends_the_job(world: RunnerWorld, where: str) 
 # Decoding again
 
 
-def redecoded(world: RunnerWorld, *, topic: str = "", only_failed: bool = False) -> tuple[RedecodeJob, Redecoded]:
+def redecoded(world: RunnerWorld, *, topic: str = "", only_failed: bool = False) -> tuple[RedecodeJob, RedecodeResult]:
     """Decode a topic's rows once more."""
     messages: list[str] = []
     decoder = Decoder(format=Format.JSON, topics=(topic or world.topic.name,), name="JSON (a INT)", schema="a INT")
     job = RedecodeJob(
         id=secrets.token_hex(8), pipeline="orders", table=world.table, decoders=(decoder,), only_failed=only_failed
     )
-    done = Redecoded(**world.runner.report(job, progress=messages.append))
+    done = RedecodeResult(**world.runner.report(job, progress=messages.append))
     assert messages
     return job, done
 
@@ -295,7 +295,7 @@ def test_table_without_such_rows_is_not_decoded_again(world: RunnerWorld) -> Non
     world.topic.produce(b"{}")
     world.publish(world.job(world.slice_(0, 1)))
     job, done = redecoded(world, topic="others")
-    assert done == Redecoded(rows=0, failed=0)
+    assert done == RedecodeResult(rows=0, failed=0)
     assert world.lake.table(world.table).staged(job.staged_as) is None
 
 
@@ -378,7 +378,7 @@ def test_topic_of_the_same_name_is_read_anew(spark: Callable[..., SparkWorld], e
 # Comparing
 
 
-def compared(world: RunnerWorld, snapshot: int, start: int, end: int, **ends: tuple[Slice, ...]) -> Comparison:
+def compared(world: RunnerWorld, snapshot: int, start: int, end: int, **ends: tuple[Slice, ...]) -> ContentComparison:
     """Compare a slice with a snapshot."""
     said: list[str] = []
     job = CompareJob(
@@ -389,7 +389,7 @@ def compared(world: RunnerWorld, snapshot: int, start: int, end: int, **ends: tu
         slices=(world.slice_(start, end),),
         **ends,
     )
-    found = Comparison.from_json(world.runner.report(job, progress=said.append))
+    found = ContentComparison.from_json(world.runner.report(job, progress=said.append))
     assert said
     return found
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError, UnknownSubjectError
-from airflow_kafka_lake.core.lake.positions import PositionColumns
-from airflow_kafka_lake.core.ledger.events import Line
+from airflow_kafka_lake.core.ledger.history import EventRef
 from airflow_kafka_lake.core.ledger.records import AttemptRows, Publication
 from airflow_kafka_lake.core.ledger.waves import (
     DECODE,
@@ -28,6 +27,7 @@ from airflow_kafka_lake.core.ledger.waves import (
 )
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.spark.job import PositionColumns
 from airflow_kafka_lake.ports import Lake
 from tests.contracts.lake_worlds import (
     AT,
@@ -786,7 +786,7 @@ def test_newest_commit_is_kept_for_each_ledger_and_pipeline(world: World) -> Non
 
 def test_table_names_the_line_of_each_ledgers_history(world: World) -> None:
     """Of the newest commit that names one, also of a publish; a commit that only claims a topic leaves it."""
-    lines = [Line(sequence=number, digest=f"{number:016x}") for number in (7, 9)]
+    lines = [EventRef(sequence=number, digest=f"{number:016x}") for number in (7, 9)]
     fence = token(attempt_id(), "fence")
     assert isinstance(world.table.fence(world.table.head(), LEDGER, fence, line=lines[0]), Committed)
     assert isinstance(world.table.claim_ownership(LEDGER, "orders", ["C" * 22]), Committed)

@@ -9,13 +9,13 @@ from datetime import timedelta
 
 import pytest
 
+from airflow_kafka_lake.core.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     StaleFenceError,
     StateError,
     UnknownSubjectError,
 )
-from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.ledger.attempts import (
     ClaimWave,
     EndAttempt,
@@ -26,10 +26,11 @@ from airflow_kafka_lake.core.ledger.attempts import (
     RecordJob,
     Renew,
 )
-from airflow_kafka_lake.core.ledger.events import Event
+from airflow_kafka_lake.core.ledger.decisions import Revoke
+from airflow_kafka_lake.core.ledger.guards import MAX_LEASE
+from airflow_kafka_lake.core.ledger.history import Event
 from airflow_kafka_lake.core.ledger.plans import BindTable
-from airflow_kafka_lake.core.ledger.records import Claim, Published, Verdict
-from airflow_kafka_lake.core.ledger.revoking import Revoke
+from airflow_kafka_lake.core.ledger.records import Claim, PublishedWave, RangeDecision
 from airflow_kafka_lake.core.ledger.waves import (
     WAVE_TRANSITIONS,
     Act,
@@ -40,9 +41,9 @@ from airflow_kafka_lake.core.ledger.waves import (
     WaveState,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.progress import Progress, Step
+from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.core.slices import Slice
-from airflow_kafka_lake.ports import MAX_LEASE, Ledger
+from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
     HOLDER,
     LEASE,
@@ -612,7 +613,7 @@ def test_success_that_arrives_after_a_cut_is_refused(ledger: Ledger) -> None:
     (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])
     late = publishing(ledger, wave)
     holder = claimed(ledger, wave, over=1).key
-    verdict = Verdict(range_id=f"{wave}r0", state=RangeState.HELD, reason="poison")
+    verdict = RangeDecision(range_id=f"{wave}r0", state=RangeState.HELD, reason="poison")
     ledger.commit(Revoke(wave=wave, fence=holder.fence, attempt=holder.attempt, verdicts=[verdict], actor="tester"))
     with pytest.raises(StaleFenceError):
         ledger.commit(
@@ -666,7 +667,9 @@ def test_committed_waves_with_rows_are_named_newest_first(ledger: Ledger) -> Non
     staged(ledger, left)
     bases = {item.attempt: item.base for item in ledger.attempts(pipeline="orders")}
     found = [
-        Published(wave=c.key.wave, table="raw.orders", attempt=c.key.attempt, snapshot=99, base=bases[c.key.attempt])
+        PublishedWave(
+            wave=c.key.wave, table="raw.orders", attempt=c.key.attempt, snapshot=99, base=bases[c.key.attempt]
+        )
         for c in claims
     ]
     assert ledger.published("orders") == (found[2], found[0])

@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 import pytest
 
 from airflow_kafka_lake.core.errors import ConcurrentError
-from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Row, Scope, Write
+from airflow_kafka_lake.core.ledger.changes import (
+    Change,
+    Edit,
+    Entry,
+    Records,
+    Row,
+    Write,
+    WriteScope,
+)
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.ports import Ledger, LedgerReader
@@ -26,9 +34,9 @@ class FromOther(Write[None]):
     read: Read
     removes: bool = False
 
-    def scope(self) -> Scope:
+    def scope(self) -> WriteScope:
         """All kinds of rows."""
-        return Scope(pipeline=SPEC.name, streams=(key_of(),), waves=(self.wave,), attempts=True, planned=True)
+        return WriteScope(pipeline=SPEC.name, streams=(key_of(),), waves=(self.wave,), attempts=True, planned=True)
 
     def decide(self, records: Records) -> Change[None]:
         """Change the one row, and a second that is as it was read."""

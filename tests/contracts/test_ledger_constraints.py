@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import IntegrityError
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
 from airflow_kafka_lake.adapters.sql_ledger.database import Database
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from tests.contracts.ledger_world import SPEC, committed, planned, skipped
 
 SECONDS = 30

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, StateError
-from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt, RecordJob
-from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes, Deleted
+from airflow_kafka_lake.core.ledger.decisions import Release, Revoke
+from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes, DeletedRange
 from airflow_kafka_lake.core.ledger.plans import RecordPlan
-from airflow_kafka_lake.core.ledger.records import Verdict
-from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
+from airflow_kafka_lake.core.ledger.records import RangeDecision
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.ports import Ledger
@@ -83,7 +83,7 @@ def test_taking_from_a_claimed_wave_needs_its_guard(ledger: Ledger) -> None:
     for wrong in (None, replace(key, attempt="0" * 16), replace(key, fence=0), replace(key, fence=2)):
         with pytest.raises(StaleFenceError):
             taken(ledger, wave, f"{wave}r0", key=wrong)
-    verdict = Verdict(range_id=f"{wave}r0", state=RangeState.HELD, reason="x")
+    verdict = RangeDecision(range_id=f"{wave}r0", state=RangeState.HELD, reason="x")
     with pytest.raises(StaleFenceError):
         ledger.commit(Revoke(wave=wave, fence=1, attempt=None, verdicts=[verdict], actor="tester"))
     assert everything(ledger) == before
@@ -143,8 +143,8 @@ def test_ranges_set_apart_stay_planned_in_a_wave_of_their_own(ledger: Ledger) ->
     (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10), (2, 0, 10)])
     key = claimed(ledger, wave).key
     verdicts = [
-        Verdict(range_id=f"{wave}r0", state=RangeState.PLANNED, reason="no leader"),
-        Verdict(range_id=f"{wave}r1", state=RangeState.HELD, reason="gone"),
+        RangeDecision(range_id=f"{wave}r0", state=RangeState.PLANNED, reason="no leader"),
+        RangeDecision(range_id=f"{wave}r1", state=RangeState.HELD, reason="gone"),
     ]
     ledger.commit(Revoke(wave=wave, fence=1, attempt=key.attempt, verdicts=verdicts, actor="tester", apart="apart-w0"))
     moved, held, left = (ledger.range(f"{wave}r{number}") for number in range(3))
@@ -166,7 +166,7 @@ def test_nothing_is_set_apart_without_a_wave_for_it(ledger: Ledger) -> None:
         (RangeState.HELD, "apart-w0", ValueError),
         (RangeState.PLANNED, other, StateError),
     ):
-        verdict = Verdict(range_id=f"{wave}r0", state=state, reason="x")
+        verdict = RangeDecision(range_id=f"{wave}r0", state=state, reason="x")
         with pytest.raises(refusal):
             ledger.commit(Revoke(wave=wave, fence=0, attempt=None, verdicts=[verdict], actor="tester", apart=apart))
     assert everything(ledger) == before
@@ -177,9 +177,9 @@ def test_part_of_a_range_is_taken(ledger: Ledger) -> None:
     (wave,) = planned(ledger, [(0, 0, 10), (1, 0, 10)])
     source, key = ledger.range(f"{wave}r0"), claimed(ledger, wave).key
     verdicts = [
-        Verdict(range_id=source.id, state=RangeState.HELD, reason="bad", part=OffsetRange(4, 5)),
-        Verdict(range_id=source.id, state=RangeState.PLANNED, reason="later", part=OffsetRange(7, 10)),
-        Verdict(range_id=f"{wave}r1", state=RangeState.HELD, reason="whole"),
+        RangeDecision(range_id=source.id, state=RangeState.HELD, reason="bad", part=OffsetRange(4, 5)),
+        RangeDecision(range_id=source.id, state=RangeState.PLANNED, reason="later", part=OffsetRange(7, 10)),
+        RangeDecision(range_id=f"{wave}r1", state=RangeState.HELD, reason="whole"),
     ]
     ledger.commit(Revoke(wave=wave, fence=1, attempt=key.attempt, verdicts=verdicts, actor="tester", apart="apart-w0"))
     found = [item for item in ledger.ranges(pipeline=SPEC.name) if item.stream.partition == 0]
@@ -196,7 +196,7 @@ def test_part_of_a_range_is_taken(ledger: Ledger) -> None:
     again = claimed(ledger, wave)
     assert [item.id for item in again.ranges] == [source.id, f"{source.id}.5"]
     key = again.key
-    piece = Verdict(range_id=f"{source.id}.5", state=RangeState.HELD, reason="x", part=OffsetRange(6, 7))
+    piece = RangeDecision(range_id=f"{source.id}.5", state=RangeState.HELD, reason="x", part=OffsetRange(6, 7))
     ledger.commit(Revoke(wave=wave, fence=key.fence, attempt=key.attempt, verdicts=[piece], actor="tester"))
     assert ledger.range(f"{source.id}.6").range == OffsetRange(6, 7)
 
@@ -211,7 +211,9 @@ def test_parts_that_do_not_fit_their_range_take_nothing(ledger: Ledger, parts: l
     (wave,) = planned(ledger, [(0, 0, 10)])
     before = everything(ledger)
     verdicts = [
-        Verdict(range_id=f"{wave}r0", state=RangeState.HELD, reason="x", part=OffsetRange(*part) if part else None)
+        RangeDecision(
+            range_id=f"{wave}r0", state=RangeState.HELD, reason="x", part=OffsetRange(*part) if part else None
+        )
         for part in parts
     ]
     with pytest.raises(ValueError, match="range"):
@@ -229,7 +231,7 @@ def test_part_of_a_range_that_is_not_planned_in_the_wave_is_not_taken(ledger: Le
         (f"{other}r0", OffsetRange(11, 12)),
         (f"{wave}r1", OffsetRange(1, 2)),
     ):
-        verdict = Verdict(range_id=name, state=RangeState.HELD, reason="x", part=part)
+        verdict = RangeDecision(range_id=name, state=RangeState.HELD, reason="x", part=part)
         with pytest.raises(StateError, match=name):
             ledger.commit(Revoke(wave=wave, fence=0, attempt=None, verdicts=[verdict], actor="tester"))
         assert everything(ledger) == before
@@ -597,7 +599,7 @@ def test_deletes_are_accepted_as_an_event_and_receipts(ledger: Ledger) -> None:
     ledger.sent([item.id for item in ledger.outbox(SPEC.name)])
     (item,) = ledger.ranges(pipeline=SPEC.name)
     gone = RangeSet.of((0, 2), (7, 8))
-    row = Deleted(item=item, asked=item.range, rows=3, doubtful=0, offsets=gone).receipt("d1", datetime.now(UTC))
+    row = DeletedRange(item=item, asked=item.range, rows=3, doubtful=0, offsets=gone).receipt("d1", datetime.now(UTC))
     ledger.commit(
         AcceptDeletes(pipeline=SPEC.name, receipts=[("raw.orders", row)], decision="d1", reason="90 days", actor="ada")
     )

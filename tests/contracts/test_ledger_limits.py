@@ -10,9 +10,8 @@ from functools import partial
 
 import pytest
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
-from airflow_kafka_lake.adapters.sql_ledger.committing import apply
-from airflow_kafka_lake.adapters.sql_ledger.loading import Loading
+from airflow_kafka_lake.adapters.sql_ledger.commit import ScopeLoader, apply
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.errors import LimitReachedError
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt
 from airflow_kafka_lake.core.ledger.plans import SavePipeline
@@ -135,7 +134,7 @@ def test_two_claims_at_once_do_not_both_get_the_last_place(
     write = ClaimWave(wave=first, attempt=attempt_id(), holder=HOLDER, lease=LEASE)
     with ThreadPoolExecutor(1) as pool:
         with ledger.engine.begin() as other:
-            loading = Loading(other, write.scope())
+            loading = ScopeLoader(other, write.scope())
             change = write.decide(loading.load())
             late = meanwhile(ledger, pool, partial(claimed, ledger, second))
             apply(other, change, loading.ids)

@@ -14,13 +14,14 @@ from typing import TypeVar
 import pytest
 from sqlalchemy import Connection, text, update
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
-from airflow_kafka_lake.adapters.sql_ledger.committing import commit
-from airflow_kafka_lake.adapters.sql_ledger.types import now
+from airflow_kafka_lake.adapters.sql_ledger import tables
+from airflow_kafka_lake.adapters.sql_ledger.commit import commit
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
+from airflow_kafka_lake.adapters.sql_ledger.tables import now
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.ledger.changes import Records
-from airflow_kafka_lake.core.ledger.records import Verdict
-from airflow_kafka_lake.core.ledger.revoking import Revoke
+from airflow_kafka_lake.core.ledger.decisions import Revoke
+from airflow_kafka_lake.core.ledger.records import RangeDecision
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from tests.contracts.ledger_world import AT, LEASE, claimed, planned, skipped
@@ -94,7 +95,7 @@ def test_skip_whose_range_went_to_another_wave_while_it_waited_is_refused(ledger
     """It has not locked that wave: a claim of it may begin to read the range. Repeated, it finds it there."""
     (wave,) = planned(ledger, [(0, 0, 10), (0, 10, 20)])
     (first, _) = ledger.ranges(wave=wave)
-    apart = Verdict(range_id=first.id, state=RangeState.PLANNED, reason="alone")
+    apart = RangeDecision(range_id=first.id, state=RangeState.PLANNED, reason="alone")
     take = Revoke(wave=wave, fence=0, attempt=None, verdicts=[apart], actor="tester", apart="alone")
     with ThreadPoolExecutor(1) as pool:
         with ledger.engine.begin() as other:

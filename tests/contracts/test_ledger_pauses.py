@@ -9,14 +9,13 @@ from functools import partial
 
 import pytest
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
-from airflow_kafka_lake.adapters.sql_ledger.committing import apply, commit
-from airflow_kafka_lake.adapters.sql_ledger.loading import Loading
+from airflow_kafka_lake.adapters.sql_ledger.commit import ScopeLoader, apply, commit
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.errors import PausedError, UnknownSubjectError
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt, RecordCommit, Renew
 from airflow_kafka_lake.core.ledger.changes import Change
-from airflow_kafka_lake.core.ledger.pauses import pause_of
-from airflow_kafka_lake.core.ledger.pausing import Pause, Pausing, Resume
+from airflow_kafka_lake.core.ledger.decisions import Pause, PauseAnswer, Resume
+from airflow_kafka_lake.core.ledger.guards import pause_of
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.ports import Ledger
@@ -36,12 +35,12 @@ from tests.contracts.ledger_world import (
 from tests.contracts.test_ledger_locks import SECONDS, meanwhile
 
 
-def paused(ledger: Ledger, plan: str | None = None, *, reason: str = "broker maintenance") -> Pausing:
+def paused(ledger: Ledger, plan: str | None = None, *, reason: str = "broker maintenance") -> PauseAnswer:
     """Pause the pipeline, or a plan."""
     return ledger.commit(Pause(pipeline=SPEC.name, plan=plan, reason=reason, actor="anna"))
 
 
-def resumed(ledger: Ledger, plan: str | None = None) -> Pausing:
+def resumed(ledger: Ledger, plan: str | None = None) -> PauseAnswer:
     """Resume the pipeline, or a plan."""
     return ledger.commit(Resume(pipeline=SPEC.name, plan=plan, actor="bert", reason="done"))
 
@@ -68,7 +67,7 @@ def test_pause_is_on_record_with_who_when_and_why(ledger: Ledger) -> None:
     (pause,) = record.pauses
     assert (pause.pipeline, pause.plan, pause.actor, pause.reason) == (SPEC.name, None, "anna", "broker maintenance")
     assert pause_of(record.pauses, "any plan") == pause == pause_of(record.pauses, None)
-    assert resumed(ledger) == Pausing(changed=True, pause=pause)
+    assert resumed(ledger) == PauseAnswer(changed=True, pause=pause)
     record = ledger.pipeline(SPEC.name)
     assert record is not None
     assert record.pauses == ()
@@ -86,14 +85,14 @@ def test_pause_that_is_there_stays_as_it_was_recorded(ledger: Ledger) -> None:
     """Who comes second is told who was first; to resume twice is no error either, and neither leaves a line."""
     planned(ledger, [(0, 0, 10)])
     first = paused(ledger).pause
-    assert paused(ledger, reason="another") == Pausing(changed=False, pause=first)
+    assert paused(ledger, reason="another") == PauseAnswer(changed=False, pause=first)
     resumed(ledger)
-    assert resumed(ledger) == Pausing(changed=False, pause=None)
+    assert resumed(ledger) == PauseAnswer(changed=False, pause=None)
     assert [event.kind for event in ledger.events(SPEC.name)][-3:] == ["plan", "pause", "resume"]
 
 
 @pytest.mark.parametrize("act", [paused, resumed])
-def test_what_is_not_on_record_cannot_be_paused(ledger: Ledger, act: Callable[..., Pausing]) -> None:
+def test_what_is_not_on_record_cannot_be_paused(ledger: Ledger, act: Callable[..., PauseAnswer]) -> None:
     """No pipeline before its first configuration; no plan that is not there, or that is another pipeline's."""
     with pytest.raises(UnknownSubjectError, match="no pipeline orders"):
         act(ledger)
@@ -215,7 +214,7 @@ def test_pause_waits_for_what_is_being_begun(postgres: SqlLedger, kind: str) -> 
     before = len(postgres.events(SPEC.name))
     with ThreadPoolExecutor(1) as pool:
         with postgres.engine.begin() as other:
-            loading = Loading(other, write.scope())
+            loading = ScopeLoader(other, write.scope())
             change: Change[object] = write.decide(loading.load())  # type: ignore[attr-defined]
             pause = meanwhile(postgres, pool, partial(paused, postgres))
             apply(other, change, loading.ids)
@@ -229,6 +228,6 @@ def test_plans_and_claims_of_a_pipeline_do_not_wait_for_each_other(postgres: Sql
     plans = [plan_of(postgres, [(partition, 0, 10)]) for partition in (1, 2)]
     claim = ClaimWave(wave=wave, attempt=attempt_id(), holder=HOLDER, lease=LEASE)
     with postgres.engine.begin() as first, postgres.engine.begin() as second, postgres.engine.begin() as third:
-        Loading(first, RecordPlan(plan=plans[0], actor="a").scope()).load()
-        Loading(second, claim.scope()).load()
-        Loading(third, RecordPlan(plan=plans[1], actor="b").scope()).load()
+        ScopeLoader(first, RecordPlan(plan=plans[0], actor="a").scope()).load()
+        ScopeLoader(second, claim.scope()).load()
+        ScopeLoader(third, RecordPlan(plan=plans[1], actor="b").scope()).load()

@@ -9,7 +9,6 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.core.clocks import HostClock
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     KafkaLakeError,
@@ -18,8 +17,9 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt
+from airflow_kafka_lake.core.ledger.decisions import Release
+from airflow_kafka_lake.core.ledger.guards import HostClock
 from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
-from airflow_kafka_lake.core.ledger.revoking import Release
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.plan import Plan

@@ -7,11 +7,16 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import ConcurrentError, StateError
-from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger.plans import RecordPlan
-from airflow_kafka_lake.core.ledger.reopenable import to_be_shared
-from airflow_kafka_lake.core.ledger.reopening import Reopen, Reopening, Share, reopening
+from airflow_kafka_lake.core.ledger.reopening import (
+    Reopen,
+    ReopenDecision,
+    Share,
+    reopening,
+    to_be_shared,
+)
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -42,7 +47,7 @@ def decided(
     spec: PipelineSpec = SPEC,
     segments: Sequence[int] = (),
     partition: int = 0,
-) -> Reopening:
+) -> ReopenDecision:
     """Decide to read a slice again, all of whose committed offsets have a row."""
     slice_, key = OffsetRange(start, end), key_of(partition)
     (stream,) = (item for item in ledger.streams(SPEC.name) if item.key == key)

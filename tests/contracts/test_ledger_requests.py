@@ -8,15 +8,16 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import func, select
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
-from airflow_kafka_lake.adapters.sql_ledger.stored import REQUESTS_KEPT
+from airflow_kafka_lake.adapters.sql_ledger import tables
+from airflow_kafka_lake.adapters.sql_ledger.commit import REQUESTS_KEPT
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.errors import JobFailedError, LimitReachedError, StateError, UnknownSubjectError
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt, Renew
 from airflow_kafka_lake.core.ledger.requests import (
     AnswerRequests,
-    Asked,
     AskForWave,
     EndRequest,
+    WaveRequest,
     error_of,
     is_wanted,
     next_request,
@@ -29,7 +30,7 @@ LAPSED = timedelta(seconds=-1)
 """How long a request is wanted that nothing renews any more."""
 
 
-def asked(ledger: Ledger, wave: str, name: str = "one", **how: object) -> Asked:
+def asked(ledger: Ledger, wave: str, name: str = "one", **how: object) -> WaveRequest:
     """Ask for a wave, as a task does."""
     return ledger.commit(AskForWave(id=name, wave=wave, actor=f"airflow:hourly/{name}/ingest", **how))  # type: ignore[arg-type]
 

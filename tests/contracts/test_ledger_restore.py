@@ -7,14 +7,19 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.core.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.errors import ConcurrentError
-from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt
-from airflow_kafka_lake.core.ledger.receipts import origin_receipt
+from airflow_kafka_lake.core.ledger.changes import origin_receipt
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.rebuilding.restoration import Restoration, RestoredSkip, RestoredStream, RestoredWave
+from airflow_kafka_lake.core.rebuilding.comparison import (
+    Restoration,
+    RestoredSkip,
+    RestoredStream,
+    RestoredWave,
+)
 from airflow_kafka_lake.core.rebuilding.restore import Restore
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.ports import Ledger

@@ -8,11 +8,11 @@ import pytest
 
 from airflow_kafka_lake.core.errors import ConcurrentError, GateClosedError, LedgerSchemaError
 from airflow_kafka_lake.core.ledger.attempts import MarkPublishing
+from airflow_kafka_lake.core.ledger.decisions import Release
 from airflow_kafka_lake.core.ledger.plans import SavePipeline
-from airflow_kafka_lake.core.ledger.revoking import Release
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.ordering.layout_changes import Layout, LayoutChange
+from airflow_kafka_lake.core.ordering.layouts import Layout, LayoutChange
 from airflow_kafka_lake.core.ordering.segments import Segment
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Ordering

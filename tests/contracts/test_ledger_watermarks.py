@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.ledger.attempts import RecordCommit
-from airflow_kafka_lake.core.ledger.deliveries import BeginDelivery
+from airflow_kafka_lake.core.ledger.changes import NotifiedRow
+from airflow_kafka_lake.core.ledger.decisions import Release
+from airflow_kafka_lake.core.ledger.moves import BeginDelivery
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
-from airflow_kafka_lake.core.ledger.revoking import Release
-from airflow_kafka_lake.core.ledger.rows import NotifiedRow
 from airflow_kafka_lake.core.ledger.waves import RangeState
-from airflow_kafka_lake.core.planning.estimates import TopicCost
+from airflow_kafka_lake.core.planning.costs import TopicCost
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
     SPEC,

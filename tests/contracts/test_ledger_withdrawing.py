@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.core.errors import ConcurrentError
+from airflow_kafka_lake.core.ledger.decisions import (
+    KeptRange,
+    Withdraw,
+    Withdrawal,
+    withdrawal,
+)
 from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState, WaveState
-from airflow_kafka_lake.core.ledger.withdrawing import Kept, Withdraw, Withdrawal, withdrawal
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import SPEC, claimed, committed, key_of, plan_of, planned, skipped, taken
@@ -17,14 +22,14 @@ from tests.contracts.test_ledger_decisions import pieces
 EVERYTHING = OffsetRange(0, 10_000)
 
 
-def decided(ledger: Ledger, slice_: OffsetRange = EVERYTHING) -> tuple[Withdrawal, tuple[Kept, ...]]:
+def decided(ledger: Ledger, slice_: OffsetRange = EVERYTHING) -> tuple[Withdrawal, tuple[KeptRange, ...]]:
     """Decide to withdraw a slice of every stream."""
     wanted = [(i, slice_) for i in ledger.ranges(pipeline=SPEC.name, states=UNRESOLVED) if i.range.overlaps(slice_)]
     streams, waves = ledger.streams(SPEC.name), ledger.waves(SPEC.name)
     return withdrawal(SPEC.name, SPEC.name, "wrong year", streams, waves, wanted)
 
 
-def withdrawn(ledger: Ledger, slice_: OffsetRange = EVERYTHING) -> tuple[Kept, ...]:
+def withdrawn(ledger: Ledger, slice_: OffsetRange = EVERYTHING) -> tuple[KeptRange, ...]:
     """Withdraw a slice; returns what stays."""
     what, kept = decided(ledger, slice_)
     ledger.commit(Withdraw(what=what, actor="tester"))

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from airflow_kafka_lake.adapters.iceberg.positions import Runs
+from airflow_kafka_lake.adapters.iceberg.rows import Runs
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
-from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.job import PositionColumns
 
 ROWS = 40_000
 TOPIC_ID = "A" * 22

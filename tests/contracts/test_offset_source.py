@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
+from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.core.errors import (

@@ -19,7 +19,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 
 from airflow_kafka_lake.adapters.machine import SystemClock
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, schema
+from airflow_kafka_lake.adapters.sql_ledger import database
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.adapters.sql_ledger.tables import VERSION_TABLE
 from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, Committed, RangeState, Token, WaveState
@@ -61,7 +62,7 @@ def in_any_order(rows: Rows) -> Rows:
 
 def create(connection: Connection, revision: str) -> None:
     """Create the tables of a schema by its migrations."""
-    script = ScriptDirectory(str(schema.FOLDER))
+    script = ScriptDirectory(str(database.FOLDER))
     steps = lambda current, _: script._upgrade_revs(revision, current)  # noqa: E731
     with EnvironmentContext(Config(), script, fn=steps) as environment:
         environment.configure(connection=connection, version_table=VERSION_TABLE)
@@ -145,7 +146,7 @@ def empty(
 
 def test_every_older_schema_has_its_rows() -> None:
     """A migration comes with what it migrates, recorded before it by `python -m tests.contracts.record_ledger`."""
-    assert {f"{number:04}" for number in range(int(schema.OLDEST), int(schema.NEWEST))} <= {*REVISIONS}
+    assert {f"{number:04}" for number in range(int(database.OLDEST), int(database.NEWEST))} <= {*REVISIONS}
 
 
 def schema_of(ledger: SqlLedger) -> dict[str, list[Any]]:

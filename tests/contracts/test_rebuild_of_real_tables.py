@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.adapters.machine import SystemClock
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.audit.report import EVERYTHING
 from airflow_kafka_lake.core.errors import IdentityError, LedgerBehindError
 from airflow_kafka_lake.core.ledger.waves import RangeState

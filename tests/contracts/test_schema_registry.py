@@ -15,8 +15,9 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from airflow_kafka_lake.core.decoding import Format, RegisteredSchema
 from airflow_kafka_lake.core.errors import SchemaMismatchError, UnavailableError, UnknownSubjectError
-from airflow_kafka_lake.features.decoding.port import SchemaRegistry
-from airflow_kafka_lake.features.decoding.registry import ConfluentRegistry, RegistrySettings
+from airflow_kafka_lake.features.decoding.feature import SchemaRegistry
+from airflow_kafka_lake.features.decoding.registry.client import ConfluentRegistry
+from airflow_kafka_lake.features.decoding.registry.settings import RegistrySettings
 from airflow_kafka_lake.local.processes import free_ports
 from tests import protos
 from tests.kit.memory_registry import MemoryRegistry

@@ -22,7 +22,12 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, event, insert, inspect, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, database, schema, stored, tables
+from airflow_kafka_lake.adapters.sql_ledger import (
+    commit,
+    database,
+    tables,
+)
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     ConnectionSettingsError,
@@ -32,15 +37,15 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt, RecordCommit, Renew
-from airflow_kafka_lake.core.ledger.deliveries import BeginDelivery
+from airflow_kafka_lake.core.ledger.decisions import Release, Revoke
+from airflow_kafka_lake.core.ledger.moves import BeginDelivery
 from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
-from airflow_kafka_lake.core.ledger.records import Verdict
+from airflow_kafka_lake.core.ledger.records import RangeDecision
 from airflow_kafka_lake.core.ledger.requests import AskForWave, EndRequest
-from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
 from airflow_kafka_lake.core.ledger.streams import watermark
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.rebuilding.restoration import Restoration, RestoredSkip
+from airflow_kafka_lake.core.rebuilding.comparison import Restoration, RestoredSkip
 from airflow_kafka_lake.core.rebuilding.restore import Restore
 from tests.contracts.ledger_world import (
     AT,
@@ -80,7 +85,7 @@ def test_sqlite_ledger_is_created_on_first_use(new_url: NewUrl, opened: Open) ->
     assert not file.exists()
     assert ledger.pipelines() == ()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert ledger.check() == schema.NEWEST
+    assert ledger.check() == database.NEWEST
 
 
 @KINDS
@@ -189,7 +194,7 @@ def test_postgresql_without_schema_asks_for_it(new_url: NewUrl, opened: Open) ->
             call()
     assert tables_of(ledger) == []
     ledger.upgrade()
-    assert ledger.check() == schema.NEWEST
+    assert ledger.check() == database.NEWEST
     assert ledger.pipelines() == ()
 
 
@@ -207,7 +212,7 @@ def test_schema_of_another_version_is_not_touched(
     for call in [*calls, ledger.upgrade]:
         with pytest.raises(LedgerSchemaError, match=way):
             call()
-    set_revision(ledger, schema.NEWEST)
+    set_revision(ledger, database.NEWEST)
     assert ledger.pipelines() == ()
 
 
@@ -216,7 +221,7 @@ def test_upgrades_at_once_do_it_once(new_url: NewUrl, opened: Open, kind: str) -
     """Two people, or two containers that start together: both succeed."""
     url = new_url(kind)
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(lambda _: opened(url).upgrade(), range(4))) == [schema.NEWEST] * 4
+        assert list(pool.map(lambda _: opened(url).upgrade(), range(4))) == [database.NEWEST] * 4
     assert opened(url).pipelines() == ()
 
 
@@ -226,7 +231,7 @@ def test_upgrade_can_be_repeated(new_url: NewUrl, opened: Open, kind: str) -> No
     ledger = opened(new_url(kind))
     ledger.upgrade()
     wave = planned(ledger, [(0, 0, 10)])
-    assert ledger.upgrade() == schema.NEWEST
+    assert ledger.upgrade() == database.NEWEST
     assert [item.id for item in ledger.waves(SPEC.name)] == wave
 
 
@@ -261,8 +266,8 @@ def test_plan_keeps_what_it_saw_only_of_what_it_plans(sql_ledger: SqlLedger) -> 
 
 def test_what_old_plans_saw_is_forgotten(sql_ledger: SqlLedger, monkeypatch: pytest.MonkeyPatch) -> None:
     """By newer plans, a bounded number at once; what decides about the old ranges is kept beside them."""
-    monkeypatch.setattr(stored, "PLANS_KEPT", 2)
-    monkeypatch.setattr(stored, "FORGOTTEN_AT_ONCE", 1)
+    monkeypatch.setattr(commit, "PLANS_KEPT", 2)
+    monkeypatch.setattr(commit, "FORGOTTEN_AT_ONCE", 1)
     planned(sql_ledger, [(0, 0, 10), (1, 0, 10)], plan="a")
     planned(sql_ledger, [(0, 10, 20)], plan="b")
     planned(sql_ledger, [(0, 20, 30)], plan="c")
@@ -275,7 +280,7 @@ def test_what_old_plans_saw_is_forgotten(sql_ledger: SqlLedger, monkeypatch: pyt
 
 def test_newest_revision_is_the_head_of_the_scripts() -> None:
     """What the package expects is what its migrations make."""
-    assert ScriptDirectory(str(schema.FOLDER)).get_current_head() == schema.NEWEST
+    assert ScriptDirectory(str(database.FOLDER)).get_current_head() == database.NEWEST
 
 
 def test_statements_and_migrations_speak_of_the_same_columns(sql_ledger: SqlLedger) -> None:
@@ -397,7 +402,8 @@ def _count_acts(ledger: SqlLedger, size: int, topic: str) -> dict[str, int]:
 
     def take() -> None:
         verdicts = [
-            Verdict(range_id=item.id, state=RangeState.CANCELLED, reason="because") for item in kept["claim"].ranges
+            RangeDecision(range_id=item.id, state=RangeState.CANCELLED, reason="because")
+            for item in kept["claim"].ranges
         ]
         key = kept["claim"].key
         ledger.commit(Revoke(wave=wave, fence=key.fence, attempt=key.attempt, verdicts=verdicts, actor="tester"))

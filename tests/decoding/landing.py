@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
-from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.spark.job import StageJob
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.features.decoding.decoders import plain_decoder, registered_decoder
-from airflow_kafka_lake.jobs.decoding import Decoded, decode
+from airflow_kafka_lake.features.decoding.feature import plain_decoder, registered_decoder
 from airflow_kafka_lake.jobs.formats import table_name
-from airflow_kafka_lake.jobs.stage import Steps, stage
+from airflow_kafka_lake.jobs.stage import Decoded, Steps, decode, stage
 from tests.decoding.cases import MAY_REFUSE, Case, Drawn, Stage, judged, plain
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError
 
 from airflow_kafka_lake.core.decoding import Decoding, Format, RegisteredSchema
-from airflow_kafka_lake.features.decoding.registry.descriptors import messages
+from airflow_kafka_lake.features.decoding.registry.client import messages
 from tests.decoding.cases import EPOCH, NONE, Case, Draw, Drawn, Stage, column, entries, part, same_float
 
 Field = descriptor_pb2.FieldDescriptorProto

@@ -19,12 +19,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from airflow_kafka_lake.core.audit.inputs import Finding, StreamTruth
+from airflow_kafka_lake.core.audit.check import Finding, StreamTruth
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Lake, LedgerReader
-from airflow_kafka_lake.services.pipeline_audit import gather
+from airflow_kafka_lake.services.pipeline_audit import gather_audit
 from tests.kit import recorder
 from tests.kit.history_check import check as judged
 from tests.kit.operations import operations
@@ -41,7 +41,7 @@ def check(
 ) -> tuple[Finding, ...]:
     """Return everything that is wrong with one pipeline; each finding has kind, stream, offsets, wave and words."""
     told = operations(recorder.read(history)) if history else ()
-    return judged(gather(ledger, lake, spec, truth=truth, at_rest=at_rest), told)
+    return judged(gather_audit(ledger, lake, spec, truth=truth, at_rest=at_rest), told)
 
 
 def truth_from(path: Path) -> dict[Stream, StreamTruth]:

@@ -25,7 +25,7 @@ from datetime import timedelta
 from typing import Any
 
 from airflow_kafka_lake.adapters.machine import HostProcesses
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, StaleFenceError, StateError
 from airflow_kafka_lake.core.ledger.attempts import (
     ClaimWave,
@@ -35,10 +35,9 @@ from airflow_kafka_lake.core.ledger.attempts import (
     RecordBase,
     RecordCommit,
 )
+from airflow_kafka_lake.core.ledger.decisions import Release, Revoke, Skip
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
-from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, Verdict
-from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
-from airflow_kafka_lake.core.ledger.skips import Skip
+from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRecord
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.slices import Slice
@@ -228,7 +227,9 @@ def _cancel(ledger: SqlLedger, chance: random.Random, seen: Seen, _asked: argpar
     wave = ledger.wave(item.wave)
     claim = _claim(ledger, seen, wave.id, wave.fence) if wave.fence else None
     fence, attempt = (claim.key.fence, claim.key.attempt) if claim else (wave.fence, None)
-    verdict = Verdict(range_id=item.id, state=chance.choice([RangeState.CANCELLED, RangeState.HELD]), reason="because")
+    verdict = RangeDecision(
+        range_id=item.id, state=chance.choice([RangeState.CANCELLED, RangeState.HELD]), reason="because"
+    )
     seen.ask(
         "cancel",
         lambda: ledger.commit(Revoke(wave=wave.id, fence=fence, attempt=attempt, verdicts=[verdict], actor="person")),

@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES, RangeState
 from tests.faults.standing_kafka import TOPIC, Acknowledged, kafka
 

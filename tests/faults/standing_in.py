@@ -27,10 +27,10 @@ from pyiceberg.table import Table
 
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 from airflow_kafka_lake.adapters.machine import HostProcesses
-from airflow_kafka_lake.adapters.spark_submit import end_orphan
-from airflow_kafka_lake.cli import main as kafka_lake
-from airflow_kafka_lake.core.lake.staging import StageJob
-from airflow_kafka_lake.features.decoding.job.redecoding import RedecodeJob
+from airflow_kafka_lake.adapters.spark_submit.driver import end_orphan
+from airflow_kafka_lake.cli.entry_point import main as kafka_lake
+from airflow_kafka_lake.core.spark.job import StageJob
+from airflow_kafka_lake.features.decoding.job.redecode import RedecodeJob
 from airflow_kafka_lake.ports import Features, ReportingJob
 from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.lake import LakeConnection

@@ -16,7 +16,8 @@ from sqlalchemy import update
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 from airflow_kafka_lake.adapters.machine import SystemClock
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
+from airflow_kafka_lake.adapters.sql_ledger import tables
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES
 from airflow_kafka_lake.core.planning.policies import Bounds

@@ -7,17 +7,17 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError
+from airflow_kafka_lake.core.ledger.changes import NotifiedRow
 from airflow_kafka_lake.core.ledger.requests import AnswerRequests, AskForWave, EndRequest
-from airflow_kafka_lake.core.ledger.rows import NotifiedRow
 from airflow_kafka_lake.ports import Ledger
-from airflow_kafka_lake.services.notifying import begin_delivery
+from airflow_kafka_lake.services.advance import begin_delivery
 from airflow_kafka_lake.wiring import assemble
 
 REQUEST = "task"
 
 
 class Forgetful:
-    """`services.notifying.Receiver`: the task that began before has ended, and nothing of it has arrived."""
+    """`services.advance.Receiver`: the task that began before has ended, and nothing of it has arrived."""
 
     def has_ended(self, holder: str) -> bool:
         return True

@@ -14,10 +14,9 @@ import pytest
 from confluent_kafka import KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
-from airflow_kafka_lake.adapters.kafka_batches.session import Session
+from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader, Session
+from airflow_kafka_lake.core.accounting import Fate
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
-from airflow_kafka_lake.core.lake.accounting import Fate
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyspark.sql import SparkSession
 
-    from airflow_kafka_lake.core.lake.staging import StageJob
+    from airflow_kafka_lake.core.spark.job import StageJob
 
 pytestmark = [pytest.mark.faults, pytest.mark.nightly]
 lake, spark = staging.lake, staging.spark

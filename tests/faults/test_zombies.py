@@ -19,7 +19,8 @@ import psutil
 import pytest
 from sqlalchemy import update
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
+from airflow_kafka_lake.adapters.sql_ledger import tables
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from tests.kit import arming
 from tests.proxy import Proxy
 from tests.sandbox import HOME, Ended, Sandbox, drivers

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.cli import main
+from airflow_kafka_lake.cli.entry_point import main
 from airflow_kafka_lake.core import errors
 from tests.sandbox import Ended, Sandbox
 

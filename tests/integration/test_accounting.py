@@ -15,8 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_kafka_lake.core.accounting import (
+    Accounting,
+    Explanation,
+    Fate,
+    account,
+)
 from airflow_kafka_lake.core.errors import IdentityError
-from airflow_kafka_lake.core.lake.accounting import Accounting, Explanation, Fate, account
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation

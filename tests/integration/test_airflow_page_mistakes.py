@@ -11,7 +11,7 @@ from urllib.parse import quote
 import psutil
 import pytest
 
-from airflow_kafka_lake.local.airflow_api import AirflowApiError
+from airflow_kafka_lake.local.airflow import AirflowApiError
 from tests.airflow_lanes import MANUAL, World, drivers, until, world_of
 from tests.airflow_ui import LOG_HEIGHT, SENTENCE_HEIGHT, AirflowUi, logged_in, run_path
 

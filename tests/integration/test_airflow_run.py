@@ -16,7 +16,7 @@ import psutil
 import pytest
 from confluent_kafka import Producer
 
-from airflow_kafka_lake.local.airflow_api import AirflowApiError
+from airflow_kafka_lake.local.airflow import AirflowApiError
 from tests.airflow_lanes import FOLLOWER, MANUAL, REOPEN, RUN_SECONDS, Lane, Ran, World, drivers, until, world_of
 from tests.keyed_records import KeyedRecords
 
@@ -37,8 +37,8 @@ WAITS = """
 from datetime import timedelta
 
 from airflow.sdk import DAG
-from airflow_kafka_lake.sensors.drained import SegmentDrainedSensor
-from airflow_kafka_lake.sensors.watermark import WatermarkSensor
+from airflow_kafka_lake.sensors import SegmentDrainedSensor
+from airflow_kafka_lake.sensors import WatermarkSensor
 
 # Where a trigger fires sooner than the scheduler hears of the worker that deferred, Airflow fails the task.
 with DAG("waits", schedule=None, default_args={"retries": 3, "retry_delay": timedelta(seconds=1)}):

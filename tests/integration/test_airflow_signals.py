@@ -14,8 +14,8 @@ import httpx2
 import pyarrow as pa
 import pytest
 
-from airflow_kafka_lake.links.task_links import PAGE, SNAPSHOT, SPARK
-from airflow_kafka_lake.local.airflow_api import AirflowApiError
+from airflow_kafka_lake.links import PAGE, SNAPSHOT, SPARK
+from airflow_kafka_lake.local.airflow import AirflowApiError
 from airflow_kafka_lake.local.processes import free_ports
 from tests.airflow_lanes import MANUAL, RUN_SECONDS, Lane, World, until, world_of
 from tests.canaries import planted

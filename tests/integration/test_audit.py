@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.adapters.machine import SystemClock
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
-from airflow_kafka_lake.cli import main
-from airflow_kafka_lake.core.audit.inputs import Finding
-from airflow_kafka_lake.services.pipeline_audit import gather
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
+from airflow_kafka_lake.cli.entry_point import main
+from airflow_kafka_lake.core.audit.check import Finding
+from airflow_kafka_lake.services.pipeline_audit import gather_audit
 from airflow_kafka_lake.services.reporting import known_spec
 from tests.contracts.lake_worlds import NAME, IcebergWorld
 from tests.kit.clock import FakeClock
@@ -100,7 +100,7 @@ class Place:
         ledger = SqlLedger(f"sqlite:///{self.ledger}")
         with closing(ledger):
             spec = known_spec(ledger, PIPELINE)
-            return check(gather(ledger, self.lake.lake, spec, at_rest=True), operations(read(self.history)))
+            return check(gather_audit(ledger, self.lake.lake, spec, at_rest=True), operations(read(self.history)))
 
     def audit(self, *words: str) -> Ended:
         """`kafka-lake audit orders --json`."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from airflow_kafka_lake.core.lake.wear import MOST_JOBS, Wear
+from airflow_kafka_lake.core.spark.job import MOST_JOBS, DriverAge
 from airflow_kafka_lake.jobs.serve import WEAR_FILE
 from airflow_kafka_lake.local.processes import wait_until
 from tests.sandbox import Sandbox, drivers
@@ -41,7 +41,7 @@ hundred.
 class Watched:
     """What is seen of a command's drivers: by pid, after so many jobs, what Java uses and how much is resident."""
 
-    wear: dict[int, dict[int, Wear]] = field(default_factory=dict)
+    wear: dict[int, dict[int, DriverAge]] = field(default_factory=dict)
     resident: dict[int, dict[int, int]] = field(default_factory=dict)
 
     def watch(self, process: subprocess.Popen[str]) -> None:
@@ -51,7 +51,7 @@ class Watched:
     def _look(self, process: subprocess.Popen[str]) -> bool:
         with suppress(OSError, psutil.Error):
             for driver in drivers(process.pid):
-                if wear := Wear.from_json((Path(driver.cwd()) / WEAR_FILE).read_text(encoding="utf-8")):
+                if wear := DriverAge.from_json((Path(driver.cwd()) / WEAR_FILE).read_text(encoding="utf-8")):
                     self.wear.setdefault(driver.pid, {})[wear.jobs] = wear
                     self.resident.setdefault(driver.pid, {})[wear.jobs] = driver.memory_info().rss
         return process.returncode is not None

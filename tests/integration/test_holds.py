@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.ledger.waves import OPEN
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.local.processes import wait_until

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.iceberg import manifests
+from airflow_kafka_lake.adapters.iceberg import commit
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake, IcebergTable
 from airflow_kafka_lake.core.ledger.records import Publication
@@ -181,7 +181,7 @@ def test_spark_reads_deletes_and_compacts_what_was_merged(
     spark: Spark, lake: IcebergLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Manifests that a publish has merged are Spark's too; a job that leaves dangling deletes out only appends."""
-    monkeypatch.setattr(manifests, "MOST_SMALL", 2)
+    monkeypatch.setattr(commit, "MOST_SMALL", 2)
     name = f"raw.t{attempt_id()}"
     table = owned(lake, name)
     for first in (0, 3, 6, 9):

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
+from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError, UnavailableError

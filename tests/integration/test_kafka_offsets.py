@@ -14,8 +14,9 @@ import pytest
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition, Uuid
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource, groups
-from airflow_kafka_lake.adapters.kafka.identities import TopicIds
+from airflow_kafka_lake.adapters.kafka import cluster as groups
+from airflow_kafka_lake.adapters.kafka.cluster import TopicIds
+from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.kafka_python import errors
 from airflow_kafka_lake.adapters.machine import SystemClock
@@ -333,7 +334,7 @@ class Coordinator:
 
     def __init__(self, *first: Exception) -> None:
         self.left = list(first)
-        self.ask = groups._ask
+        self.ask = groups._ask_coordinator
 
     async def __call__(self, *given: Any, **named: Any) -> Any:
         if self.left:

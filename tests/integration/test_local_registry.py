@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from airflow_kafka_lake.core.decoding import Format
-from airflow_kafka_lake.features.decoding.connection import RegistryConnection
+from airflow_kafka_lake.features.decoding.registry.settings import RegistryConnection
 from airflow_kafka_lake.local.processes import LocalServerError
 from airflow_kafka_lake.wiring.connections import ConnectionSettings
 from tests.kit import local_registry

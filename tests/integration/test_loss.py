@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.machine import SystemClock
-from airflow_kafka_lake.core.lake.accounting import Fate
+from airflow_kafka_lake.core.accounting import Fate
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
@@ -102,7 +102,7 @@ def test_log_that_was_cut_and_has_grown_again_is_told_from_a_restart(spark_jars:
     """Both partitions change their leader epoch between plan and read, one of them lost records: only that one stops,
     until a person gives the lost offsets up; nothing of the new records is taken for the old ones. A topic that may not
     be seen for a while is neither deleted nor held."""
-    from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
+    from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
     from airflow_kafka_lake.local.kafka import LocalKafka
 
     with LocalKafka(settings=MAY_BE_HIDDEN) as broker:

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.documents.groups import groups_of
-from airflow_kafka_lake.features.pages.dry_run import dry_run_page
-from airflow_kafka_lake.features.pages.pipeline import pipeline_page
-from airflow_kafka_lake.features.pages.web.headers import CSP
+from airflow_kafka_lake.core.reports.status import groups_of
+from airflow_kafka_lake.features.pages.pipeline import dry_run_page, pipeline_page
+from airflow_kafka_lake.features.pages.rendering import Visitor
+from airflow_kafka_lake.features.pages.web.access import CSP
 from airflow_kafka_lake.features.pages.web.views import static_files
-from airflow_kafka_lake.features.pages.web.visitor import Visitor
 from airflow_kafka_lake.local.processes import wait_until
 from airflow_kafka_lake.services import claims, decisions, reporting
 from tests.browser import Page, browser

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from airflow_kafka_lake.core.lake.staging import BRANCH_PREFIX
+from airflow_kafka_lake.core.spark.job import BRANCH_PREFIX
 from airflow_kafka_lake.jobs.shared_consumer import SETTING
 from airflow_kafka_lake.local.processes import wait_until
 from tests.kit import arming

@@ -26,26 +26,23 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
-from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, archive_path, make_archive
 from airflow_kafka_lake.adapters.spark_submit.failures import recognised
-from airflow_kafka_lake.cli import main as kafka_lake
+from airflow_kafka_lake.adapters.spark_submit.runner import SparkSubmitRunner, archive_path, make_archive
+from airflow_kafka_lake.cli.entry_point import main as kafka_lake
+from airflow_kafka_lake.core.accounting import Fate, account
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import UNREADABLE_RECORD, JobFailedError, StaleFenceError
-from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, LATEST_MS, SPARK_EARLIEST_MS
-from airflow_kafka_lake.core.lake.accounting import Fate, account
-from airflow_kafka_lake.core.lake.staging import StageJob
-from airflow_kafka_lake.core.lake.tasks import FEWEST
+from airflow_kafka_lake.core.kafka.times import EARLIEST_MS, LATEST_MS, SPARK_EARLIEST_MS
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.progress import Counters
+from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
+from airflow_kafka_lake.core.spark.job import FEWEST, StageJob
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.features.decoding.job.decode import decoded
-from airflow_kafka_lake.features.deep_audit.job.compare import compare
-from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob
+from airflow_kafka_lake.features.deep_audit.job.compare import CompareJob, compare
 from airflow_kafka_lake.jobs import shared_consumer
-from airflow_kafka_lake.jobs.formats import STAGED_BY
-from airflow_kafka_lake.jobs.progress import (
+from airflow_kafka_lake.jobs.driver import (
     PROGRESS_FILE,
     Counts,
     _rows_of,
@@ -53,6 +50,7 @@ from airflow_kafka_lake.jobs.progress import (
     newest_query,
     report_progress,
 )
+from airflow_kafka_lake.jobs.formats import STAGED_BY
 from airflow_kafka_lake.jobs.shared_consumer import SETTING
 from airflow_kafka_lake.jobs.stage import Steps, stage
 from airflow_kafka_lake.local.processes import free_ports

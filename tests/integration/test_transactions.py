@@ -27,7 +27,7 @@ STAYS_OPEN = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "36
 def test_transactions_that_stay_open_are_named_and_never_passed(spark_jars: list[Path], tmp_path: Path) -> None:
     """A hanging transaction is named by producer, id and start in plan and status; a pending commit of the end
     policy's group fails the plan within its bound, by partition; after both have ended everything is planned."""
-    from airflow_kafka_lake.adapters.kafka import KafkaOffsetSource
+    from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
     from airflow_kafka_lake.local.kafka import LocalKafka
 
     with LocalKafka(settings=STAYS_OPEN) as broker:

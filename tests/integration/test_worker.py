@@ -8,7 +8,7 @@ import subprocess
 import psutil
 import pytest
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.ledger.requests import AskForWave, is_wanted
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome
 from airflow_kafka_lake.local.processes import wait_until

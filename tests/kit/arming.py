@@ -31,7 +31,7 @@ def arm(given: Mapping[str, str] = os.environ) -> None:
     """
     if not any(map(given.get, (FAILPOINTS, HISTORY))) or find_spec("airflow_kafka_lake.wiring") is None:
         return
-    from airflow_kafka_lake.wiring.wrapping import wrap
+    from airflow_kafka_lake.wiring.assemble import wrap
 
     if given.get(FAILPOINTS):
         from tests.kit.failpoints import Trapping

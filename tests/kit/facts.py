@@ -8,23 +8,21 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from airflow_kafka_lake.core.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.decoding import RegisteredSchema
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
-from airflow_kafka_lake.core.lake.accounting import Accounting, Receipt
-from airflow_kafka_lake.core.lake.positions import PositionColumns
-from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.records import (
     Advance,
     AttemptRows,
     Claim,
     Commit,
     Publication,
+    RangeDecision,
     RangeRecord,
     ReceiptRow,
-    Staged,
-    Verdict,
+    StagedContent,
 )
-from airflow_kafka_lake.core.ledger.reopening import Cut, Reopening
+from airflow_kafka_lake.core.ledger.reopening import Cut, ReopenDecision
 from airflow_kafka_lake.core.ledger.waves import (
     Absent,
     AttemptKey,
@@ -40,6 +38,7 @@ from airflow_kafka_lake.core.ledger.waves import (
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.plan import Plan, PlannedRange, PlannedWave
 from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.spark.job import PositionColumns, StageJob
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 
@@ -70,20 +69,20 @@ TOLD: dict[type, tuple[str, ...]] = {
     ReceiptRow: ("wave", "attempt", "fence", "kind", "slice", "generation", "rows", "accounting"),
     RegisteredSchema: ("id", "version", "format"),
     Rejected: ("requirement",),
-    Reopening: ("id", "pipeline", "stream", "interval", "version", "token", "cuts"),
+    ReopenDecision: ("id", "pipeline", "stream", "interval", "version", "token", "cuts"),
     Snapshot: ("partitions", "unknown"),
-    Staged: ("snapshot", "bytes"),
+    StagedContent: ("snapshot", "bytes"),
     StageJob: ("wave", "attempt", "table", "slices"),
     TableHead: ("uuid", "snapshot"),
     Token: ("pipeline", "wave", "attempt", "fence", "ranges", "kind"),
     Unclear: ("head",),
     UnknownPartition: ("topic", "topic_id", "partition"),
-    Verdict: ("range_id", "state"),
+    RangeDecision: ("range_id", "state"),
 }
 """Type → the fields that are recorded. Of any other type only its name is."""
 
 with suppress(ModuleNotFoundError):  # the feature may have been taken out
-    from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob
+    from airflow_kafka_lake.features.deep_audit.job.compare import CompareJob
 
     TOLD[CompareJob] = ("pipeline", "table", "snapshot", "slices")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_kafka_lake.core.audit import check as checking
-from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, FindingKind
+from airflow_kafka_lake.core.audit.check import AuditInputs, Finding, FindingKind
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream

@@ -21,7 +21,7 @@ from tests.kit.writes import WRITES
 
 def _of_a_feature(port: str, name: str, protocol: str) -> dict[str, type]:
     with suppress(ModuleNotFoundError):
-        return {port: getattr(import_module(f"airflow_kafka_lake.features.{name}.port"), protocol)}
+        return {port: getattr(import_module(f"airflow_kafka_lake.features.{name}.feature"), protocol)}
     return {}
 
 

@@ -19,16 +19,16 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
     UnknownTopicError,
 )
-from airflow_kafka_lake.core.lake.staging import StageJob, Tip, record_digest
-from airflow_kafka_lake.core.ledger.records import Undecoded
+from airflow_kafka_lake.core.ledger.records import UndecodedOffsets
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.progress import Counters
+from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.job import StageJob, Tip, record_digest
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
 
 if TYPE_CHECKING:
-    from airflow_kafka_lake.features.decoding.job.redecoding import RedecodeJob
+    from airflow_kafka_lake.features.decoding.job.redecode import RedecodeJob
 
 Headers = tuple[tuple[str, bytes | None], ...]
 Position = tuple[str, str, int, int, bytes | None, bytes | None, Headers, int]
@@ -62,7 +62,7 @@ class Stage(Protocol):
         attempt: str,
         rows: Iterable[Position],
         *,
-        undecoded: Sequence[Undecoded] = (),
+        undecoded: Sequence[UndecodedOffsets] = (),
         decoding: str | None = None,
     ) -> None:
         """Commit rows to an attempt's branch, with their decoding and the undecoded ones."""
@@ -118,11 +118,16 @@ class MemoryRunner:
         if self.failures:
             raise JobFailedError(self.failures.popleft(), table=job.table)
         with suppress(ModuleNotFoundError):  # the feature may have been removed
-            from airflow_kafka_lake.features.decoding.job.redecoding import RedecodeJob
+            from airflow_kafka_lake.features.decoding.job.redecode import RedecodeJob
 
             if isinstance(job, RedecodeJob):
                 return self._redecode(job, progress)
-        from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob, Comparison, Record, differences
+        from airflow_kafka_lake.features.deep_audit.job.compare import (
+            CompareJob,
+            ContentComparison,
+            Record,
+            differences,
+        )
 
         assert isinstance(job, CompareJob)
         kafka: dict[Stream, dict[int, Record]] = defaultdict(dict)
@@ -138,7 +143,7 @@ class MemoryRunner:
                 lake[Stream(topic, topic_id, partition)][offset] = tuple(record)
         progress("compared")
         counted(Counters(rows=sum(map(len, kafka.values())), table_rows=sum(map(len, lake.values()))))
-        return Comparison(
+        return ContentComparison(
             records=sum(map(len, kafka.values())), bytes=0, differences=differences(job.slices, kafka, lake)
         ).to_json()
 
@@ -215,14 +220,14 @@ def _as_a_driver(unreachable: str, **facts: object) -> Iterator[None]:
         raise JobFailedError(f"the job ended.\n{error.message}", **facts) from error
 
 
-def _undecoded(decoders: Sequence[Decoder], rows: Iterable[Position]) -> tuple[Undecoded, ...]:
+def _undecoded(decoders: Sequence[Decoder], rows: Iterable[Position]) -> tuple[UndecodedOffsets, ...]:
     by_topic = {topic: decoder for decoder in decoders for topic in decoder.topics}
     found: dict[Stream, list[tuple[int, str]]] = defaultdict(list)
     for topic, topic_id, partition, offset, _, value, *_ in rows:
         if topic in by_topic and value is not None and (problem := _problem(by_topic[topic], value)):
             found[Stream(topic, topic_id, partition)].append((offset, problem))
     return tuple(
-        Undecoded(
+        UndecodedOffsets(
             stream=stream,
             offsets=RangeSet(OffsetRange(offset, offset + 1) for offset, _ in wrong),
             reason=min(wrong)[1],

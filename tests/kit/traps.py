@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
 from airflow_kafka_lake.core.errors import UnavailableError, UsageError
-from airflow_kafka_lake.core.lake.staging import StageJob, Tip
+from airflow_kafka_lake.core.spark.job import StageJob, Tip
 from airflow_kafka_lake.jobs.driver import leave
 from airflow_kafka_lake.jobs.stage import Steps, document_of
 from tests.kit.arming import DIARY, FAILPOINTS

@@ -16,15 +16,12 @@ from airflow_kafka_lake.core.ledger.attempts import (
     Renew,
 )
 from airflow_kafka_lake.core.ledger.changes import Write
+from airflow_kafka_lake.core.ledger.decisions import Pause, Release, Resume, Revoke, Skip, Withdraw
 from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes
-from airflow_kafka_lake.core.ledger.deliveries import BeginDelivery
-from airflow_kafka_lake.core.ledger.pausing import Pause, Resume
+from airflow_kafka_lake.core.ledger.moves import BeginDelivery
 from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.reopening import Reopen
 from airflow_kafka_lake.core.ledger.requests import AnswerRequests, AskForWave, EndRequest
-from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
-from airflow_kafka_lake.core.ledger.skips import Skip
-from airflow_kafka_lake.core.ledger.withdrawing import Withdraw
 from airflow_kafka_lake.core.rebuilding.restore import Restore
 
 WRITES: Mapping[str, type[Write[Any]]] = {

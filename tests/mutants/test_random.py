@@ -143,7 +143,7 @@ print(json.dumps([red.red, red.code, green.red, green.code, green.passed]))
 def test_slip_is_met_and_leaves_no_trace(tmp_path: Path) -> None:
     """The test is red with the slip, green without it, in forks of one process."""
     test = "tests/unit/adapters/test_kafka_batches.py::test_unknown_codec_is_damage"
-    given = ["airflow_kafka_lake/adapters/kafka_batches/records.py", "ranges[at].start <= batch.last_offset", test]
+    given = ["airflow_kafka_lake/adapters/kafka_batches.py", "ranges[at].start <= batch.last_offset", test]
     done = subprocess.run(
         [sys.executable, "-c", PLAY, *given], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
         env={"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path)},

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from airflow_kafka_lake.core.errors import GateClosedError, KafkaLakeError, LedgerBehindError, OnlyCopyError
-from airflow_kafka_lake.core.ledger.holds import Passed
+from airflow_kafka_lake.core.ledger.holds import SkipResult
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.ordering.segments import Graph, is_drained
-from airflow_kafka_lake.core.planning.plan import Blocked, Plan
+from airflow_kafka_lake.core.planning.plan import Plan, PlanBlock
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import decisions
@@ -74,10 +74,10 @@ def _check_nothing_waits_in_vain(world: World, problems: Sequence[KafkaLakeError
         assert waits or not left or wave.id in refused, f"wave {wave.id} waits for nothing: {left}"
 
 
-def pass_unread(ports: Ports, stream: StreamRecord, slice_: OffsetRange) -> Passed:
+def pass_unread(ports: Ports, stream: StreamRecord, slice_: OffsetRange) -> SkipResult:
     """Skip a slice of a stream, and give up what is staged beside it where that is asked."""
 
-    def skip(*, drop_staged: bool) -> Passed:
+    def skip(*, drop_staged: bool) -> SkipResult:
         return decisions.skip(
             ports, "orders", stream, slice_, reason="gone", acknowledge_order=False, drop_staged=drop_staged
         )
@@ -93,7 +93,7 @@ def _wait_for_layouts(world: World, plan: Plan | None) -> None:
         world.clock.advance(max(item.until - world.clock.now(), timedelta()))
 
 
-def _decide(world: World, blocked: Sequence[Blocked], *, release: bool) -> None:
+def _decide(world: World, blocked: Sequence[PlanBlock], *, release: bool) -> None:
     """Try everything once more; what is held again is passed as its reason proposes, and the rest tried once more."""
     ports = world.worker()
     streams = {stream.key: stream for stream in world.ledger.streams(world.spec.name)}

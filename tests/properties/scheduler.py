@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from greenlet import getcurrent, greenlet
 
-from airflow_kafka_lake.core.lake.staging import StageJob, Tip
-from airflow_kafka_lake.core.progress import Counters
+from airflow_kafka_lake.core.reports.progress import Counters
+from airflow_kafka_lake.core.spark.job import StageJob, Tip
 from airflow_kafka_lake.ports import JobRunner, Ports, uncounted, unread
 from tests.gates import KilledError
 from tests.world import World

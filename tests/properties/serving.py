@@ -9,7 +9,7 @@ from airflow_kafka_lake.core.errors import UnexpectedError
 from airflow_kafka_lake.core.ledger.requests import AskForWave, EndRequest, error_of
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.requests import Serving
+from airflow_kafka_lake.services.running import WaveWorker
 from tests.properties.environment import SPEC, Step
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def end(history: History, step: Step) -> None:
 
 def serve(ports: Ports) -> None:
     """Be a worker until nothing is asked for; an answer that no part expects is a defect."""
-    Serving(
+    WaveWorker(
         ledger=ports.ledger,
         clock=ports.clock,
         processes=ports.processes,

@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
+from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
-from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.planning.packing import Weights, build_plan
-from airflow_kafka_lake.core.planning.plan import Asked, Plan
+from airflow_kafka_lake.core.planning.plan import Plan, StreamDemand, Weights, build_plan
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 
@@ -67,7 +66,7 @@ class World:
     """All that a plan is made from."""
 
     spec: PipelineSpec
-    asked: tuple[Asked, ...]
+    asked: tuple[StreamDemand, ...]
     known: dict[Stream, StreamRecord]
     weights: Weights
 
@@ -91,12 +90,14 @@ def worlds(draw: st.DrawFn) -> World:
         max_wave_bytes=draw(st.integers(min_value=target, max_value=1200)),
     )
     weight = st.one_of(st.sampled_from([0.01, 1.0, 1000.0]), st.floats(min_value=0.001, max_value=50.0))
-    asked: list[Asked] = []
+    asked: list[StreamDemand] = []
     known: dict[Stream, StreamRecord] = {}
     for topic, partition in sorted(streams):
         snapshot = draw(_snapshots(topic, partition))
         origin = draw(offsets)
-        asked.append(Asked(snapshot=snapshot, origin=origin, start=draw(offsets), end=draw(offsets), reason="drawn"))
+        asked.append(
+            StreamDemand(snapshot=snapshot, origin=origin, start=draw(offsets), end=draw(offsets), reason="drawn")
+        )
         if draw(st.booleans()):
             known[snapshot.stream] = _record(snapshot, origin=draw(offsets), planned=draw(range_sets()))
     weights = Weights(

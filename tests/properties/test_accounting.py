@@ -7,7 +7,15 @@ from collections import Counter
 import pytest
 from hypothesis import given
 
-from airflow_kafka_lake.core.lake.accounting import EXPLAINED, Accounting, Explanation, Fate, Tally, account, receipt
+from airflow_kafka_lake.core.accounting import (
+    EXPLAINED,
+    Accounting,
+    Explanation,
+    Fate,
+    Tally,
+    account,
+    receipt,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from tests.properties.strategies import as_set, explanations, offset_ranges, range_sets

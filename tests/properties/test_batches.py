@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_kafka_lake.core.accounting import Fate
 from airflow_kafka_lake.core.kafka.batches import AbortedTransaction, Batch, Control, divided, explain
-from airflow_kafka_lake.core.lake.accounting import Fate
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from tests.properties.strategies import range_sets
 

@@ -1,7 +1,7 @@
 """Two tasks that tell Airflow of moves at once, exhaustively: every order of their calls, and what may go wrong, once.
 
 What may go wrong: a task is killed, or marked failed while it goes on, or the leases end under their holders. What
-runs is `services.notifying` itself, over the ledger in memory. At every moment a last task must be able to tell what is
+runs is `services.advance` itself, over the ledger in memory. At every moment a last task must be able to tell what is
 left, as the end of a Dag does.
 """
 
@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.errors import ConcurrentError
-from airflow_kafka_lake.core.ledger.deliveries import LEASE
-from airflow_kafka_lake.core.ledger.rows import NotifiedRow
-from airflow_kafka_lake.services.notifying import begin_delivery, end_delivery
+from airflow_kafka_lake.core.ledger.changes import NotifiedRow
+from airflow_kafka_lake.core.ledger.moves import LEASE
+from airflow_kafka_lake.services.advance import begin_delivery, end_delivery
 from tests.contracts.ledger_world import SPEC, committed, planned
 from tests.kit.clock import FakeClock
 from tests.kit.memory_ledger import MemoryLedger, State

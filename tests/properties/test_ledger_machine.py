@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from airflow_kafka_lake.adapters.machine import SystemClock
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger, tables
+from airflow_kafka_lake.adapters.sql_ledger import tables
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError
 from airflow_kafka_lake.core.ledger import streams
 from airflow_kafka_lake.core.ledger.attempts import (
@@ -27,14 +28,17 @@ from airflow_kafka_lake.core.ledger.attempts import (
     Renew,
 )
 from airflow_kafka_lake.core.ledger.changes import Write
-from airflow_kafka_lake.core.ledger.deliveries import BeginDelivery
-from airflow_kafka_lake.core.ledger.pausing import Pause, Resume
+from airflow_kafka_lake.core.ledger.decisions import Pause, Release, Resume, Revoke, Skip, Withdraw
+from airflow_kafka_lake.core.ledger.moves import BeginDelivery
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
-from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
+from airflow_kafka_lake.core.ledger.records import RangeDecision, RangeRecord
 from airflow_kafka_lake.core.ledger.reopening import Reopen
-from airflow_kafka_lake.core.ledger.requests import AnswerRequests, Asked, AskForWave, EndRequest
-from airflow_kafka_lake.core.ledger.revoking import Release, Revoke
-from airflow_kafka_lake.core.ledger.skips import Skip
+from airflow_kafka_lake.core.ledger.requests import (
+    AnswerRequests,
+    AskForWave,
+    EndRequest,
+    WaveRequest,
+)
 from airflow_kafka_lake.core.ledger.waves import (
     FINISHED,
     UNFINISHED,
@@ -43,9 +47,8 @@ from airflow_kafka_lake.core.ledger.waves import (
     AttemptOutcome,
     RangeState,
 )
-from airflow_kafka_lake.core.ledger.withdrawing import Withdraw
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.progress import Progress, Step
+from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import HOLDER, LEASE, SPEC, key_of, plan_of, receipts_of
@@ -101,7 +104,7 @@ def timeless(ledger: Ledger) -> dict[str, Any]:
 
 def said(answer: Any) -> bool:
     """Return what an act about a request gave, but for its times."""
-    return bool(answer.request if isinstance(answer, Asked) else answer)
+    return bool(answer.request if isinstance(answer, WaveRequest) else answer)
 
 
 def due(item: RangeRecord, state: RangeState) -> RangeSet:
@@ -272,8 +275,10 @@ class LedgerMachine(RuleBasedStateMachine):
         """Take ranges from a wave, under its newest attempt or as if it never had one."""
         wave = self.wave(place)
         found = self.memory.ranges(wave=wave, states=UNRESOLVED)[:count]
-        verdicts = [Verdict(range_id=item.id, state=state, reason="why", held_for=due(item, state)) for item in found]
-        verdicts = verdicts or [Verdict(range_id="nothing", state=state, reason="why")]
+        verdicts = [
+            RangeDecision(range_id=item.id, state=state, reason="why", held_for=due(item, state)) for item in found
+        ]
+        verdicts = verdicts or [RangeDecision(range_id="nothing", state=state, reason="why")]
         attempts = self.memory.attempts(wave)
         known = (attempts[-1].fence, attempts[-1].attempt) if attempts else (0, None)
         fence, attempt = known if guarded else (0, None)

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.core.lake.accounting import CLASSES, Accounting, Explanation, Fate, shares
+from airflow_kafka_lake.core.accounting import (
+    CLASSES,
+    Accounting,
+    Explanation,
+    Fate,
+    shares,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 
 FATES = (None, Fate.CONTROL, Fate.ABORTED, Fate.COMPACTED)

@@ -21,8 +21,15 @@ from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import advance, decisions, pausing, pipeline_audit, planning, recovery, staging
-from airflow_kafka_lake.services.pausing import PauseSubject
+from airflow_kafka_lake.services import (
+    advance,
+    decisions,
+    pipeline_audit,
+    planning,
+    recovery,
+    staging,
+)
+from airflow_kafka_lake.services.decisions import PauseSubject
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests import truth
 from tests.kit.memory_lake import Answer
@@ -73,7 +80,7 @@ def _rebuild(ports: Ports) -> object:
 
 
 def _pause(ports: Ports) -> object:
-    return pausing.pause(ports, PAUSED, "not now", now=True)
+    return decisions.pause(ports, PAUSED, "not now", now=True)
 
 
 BY_FORCE = (_cancel, _pause)
@@ -210,7 +217,7 @@ class Model:
         world.table.land_late()
         world.lease_ends()
         if self._is_paused():
-            pausing.resume(world.worker(), PAUSED)
+            decisions.resume(world.worker(), PAUSED)
         for item in world.ledger.ranges(pipeline="orders", states=(RangeState.CANCELLED, RangeState.HELD)):
             decisions.release(world.worker(), item.id, None)
         try:

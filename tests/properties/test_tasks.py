@@ -9,9 +9,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.core.lake.tasks import FEWEST, abreast, divided, evenly, is_by_time
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.job import (
+    FEWEST,
+    abreast,
+    divided,
+    evenly,
+    is_by_time,
+)
 from tests.properties.strategies import slices
 
 pytestmark = pytest.mark.properties

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from airflow_kafka_lake.core import slices
-from airflow_kafka_lake.core.audit.inputs import StreamTruth
+from airflow_kafka_lake.core.audit.check import StreamTruth
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.local.demo import patched_environment
 from airflow_kafka_lake.pipeline import Pipeline

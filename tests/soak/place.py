@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
-from airflow_kafka_lake.adapters.kafka.answers import topic_id
+from airflow_kafka_lake.adapters.kafka.client import topic_id
 from airflow_kafka_lake.local.kafka import LocalKafka
 from tests.kit import arming
 from tests.proxy import Proxy

@@ -23,6 +23,6 @@ def shift(seconds: float) -> None:
 
 if __name__ == "__main__":
     shift(float(sys.argv.pop(1)))
-    from airflow_kafka_lake.cli import main
+    from airflow_kafka_lake.cli.entry_point import main
 
     sys.exit(main())

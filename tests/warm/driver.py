@@ -142,7 +142,7 @@ def own_session(*_: object) -> Iterator[SparkSession]:
 
 def stand_in() -> None:
     """Have the jobs' programs, and the warm driver's, take the sessions of this driver; it is not measured."""
-    from airflow_kafka_lake.core.lake.wear import Wear
+    from airflow_kafka_lake.core.spark.job import DriverAge
     from airflow_kafka_lake.jobs import driver, serve
 
     session_of_its_own = serve.session_of_a_job
@@ -156,7 +156,7 @@ def stand_in() -> None:
 
     driver.session = serve.session = own_session
     serve.session_of_a_job = session_of_a_job
-    serve.wear_of = lambda _, jobs, seconds: Wear(jobs=jobs, seconds=seconds, heap=0, heap_most=1, metaspace=0)
+    serve.wear_of = lambda _, jobs, seconds: DriverAge(jobs=jobs, seconds=seconds, heap=0, heap_most=1, metaspace=0)
 
 
 def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
@@ -194,7 +194,7 @@ def perform(spark: SparkSession, order: Mapping[str, Any]) -> str:
 
 
 def _append(spark: SparkSession, *, table: str, attempt: str, select: str) -> None:
-    from airflow_kafka_lake.core.lake.staging import branch_of
+    from airflow_kafka_lake.core.spark.job import branch_of
     from airflow_kafka_lake.jobs.formats import STAGED_BY, WRITE_OPTIONS
 
     spark.sql(f"ALTER TABLE {table} CREATE BRANCH `{branch_of(attempt)}` RETAIN 7 DAYS")
@@ -209,7 +209,7 @@ def started() -> SparkSession:
     from pyspark.sql import SparkSession
 
     from airflow_kafka_lake.adapters.jars import JOBS, STORES, verified
-    from airflow_kafka_lake.adapters.spark_submit import archive_path
+    from airflow_kafka_lake.adapters.spark_submit.runner import archive_path
     from airflow_kafka_lake.adapters.spark_submit.submission import _BOUNDED, _UNLESS_SAID
     from airflow_kafka_lake.jobs.formats import EXTENSIONS
 

@@ -41,12 +41,11 @@ from sqlalchemy import Engine, event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from airflow_kafka_lake.adapters.clients import REST, REST_ANSWER, REST_CONNECT, Secrets
 from airflow_kafka_lake.adapters.denied import denied, full
-from airflow_kafka_lake.adapters.redaction import Secrets
-from airflow_kafka_lake.adapters.timeouts import REST, REST_ANSWER, REST_CONNECT
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError, UnknownSubjectError
-from airflow_kafka_lake.core.lake.staging import BranchFault
+from airflow_kafka_lake.core.spark.job import BranchFault
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,128}(\.[A-Za-z0-9_]{1,128})+")
 _LONGEST = 300

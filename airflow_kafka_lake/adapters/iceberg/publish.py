@@ -8,30 +8,29 @@ from dataclasses import dataclass, replace
 from pyiceberg.table import FileScanTask, Table
 
 from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog
-from airflow_kafka_lake.adapters.iceberg.commit import Move, move_main, unmet
+from airflow_kafka_lake.adapters.iceberg.commit import Move, PreparedSnapshot, move_main, prepare, unmet
 from airflow_kafka_lake.adapters.iceberg.head import head_of, summary_of
-from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, prepare
-from airflow_kafka_lake.adapters.iceberg.replacing import replacement, tasks_for
+from airflow_kafka_lake.adapters.iceberg.rows import replacement, tasks_for
 from airflow_kafka_lake.adapters.iceberg.staged import StagedFiles, read_staged, staged_files
-from airflow_kafka_lake.core.lake.staging import branch_of
-from airflow_kafka_lake.core.ledger.records import Publication, Staged
+from airflow_kafka_lake.core.ledger.records import Publication, StagedContent
 from airflow_kafka_lake.core.ledger.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Token
+from airflow_kafka_lake.core.spark.job import branch_of
 from airflow_kafka_lake.core.wire import OWNER, owner_to_property
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
+class ReadyAttempt:
     """A staged attempt whose manifest is written: what a publish needs beyond the head."""
 
-    prepared: Prepared
+    prepared: PreparedSnapshot
     schema_id: int | None
     topic_ids: frozenset[str]
     source: Mapping[str, str]
 
 
 def make_ready(
-    table: Table, staged: StagedFiles, known: Staged | None, heartbeat: Callable[[], None]
-) -> Ready | Rejected:
+    table: Table, staged: StagedFiles, known: StagedContent | None, heartbeat: Callable[[], None]
+) -> ReadyAttempt | Rejected:
     """Write the manifest for an attempt's files; Rejected when they were written under several partition specs.
 
     `known` is what an earlier reading of the same snapshot found, so that the files need not be read again.
@@ -47,7 +46,7 @@ def make_ready(
     source = {"source-snapshot-id": str(staged.snapshot.snapshot_id)}
     if wap_id := summary_of(staged.snapshot).get("wap.id"):
         source["published-wap-id"] = wap_id
-    return Ready(
+    return ReadyAttempt(
         prepared=prepare(table, staged.files),
         schema_id=staged.snapshot.schema_id if staged.files else None,
         topic_ids=frozenset(item.stream.topic_id for item in content.streams),
@@ -66,11 +65,11 @@ class Publisher:
         self._catalog = catalog
         self._identifier = identifier
         self._now_ms = now_ms
-        self._ready: dict[int, Ready] = {}
-        self._read: dict[int, Staged] = {}
-        self._replaced: dict[tuple[object, ...], Ready] = {}
+        self._ready: dict[int, ReadyAttempt] = {}
+        self._read: dict[int, StagedContent] = {}
+        self._replaced: dict[tuple[object, ...], ReadyAttempt] = {}
 
-    def remember(self, staged: Staged) -> None:
+    def remember(self, staged: StagedContent) -> None:
         """Keep the content of a staged snapshot, read by the audit, for its publish."""
         self._read = {staged.snapshot: staged}
 
@@ -95,7 +94,9 @@ class Publisher:
         changed = Rejected(requirement=Requirement.OWNER, detail=f"a topic of {self._identifier} changed hands")
         return self._move(move, lambda head: None if head.owners == owners else changed)
 
-    def _replacing(self, publication: Publication, ready: Ready, heartbeat: Callable[[], None]) -> Ready | Rejected:
+    def _replacing(
+        self, publication: Publication, ready: ReadyAttempt, heartbeat: Callable[[], None]
+    ) -> ReadyAttempt | Rejected:
         """Take the replaced rows out of main's files, as they are at the head that the caller has checked.
 
         Files written for an earlier try are used again while the same files of main hold those rows.
@@ -118,7 +119,7 @@ class Publisher:
                 }
             return self._replaced[key]
 
-    def _make_ready(self, publication: Publication, heartbeat: Callable[[], None]) -> Ready | Rejected:
+    def _make_ready(self, publication: Publication, heartbeat: Callable[[], None]) -> ReadyAttempt | Rejected:
         audited, attempt = publication.audited, publication.token.attempt
         if audited is not None and audited in self._ready:
             return self._ready[audited]
@@ -126,7 +127,7 @@ class Publisher:
             table = self._catalog.find(self._identifier)
             if table is None:
                 return Rejected(requirement=Requirement.TABLE_UUID, detail=f"{self._identifier} does not exist")
-            nothing = Ready(prepared=prepare(table, ()), schema_id=None, topic_ids=frozenset(), source={})
+            nothing = ReadyAttempt(prepared=prepare(table, ()), schema_id=None, topic_ids=frozenset(), source={})
             if rejected := unmet(table.metadata, _move(publication, nothing)):
                 return rejected
             if audited is None:
@@ -135,7 +136,7 @@ class Publisher:
             if snapshot is None:
                 return Rejected(requirement=Requirement.STAGING_BRANCH, detail=f"staged snapshot {audited} is gone")
             ready = make_ready(table, staged_files(table, snapshot, attempt), self._read.get(audited), heartbeat)
-        if isinstance(ready, Ready):
+        if isinstance(ready, ReadyAttempt):
             self._ready = {audited: ready}
         return ready
 
@@ -169,7 +170,7 @@ class Publisher:
             )
         )
 
-    def _nothing(self) -> Prepared:
+    def _nothing(self) -> PreparedSnapshot:
         with self._catalog.reaching(f"load table {self._identifier}"):
             return prepare(self._catalog.load(self._identifier), ())
 
@@ -190,5 +191,5 @@ def _shown(task: FileScanTask) -> tuple[str, ...]:
     return (task.file.file_path, *sorted(file.file_path for file in task.delete_files))
 
 
-def _move(publication: Publication, ready: Ready) -> Move:
+def _move(publication: Publication, ready: ReadyAttempt) -> Move:
     return Move(asked=publication, prepared=ready.prepared, schema_id=ready.schema_id, summary=ready.source)

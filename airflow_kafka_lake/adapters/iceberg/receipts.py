@@ -24,21 +24,23 @@ from pyiceberg.table.update import TableUpdate
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType, TimestamptzType
 
 from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog
-from airflow_kafka_lake.adapters.iceberg.changes import (
+from airflow_kafka_lake.adapters.iceberg.commit import (
+    PreparedSnapshot,
     append_to_main,
     forget_snapshots,
+    is_named_failure,
+    prepare,
     require_ref,
     require_schema,
     require_uuid,
+    shows,
+    write_snapshot,
 )
-from airflow_kafka_lake.adapters.iceberg.commit import is_named_failure, shows
 from airflow_kafka_lake.adapters.iceberg.head import main_history
-from airflow_kafka_lake.adapters.iceberg.manifests import Prepared, prepare, write_snapshot
-from airflow_kafka_lake.adapters.iceberg.replacing import Replacement
-from airflow_kafka_lake.adapters.iceberg.rows import among, data_files
+from airflow_kafka_lake.adapters.iceberg.rows import Replacement, among, data_files
 from airflow_kafka_lake.adapters.iceberg.schema import require_fit
+from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError
-from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger.records import ReceiptRow
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
@@ -158,7 +160,7 @@ class Receipts:
         random times, so that none of them is refused again and again.
         """
         end, pause = time.monotonic() + _TIMEOUT_SECONDS, _FIRST_PAUSE_SECONDS
-        prepared: dict[frozenset[Identity], Prepared] = {}
+        prepared: dict[frozenset[Identity], PreparedSnapshot] = {}
         while rows and not self._added(rows, prepared):
             if time.monotonic() > end:
                 raise ConcurrentError(
@@ -169,7 +171,7 @@ class Receipts:
             time.sleep(random.uniform(0, pause))
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
-    def _added(self, rows: Sequence[ReceiptRow], prepared: dict[frozenset[Identity], Prepared]) -> bool:
+    def _added(self, rows: Sequence[ReceiptRow], prepared: dict[frozenset[Identity], PreparedSnapshot]) -> bool:
         """Try once; False when main of the receipts moved meanwhile. `prepared` keeps written files for later tries."""
         table = self._catalog.find(self._identifier) or self._create()
         with self._catalog.reaching(f"add receipts to {self._identifier}"):
@@ -189,7 +191,7 @@ class Receipts:
             self._compact()
         return True
 
-    def _committed(self, table: Table, prepared: Prepared) -> Snapshot | None:
+    def _committed(self, table: Table, prepared: PreparedSnapshot) -> Snapshot | None:
         """Commit on main as it was read; None when it has moved meanwhile."""
         snapshot = write_snapshot(table, prepared, {}, self._now_ms())
         required = (

@@ -1,17 +1,23 @@
-"""Rows of a table: filters, the files of main that may hold matching rows, their rows, and new files."""
+"""Rows of a table: filters, files, Kafka positions, and their replacement."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from logging import getLogger
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyiceberg.table
+from numpy.typing import NDArray
 from pyiceberg.expressions import (
     AlwaysFalse,
+    AlwaysTrue,
     BooleanExpression,
     EqualTo,
     GreaterThanOrEqual,
@@ -20,13 +26,20 @@ from pyiceberg.expressions import (
     Or,
 )
 from pyiceberg.expressions import And as All
-from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files, _read_all_delete_files
+from pyiceberg.expressions.visitors import _StrictMetricsEvaluator
+from pyiceberg.io.pyarrow import ArrowProjectionVisitor, ArrowScan, _dataframe_to_data_files, _read_all_delete_files
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
 from pyiceberg.table import DataScan, FileScanTask, Table
+from pyiceberg.types import IcebergType, IntegerType, LongType, StringType
 
+from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import SchemaMismatchError
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Slice, SliceSet
+from airflow_kafka_lake.core.ledger.records import AttemptRows
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
+from airflow_kafka_lake.core.spark.job import PositionColumns
+
+# Rows of a table: filters, the files of main that may hold matching rows, their rows, and new files.
 
 _manifest_group_planner: Any = getattr(pyiceberg.table, "ManifestGroupPlanner", None)
 """None in PyIceberg 0.11, which the constraints of Airflow 3.2 and 3.3 name; it cannot read texts as codes either."""
@@ -176,3 +189,284 @@ def data_files(table: Table, rows: pa.Table) -> Sequence[DataFile]:
     for file in files:
         file.spec_id = table.spec().spec_id
     return files
+
+
+# Kafka positions of many rows: which offsets of which streams they have, without a Python step per row.
+
+POSITION = ("kafka_topic", "kafka_topic_id", "kafka_partition", "kafka_offset")
+"""The columns with a row's stream and offset."""
+
+ATTEMPT = "ingest_attempt"
+"""The column with the attempt that wrote a row."""
+
+TEXTS = (*POSITION[:2], ATTEMPT)
+"""Columns of text with few values: read as codes, no row costs a text."""
+
+_Ints = NDArray[np.int64]
+_NUMBERS = (IntegerType, LongType)
+
+
+class Runs:
+    """Collects batches of positions as runs of offsets, by stream and, if asked, by the attempt that wrote them.
+
+    With `topic_ids` only of these topics.
+    """
+
+    def __init__(self, *, by_attempt: bool = False, topic_ids: Collection[str] | None = None) -> None:
+        self._topic_ids = None if topic_ids is None else frozenset(topic_ids)
+        self._texts = TEXTS if by_attempt else TEXTS[:2]
+        self._starts: dict[tuple[str, Stream], list[_Ints]] = defaultdict(list)
+        self._ends: dict[tuple[str, Stream], list[_Ints]] = defaultdict(list)
+
+    def add(self, batch: pa.RecordBatch | pa.Table, where: str) -> None:
+        """Add the rows of one batch; SchemaMismatchError for a row without a position, naming `where` it was read."""
+        if not batch.num_rows:
+            return
+        for name in POSITION:
+            if batch.column(name).null_count:
+                raise SchemaMismatchError(f"{where} holds a row without {name}; it was not written by a job of ours.")
+        texts = [_coded_positions(batch.column(name)) for name in self._texts]
+        partitions = np.asarray(batch.column("kafka_partition"))
+        offsets = np.asarray(batch.column("kafka_offset")).astype(np.int64, copy=False)
+        # Most batches have one topic, one id and one attempt: what has one value breaks no run.
+        apart = [partitions, *(codes for values, codes in texts if len(values) > 1)]
+        breaks = functools.reduce(np.logical_or, map(_changes, apart), offsets[1:] != offsets[:-1] + 1)
+        firsts = np.concatenate(([0], np.flatnonzero(breaks) + 1))
+        starts, ends = offsets[firsts], offsets[np.append(firsts[1:], len(offsets)) - 1] + 1
+        keys = [column[firsts] for column in apart]
+        order = np.lexsort(keys)
+        others = functools.reduce(np.logical_or, (_changes(column[order]) for column in keys))
+        for mine in np.split(order, np.flatnonzero(others) + 1):
+            row = firsts[mine[0]]
+            topic, topic_id, *attempt = (values[codes[row]] for values, codes in texts)
+            if self._topic_ids is not None and topic_id not in self._topic_ids:
+                continue
+            key = ("".join(attempt), Stream(topic, topic_id, int(partitions[row])))
+            self._starts[key].append(starts[mine])
+            self._ends[key].append(ends[mine])
+
+    def merge(self, other: Runs) -> None:
+        """Add what another one has collected."""
+        for key, starts in other._starts.items():
+            self._starts[key].extend(starts)
+            self._ends[key].extend(other._ends[key])
+
+    def contents(self) -> tuple[StreamContent, ...]:
+        """Return every stream, sorted, and clear it; duplicates are rows beyond one per offset."""
+        return tuple(
+            StreamContent(stream=stream, offsets=offsets, duplicates=twice)
+            for (_, stream), offsets, twice in self._collected()
+        )
+
+    def attempt_rows(self) -> tuple[AttemptRows, ...]:
+        """Return every stream of every attempt, sorted, and clear it."""
+        return tuple(
+            AttemptRows(stream=stream, attempt=attempt or None, offsets=offsets, duplicates=twice)
+            for (attempt, stream), offsets, twice in self._collected()
+        )
+
+    def _collected(self) -> Iterator[tuple[tuple[str, Stream], RangeSet, int]]:
+        for key in sorted(self._starts):
+            yield key, *_joined(np.concatenate(self._starts.pop(key)), np.concatenate(self._ends.pop(key)))
+
+
+def runs_of(batches: Iterable[pa.RecordBatch], where: str, topic_ids: Collection[str] | None = None) -> Runs:
+    """Collect batches by attempt; rows without a position, which no job of ours wrote, are left out."""
+    found = Runs(by_attempt=True, topic_ids=topic_ids)
+    for batch in batches:
+        found.add(_placed(batch), where)
+    return found
+
+
+def _placed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows that have a position."""
+    partly = [pc.is_valid(column) for name in POSITION if (column := batch.column(name)).null_count]
+    return batch.filter(functools.reduce(pc.and_, partly)) if partly else batch
+
+
+def _changes(column: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return whether each value but the first differs from the one before."""
+    found: NDArray[np.bool_] = column[1:] != column[:-1]
+    return found
+
+
+def _joined(starts: _Ints, ends: _Ints) -> tuple[RangeSet, int]:
+    """Return the offsets of some runs, and how many rows they have beyond one per offset."""
+    rows = int((ends - starts).sum())
+    if not np.all(starts[1:] > ends[:-1]):  # files are in offset order, most of them without an edge inside a run
+        starts, ends = _merged(starts, ends)
+    return RangeSet.of_sorted(starts.data, ends.data), rows - int((ends - starts).sum())
+
+
+def _merged(starts: _Ints, ends: _Ints) -> tuple[_Ints, _Ints]:
+    """Sort runs, and join those that overlap or touch."""
+    if not np.all(starts[1:] >= starts[:-1]):
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+    reached = np.maximum.accumulate(ends)
+    firsts = np.flatnonzero(np.concatenate(([True], starts[1:] > reached[:-1])))
+    lasts = np.concatenate((firsts[1:] - 1, [len(starts) - 1]))
+    return starts[firsts], reached[lasts]
+
+
+def _coded_positions(column: pa.Array | pa.ChunkedArray) -> tuple[list[str], NDArray[np.int32]]:
+    """Return a text column as its distinct values, "" for null, and one code per row."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(whole, pa.ChunkedArray):  # a table without rows, or chunks too large for one array
+        whole = pa.concat_arrays(whole.chunks)
+    coded = whole if pa.types.is_dictionary(whole.type) else pc.dictionary_encode(whole)
+    values, codes = coded.dictionary.to_pylist(), coded.indices
+    if codes.null_count:
+        values, codes = [*values, ""], pc.fill_null(codes, len(values))
+    return values, np.asarray(codes)
+
+
+def require_columns(table: Table, columns: PositionColumns, identifier: str, *, live_only: bool) -> None:
+    """Raise SchemaMismatchError for a column that is missing or of a wrong type."""
+    there = {field.name: field.field_type for field in table.schema().fields}
+    wanted: dict[str, tuple[type[IcebergType], ...]] = {columns.partition: _NUMBERS, columns.offset: _NUMBERS}
+    wanted |= {columns.topic: (StringType,)} if columns.topic else {}
+    wanted |= {ATTEMPT: (StringType,)} if live_only else {}
+    for name, types in wanted.items():
+        if not isinstance(there.get(name), types):
+            found = f"is {there[name]}" if name in there else "is not there"
+            raise SchemaMismatchError(
+                f"Column {name} of table {identifier} {found}. Name the columns that hold topic (text), partition and "
+                "offset (whole numbers) with: --cutover-columns topic=…,partition=…,offset=…",
+                table=identifier,
+            )
+
+
+def positions_of(
+    batches: Iterable[pa.RecordBatch], columns: PositionColumns, where: str, *, live_only: bool
+) -> tuple[StreamContent, ...]:
+    """Collect batches; rows without a position and, with `live_only`, rows of an attempt are left out."""
+    runs = Runs()
+    for batch in batches:
+        runs.add(_renamed(batch, columns, live_only=live_only), where)
+    return runs.contents()
+
+
+def _renamed(batch: pa.RecordBatch, columns: PositionColumns, *, live_only: bool) -> pa.RecordBatch:
+    topic = pa.array([columns.only_topic] * len(batch)) if columns.topic is None else batch.column(columns.topic)
+    partition, offset = batch.column(columns.partition), batch.column(columns.offset)
+    kept = pc.and_(pc.and_(pc.is_valid(topic), pc.is_valid(partition)), pc.is_valid(offset))
+    if live_only:
+        kept = pc.and_(kept, pc.equal(pc.fill_null(batch.column(ATTEMPT), ""), ""))
+    named = {
+        "kafka_topic": topic,
+        "kafka_topic_id": pa.array([""] * len(batch)),
+        "kafka_partition": partition,
+        "kafka_offset": offset,
+    }
+    return pa.RecordBatch.from_pydict(named).filter(kept)
+
+
+# Take rows out of main's files: find the files that hold them, and rewrite these without the rows.
+
+_Flags = NDArray[np.bool_]
+
+
+def _with_nulls(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Return PyIceberg's way to read and write lists or maps, with their nulls.
+
+    Of structs it makes a new list, in which one that was null is empty: rows beside a slice would change.
+    """
+
+    @functools.wraps(make)
+    def made(visitor: object, kind: object, array: pa.Array | None, *inner: pa.Array | None) -> pa.Array | None:
+        found = make(visitor, kind, array, *inner)
+        if found is None or array is None or found.null_count == array.null_count:
+            return found
+        return pc.if_else(array.is_valid(), found, pa.scalar(None, found.type))
+
+    return made
+
+
+ArrowProjectionVisitor.list = _with_nulls(ArrowProjectionVisitor.list)  # type: ignore[method-assign]
+ArrowProjectionVisitor.map = _with_nulls(ArrowProjectionVisitor.map)  # type: ignore[method-assign]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """Files of main that hold rows to be replaced, and files with the other rows of these, already written."""
+
+    removed: tuple[DataFile, ...]
+    rewritten: tuple[DataFile, ...]
+
+
+def visible(
+    table: Table, slices: Sequence[Slice], identifier: str, heartbeat: Callable[[], None]
+) -> tuple[AttemptRows, ...]:
+    """Read the position columns of the files that may hold rows of some slices."""
+    if not slices:
+        return ()
+    chosen, wanted = near(slices), SliceSet(slices)
+
+    def chosen_rows() -> Iterator[pa.RecordBatch]:
+        for batch in batches_of(table, chosen, (*POSITION, ATTEMPT), files_of(table, chosen, identifier)):
+            heartbeat()
+            yield batch.filter(pa.array(_inside(batch, wanted)))
+
+    return runs_of(chosen_rows(), identifier).attempt_rows()
+
+
+def tasks_for(table: Table, slices: Sequence[Slice], identifier: str) -> tuple[FileScanTask, ...]:
+    """Return main's files that may hold rows of some slices, as of this load; by their bounds, unopened.
+
+    Equality deletes are refused: they do not reach rows that are written later, so deleted rows would show again.
+    """
+    return tuple(files_of(table, near(slices), identifier))
+
+
+def replacement(
+    table: Table, tasks: Iterable[FileScanTask], slices: Sequence[Slice], heartbeat: Callable[[], None]
+) -> Replacement:
+    """Rewrite each file without the rows of the slices, and without the rows that position deletes have deleted.
+
+    A file without rows of the slices stays; a file whose bounds prove that it has no others is not opened."""
+    wanted = SliceSet(slices)
+    single = len(slices) == 1
+    whole = _StrictMetricsEvaluator(table.schema(), near(slices)).eval
+    removed: list[DataFile] = []
+    rewritten: list[DataFile] = []
+    for task in tasks:
+        heartbeat()
+        if single and whole(task.file):
+            removed.append(task.file)
+            continue
+        scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
+        rows = scan.to_table([task])
+        replaced = _inside(rows, wanted)
+        if not replaced.any():
+            continue
+        removed.append(task.file)
+        rewritten += data_files(table, rows.filter(pa.array(~replaced)))
+    return Replacement(removed=tuple(removed), rewritten=tuple(rewritten))
+
+
+def _inside(rows: pa.Table | pa.RecordBatch, wanted: SliceSet) -> _Flags:
+    """Return, for each row, whether its position is among the wanted ones; a row without a position is not."""
+    offsets = _numbers(rows.column("kafka_offset"))
+    streams = (
+        _of(rows, topic_id, partition) & _among(offsets, part) for (_, topic_id, partition), part in wanted.items()
+    )
+    return functools.reduce(np.logical_or, streams, np.zeros(rows.num_rows, dtype=bool))
+
+
+def _of(rows: pa.Table | pa.RecordBatch, topic_id: str, partition: int) -> _Flags:
+    named = pc.equal(rows.column("kafka_topic_id"), topic_id)
+    numbered = pc.equal(rows.column("kafka_partition"), partition)
+    both = pc.fill_null(pc.and_(named, numbered), False)
+    return np.asarray(both).astype(bool)
+
+
+def _numbers(column: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
+    return np.asarray(pc.fill_null(column, -1)).astype(np.int64)
+
+
+def _among(offsets: NDArray[np.int64], wanted: RangeSet) -> _Flags:
+    starts, ends = (np.frombuffer(edges, dtype=np.int64) for edges in (wanted.starts, wanted.ends))
+    place = np.searchsorted(starts, offsets, side="right") - 1
+    found: _Flags = (place >= 0) & (offsets < ends[np.maximum(place, 0)])
+    return found

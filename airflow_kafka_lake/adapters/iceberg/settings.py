@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from airflow_kafka_lake.adapters import timeouts
+from airflow_kafka_lake.adapters import clients
 from airflow_kafka_lake.adapters.jars import JarSet
 from airflow_kafka_lake.core.addresses import template_problem
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
@@ -38,11 +38,11 @@ _CODE = re.compile(
     r"(^|.*[.-])(impl|factory|class|class-name|provider|credentials-provider)(\..*)?|.*-impl|rest\.auth\..*"
 )
 _POSTGRES_OPTIONS = frozenset({"host", "sslmode", "sslrootcert"})
-_OF_LIBPQ = frozenset(timeouts.POSTGRES)
-_OF_JDBC = frozenset(timeouts.JDBC_POSTGRES)
+_OF_LIBPQ = frozenset(clients.POSTGRES)
+_OF_JDBC = frozenset(clients.JDBC_POSTGRES)
 _TIMES: Mapping[str, re.Pattern[str]] = {
-    **dict.fromkeys(timeouts.REST, re.compile(r"[1-9][0-9]{0,8}")),
-    **dict.fromkeys(timeouts.S3, re.compile(r"(?=.*[1-9])[0-9]{1,6}(\.[0-9]{1,3})?")),
+    **dict.fromkeys(clients.REST, re.compile(r"[1-9][0-9]{0,8}")),
+    **dict.fromkeys(clients.S3, re.compile(r"(?=.*[1-9])[0-9]{1,6}(\.[0-9]{1,3})?")),
 }
 _JAVA_IO = "io-impl"
 _S3_SCHEMES = ("s3://", "s3a://", "s3n://")
@@ -150,7 +150,7 @@ class LakeSettings:
 
     def pyiceberg(self) -> dict[str, str]:
         """Return the properties for `pyiceberg.catalog.load_catalog(settings.catalog_name, **properties)`."""
-        properties = {"type": self.kind.value, "uri": self.uri, **timeouts.S3, **self.further}
+        properties = {"type": self.kind.value, "uri": self.uri, **clients.S3, **self.further}
         if self.warehouse:
             properties["warehouse"] = self.warehouse
         if self.credential:
@@ -177,7 +177,7 @@ class LakeSettings:
         if self.kind is CatalogKind.SQL:
             options |= {"type": "jdbc", "jdbc.schema-version": "V1", **_jdbc(self.connection_id, self.uri)}
         else:
-            options = {"type": "rest", "uri": self.uri, **timeouts.REST, **options}
+            options = {"type": "rest", "uri": self.uri, **clients.REST, **options}
             if self.credential:
                 options["credential"] = self.credential
         return confs | {f"{_CONF}.{key}": value for key, value in options.items()}
@@ -233,7 +233,7 @@ class _Reader:
         if isinstance(value, bool):
             value = str(value).lower()
         if key in _TIMES and not _TIMES[key].fullmatch(str(value)):
-            unit = "whole milliseconds" if key in timeouts.REST else "seconds"
+            unit = "whole milliseconds" if key in clients.REST else "seconds"
             raise self.refuse(f"{key!r} must be a time in {unit}, more than 0.", key)
         if isinstance(value, str | int | float):
             return str(value)
@@ -321,7 +321,7 @@ def _python_uri(uri: str) -> str:
     if uri.startswith("sqlite:"):
         return f"{uri}?timeout={_BUSY_SECONDS}"
     url = make_url(uri).set(drivername="postgresql+psycopg2")
-    options = timeouts.POSTGRES | {key: value for key, value in url.query.items() if key not in _OF_JDBC}
+    options = clients.POSTGRES | {key: value for key, value in url.query.items() if key not in _OF_JDBC}
     return url.set(query=options).render_as_string(hide_password=False)
 
 
@@ -340,7 +340,7 @@ def _jdbc(connection_id: str, uri: str) -> dict[str, str]:
         )
     host = f"[{url.host}]" if ":" in url.host else url.host
     shared = {key: value for key, value in url.query.items() if key not in _OF_LIBPQ}
-    query = urlencode(timeouts.JDBC_POSTGRES | shared)
+    query = urlencode(clients.JDBC_POSTGRES | shared)
     options = {"uri": f"jdbc:postgresql://{host}:{url.port or 5432}/{quote(url.database or '')}?{query}"}
     if url.username:
         options["jdbc.user"] = url.username

@@ -16,13 +16,13 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot, ancestors_of
 
 from airflow_kafka_lake.adapters.iceberg.head import main_history, summary_of
-from airflow_kafka_lake.adapters.iceberg.positions import POSITION, Runs
+from airflow_kafka_lake.adapters.iceberg.rows import POSITION, Runs
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError
-from airflow_kafka_lake.core.lake.staging import branch_of
-from airflow_kafka_lake.core.ledger.records import Staged, Undecoded
+from airflow_kafka_lake.core.ledger.records import StagedContent, UndecodedOffsets
 from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.spark.job import branch_of
 from airflow_kafka_lake.jobs.formats import DECODED_AS, STAGED_BY
 
 _STREAM = list(POSITION[:3])
@@ -61,10 +61,10 @@ class Failures:
         for stream, (offset, reason) in other._first.items():
             self._note(stream, offset, reason)
 
-    def found(self) -> tuple[Undecoded, ...]:
+    def found(self) -> tuple[UndecodedOffsets, ...]:
         """Return every stream with failures, sorted."""
         return tuple(
-            Undecoded(
+            UndecodedOffsets(
                 stream=item.stream,
                 offsets=item.offsets,
                 reason=self._first[item.stream][1],
@@ -133,7 +133,7 @@ def staged_files(table: Table, snapshot: Snapshot, attempt: str) -> StagedFiles:
     return StagedFiles(attempt=attempt, snapshot=snapshot, files=tuple(files))
 
 
-def read_staged(table: Table, staged: StagedFiles, heartbeat: Callable[[int], None] = lambda _: None) -> Staged:
+def read_staged(table: Table, staged: StagedFiles, heartbeat: Callable[[int], None] = lambda _: None) -> StagedContent:
     """Open every file, a few at a time, and collect which offsets it holds; `heartbeat` gets the rows of each."""
     everything, failures = Runs(), Failures()
     with ThreadPoolExecutor(max_workers=READERS, thread_name_prefix="staged") as readers:
@@ -142,7 +142,7 @@ def read_staged(table: Table, staged: StagedFiles, heartbeat: Callable[[int], No
             everything.merge(runs)
             failures.merge(failed)
             heartbeat(file.record_count)
-    return Staged(
+    return StagedContent(
         snapshot=staged.snapshot.snapshot_id,
         bytes=sum(file.file_size_in_bytes for file in staged.files),
         streams=everything.contents(),

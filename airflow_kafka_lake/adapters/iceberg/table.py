@@ -15,35 +15,60 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.table import FileScanTask, Table
 
 from airflow_kafka_lake.adapters.iceberg.catalog import CatalogSettings, OpenCatalog, checked_identifier
-from airflow_kafka_lake.adapters.iceberg.changes import remove_branch, require_clock, require_ref, require_uuid
-from airflow_kafka_lake.adapters.iceberg.commit import prove_branches
-from airflow_kafka_lake.adapters.iceberg.find_commit import find_commit
-from airflow_kafka_lake.adapters.iceberg.head import commits_of, head_of
-from airflow_kafka_lake.adapters.iceberg.positions import (
+from airflow_kafka_lake.adapters.iceberg.commit import (
+    prove_branches,
+    remove_branch,
+    require_clock,
+    require_ref,
+    require_uuid,
+)
+from airflow_kafka_lake.adapters.iceberg.head import commits_of, find_commit, head_of
+from airflow_kafka_lake.adapters.iceberg.publish import Publisher
+from airflow_kafka_lake.adapters.iceberg.receipts import Receipts
+from airflow_kafka_lake.adapters.iceberg.rows import (
     ATTEMPT,
     POSITION,
     TEXTS,
     Runs,
+    among,
+    batches_of,
+    files_of,
     positions_of,
     require_columns,
     runs_of,
+    visible,
 )
-from airflow_kafka_lake.adapters.iceberg.publish import Publisher
-from airflow_kafka_lake.adapters.iceberg.receipts import Receipts
-from airflow_kafka_lake.adapters.iceberg.replacing import visible
-from airflow_kafka_lake.adapters.iceberg.rows import among, batches_of, files_of
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING, LANDING_PROPERTIES, partition_spec, require_fit
 from airflow_kafka_lake.adapters.iceberg.staged import READERS, read_staged, readable, staged_files, staged_snapshot
+from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConcurrentError, DamagedTableError, UnknownSubjectError
-from airflow_kafka_lake.core.lake.accounting import StreamContent
-from airflow_kafka_lake.core.lake.positions import PositionColumns
-from airflow_kafka_lake.core.lake.staging import attempts_of, branch_of
-from airflow_kafka_lake.core.ledger.events import Line
-from airflow_kafka_lake.core.ledger.records import AttemptRows, Commit, Publication, ReceiptRow, Staged
+from airflow_kafka_lake.core.ledger.history import EventRef
+from airflow_kafka_lake.core.ledger.records import AttemptRows, Commit, Publication, ReceiptRow, StagedContent
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, CommitSearch, PublishOutcome, TableHead, Token
+from airflow_kafka_lake.core.reports.lineage import Column, TableDescription
 from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.spark.job import PositionColumns, attempts_of, branch_of
 from airflow_kafka_lake.core.wire import PROVEN
+
+# A table for people: where it is, and its columns.
+
+
+def describe(catalog: OpenCatalog, identifier: str, address: str | None) -> TableDescription:
+    """Load a table and describe it, with the `address` of its catalog; UnknownSubjectError when it does not exist."""
+    table = catalog.load(identifier)
+    return TableDescription(
+        format="iceberg",
+        file_format=table.properties.get("write.format.default", "parquet"),
+        location=table.location(),
+        columns=tuple(
+            Column(name=item.name, type=str(item.field_type), doc=item.doc) for item in table.schema().fields
+        ),
+        catalog=address,
+    )
+
+
+# The lake and its tables: the ports' methods over one catalog.
 
 T = TypeVar("T")
 _DROP_TRIES = 10
@@ -137,7 +162,7 @@ class IcebergTable:
             found = find_commit(table, attempts, self._receipts.published)
         return replace(found, head=self._head_of(table))
 
-    def staged(self, attempt: str, heartbeat: Callable[[int], None] = lambda _: None) -> Staged | None:
+    def staged(self, attempt: str, heartbeat: Callable[[int], None] = lambda _: None) -> StagedContent | None:
         """Open every file that the attempt's branch added; None: no branch, or nothing committed on it yet.
 
         A job without rows has committed an empty snapshot: that is a `Staged` without streams. Raises JobFailedError
@@ -164,7 +189,7 @@ class IcebergTable:
         *,
         owned: Collection[str] = (),
         ended: Collection[str] = (),
-        line: Line | None = None,
+        line: EventRef | None = None,
     ) -> PublishOutcome:
         """Move main with an empty commit that ends some attempts: no earlier publisher of theirs can succeed."""
         asked = Publication(head=head, audited=None, token=token, ledger_id=ledger_id, line=line)

@@ -1,22 +1,37 @@
-"""`ports.OffsetSource` of a real cluster."""
+"""`ports.OffsetSource` of a real cluster, and samples of records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
     IsolationLevel,
     KafkaError,
     KafkaException,
+    Message,
     TopicCollection,
+    TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, ListOffsetsResultInfo, OffsetSpec
 
-from airflow_kafka_lake.adapters.kafka import epochs, groups, identities, sampling, transactions
-from airflow_kafka_lake.adapters.kafka.answers import Bounds, GroupOffset, Topic, assembled, topic_id
-from airflow_kafka_lake.adapters.kafka.client import MISSING, Client, Key
+from airflow_kafka_lake.adapters.kafka import cluster
+from airflow_kafka_lake.adapters.kafka.client import (
+    MISSING,
+    Client,
+    DescribedTopic,
+    GroupOffset,
+    Key,
+    LogToPython,
+    PartitionBounds,
+    assembled,
+    topic_id,
+)
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import (
@@ -26,17 +41,143 @@ from airflow_kafka_lake.core.errors import (
     UnknownTopicError,
     UnstableError,
 )
-from airflow_kafka_lake.core.kafka.epochs import EpochEnds, EpochKey
-from airflow_kafka_lake.core.kafka.snapshots import (
-    Sample,
-    Snapshot,
-    TopicDescription,
-)
-from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
+from airflow_kafka_lake.core.kafka.losses import EpochEnds, EpochKey
+from airflow_kafka_lake.core.kafka.snapshots import OpenTransaction, Sample, Snapshot, TopicDescription
+from airflow_kafka_lake.core.kafka.times import NO_TIMESTAMP
+from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import TOPIC_NAME, Isolation, topic_matcher
-from airflow_kafka_lake.ports import Clock
-from airflow_kafka_lake.ports.kafka import NONE_KNOWN
+from airflow_kafka_lake.ports import NONE_KNOWN, Clock
+
+# Read a few records at the start of some slices, to estimate the records' size and age.
+
+SLICES = 16
+SECONDS = 5.0
+RECORDS = 300
+BYTES = 1024 * 1024
+_TOGETHER_SECONDS = 2.5
+
+
+def sample(settings: KafkaSettings, slices: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
+    """Read at the start of at most `SLICES` slices, spread evenly over all, within `SECONDS` altogether.
+
+    A slice without a record within that time is left out. Nothing is committed to a group.
+    """
+    if not slices:
+        return ()
+    until = time.monotonic() + SECONDS
+    readings = [SampleReading(slice_) for slice_ in slices[:: math.ceil(len(slices) / SLICES)]]
+    consumer = Consumer(_settings(settings, isolation), logger=LogToPython())
+    try:
+        for together in _of_different_partitions(readings):
+            _read(consumer, together, min(until, time.monotonic() + _TOGETHER_SECONDS))
+    finally:
+        consumer.close()
+    return tuple(found for reading in readings if (found := reading.sample()))
+
+
+class SampleReading:
+    """What was read of a slice so far."""
+
+    def __init__(self, slice_: Slice) -> None:
+        self.slice = slice_
+        self.place = (slice_.stream.topic, slice_.stream.partition)
+        self._records = self._bytes = 0
+        self._seen_to = slice_.range.start
+        self._first: int | None = None
+        self._last: int | None = None
+
+    def is_over_with(self, message: Message) -> bool:
+        """Take a record, the partition's end or its error; return whether it ends the reading."""
+        end = self.slice.range.end
+        if error := message.error():
+            if error.name() == "_PARTITION_EOF" and message.offset() >= end:
+                self._seen_to = end
+            return True
+        if message.offset() < self.slice.range.start:
+            return False
+        if message.offset() >= end:
+            self._seen_to = end
+            return True
+        kind, milliseconds = message.timestamp()
+        self._last = None if kind == TIMESTAMP_NOT_AVAILABLE or milliseconds == NO_TIMESTAMP else milliseconds
+        if not self._records:
+            self._first = self._last
+        self._records += 1
+        self._bytes += _weight(message)
+        self._seen_to = message.offset() + 1
+        return self._records >= RECORDS or self._bytes >= BYTES or self._seen_to == end
+
+    def sample(self) -> Sample | None:
+        """Return what the records weigh; None without any."""
+        if not self._records:
+            return None
+        span = self._seen_to - self.slice.range.start
+        return Sample(
+            stream=self.slice.stream,
+            bytes_per_offset=self._bytes / span,
+            records_per_offset=self._records / span,
+            first_timestamp_ms=self._first,
+            last_timestamp_ms=self._last,
+            read=OffsetRange(self.slice.range.start, self._seen_to),
+        )
+
+
+def _settings(settings: KafkaSettings, isolation: Isolation) -> dict[str, object]:
+    return settings.librdkafka(
+        **{
+            # librdkafka wants a group name even where none is joined; without commits it leaves no trace.
+            "group.id": "kafka-lake-sample",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "allow.auto.create.topics": False,
+            "enable.partition.eof": True,
+            "isolation.level": isolation.value,
+            "max.partition.fetch.bytes": BYTES // 4,
+            "queued.max.messages.kbytes": 2 * BYTES // 1024,
+            "fetch.queue.backoff.ms": 10,  # librdkafka waits a second for room in a full queue, unless told
+            "fetch.wait.max.ms": 10,
+            "log.connection.close": False,
+        }
+    )
+
+
+def _of_different_partitions(readings: Sequence[SampleReading]) -> Iterator[list[SampleReading]]:
+    """Yield readings that one assignment can serve: a consumer is at one place of a partition."""
+    left = list(readings)
+    while left:
+        together: dict[tuple[str, int], SampleReading] = {}
+        for reading in left:
+            together.setdefault(reading.place, reading)
+        yield list(together.values())
+        left = [reading for reading in left if together[reading.place] is not reading]
+
+
+def _read(consumer: Consumer, readings: Sequence[SampleReading], until: float) -> None:
+    """Read slices of different partitions side by side. One after another, each new topic would cost about a second
+    until librdkafka has its metadata."""
+    waiting = {reading.place: reading for reading in readings}
+    places = [TopicPartition(*place, reading.slice.range.start) for place, reading in waiting.items()]
+    consumer.assign(places)
+    consumer.resume(places)  # what an earlier assignment has paused stays paused
+    while waiting and (left := until - time.monotonic()) > 0:
+        message = consumer.poll(left)
+        if message is None:
+            continue
+        place = (message.topic(), message.partition())
+        reading = waiting.get(place)
+        if reading and reading.is_over_with(message):
+            del waiting[place]
+            consumer.pause([TopicPartition(*place)])
+
+
+def _weight(message: Message) -> int:
+    headers = message.headers() or []
+    return len(message.key() or b"") + len(message.value() or b"") + sum(len(k) + len(v or b"") for k, v in headers)
+
+
+# `ports.OffsetSource` of a real cluster.
 
 _PASSES = 3
 _CONFIRM_SECONDS = 1.0
@@ -57,9 +198,9 @@ class KafkaOffsetSource:
         clock: Clock,
         timeout_seconds: float = 15.0,
         connect: Callable[..., AdminClient] = AdminClient,
-        committed: Callable[..., dict[Key, GroupOffset]] = groups.committed,
-        epoch_ends: Callable[..., EpochEnds] = epochs.epoch_ends,
-        every_broker: Callable[..., identities.TopicIds] = identities.every_broker,
+        committed: Callable[..., dict[Key, GroupOffset]] = cluster.committed,
+        epoch_ends: Callable[..., EpochEnds] = cluster.epoch_ends,
+        every_broker: Callable[..., cluster.TopicIds] = cluster.every_broker,
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -158,13 +299,13 @@ class KafkaOffsetSource:
 
     def transactions(self, partitions: Sequence[Key], group: str | None) -> tuple[OpenTransaction, ...]:
         """See `ports.OffsetSource`."""
-        return transactions.open_transactions(self._settings, partitions, group, timeout=self._client.timeout)
+        return cluster.open_transactions(self._settings, partitions, group, timeout=self._client.timeout)
 
     def sample(self, slices: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
         """See `ports.OffsetSource`; reads at most 16 slices in about 5 s, spread evenly over those given."""
-        return sampling.sample(self._settings, slices, isolation)
+        return sample(self._settings, slices, isolation)
 
-    def _described(self, topics: Sequence[str]) -> dict[str, Topic]:
+    def _described(self, topics: Sequence[str]) -> dict[str, DescribedTopic]:
         names = sorted(set(topics))
         if not names:
             return {}
@@ -180,7 +321,7 @@ class KafkaOffsetSource:
         self._refuse_hidden(calls)
         answers = {name: self._client.answer(calls[name], "describing topics") for name in names}
         return {
-            name: Topic(
+            name: DescribedTopic(
                 id=topic_id(name, answer.topic_id),
                 partitions=frozenset(item.id for item in answer.partitions),
                 led=frozenset(item.id for item in answer.partitions if item.leader and item.leader.id >= 0),
@@ -227,7 +368,7 @@ class KafkaOffsetSource:
         self._heard |= answered.epochs
         return {name: topic_id for name, found in answered.ids.items() for topic_id in found if topic_id is not None}
 
-    def _topic_ids(self, topics: Iterable[str]) -> identities.TopicIds:
+    def _topic_ids(self, topics: Iterable[str]) -> cluster.TopicIds:
         return self._every_broker(self._settings, topics, timeout=self._client.timeout, clock=self._clock)
 
     def _undecided(self, doubts: Mapping[str, str]) -> UnavailableError:
@@ -237,7 +378,9 @@ class KafkaOffsetSource:
             topics=sorted(doubts),
         )
 
-    def _bounds(self, topics: Mapping[str, Topic], asked: Iterable[Key]) -> tuple[dict[Key, Bounds], dict[Key, str]]:
+    def _bounds(
+        self, topics: Mapping[str, DescribedTopic], asked: Iterable[Key]
+    ) -> tuple[dict[Key, PartitionBounds], dict[Key, str]]:
         """Read last stable, then high watermark, then log start; a partition that fails once is not asked again."""
         keys: list[Key] = []
         unknown: dict[Key, str] = {}
@@ -257,7 +400,7 @@ class KafkaOffsetSource:
             keys = [key for key in keys if key in found]
             steps.append(found)
         bounds = {
-            key: Bounds(
+            key: PartitionBounds(
                 last_stable=steps[0][key].offset,
                 high_watermark=steps[1][key].offset,
                 log_start=steps[2][key].offset,
@@ -275,11 +418,11 @@ class KafkaOffsetSource:
 
     def _group_offsets(self, group: str | None, keys: Sequence[Key]) -> dict[Key, GroupOffset]:
         if group is None or not keys:
-            return dict.fromkeys(keys, groups.NONE)
+            return dict.fromkeys(keys, cluster.NONE)
         return self._committed(self._settings, group, keys, timeout=self._client.timeout, clock=self._clock)
 
 
-def _keys(topics: Mapping[str, Topic], only: Collection[Key] | None) -> list[Key]:
+def _keys(topics: Mapping[str, DescribedTopic], only: Collection[Key] | None) -> list[Key]:
     if only is not None:
         return sorted((name, partition) for name, partition in only if partition in topics[name].partitions)
     return [(name, partition) for name, topic in topics.items() for partition in topic.partitions]

@@ -1,21 +1,147 @@
-"""The driver's process group: started in a session of its own, watched, and ended as a whole."""
+"""Drivers: processes of a job of their own, or one warm driver that runs job after job."""
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
+import shutil
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any, Self
 
 import psutil
 
 from airflow_kafka_lake.adapters.machine import HostProcesses
-from airflow_kafka_lake.adapters.spark_submit.current import OF_DRIVER, working_on
-from airflow_kafka_lake.core.errors import JobFailedError
+from airflow_kafka_lake.adapters.spark_submit.submission import private_folder, unusable, write_request
+from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
+from airflow_kafka_lake.core.reports.progress import Counters
+from airflow_kafka_lake.core.spark.job import LIGHT, Application, DriverAge
+from airflow_kafka_lake.jobs.serve import DONE_FILE, JOB_FILE, ORDERS_FILE, READY_FILE, WEAR_FILE, JobOrder
+
+# What a driver writes while it works: its log, and its signs of progress.
+
+_KEPT_LINES = 2_000
+
+
+class Signs:
+    """A driver's progress file (`jobs.driver`): whether it has changed within some seconds.
+
+    `counted` gets what the file counts, with every look; what cannot be read is left out.
+    """
+
+    def __init__(self, file: Path, seconds: float, counted: Callable[[Counters], None] = lambda _: None) -> None:
+        self._file = file
+        self._seconds = seconds
+        self._counted = counted
+        self._seen: str | None = None
+        self._changed_at = time.monotonic()
+
+    def is_recent(self) -> bool:
+        """Read the file once more; the start counts as a change."""
+        try:
+            found = self._file.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            found = None
+        if found != self._seen:
+            self._seen, self._changed_at = found, time.monotonic()
+        if (counters := Counters.from_json(found or "")) is not None:
+            self._counted(counters)
+        return time.monotonic() - self._changed_at < self._seconds
+
+
+class FollowedLog:
+    """Passes every finished line to `progress` once and keeps the last ones in `lines`; `begin` is where to begin."""
+
+    def __init__(self, path: Path, progress: Callable[[str], None], *, begin: int = 0) -> None:
+        self.path = path
+        self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._progress = progress
+        self._read = begin
+        self._unfinished = b""
+
+    def follow(self) -> None:
+        """Read what was written since the last call; does nothing before the file exists."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._read)
+                added = file.read()
+        except FileNotFoundError:
+            return
+        self._read += len(added)
+        *finished, self._unfinished = (self._unfinished + added).split(b"\n")
+        for line in finished:
+            self._take(line)
+
+    def finish(self) -> None:
+        """Read the rest, an unfinished last line included."""
+        self.follow()
+        if self._unfinished:
+            self._take(self._unfinished)
+            self._unfinished = b""
+
+    def _take(self, raw: bytes) -> None:
+        line = raw.decode("utf-8", errors="replace").rstrip("\r")
+        self.lines.append(line)
+        self._progress(line)
+
+
+# Which job a warm driver works on, written down so that another process can end that job and no other.
+
+OF_DRIVER = "+"
+"""Stands in a job's reference between the driver, `host/pid/starttime`, and the number of the job in that driver."""
+
+_FILE = "current"
+_WAIT_SECONDS = 10.0
+_POLL_CURRENT_SECONDS = 0.05
+
+
+def write_current(folder: Path, number: str) -> None:
+    """Write down which job the driver of `folder` works on from now on, empty for none.
+
+    Waits while another process ends the job that was written before; the driver has ended then. OSError where it cannot
+    be written.
+    """
+    with (folder / _FILE).open("a", encoding="utf-8") as file:
+        if not _locked(file):
+            raise TimeoutError("another process looks at the driver, and does not end")
+        file.truncate(0)
+        file.write(number)
+
+
+@contextmanager
+def working_on(folder: Path, number: str) -> Iterator[bool]:
+    """Yield whether the driver of `folder` works on this job; while the block lasts it begins no other.
+
+    False where that cannot be found out. OSError without such a file.
+    """
+    with (folder / _FILE).open(encoding="utf-8") as file:
+        yield _locked(file) and file.read() == number
+
+
+def _locked(file: IO[str]) -> bool:
+    """Lock the file; False when another process has it locked and was stopped."""
+    until = time.monotonic() + _WAIT_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                return False
+            time.sleep(_POLL_CURRENT_SECONDS)
+        else:
+            return True
+
+
+# The driver's process group: started in a session of its own, watched, and ended as a whole.
 
 GRACE_SECONDS = 5.0
 _POLL_SECONDS = 0.02
@@ -117,3 +243,292 @@ def _end_group(group: int, has_ended: Callable[[], bool], grace_seconds: float =
         while not has_ended() and time.monotonic() < until:
             time.sleep(_POLL_SECONDS)
         os.killpg(group, signal.SIGKILL)
+
+
+# A job in a driver: where its files are, how it is named, how it ends.
+
+LOG_FILE = "driver.log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningJob:
+    """A job that a driver was started for, or that a warm driver was given.
+
+    `folder` has the job's files, `log` the driver's lines, this job's from `log_begin` on. `done` is the file that a
+    warm driver leaves at the job's end; a driver of one job ends itself. `beat` is the worker's sign of life.
+    """
+
+    driver: Driver
+    ref: str
+    folder: Path
+    log: Path
+    log_begin: int = 0
+    done: Path | None = None
+    beat: Callable[[], None] = lambda: None
+
+    def is_done(self) -> bool:
+        """Return whether the job has ended well, and its driver lives on."""
+        return self.done is not None and self.done.exists()
+
+    def has_failed(self, code: int | None) -> bool:
+        """Return whether the job has failed, by the code with which its driver has ended."""
+        return bool(code) if self.done is None else not self.done.exists()
+
+
+# One warm Spark driver, which runs the jobs of this process one after another: see `jobs.serve`.
+
+TAKEN_SECONDS = 30.0
+"""How long a driver that waits for a job may take to begin one; a stopped one does not."""
+
+_POLL_ENGINE_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverStart:
+    """How a driver is started: two with equal `settings` may stand in for each other.
+
+    A driver that is not `is_heavy` compiles quickly, and is too slow for heavy jobs. `begin` starts it in a folder
+    below `temporary`. It is given `stop_seconds` to leave the cluster in an orderly way; a local one needs none.
+    """
+
+    settings: tuple[object, ...]
+    is_heavy: bool
+    temporary: Path | None
+    begin: Callable[[Path], Driver]
+    stop_seconds: float
+
+
+class NoPipeError(OSError):
+    """The file system of the temporary files has no named pipes, or no locks."""
+
+
+class WarmDriver:
+    """A driver that was started to run many jobs, and its private folder; NoPipeError where there cannot be one."""
+
+    def __init__(self, start: DriverStart) -> None:
+        self._start = start
+        self._jobs = 0
+        with ExitStack() as stack:
+            self._folder = stack.enter_context(private_folder(start.temporary))
+            self._orders = _pipe(self._folder)
+            self._open = stack.enter_context(ExitStack())
+            self._open.callback(os.close, self._orders)
+            self._driver = start.begin(self._folder)
+            self._rest = stack.pop_all()
+
+    def fits(self, start: DriverStart) -> bool:
+        """Return whether the driver lives, is not worn, and does what one that is started so would do."""
+        same = self._start.settings == start.settings and (self._start.is_heavy or not start.is_heavy)
+        return same and not self._driver.has_exited() and not self._is_worn()
+
+    def order(self, program: str, name: str, request: Mapping[str, Any]) -> RunningJob:
+        """Have a job run as soon as the driver is ready; UnavailableError when there is no room for its files."""
+        self._jobs += 1
+        number = str(self._jobs)
+        folder = self._folder / number
+        log = self._folder / LOG_FILE
+        try:
+            folder.mkdir(mode=0o700)
+            write_request(folder / JOB_FILE, request)
+            write_current(self._folder, number)
+        except OSError as error:
+            raise unusable(self._start.temporary, error) from None
+        job = RunningJob(
+            driver=self._driver,
+            ref=f"{self._driver.ref}{OF_DRIVER}{number}",
+            folder=folder,
+            log=log,
+            log_begin=log.stat().st_size if self._jobs > 1 else 0,
+            done=folder / DONE_FILE,
+            beat=lambda: self._send(b"\n"),
+        )
+        self._send(JobOrder(folder=number, program=program, name=name).to_line())
+        return job
+
+    def is_starting(self) -> bool:
+        """Return whether the driver does not wait for jobs yet: it begins its first one as soon as it does."""
+        return not (self._folder / READY_FILE).exists()
+
+    def has_begun(self, job: RunningJob) -> bool:
+        """Wait a moment until the driver has begun a job; False when it has ended before, or hangs."""
+        until = time.monotonic() + TAKEN_SECONDS
+        while is_waiting := (job.folder / JOB_FILE).exists():
+            if self._driver.has_exited() or time.monotonic() > until:
+                break
+            time.sleep(_POLL_ENGINE_SECONDS)
+        return not is_waiting
+
+    def kill(self) -> None:
+        """End the driver at once, and leave its files."""
+        self._driver.end(grace_seconds=0)
+
+    def forget(self, job: RunningJob) -> None:
+        """Remove what a job that has ended well has left."""
+        write_current(self._folder, "")
+        shutil.rmtree(job.folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Let the driver go: in an orderly way where it has time for it, else before it begins to stop by itself."""
+        if self._start.stop_seconds:
+            self._open.close()
+            until = time.monotonic() + self._start.stop_seconds
+            while not self._driver.has_exited() and time.monotonic() < until:
+                time.sleep(_POLL_ENGINE_SECONDS)
+        self._driver.end(grace_seconds=0)
+        self._rest.close()
+
+    def end(self) -> None:
+        """End the driver and what it works on, with the time that Spark needs to leave a cluster."""
+        self._driver.end()
+        self._open.close()
+        self._rest.close()
+
+    def _send(self, line: bytes) -> None:
+        with suppress(BlockingIOError):  # a stopped driver does not read; it is found by its lack of progress
+            os.write(self._orders, line)
+
+    def _is_worn(self) -> bool:
+        try:
+            wear = DriverAge.from_json((self._folder / WEAR_FILE).read_text(encoding="utf-8"))
+        except OSError:
+            return False
+        return wear is None or wear.is_too_much
+
+
+def _pipe(folder: Path) -> int:
+    """Make a named pipe and open it. The driver reads the pipe's end when this process ends."""
+    try:
+        write_current(folder, "")
+        os.mkfifo(folder / ORDERS_FILE, 0o600)
+        return os.open(folder / ORDERS_FILE, os.O_RDWR | os.O_NONBLOCK)  # for both, so as not to wait for the driver
+    except OSError as error:
+        raise NoPipeError(str(error)) from None
+
+
+class Engine:
+    """Keeps a Spark driver for the next job of this process, whichever runner it comes from, instead of starting one
+    for each.
+
+    There is at most one, with one job at a time; it is replaced when the next job needs another one, when its job has
+    failed, and when it is worn. Close it at the end: until then it waits for the next job, some minutes at most.
+    `is_verified` says whether what the next driver loads was verified when the command began.
+    """
+
+    def __init__(self) -> None:
+        self.is_verified = False
+        self._spent = 0
+        self._driver: WarmDriver | None = None
+        self._busy = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the driver go, if there is one."""
+        if driver := self._take():
+            driver.close()
+
+    def is_heavy(self, effort: int) -> bool:
+        """Return whether a job, with all that this process has done before it, is worth a driver that compiles well.
+
+        What was done is taken for what will still be done.
+        """
+        return self._spent + effort > LIGHT
+
+    def spent(self, effort: int) -> None:
+        """Count what a job has computed."""
+        self._spent += effort
+
+    def has_driver(self) -> bool:
+        """Return whether there is a driver, of whatever job and in whatever state."""
+        return self._driver is not None
+
+    def prepare(self, start: DriverStart) -> None:
+        """Start the driver of the job that is next, unless there is a driver; whatever the job needs else replaces it.
+
+        What keeps it from starting, the job will meet and tell.
+        """
+        if self._driver is None and self._busy.acquire(blocking=False):
+            try:
+                with suppress(KafkaLakeError, OSError):
+                    self._driver = WarmDriver(start)
+            finally:
+                self._busy.release()
+
+    @contextmanager
+    def running(
+        self, start: DriverStart, program: str, name: str, request: Mapping[str, Any]
+    ) -> Iterator[RunningJob | None]:
+        """Yield a job in the warm driver; None while it works on another one, and where there cannot be any.
+
+        An exception ends the driver.
+        """
+        if not self._busy.acquire(blocking=False):
+            yield None
+            return
+        try:
+            job = self._ordered(start, program, name, request)
+            yield job
+            if job and self._driver:
+                self._driver.forget(job)
+        except BaseException:
+            if driver := self._take():
+                driver.end()
+            raise
+        finally:
+            self._busy.release()
+
+    def _ordered(self, start: DriverStart, program: str, name: str, request: Mapping[str, Any]) -> RunningJob | None:
+        if self._driver and not self._driver.fits(start):
+            self.close()
+        if self._driver:
+            is_starting = self._driver.is_starting()
+            job = self._driver.order(program, name, request)
+            if is_starting or self._driver.has_begun(job):
+                return job
+            self._driver.kill()
+            if self._driver.has_begun(job):
+                return job  # just then, and its end is that of any job whose driver is killed
+            self.close()
+        try:
+            self._driver = WarmDriver(start)
+        except NoPipeError:
+            return None
+        return self._driver.order(program, name, request)
+
+    def _take(self) -> WarmDriver | None:
+        driver, self._driver = self._driver, None
+        return driver
+
+
+# What a driver says of itself once: which Spark application it is.
+
+Show = Callable[[Application], None]
+"""Is given a driver's application once, soon after the driver has begun."""
+
+
+class ApplicationFile:
+    """Passes on what a driver writes to its application file (`jobs.driver`), once."""
+
+    def __init__(self, file: Path, history_server: str | None, show: Show) -> None:
+        self._file = file
+        self._history_server = history_server
+        self._show = show
+        self._was_read = False
+
+    def follow(self) -> None:
+        """Look once; does nothing before the file exists, and after it was read."""
+        if self._was_read:
+            return
+        try:
+            document = json.loads(self._file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError):
+            document = None
+        self._was_read = True
+        if found := Application.parse(document, self._history_server):
+            self._show(found)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from airflow_kafka_lake.adapters.redaction import Secrets
+from airflow_kafka_lake.adapters.clients import Secrets
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import (
     UNREADABLE_RECORD,
@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.errors import (
     JobFailedError,
     SchemaMismatchError,
 )
-from airflow_kafka_lake.core.lake.staging import StageJob
+from airflow_kafka_lake.core.spark.job import StageJob
 from airflow_kafka_lake.ports import ReportingJob
 
 _TAIL_LINES = 25

@@ -1,24 +1,35 @@
-"""Spark jobs by spark-submit in client mode, in a driver of their own or in a warm one; a driver can only stage."""
+"""`ports.JobRunner` by spark-submit in client mode; a driver can only stage."""
 
 from __future__ import annotations
 
+import hashlib
+import http.client
 import json
 import logging
+import os
+import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
-from airflow_kafka_lake.adapters.redaction import Secrets
-from airflow_kafka_lake.adapters.spark_submit.application import ApplicationFile, Show
-from airflow_kafka_lake.adapters.spark_submit.archive import archive_path
-from airflow_kafka_lake.adapters.spark_submit.driver import Driver, end_orphan
-from airflow_kafka_lake.adapters.spark_submit.engine import DriverStart, Engine
-from airflow_kafka_lake.adapters.spark_submit.failures import Job, job_failed, job_stalled
-from airflow_kafka_lake.adapters.spark_submit.folder import private_folder, sweep_folders
-from airflow_kafka_lake.adapters.spark_submit.log import FollowedLog, Signs
-from airflow_kafka_lake.adapters.spark_submit.running import LOG_FILE, RunningJob
-from airflow_kafka_lake.adapters.spark_submit.standalone import SCHEME, UI_PORT, end_application
+from airflow_kafka_lake.adapters.clients import Secrets
+from airflow_kafka_lake.adapters.jars import default_cache
+from airflow_kafka_lake.adapters.spark_submit.driver import (
+    LOG_FILE,
+    ApplicationFile,
+    Driver,
+    DriverStart,
+    Engine,
+    FollowedLog,
+    RunningJob,
+    Show,
+    Signs,
+    end_orphan,
+)
+from airflow_kafka_lake.adapters.spark_submit.failures import Job, job_failed, job_stalled, tail
 from airflow_kafka_lake.adapters.spark_submit.submission import (
     HOT_ONLY,
     MANY_JOBS,
@@ -30,18 +41,170 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     environment,
     is_local,
     java_options,
+    private_folder,
     properties,
     pyspark_home,
+    sweep_folders,
     write_files,
 )
-from airflow_kafka_lake.core.lake.effort import LIGHT
-from airflow_kafka_lake.core.lake.staging import StageJob, Tip
-from airflow_kafka_lake.core.progress import Counters
-from airflow_kafka_lake.jobs import serve, stage
-from airflow_kafka_lake.jobs.application import APPLICATION_FILE
-from airflow_kafka_lake.jobs.driver import MESSAGES_FILE, RESULT_FILE
-from airflow_kafka_lake.jobs.progress import PROGRESS_FILE
+from airflow_kafka_lake.core.errors import JobFailedError
+from airflow_kafka_lake.core.reports.progress import Counters
+from airflow_kafka_lake.core.spark.job import LIGHT, StageJob, Tip
+from airflow_kafka_lake.jobs import load_classes, serve, stage
+from airflow_kafka_lake.jobs.driver import APPLICATION_FILE, MESSAGES_FILE, PROGRESS_FILE, RESULT_FILE
+from airflow_kafka_lake.jobs.formats import CATALOG_CLASS
 from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
+
+# Applications of a Spark standalone master, found and ended by their name through the master's web address.
+
+SCHEME = "spark://"
+UI_PORT = "spark.master.ui.port"
+"""The setting of the port of the master's web address; 8080 by default."""
+
+_DEFAULT_PORT = 8080
+_TIMEOUT_SECONDS = 3.0
+_GONE_SECONDS = 10.0
+_POLL_SECONDS = 0.2
+
+
+def end_application(master: str, ui_port: str | None, name: str) -> bool:
+    """End the running applications of exactly this name; return whether there was one and it has ended.
+
+    `master` is `spark://host:port`, or several hosts of which one leads. A master that does not answer, or does not
+    allow to end applications, is logged and is no error: an application that goes on can only stage.
+    """
+    ended = False
+    for host in _hosts(master):
+        try:
+            ended = _end_at(host, int(ui_port or _DEFAULT_PORT), name) or ended
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            _logger.info("the Spark master on %s could not be asked for %r: %s", host, name, error)
+    return ended
+
+
+def _hosts(master: str) -> list[str]:
+    return [address.rsplit(":", 1)[0] for address in master.removeprefix(SCHEME).split(",")]
+
+
+def _end_at(host: str, port: int, name: str) -> bool:
+    found = _running(host, port, name)
+    for application in found:
+        _ask(host, port, "POST", "/app/kill/", form=urlencode({"id": application, "terminate": "true"}))
+    until = time.monotonic() + _GONE_SECONDS
+    while found and time.monotonic() < until:
+        if not found & _running(host, port, name):
+            return True
+        time.sleep(_POLL_SECONDS)
+    return False
+
+
+def _running(host: str, port: int, name: str) -> set[str]:
+    try:
+        document: Any = json.loads(_ask(host, port, "GET", "/json/"))
+        return {str(item["id"]) for item in document["activeapps"] if item["name"] == name}
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"its answer is no list of applications ({error})") from None
+
+
+def _ask(host: str, port: int, method: str, path: str, *, form: str | None = None) -> bytes:
+    headers = {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
+    with closing(http.client.HTTPConnection(host, port, timeout=_TIMEOUT_SECONDS)) as connection:
+        connection.request(method, path, form, headers)
+        answer = connection.getresponse()
+        body = answer.read()
+        if answer.status >= http.client.BAD_REQUEST:
+            raise http.client.HTTPException(f"{method} {path} answered {answer.status}")
+        return body
+
+
+# An archive of the driver's classes, ready to be mapped: a driver with it starts in less than half the time.
+#
+# Java writes it at the end of a job that only loads the classes, and checks it at every start; Java ignores an
+# archive that does not fit (another Java, other jars). It is in the cache beside the jars, so an image that fetched
+# them has it.
+
+_MASTER = "local[1]"
+
+
+def archive_path(jars: Sequence[Path | str], *, java_home: Path | None = None, cache: Path | None = None) -> Path:
+    """Return where the archive for this Spark, this Java and these jars is or would be.
+
+    Java maps no archive whose jars have another size or time than those it was made from, so a Spark that was installed
+    anew has another archive.
+    """
+    java = str(java_home) if java_home else os.environ.get("JAVA_HOME") or shutil.which("java") or ""
+    place = _digest([str(pyspark_home()), str(Path(java).resolve()), *map(str, jars)])
+    files = sorted([*(pyspark_home() / "jars").glob("*.jar"), *map(Path, jars)])
+    stats = [(path.name, path.stat()) for path in files if path.exists()]
+    state = _digest([f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in stats])
+    return (cache or default_cache()) / "classes" / f"spark-{place}-{state}.jsa"
+
+
+def _digest(parts: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+
+
+def make_archive(jars: Sequence[Path], *, java_home: Path | None = None, cache: Path | None = None) -> Path:
+    """Return the archive of a job's classes (about 180 MB), made before or now (half a minute).
+
+    Raises JobFailedError when it cannot be made; jobs run without an archive too, but start more slowly.
+    """
+    target = archive_path(jars, java_home=java_home, cache=cache)
+    if target.exists():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with private_folder(None) as folder:
+        made = folder / target.name
+        _load_classes(folder, jars, made, java_home)
+        arriving = target.with_name(f".{folder.name}-{target.name}")
+        shutil.move(made, arriving)
+        arriving.rename(target)
+    place = target.stem.rpartition("-")[0]
+    for old in target.parent.glob(f"{place}-*.jsa"):
+        if old != target:
+            old.unlink(missing_ok=True)
+    return target
+
+
+def _load_classes(folder: Path, jars: Sequence[Path], made: Path, java_home: Path | None) -> None:
+    settings = properties(master=_MASTER, catalog=_catalog(folder), conf={}, driver_memory="1g", folder=folder)
+    options = java_options(folder, [*QUICK_START, f"-XX:ArchiveClassesAtExit={made}"], {})
+    write_files(folder, request={}, settings=settings, options=options)
+    home = pyspark_home()
+    words = command(
+        home / "bin" / "spark-submit",
+        folder,
+        master=_MASTER,
+        name="kafka-lake class archive",
+        jars=jars,
+        conf={},
+        program=Path(load_classes.__file__),
+    )
+    log = FollowedLog(folder / "driver.log", lambda _: None)
+    driver = Driver(words, log=log.path, env=environment(java_home=java_home, spark_home=home), cwd=folder)
+    try:
+        code = driver.wait(lambda: None, 60, log.follow)
+    finally:
+        driver.end()
+    log.finish()
+    if code or not made.exists():
+        raise JobFailedError(
+            f"The job that loads Spark's classes ended with exit code {code} and left no class archive:\n"
+            f"{tail(log.lines)}"
+        )
+
+
+def _catalog(folder: Path) -> dict[str, str]:
+    name = "spark.sql.catalog.lake"
+    options = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/catalog.db", "warehouse": f"file://{folder}/warehouse"}
+    extra = {"jdbc.schema-version": "V1"}
+    return {
+        name: CATALOG_CLASS,
+        **{f"{name}.{key}": value for key, value in {**options, **extra}.items()},
+    }
+
+
+# Spark jobs by spark-submit in client mode, in a driver of their own or in a warm one; a driver can only stage.
 
 QUIET_SECONDS = 1800.0
 """How long a driver may make no progress before it is ended; a job that waits for a busy cluster makes none."""

@@ -1,4 +1,4 @@
-"""What a submit is made of: the private files, the command line without secrets, the environment without Airflow's."""
+"""A submit: its private folder, the command line without secrets, the environment."""
 
 from __future__ import annotations
 
@@ -7,19 +7,82 @@ import io
 import json
 import os
 import re
+import shutil
+import stat
 import sys
+import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import airflow_kafka_lake
+from airflow_kafka_lake.adapters.clients import SPARK_PATTERN
 from airflow_kafka_lake.adapters.java import PysparkMissingError
-from airflow_kafka_lake.adapters.redaction import SPARK_PATTERN
-from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.adapters.machine import HostProcesses
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
+from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.jobs.driver import JAVA_OPTIONS_FILE, PROPERTIES_FILE
 from airflow_kafka_lake.jobs.formats import EXTENSIONS, SETTINGS
+
+# A folder that only this user can read, removed after use or, if its process was killed, by the next one.
+
+PREFIX = "kafka-lake-stage-"
+OWNER_FILE = "owner"
+"""Names the process that made a folder, as `host/pid/starttime`."""
+
+
+@contextmanager
+def private_folder(parent: Path | None) -> Iterator[Path]:
+    """Yield a new folder of mode 0700 below `parent` (None: the machine's temporary files); remove it at the end."""
+    sweep_folders(parent)
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+    except OSError as error:
+        raise unusable(parent, error) from None
+    try:
+        try:
+            (folder / OWNER_FILE).write_text(str(HostProcesses().this()), encoding="utf-8")
+        except OSError as error:
+            raise unusable(parent, error) from None
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def unusable(parent: Path | None, error: OSError) -> UnavailableError:
+    """Return the error of temporary files that cannot be written: without room, or without a folder."""
+    where = f"in {parent}" if parent else "in the machine's folder for temporary files (TMPDIR)"
+    return UnavailableError(
+        f"A Spark job needs a few kilobytes {where}, and they cannot be written: {error.strerror or error}. Make room "
+        "there, or name another folder; then repeat."
+    )
+
+
+def sweep_folders(parent: Path | None) -> tuple[Path, ...]:
+    """Remove the folders that killed processes of ours left below `parent`, which may hold secrets; return them.
+
+    A folder is removed only if it is this user's and its owner is known to be dead: of this host, and no process has
+    its pid and start time. One without an owner is still empty, and stays.
+    """
+    found = Path(parent or tempfile.gettempdir()).glob(f"{PREFIX}*")
+    left = tuple(folder for folder in found if _is_left_behind(folder))
+    for folder in left:
+        shutil.rmtree(folder, ignore_errors=True)
+    return left
+
+
+def _is_left_behind(folder: Path) -> bool:
+    with suppress(OSError, ValueError):
+        seen = folder.lstat()
+        if stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.getuid():
+            return HostProcesses().dead(LeaseHolder.parse((folder / OWNER_FILE).read_text(encoding="utf-8")))
+    return False
+
+
+# What a submit is made of: the private files, the command line without secrets, the environment without Airflow's.
 
 PACKAGE = Path(airflow_kafka_lake.__file__).parent
 _FEATURES = ("features/__init__.py", "features/*/__init__.py", "features/*/job/**/*.py")
@@ -74,7 +137,7 @@ _COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
 _VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 """Where Java, and Spark's launcher, find further options."""
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseParallelGC")
-"""For light jobs (`core.lake.effort`): their code never gets hot enough to pay for the better compiler."""
+"""For light jobs (`core.spark.job`): their code never gets hot enough to pay for the better compiler."""
 _HOT = {"Invocation": 5_000, "MinInvocation": 600, "Compile": 15_000, "BackEdge": 40_000}
 HOT_ONLY = ("-XX:+UseParallelGC", *(f"-XX:Tier4{what}Threshold={20 * often}" for what, often in _HOT.items()))
 """For heavy jobs: the better compiler gets what was used twenty times as often as Java waits for by itself. That is

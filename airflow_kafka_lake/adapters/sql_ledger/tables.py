@@ -1,16 +1,237 @@
-"""The ledger's tables, with the names and types that statements use.
-
-Constraints of the database (uniqueness, checks, no overlap) are in `migrations`.
-"""
+"""The ledger's tables: column types that SQLite and PostgreSQL spell differently, and many rows in one statement."""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Integer, MetaData, String, Table, Text
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
 
-from airflow_kafka_lake.adapters.sql_ledger.types import Choice, LongText, Number, Offsets, Timestamp
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    Connection,
+    DateTime,
+    Dialect,
+    Float,
+    FunctionElement,
+    Integer,
+    MetaData,
+    String,
+    Subquery,
+    Table,
+    Text,
+    TypeDecorator,
+    bindparam,
+    cast,
+    column,
+    func,
+    insert,
+    literal,
+    select,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.compiler import compiles
+
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.ledger.waves import AttemptCause, AttemptOutcome, RangeState, WaveState
-from airflow_kafka_lake.core.progress import Step
+from airflow_kafka_lake.core.offsets import NOTHING, RangeSet
+from airflow_kafka_lake.core.reports.progress import Step
+
+# Column types and expressions that SQLite and PostgreSQL spell differently.
+
+Number = BigInteger().with_variant(Integer, "sqlite")
+"""A key that the database counts up itself."""
+
+
+class Timestamp(TypeDecorator[datetime]):
+    """An aware time in UTC; SQLite keeps it as text of fixed width, so that text order is time order."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 (SQLAlchemy's signature)
+        """Bind as UTC."""
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 (SQLAlchemy's signature)
+        """Return as UTC."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class ChoiceType(TypeDecorator[StrEnum]):
+    """One of a closed set of choices, stored as its text."""
+
+    impl = String(20)
+    cache_ok = True
+
+    def __init__(self, choices: type[StrEnum]) -> None:
+        super().__init__()
+        self.choices = choices
+        self._members = {word.value: word for word in choices}
+
+    def process_bind_param(self, value: StrEnum | None, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
+        """Bind the word."""
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:  # noqa: ARG002 (SQLAlchemy's signature)
+        """Return the member."""
+        return None if value is None else self._members[value]
+
+
+class LongText(TypeDecorator[str]):
+    """Free text from anywhere: what a database cannot store of it (NUL, broken UTF-8) is replaced."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
+        """Bind what can be stored."""
+        return None if value is None else clean(value)
+
+
+class Offsets(TypeDecorator[RangeSet]):
+    """A set of offsets as JSON, `[[start, end], …]`; an empty one is NULL."""
+
+    impl = Text
+    cache_ok = True
+
+    @staticmethod
+    def text(value: RangeSet) -> str | None:
+        """Return what is stored."""
+        return json.dumps(value.to_pairs()) if value else None
+
+    def process_bind_param(self, value: RangeSet | None, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
+        """Bind the text."""
+        return None if value is None else self.text(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> RangeSet:  # noqa: ARG002 (SQLAlchemy's signature)
+        """Return the set."""
+        return NOTHING if value is None else RangeSet.of(*json.loads(value))
+
+
+def clean(text: str) -> str:
+    """Replace what a database cannot store."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\N{REPLACEMENT CHARACTER}")
+
+
+class _Now(FunctionElement[datetime]):
+    type = Timestamp()
+    inherit_cache = True
+    name = "now"
+
+
+@compiles(_Now, "sqlite")
+def _now_sqlite(element: _Now, compiler: Any, **kw: Any) -> str:
+    seconds = compiler.process(element.clauses, **kw)
+    return f"strftime('%Y-%m-%d %H:%M:%f000', 'now', printf('%+.3f seconds', {seconds}))"
+
+
+@compiles(_Now, "postgresql")
+def _now_postgresql(element: _Now, compiler: Any, **kw: Any) -> str:
+    return f"(clock_timestamp() + make_interval(secs => {compiler.process(element.clauses, **kw)}))"
+
+
+def now(plus: timedelta = timedelta()) -> ColumnElement[datetime]:
+    """Return the database's clock, some time ahead: leases and history never use a worker's."""
+    return _Now(literal(plus.total_seconds(), Float))
+
+
+# Many rows in one statement: what is the same in every row is bound once, the rest is one JSON document.
+
+
+def rows(connection: Connection, columns: Sequence[Any], values: Iterable[Mapping[str, Any]]) -> Subquery:
+    """Return values as a relation inside a statement: one bound JSON document, whatever the number of rows.
+
+    `columns` gives the names and types; each value is a mapping of JSON values by column name.
+    """
+    document = bindparam(None, json.dumps([dict(value) for value in values]), Text)
+    if connection.dialect.name == "sqlite":
+        each = func.json_each(document).table_valued("value", name="each")
+        parts = [func.json_extract(each.c.value, f"$.{c.name}", type_=c.type).label(c.name) for c in columns]
+        # Without the limit the planner merges this into the outer query, and parses the document once per row there.
+        return select(*parts).limit(-1).subquery("given")
+    shape = [column(c.name, _plain(c.type)) for c in columns]
+    each = func.json_to_recordset(cast(document, JSON)).table_valued(*shape, name="each")
+    return select(each.render_derived(with_types=True)).subquery("given")
+
+
+def _plain(kind: Any) -> Any:
+    if isinstance(kind, Boolean):
+        return Boolean()
+    if isinstance(kind, Timestamp):
+        return DateTime(timezone=True)
+    return Text() if isinstance(kind, (ChoiceType, LongText, Offsets, String)) else BigInteger()
+
+
+def upsert(connection: Connection, table: Table) -> Any:
+    """Return an INSERT that knows `on_conflict_…`, in the database's dialect."""
+    return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundRows:
+    """Values inside a statement, by name; `relation` is None where there is one row, or all rows are the same."""
+
+    values: Mapping[str, ColumnElement[Any]]
+    relation: Subquery | None
+
+    def __getitem__(self, name: str) -> ColumnElement[Any]:
+        return self.values[name]
+
+
+def given_of(
+    connection: Connection, columns: Mapping[str, ColumnElement[Any]], values: Mapping[str, Sequence[Any]]
+) -> BoundRows:
+    """Return rows, column by column, for a statement; `columns` gives the type of each name."""
+    same = {name: found for name, found in values.items() if found.count(found[0]) == len(found)}
+    found: dict[str, ColumnElement[Any]] = {name: literal(same[name][0], columns[name].type) for name in same}
+    varying = [name for name in values if name not in same]
+    if not varying:
+        return BoundRows(values=found, relation=None)
+    shape: list[Any] = [column(name, columns[name].type) for name in varying]
+    zone = "" if connection.dialect.name == "sqlite" else "+00"
+    written = (_json(values[name], columns[name].type, zone) for name in varying)
+    relation = rows(connection, shape, (dict(zip(varying, row, strict=True)) for row in zip(*written, strict=True)))
+    return BoundRows(values=found | {name: relation.c[name] for name in varying}, relation=relation)
+
+
+def insert_columns(
+    connection: Connection, table: Table, values: Mapping[str, Sequence[Any]], **same: ColumnElement[Any]
+) -> None:
+    """Insert rows, column by column, with one statement; `same` are expressions for every row."""
+    if len(next(iter(values.values()))) == 1:
+        connection.execute(insert(table).values({name: found[0] for name, found in values.items()} | same))
+        return
+    given = given_of(connection, {name: table.c[name] for name in values}, values)
+    every = {name: given[name] for name in values} | same
+    source = select(*(value.label(name) for name, value in every.items()))
+    if given.relation is not None:
+        source = source.select_from(given.relation)
+    connection.execute(insert(table).from_select(list(every), source))
+
+
+def _json(values: Sequence[Any], kind: Any, zone: str) -> Sequence[Any]:
+    """Return values as JSON has them, times in UTC."""
+    if isinstance(kind, Offsets):
+        return [Offsets.text(value) if isinstance(value, RangeSet) else None for value in values]
+    if isinstance(kind, LongText):
+        return [None if value is None else clean(value) for value in values]
+    if isinstance(kind, Timestamp):
+        return [None if value is None else f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}{zone}" for value in values]
+    return values
+
+
+# The ledger's tables, with the names and types that statements use.
+#
+# Constraints of the database (uniqueness, checks, no overlap) are in `migrations`.
 
 PREFIX = "kafka_lake_"
 VERSION_TABLE = PREFIX + "alembic_version"
@@ -122,7 +343,7 @@ snapshot = _table(
     _offset("last_stable"),
     _offset("high_watermark"),
     _offset("group_offset", null=True),
-    Column("group_offset_state", Choice(GroupOffsetState), nullable=False),
+    Column("group_offset_state", ChoiceType(GroupOffsetState), nullable=False),
     _offset("start_offset"),
     _offset("end_offset"),
     Column("reason", LongText, nullable=False),
@@ -136,7 +357,7 @@ wave = _table(
     Column("ordinal", Integer, nullable=False),
     _id("pipeline"),
     Column("table_name", String(600), nullable=False),
-    Column("state", Choice(WaveState), nullable=False),
+    Column("state", ChoiceType(WaveState), nullable=False),
     Column("fence", BigInteger, nullable=False),
     _id("attempt", null=True),
     Column("lease_holder", String(400)),
@@ -154,12 +375,12 @@ attempt = _table(
     Column("base", BigInteger),
     Column("audited", BigInteger),
     Column("staged_bytes", BigInteger),
-    Column("outcome", Choice(AttemptOutcome), nullable=False),
+    Column("outcome", ChoiceType(AttemptOutcome), nullable=False),
     Column("error", LongText),
-    Column("cause", Choice(AttemptCause)),
+    Column("cause", ChoiceType(AttemptCause)),
     Column("started_at", Timestamp, nullable=False),
     Column("ended_at", Timestamp),
-    Column("step", Choice(Step)),
+    Column("step", ChoiceType(Step)),
     Column("rows_done", BigInteger),
     Column("rows_expected", BigInteger),
     Column("bytes_done", BigInteger),
@@ -191,7 +412,7 @@ range_ = _table(
     _offset("start_offset"),
     _offset("end_offset"),
     Column("generation", Integer, nullable=False),
-    Column("state", Choice(RangeState), nullable=False),
+    Column("state", ChoiceType(RangeState), nullable=False),
     Column("reason", LongText),
     Column("held_for", Offsets),
     Column("fewer_accepted", Boolean, nullable=False),

@@ -1,1 +1,0 @@
-"""Is anything lost, twice, visible too early, or not what the record says?"""

@@ -1,28 +1,461 @@
-"""Whether anything is lost, twice, visible too early, or other than recorded: inputs in, findings out.
-
-`check` calls all parts: rows against ledger and truth (here), commits and receipts (`commit_check`), watermarks and
-unfinished work (`progress`).
-"""
+"""The checks of an audit: is anything lost, twice, visible too early, or other than recorded?"""
 
 from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import partial
+from typing import Any
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.audit.commit_check import CommitCheck, check_commits
-from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, FindingKind, StreamTruth, by_stream
-from airflow_kafka_lake.core.audit.progress import check_progress
-from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger.deletions import Deletions
-from airflow_kafka_lake.core.ledger.records import AttemptRows, RangeRecord
-from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.ledger.records import AttemptRows, Commit, RangeRecord, ReceiptRow, WaveRecord
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import (
+    EMPTY_TABLE,
+    PUBLISHES,
+    RESOLVED,
+    UNFINISHED,
+    UNRESOLVED,
+    AttemptOutcome,
+    AttemptRecord,
+    RangeState,
+    Token,
+    WaveState,
+)
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.wire import timestamp
+from airflow_kafka_lake.core.wire import ranges_digest, timestamp
+
+# The inputs of an audit, and its findings.
+
+SHOWN = 100
+"""Slices of offsets that a document names; the rest is counted."""
+
+
+def by_stream(ranges: Iterable[RangeRecord]) -> defaultdict[Stream, list[RangeRecord]]:
+    """Return ranges by their stream."""
+    found: defaultdict[Stream, list[RangeRecord]] = defaultdict(list)
+    for item in ranges:
+        found[item.stream].append(item)
+    return found
+
+
+class FindingKind(StrEnum):
+    """The kinds of findings."""
+
+    LOST = "lost"
+    DUPLICATE = "duplicate"
+    INCONSISTENT = "inconsistent"
+    ABORTED_VISIBLE = "aborted-visible"
+    VISIBLE_BEFORE_ACCOUNTED = "visible-before-accounted"
+    WATERMARK_AHEAD = "watermark-ahead"
+    WATERMARK_BACK = "watermark-back"
+    VISIBLE_WITHOUT_TOKEN = "visible-without-token"  # noqa: S105  # the token of a commit
+    TOKEN_WITHOUT_ROWS = "token-without-rows"  # noqa: S105  # the same
+    STALE_FENCE = "stale-fence"
+    DIFFERENT = "different"
+    CUTOVER_MISSING = "cutover-missing"
+    CUTOVER_TWICE = "cutover-twice"
+    STUCK = "stuck"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One fault; `stream` and `offsets` where it is about offsets, else `wave` or `table`."""
+
+    kind: FindingKind
+    message: str
+    stream: Stream | None = None
+    offsets: RangeSet = field(default_factory=RangeSet)
+    wave: str | None = None
+    table: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form; of many slices the first are named, and all offsets are counted."""
+        topic, topic_id, partition = self.stream or (None, None, None)
+        return {
+            "kind": self.kind.value,
+            "topic": topic,
+            "topic_id": topic_id,
+            "partition": partition,
+            "offsets": self.offsets.to_pairs()[:SHOWN],
+            "span": self.offsets.span,
+            "wave": self.wave,
+            "table": self.table,
+            "message": self.message,
+        }
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The sort key: by stream, then wave, then table."""
+        stream = (
+            (self.stream.topic, self.stream.topic_id, f"{self.stream.partition:06}") if self.stream else ("~", "", "")
+        )
+        return (*stream, self.wave or "", self.table or "", self.kind, self.message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamTruth:
+    """What Kafka and its producers know of one stream.
+
+    `acknowledged`: offsets whose records readers must see, as producers were told; `aborted`: those that no reader may
+    see. Digests of contents by offset are compared where lake and truth both have one.
+    """
+
+    acknowledged: RangeSet
+    aborted: RangeSet = field(default_factory=RangeSet)
+    log_start: int = 0
+    digests: Mapping[int, int | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerInputs:
+    """What the ledger has of one pipeline, all of it at one moment."""
+
+    pipeline: str
+    streams: tuple[StreamRecord, ...]
+    ranges: tuple[RangeRecord, ...]
+    waves: tuple[WaveRecord, ...]
+    attempts: tuple[AttemptRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableInputs:
+    """What one table of the pipeline has: main's history oldest first, what main holds, and all receipts.
+
+    The history and the receipts were read after the rows, and `behind_rows` are the snapshots of the history as it was
+    before them: what landed in between has commits, and rows that were not read.
+
+    `digests` are those of the rows' contents by stream and offset, where they have been read. `damaged` says why
+    main could not be read: what it holds is not known then.
+    """
+
+    identifier: str
+    commits: tuple[Commit, ...] = ()
+    behind_rows: frozenset[int] = frozenset()
+    attempt_rows: tuple[AttemptRows, ...] = ()
+    receipts: tuple[ReceiptRow, ...] = ()
+    digests: Mapping[Stream, Mapping[int, int | str]] = field(default_factory=dict)
+    damaged: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditInputs:
+    """All inputs of a check, of a pipeline that goes on meanwhile: the ledger as it was `before` the lake was read,
+    whose commits the lake has, and as it was after it, with all on record that the lake has.
+
+    `at_rest`: no process works, faults are healed, and everything should be finished.
+    """
+
+    before: LedgerInputs
+    ledger: LedgerInputs
+    tables: tuple[TableInputs, ...]
+    truth: Mapping[Stream, StreamTruth] = field(default_factory=dict)
+    at_rest: bool = False
+
+    @property
+    def committed(self) -> tuple[RangeRecord, ...]:
+        """The ranges that were COMMITTED all the while: their rows are in the lake."""
+        still = {item.id: (item.state, item.range, item.generation) for item in self.ledger.ranges}
+        return tuple(
+            item
+            for item in self.before.ranges
+            if item.state is RangeState.COMMITTED and still.get(item.id) == (item.state, item.range, item.generation)
+        )
+
+    @property
+    def deletions(self) -> Deletions:
+        """What was deleted on purpose, as the tables' receipts say."""
+        return Deletions.of(row for table in self.tables for row in table.receipts)
+
+    @property
+    def unreadable(self) -> frozenset[str]:
+        """The waves whose rows are in a damaged table, present or not."""
+        damaged = {table.identifier for table in self.tables if table.damaged}
+        return frozenset(wave.id for wave in self.ledger.waves if wave.table in damaged)
+
+
+# Whether watermarks are where they should be, and, at rest, whether anything is unfinished.
+
+
+def check_progress(inputs: AuditInputs) -> Iterator[Finding]:
+    """Find watermarks ahead of committed ranges; at rest also everything that is unfinished."""
+    ranges = by_stream(inputs.ledger.ranges)
+    for stream in inputs.ledger.streams:
+        mine = ranges[stream.key]
+        # Computed from the ranges: the stored coverage may depend on the watermark.
+        end = RangeSet(item.range for item in mine if item.state in RESOLVED).unbroken_end(stream.origin)
+        if stream.watermark > end:
+            message = f"the watermark {stream.watermark} is ahead of what is committed: {end}"
+            ahead = RangeSet.between(end, stream.watermark)
+            yield Finding(kind=FindingKind.WATERMARK_AHEAD, stream=stream.key, offsets=ahead, message=message)
+        elif stream.watermark not in {stream.origin, *(edge for i in mine for edge in (i.range.start, i.range.end))}:
+            # Every legal move ends at an end of a range.
+            message = (
+                f"the watermark {stream.watermark} is at the end of no range: it was edited; committed is up to {end}"
+            )
+            yield Finding(kind=FindingKind.WATERMARK_BACK, stream=stream.key, message=message)
+        if inputs.at_rest:
+            yield from _left_over(stream, end, mine, inputs.truth.get(stream.key))
+    if inputs.at_rest:
+        yield from _unknown_streams(inputs)
+        yield from _unfinished(inputs)
+
+
+def _left_over(
+    stream: StreamRecord, end: int, ranges: list[RangeRecord], truth: StreamTruth | None
+) -> Iterator[Finding]:
+    if stream.watermark < end:
+        message = f"the watermark {stream.watermark} could be at {end}: run {remedies.advance()}"
+        behind = RangeSet.between(stream.watermark, end)
+        yield Finding(kind=FindingKind.STUCK, stream=stream.key, offsets=behind, message=message)
+    for item in ranges:
+        if item.state in UNRESOLVED - {RangeState.PLANNED}:
+            message = f"range {item.range} is {item.state}: {item.reason}"
+            yield Finding(
+                kind=FindingKind.STUCK,
+                stream=stream.key,
+                offsets=RangeSet((item.range,)),
+                wave=item.wave,
+                message=message,
+            )
+    if truth is not None:
+        due = truth.acknowledged - RangeSet.between(0, max(stream.origin, truth.log_start))
+        if unread := due - RangeSet(item.range for item in ranges):
+            message = f"{count(unread.span, 'acknowledged record')} not even planned: {unread.describe()}"
+            yield Finding(kind=FindingKind.STUCK, stream=stream.key, offsets=unread, message=message)
+
+
+def _unknown_streams(inputs: AuditInputs) -> Iterator[Finding]:
+    known = {stream.key for stream in inputs.ledger.streams}
+    for key, truth in inputs.truth.items():
+        due = truth.acknowledged - RangeSet.between(0, truth.log_start)
+        if key not in known and due:
+            message = f"the ledger does not know this stream, with {count(due.span, 'acknowledged record')}"
+            yield Finding(kind=FindingKind.STUCK, stream=key, offsets=due, message=message)
+
+
+def _unfinished(inputs: AuditInputs) -> Iterator[Finding]:
+    for wave in inputs.ledger.waves:
+        if wave.state in UNFINISHED:
+            message = f"wave {wave.id} is still {wave.state} at fence {wave.fence}"
+            yield Finding(kind=FindingKind.STUCK, wave=wave.id, table=wave.table, message=message)
+
+
+# Compare commits, receipts and ledger about the same attempts.
+
+SHOWN_BY_ATTEMPT = frozenset({RangeState.PLANNED, RangeState.COMMITTED})
+"""What a range of a published wave can be: not committed yet, or committed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitCheck:
+    """Attempts and waves of the ledger, tokens and receipts of the lake, by id."""
+
+    attempts: Mapping[str, AttemptRecord]
+    waves: Mapping[str, WaveRecord]
+    tokens: Mapping[str, Token]
+    receipts: Mapping[str, Sequence[ReceiptRow]]
+    committed: frozenset[str]
+    snapshots: frozenset[int]
+    reopened: Mapping[Stream, Sequence[RangeRecord]]
+    deletions: Deletions
+
+    @classmethod
+    def of(cls, inputs: AuditInputs) -> CommitCheck:
+        """Index the inputs of an audit."""
+        ledger = inputs.ledger
+        receipts: dict[str, list[ReceiptRow]] = defaultdict(list)
+        published = set()
+        for table in inputs.tables:
+            for row in table.receipts:
+                if row.kind == "rows":
+                    receipts[row.attempt].append(row)
+                elif row.kind == "published":
+                    published.add(row.attempt)
+        return cls(
+            attempts={item.attempt: item for item in ledger.attempts},
+            waves={item.id: item for item in ledger.waves},
+            tokens={
+                commit.token.attempt: commit.token
+                for table in inputs.tables
+                for commit in publishes(table, ledger.pipeline)
+                if commit.token
+            },
+            receipts=receipts,
+            committed=frozenset(published),
+            snapshots=frozenset(commit.snapshot for table in inputs.tables for commit in table.commits),
+            reopened=by_stream(item for item in ledger.ranges if item.generation),
+            deletions=inputs.deletions,
+        )
+
+    def is_cut(self, attempt: str) -> bool:
+        """Return whether some of an attempt's published ranges were reopened: later readings replace their rows."""
+        return any(
+            item.generation > row.generation and item.range.overlaps(row.range)
+            for row in self.receipts.get(attempt, ())
+            for item in self.reopened.get(row.stream, ())
+        )
+
+    def published(self, attempt: str | None) -> bool:
+        """Return whether something proves that an attempt was published: its commit, or, once that has expired, the
+        receipt of its commit, the ledger, or the ledger's base that has expired too."""
+        if attempt is None:
+            return False
+        if attempt in self.tokens or attempt in self.committed:
+            return True
+        known = self.attempts.get(attempt)
+        if known is None or known.base in {None, EMPTY_TABLE} or known.base in self.snapshots:
+            return False
+        return known.outcome is AttemptOutcome.COMMITTED or bool(self.receipts.get(attempt))
+
+    def wave_of(self, attempt: str | None) -> WaveRecord | None:
+        """Return the wave of an attempt, as the ledger knows it."""
+        known = self.attempts.get(attempt or "")
+        return self.waves.get(known.wave) if known else None
+
+
+def publishes(table: TableInputs, pipeline: str) -> list[Commit]:
+    """Return the commits of a pipeline that made rows visible, oldest first."""
+    return [c for c in table.commits if c.token and c.token.pipeline == pipeline and c.token.kind in PUBLISHES]
+
+
+def check_commits(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[Finding]:
+    """Compare commits, receipts and ledger."""
+    ranges: dict[str, list[RangeRecord]] = defaultdict(list)
+    for item in inputs.ledger.ranges:
+        ranges[item.wave].append(item)
+    for table in inputs.tables:
+        yield from _check_commits(table, inputs.ledger, commit_check, ranges)
+        yield from _check_receipts(table, commit_check)
+    yield from _check_rollback(inputs, commit_check)
+    yield from _check_numbers(inputs)
+
+
+def _check_commits(
+    table: TableInputs,
+    ledger: LedgerInputs,
+    commit_check: CommitCheck,
+    ranges: Mapping[str, Sequence[RangeRecord]],
+) -> Iterator[Finding]:
+    """Each publishing commit is one that the ledger knows, of the ranges it names, once per wave, above its fence."""
+    with_rows = {item.attempt for item in table.attempt_rows}
+    first: dict[str, int] = {}
+    fences: dict[str, int] = {}
+    ours = [(item, item.token) for item in table.commits if item.token and item.token.pipeline == ledger.pipeline]
+    for commit, token in ours:
+        if token.kind == "fence":
+            fences[token.wave] = max(token.fence, fences.get(token.wave, 0))
+        if token.kind not in PUBLISHES:
+            continue
+        name = f"snapshot {commit.snapshot} of attempt {token.attempt}"
+        if token.fence < fences.get(token.wave, 0):
+            message = f"{name} has fence {token.fence}, after main was fenced with {fences[token.wave]}"
+            yield _about(table, token, FindingKind.STALE_FENCE, message)
+        if token.wave in first:
+            message = f"wave {token.wave} was published twice: {name}, and snapshot {first[token.wave]}"
+            yield _about(table, token, FindingKind.DUPLICATE, message)
+        first.setdefault(token.wave, commit.snapshot)
+        readable = not table.damaged and commit.snapshot in table.behind_rows
+        if readable and not _has_rows_or_needs_none(token, with_rows, commit_check):
+            message = f"{name} is a publish, and no row of it is in the table"
+            yield _about(table, token, FindingKind.TOKEN_WITHOUT_ROWS, message)
+        if unlike := _unlike_ledger(token, commit_check, ranges.get(token.wave, ())):
+            yield _about(table, token, FindingKind.INCONSISTENT, f"{name} {unlike}")
+
+
+def _about(table: TableInputs, token: Token, kind: FindingKind, message: str) -> Finding:
+    return Finding(kind=kind, message=message, wave=token.wave, table=table.identifier)
+
+
+def _has_rows_or_needs_none(token: Token, with_rows: set[str | None], commit_check: CommitCheck) -> bool:
+    receipts = commit_check.receipts.get(token.attempt, ())
+    left = any(row.rows > commit_check.deletions.rows(row, NOTHING) for row in receipts)
+    needs_none = bool(receipts) and (commit_check.is_cut(token.attempt) or not left)
+    return token.attempt in with_rows or needs_none
+
+
+def _unlike_ledger(token: Token, commit_check: CommitCheck, ranges: Sequence[RangeRecord]) -> str | None:
+    known = commit_check.attempts.get(token.attempt)
+    # What an attempt has staged may be committed under the fence of a later one, which a rebuild does not bring back.
+    if known is None or known.wave != token.wave or known.fence > token.fence:
+        return "is unknown to the ledger"
+    wave = commit_check.waves.get(token.wave)
+    if wave is not None and wave.state is WaveState.COMMITTED and known.outcome is not AttemptOutcome.COMMITTED:
+        return f"is {known.outcome} in the ledger, though wave {token.wave} is committed by another attempt"
+    if commit_check.is_cut(token.attempt):
+        receipts = commit_check.receipts[token.attempt]
+        told = ranges_digest(row.slice for row in receipts)
+        return None if token.ranges == told else "names other ranges than its receipts"
+    shown = [item for item in ranges if item.state in SHOWN_BY_ATTEMPT]
+    if shown and token.ranges != ranges_digest(item.slice for item in shown):
+        return "names other ranges than the ledger has of its wave"
+    return None
+
+
+def _check_receipts(table: TableInputs, commit_check: CommitCheck) -> Iterator[Finding]:
+    """Nothing is visible before every offset of its range is accounted for."""
+    complete: dict[tuple[str, Stream], list[OffsetRange]] = defaultdict(list)
+    for attempt, rows in commit_check.receipts.items():
+        for row in rows:
+            if _complete(row):
+                complete[attempt, row.stream].append(row.range)
+    for seen in table.attempt_rows:
+        if seen.attempt is None or not commit_check.published(seen.attempt):
+            continue  # a finding of its own
+        proved = RangeSet(complete.get((seen.attempt, seen.stream), ()))
+        if bare := seen.offsets - proved:
+            message = f"rows at {bare.describe()} of attempt {seen.attempt} are visible without a complete receipt"
+            yield Finding(kind=FindingKind.VISIBLE_BEFORE_ACCOUNTED, stream=seen.stream, offsets=bare, message=message)
+
+
+def _complete(row: ReceiptRow) -> bool:
+    sums = row.accounting
+    return sums.span == row.range.span and not sums.unexplained and sums.visible == row.rows
+
+
+def _check_rollback(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[Finding]:
+    """The snapshot of a committed wave is in main's history, if the one before it is: else history has expired
+    there."""
+    committed = {item.wave for item in inputs.committed}
+    for attempt in inputs.ledger.attempts:
+        wave = commit_check.waves.get(attempt.wave)
+        if wave is None or wave.id not in committed or attempt.outcome is not AttemptOutcome.COMMITTED:
+            continue
+        if attempt.base in commit_check.snapshots and wave.snapshot not in {None, *commit_check.snapshots}:
+            message = f"wave {wave.id} was published as snapshot {wave.snapshot}, which main's history has lost"
+            yield Finding(kind=FindingKind.INCONSISTENT, wave=wave.id, table=wave.table, message=message)
+
+
+def _check_numbers(inputs: AuditInputs) -> Iterator[Finding]:
+    """A receipt of a commit has the ledger's numbers."""
+    committed = {(item.stream, item.range): item for item in inputs.committed}
+    for table in inputs.tables:
+        for row in table.receipts:
+            item = committed.get((row.stream, row.range))
+            if row.kind != "published" or item is None or row.wave != item.wave:
+                continue
+            if (row.rows, row.accounting) != (item.rows, item.accounting):
+                message = f"range {item.range}: the receipt says {count(row.rows, 'row')}, the ledger {item.rows:,}"
+                yield Finding(
+                    kind=FindingKind.INCONSISTENT,
+                    stream=item.stream,
+                    offsets=RangeSet((OffsetRange(item.range.start, item.range.end),)),
+                    wave=item.wave,
+                    message=f"{message}, or their accounting differs",
+                )
+
+
+# Whether anything is lost, twice, visible too early, or other than recorded: inputs in, findings out.
+#
+# `check` calls all parts: rows against ledger and truth (here), commits and receipts (`commit_check`), watermarks
+# and unfinished work (`progress`).
 
 GONE_ON = frozenset({WaveState.COMMITTED, WaveState.CANCELLED, WaveState.DISSOLVED})
 """Wave states in which rows of a range that is not committed cannot be waiting for their commit."""

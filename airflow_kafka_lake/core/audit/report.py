@@ -1,18 +1,17 @@
-"""`audit --json`, as a pure function of inputs and findings."""
+"""The report of an audit: `audit --json`, its sentences, and the timeline of each stream."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from enum import StrEnum
+from typing import Any, assert_never
 
+from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.audit.check import rows_seen
-from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, by_stream
-from airflow_kafka_lake.core.audit.timeline import Bounds, timeline
-from airflow_kafka_lake.core.lake.accounting import Accounting
+from airflow_kafka_lake.core.audit.check import AuditInputs, Finding, by_stream, rows_seen
 from airflow_kafka_lake.core.ledger.deletions import Deletions
 from airflow_kafka_lake.core.ledger.records import AttemptRows, RangeRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
@@ -21,6 +20,144 @@ from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.wire import timestamp
+
+# The timeline of a stream that a report draws: the status of each range of its offsets.
+
+
+class OffsetStatus(StrEnum):
+    """The status of a part of a timeline, the most urgent last."""
+
+    COMMITTED = "committed"
+    SKIPPED = "skipped"
+    RUNNING = "running"
+    PLANNED = "planned"
+    WAITING = "waiting"
+    UNREAD = "unread"
+    HELD = "held"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineSlice:
+    """A range of offsets with one status; `message` is the reason, if any."""
+
+    range: OffsetRange
+    status: OffsetStatus
+    message: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        return {"from": self.range.start, "to": self.range.end, "status": self.status.value, "message": self.message}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamBounds:
+    """What Kafka has of a stream now: `[log_start, readable_end)`, and the group offset of the end policy; under which
+    leader epoch that was told, if it was told."""
+
+    log_start: int
+    readable_end: int
+    group_offset: int | None = None
+    leader_epoch: int | None = None
+
+
+def timeline(origin: int, ranges: Sequence[RangeRecord], bounds: StreamBounds | None) -> tuple[TimelineSlice, ...]:
+    """Split a stream into sorted, disjoint parts: its ranges, and between them the unplanned offsets.
+
+    Unresolved offsets below the log start are lost; without `bounds` there are no unplanned parts.
+    """
+    known = [_of_range(item) for item in sorted(ranges, key=lambda item: item.range)]
+    if bounds is None:
+        return _joined(known)
+    unplanned = RangeSet.between(origin, bounds.readable_end) - RangeSet(item.range for item in ranges)
+    parts = [*known, *(TimelineSlice(range=item, status=OffsetStatus.UNREAD) for item in unplanned)]
+    return _joined(part for item in sorted(parts, key=lambda p: p.range) for part in _lost(item, bounds.log_start))
+
+
+def _of_range(item: RangeRecord) -> TimelineSlice:
+    match item.state:
+        case RangeState.COMMITTED:
+            return TimelineSlice(range=item.range, status=OffsetStatus.COMMITTED)
+        case RangeState.SKIPPED:
+            return TimelineSlice(range=item.range, status=OffsetStatus.SKIPPED, message=item.reason or "")
+        case RangeState.PLANNED:
+            return TimelineSlice(range=item.range, status=OffsetStatus.PLANNED)
+        case RangeState.HELD | RangeState.CANCELLED:
+            return TimelineSlice(range=item.range, status=OffsetStatus.HELD, message=item.reason or "")
+        case _:
+            assert_never(item.state)
+
+
+def _lost(item: TimelineSlice, log_start: int) -> Iterator[TimelineSlice]:
+    """Split off what retention has passed, unless the part was read or skipped."""
+    if item.status in {OffsetStatus.COMMITTED, OffsetStatus.SKIPPED} or item.range.start >= log_start:
+        yield item
+        return
+    message = f"Kafka's log starts at {log_start}"
+    for part in item.range.split_at((log_start,)):
+        if part.start < log_start:
+            yield TimelineSlice(
+                range=part,
+                status=OffsetStatus.LOST,
+                message=f"{message}; {item.message}" if item.message else message,
+            )
+        else:
+            yield TimelineSlice(range=part, status=item.status, message=item.message)
+
+
+def _joined(parts: Iterable[TimelineSlice]) -> tuple[TimelineSlice, ...]:
+    """Join neighbours of the same status and message."""
+    found: list[TimelineSlice] = []
+    for item in parts:
+        last = found[-1] if found else None
+        if last and (last.range.end, last.status, last.message) == (item.range.start, item.status, item.message):
+            found[-1] = TimelineSlice(
+                range=OffsetRange(last.range.start, item.range.end), status=item.status, message=item.message
+            )
+        else:
+            found.append(item)
+    return tuple(found)
+
+
+def fewer(parts: Sequence[TimelineSlice], most: int) -> tuple[TimelineSlice, ...]:
+    """Return at most so many parts: the shortest ones join a neighbour, and each has the most urgent status of its own.
+
+    Nothing urgent is lost by that, and it seems larger than it is.
+    """
+    if len(parts) <= most:
+        return tuple(parts)
+    longest = sorted((item.range.span for item in parts), reverse=True)[most // 2 - 1]
+    found: list[TimelineSlice] = []
+    joins = False
+    for item in parts:
+        short = item.range.span < longest
+        if short and joins:
+            last = found[-1]
+            worst = max(last.status, item.status, key=_URGENCY.__getitem__)
+            found[-1] = TimelineSlice(range=OffsetRange(last.range.start, item.range.end), status=worst)
+        else:
+            found.append(item)
+        joins = short
+    return tuple(found) if len(found) <= most else fewer_evenly(found, most)
+
+
+def fewer_evenly(parts: Sequence[TimelineSlice], most: int) -> tuple[TimelineSlice, ...]:
+    """Return at most so many parts, each of as many neighbours."""
+    each = -(-len(parts) // most)
+    return tuple(
+        TimelineSlice(
+            range=OffsetRange(some[0].range.start, some[-1].range.end),
+            status=max((item.status for item in some), key=_URGENCY.__getitem__),
+        )
+        for at in range(0, len(parts), each)
+        if (some := parts[at : at + each])
+    )
+
+
+_URGENCY = {status: number for number, status in enumerate(OffsetStatus)}
+
+
+# `audit --json`, as a pure function of inputs and findings.
 
 Json = dict[str, Any]
 
@@ -34,10 +171,10 @@ NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class ObservedBounds:
     """Kafka's bounds of the streams now; for a stream without bounds `states` has the reason."""
 
-    bounds: Mapping[Stream, Bounds] = field(default_factory=dict)
+    bounds: Mapping[Stream, StreamBounds] = field(default_factory=dict)
     states: Mapping[Stream, str] = field(default_factory=dict)
 
     @property
@@ -47,7 +184,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class AuditScope:
     """The streams that an audit is asked about: all of a topic, some of its partitions, or everything."""
 
     topic: str | None = None
@@ -66,7 +203,7 @@ class Scope:
         return tuple(item for item in findings if (item.stream in self if item.stream else item.wave not in others))
 
 
-EVERYTHING = Scope()
+EVERYTHING = AuditScope()
 
 
 def audit_document(
@@ -74,8 +211,8 @@ def audit_document(
     findings: Sequence[Finding],
     *,
     at: datetime,
-    scope: Scope = EVERYTHING,
-    observed: Observed | None = None,
+    scope: AuditScope = EVERYTHING,
+    observed: ObservedBounds | None = None,
     segments: Sequence[Segment] = (),
 ) -> Json:
     """Return `audit --json`: the numbers of each stream, and every finding, once as text beside what it is about.
@@ -84,7 +221,7 @@ def audit_document(
     the audited one: what the ledger calls visible and the table does not show is unexplained. Numbers of rows are null
     for a stream with waves in a table that could not be read; its accounting is the recorded one then.
     """
-    observed = observed or Observed()
+    observed = observed or ObservedBounds()
     streams = [stream for stream in inputs.before.streams if stream.key in scope]
     shown = scope.of(inputs, findings)
     known = {stream.key for stream in streams}
@@ -116,7 +253,7 @@ def messages(document: Mapping[str, Any], most: int) -> list[str]:
 
 
 def _lines(
-    inputs: AuditInputs, streams: Sequence[StreamRecord], findings: Sequence[Finding], observed: Observed
+    inputs: AuditInputs, streams: Sequence[StreamRecord], findings: Sequence[Finding], observed: ObservedBounds
 ) -> list[Json]:
     seen, unreadable, deletions = rows_seen(inputs), inputs.unreadable, inputs.deletions
     landed = {item.id for item in inputs.committed}
@@ -142,7 +279,7 @@ def _line(
     ranges: Sequence[RangeRecord],
     attempt_rows: Sequence[AttemptRows] | None,
     *,
-    observed: Observed,
+    observed: ObservedBounds,
     deletions: Deletions,
 ) -> Json:
     rows = None if attempt_rows is None else RangeSet.union(item.offsets for item in attempt_rows)

@@ -1,1 +1,0 @@
-"""The JSON documents of commands (docs/reference), as pure functions of records."""

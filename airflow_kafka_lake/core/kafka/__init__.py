@@ -1,1 +1,0 @@
-"""What Kafka says, as values: snapshots, transactions, raw batches, leader epochs, what it has no more."""

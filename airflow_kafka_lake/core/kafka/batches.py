@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
-from airflow_kafka_lake.core.kafka.timestamps import SPARK_EARLIEST_MS, SPARK_LATEST_MS
-from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
+from airflow_kafka_lake.core.accounting import Explanation, Fate
+from airflow_kafka_lake.core.kafka.times import SPARK_EARLIEST_MS, SPARK_LATEST_MS
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 
 

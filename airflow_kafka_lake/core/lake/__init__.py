@@ -1,1 +1,0 @@
-"""What a job is asked to stage, and where every offset of it went."""

@@ -1,1 +1,0 @@
-"""What is on record, its states, and what every ledger refuses."""

@@ -7,25 +7,27 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import ClassVar
 
+from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.amounts import count, size
-from airflow_kafka_lake.core.lake.accounting import Receipt
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import (
+    ENDED_BY_CLAIM,
+    ENDED_BY_COMMIT,
     LONGEST,
     AttemptWrite,
     Change,
     Edit,
     Entry,
+    PipelineLock,
     Records,
-    Scope,
-    Turn,
     Write,
+    WriteScope,
+    abandoned,
+    check_receipts,
+    range_receipt,
 )
-from airflow_kafka_lake.core.ledger.limits import Limits, refuse_above
-from airflow_kafka_lake.core.ledger.pauses import refuse_paused
-from airflow_kafka_lake.core.ledger.receipts import check_receipts, range_receipt
+from airflow_kafka_lake.core.ledger.guards import Limits, refuse_above, refuse_paused
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, WaveRow
-from airflow_kafka_lake.core.ledger.wave_changes import ENDED_BY_CLAIM, ENDED_BY_COMMIT, abandoned
 from airflow_kafka_lake.core.ledger.waves import (
     WAVE_TRANSITIONS,
     Act,
@@ -38,7 +40,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     WaveState,
 )
 from airflow_kafka_lake.core.ordering.segments import gate_closed
-from airflow_kafka_lake.core.progress import Progress
+from airflow_kafka_lake.core.reports.progress import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +69,9 @@ class ClaimWave(Write[Claim]):
     bytes_per_second: int | None = None
     actor: str | None = None
 
-    def scope(self) -> Scope:
-        return Scope(
-            turn=None if self.to_decide else Turn.CLAIM,
+    def scope(self) -> WriteScope:
+        return WriteScope(
+            turn=None if self.to_decide else PipelineLock.CLAIM,
             configurations=not self.to_decide,
             waves=(self.wave,),
             attempts=True,
@@ -152,8 +154,8 @@ class Renew(AttemptWrite[None]):
     lease: timedelta
     progress: Progress | None = None
 
-    def scope(self) -> Scope:
-        return Scope(waves=(self.key.wave,), attempts=self.progress is not None)
+    def scope(self) -> WriteScope:
+        return WriteScope(waves=(self.key.wave,), attempts=self.progress is not None)
 
     def decide(self, records: Records) -> Change[None]:
         wave = self.held(records)
@@ -172,8 +174,8 @@ class RecordBase(AttemptWrite[None]):
     key: AttemptKey
     base: int
 
-    def scope(self) -> Scope:
-        return Scope(waves=(self.key.wave,), attempts=True)
+    def scope(self) -> WriteScope:
+        return WriteScope(waves=(self.key.wave,), attempts=True)
 
     def decide(self, records: Records) -> Change[None]:
         self.held(records)
@@ -192,8 +194,8 @@ class RecordJob(AttemptWrite[None]):
     progress: Progress | None = None
     application: str | None = None
 
-    def scope(self) -> Scope:
-        return Scope(waves=(self.key.wave,), attempts=True)
+    def scope(self) -> WriteScope:
+        return WriteScope(waves=(self.key.wave,), attempts=True)
 
     def decide(self, records: Records) -> Change[None]:
         self.held(records)
@@ -212,8 +214,8 @@ class MarkStaged(AttemptWrite[None]):
     staged_bytes: int
     progress: Progress | None = None
 
-    def scope(self) -> Scope:
-        return Scope(waves=(self.key.wave,), attempts=True)
+    def scope(self) -> WriteScope:
+        return WriteScope(waves=(self.key.wave,), attempts=True)
 
     def decide(self, records: Records) -> Change[None]:
         transition = WAVE_TRANSITIONS[Act.STAGE]
@@ -236,8 +238,8 @@ class MarkPublishing(AttemptWrite[None]):
     name: ClassVar[str] = "mark_publishing"
     key: AttemptKey
 
-    def scope(self) -> Scope:
-        return Scope(waves=(self.key.wave,), gate=True)
+    def scope(self) -> WriteScope:
+        return WriteScope(waves=(self.key.wave,), gate=True)
 
     def decide(self, records: Records) -> Change[None]:
         transition = WAVE_TRANSITIONS[Act.PUBLISH]
@@ -266,8 +268,8 @@ class RecordCommit(AttemptWrite[None]):
     snapshot: int | None
     receipts: Sequence[Receipt]
 
-    def scope(self) -> Scope:
-        return Scope(waves=(self.key.wave,), attempts=True, planned=True)
+    def scope(self) -> WriteScope:
+        return WriteScope(waves=(self.key.wave,), attempts=True, planned=True)
 
     def decide(self, records: Records) -> Change[None]:
         transition = WAVE_TRANSITIONS[Act.COMMIT]
@@ -321,8 +323,8 @@ class EndAttempt(AttemptWrite[None]):
     error: str | None
     cause: AttemptCause | None = None
 
-    def scope(self) -> Scope:
-        return Scope(waves=(self.key.wave,), attempts=True)
+    def scope(self) -> WriteScope:
+        return WriteScope(waves=(self.key.wave,), attempts=True)
 
     def decide(self, records: Records) -> Change[None]:
         transition = _ending(self.outcome)

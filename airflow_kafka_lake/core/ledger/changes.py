@@ -1,36 +1,173 @@
-"""How the ledger is changed: a write names what it must see, and decides from that what changes, or refuses.
-
-A ledger loads the scope of a write under lock, lets it decide, and applies the change: all of it, or nothing.
-"""
+"""How the ledger is changed: a write names the rows that it must see, and decides from them which rows change."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
+from airflow_kafka_lake.core.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger import guards
-from airflow_kafka_lake.core.ledger.pauses import PauseRow
+from airflow_kafka_lake.core.ledger.guards import PauseRow
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow
-from airflow_kafka_lake.core.ledger.rows import (
-    BindingRow,
-    ConfigurationRow,
-    LayoutRow,
-    NotifiedRow,
-    PlanRecord,
-    PlanRow,
-    RequestRow,
-    SegmentRow,
-    SkipRow,
-    SnapshotRow,
-)
 from airflow_kafka_lake.core.ledger.streams import StreamRow
-from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptRecord, RangeState
-from airflow_kafka_lake.core.ordering.segments import Blocker
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.ledger.waves import (
+    UNRESOLVED,
+    WAVE_TRANSITIONS,
+    Act,
+    AttemptKey,
+    AttemptOutcome,
+    AttemptRecord,
+    RangeState,
+    WaveState,
+)
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.ordering.layouts import Layout
+from airflow_kafka_lake.core.ordering.segments import Blocker, Segment
+from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
+from airflow_kafka_lake.core.spec import PipelineSpec
+
+# What the ledger has of pipelines, plans, skips and segments, row by row: what a change names before and after.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkipRow(HasSlice):
+    """A skip: the slice that was asked for, how many offsets of it were passed, and whether the order may go on over
+    it."""
+
+    id: str
+    pipeline: str
+    slice: Slice
+    offsets: int
+    reason: str
+    actor: str
+    at: datetime
+    acknowledged: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigurationRow:
+    """One version of a pipeline's configuration."""
+
+    version: int
+    spec: PipelineSpec
+    recorded_at: datetime
+
+    @property
+    def name(self) -> str:
+        """The pipeline."""
+        return self.spec.name
+
+    @property
+    def digest(self) -> str:
+        """The digest, which differs between versions."""
+        return self.spec.digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BindingRow:
+    """The UUID of a table as it was first seen."""
+
+    pipeline: str
+    table: str
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRow:
+    """A plan as it is recorded, with the configuration that it was made by."""
+
+    id: str
+    spec: PipelineSpec
+    version: int
+    observed_at: datetime
+    recorded_at: datetime
+    actor: str
+    detail: Mapping[str, Any]
+
+    @property
+    def pipeline(self) -> str:
+        """The pipeline."""
+        return self.spec.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotRow:
+    """What a plan saw of a stream: for people, and for a while; nothing decides by it."""
+
+    plan: str
+    seen: PartitionSnapshot
+    range: tuple[int, int]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutRow:
+    """A layout that a topic of the pipeline was seen in."""
+
+    pipeline: str
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentRow:
+    """A segment of the pipeline, with its parents."""
+
+    pipeline: str
+    segment: Segment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifiedRow:
+    """How far a pipeline's moves were notified, and the delivery that is under way: of the moves after `sequence` up to
+    `through`, by `holder`, until `until` at least. All three are None while none is."""
+
+    pipeline: str
+    sequence: int = 0
+    through: int | None = None
+    holder: str | None = None
+    until: datetime | None = None
+
+    def notified(self, sequence: int) -> NotifiedRow:
+        """Return the row when all moves up to `sequence` were notified; a delivery that went no further is over."""
+        row = replace(self, sequence=max(self.sequence, sequence))
+        is_over = row.through is not None and row.through <= row.sequence
+        return replace(row, through=None, holder=None, until=None) if is_over else row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRow:
+    """What one task has asked for: a wave, wanted `until` then; `answer` is the error, as JSON, that ended the work on
+    it. `at` is when it was asked first, `bytes_per_second` what its run asks for instead of the pipeline's rate."""
+
+    id: str
+    pipeline: str
+    wave: str
+    actor: str
+    at: datetime
+    until: datetime
+    bytes_per_second: int | None = None
+    answer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRecord:
+    """A plan that is on record: `number` grows with each, `next_ordinal` is that of its next wave."""
+
+    id: str
+    number: int
+    next_ordinal: int
+    spec: PipelineSpec
+
+
+# How the ledger is changed: a write names what it must see, and decides from that what changes, or refuses.
+#
+# A ledger loads the scope of a write under lock, lets it decide, and applies the change: all of it, or nothing.
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -55,7 +192,7 @@ Row = (
 )
 
 
-class Turn(Enum):
+class PipelineLock(Enum):
     """How a write takes its turn at a pipeline, before all other locks, so that a pause is seen by all that follow it.
 
     Plans go side by side, also with a claim; claims go one after another; a pause waits until none of them goes on.
@@ -67,7 +204,7 @@ class Turn(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class WriteScope:
     """What a write must see. Its streams are locked first, then its waves, each in a fixed order.
 
     `streams` and `waves` may name what is not on record. `ranges` are chosen by id, `crossing` by the slice that they
@@ -84,7 +221,7 @@ class Scope:
     """
 
     pipeline: str | None = None
-    turn: Turn | None = None
+    turn: PipelineLock | None = None
     streams: Collection[Stream] = ()
     waves: Collection[str] = ()
     ranges: Collection[str] = ()
@@ -204,7 +341,7 @@ class Write(Generic[T_co]):
     __slots__ = ()
     name: ClassVar[str]
 
-    def scope(self) -> Scope:
+    def scope(self) -> WriteScope:
         """Return what it must see."""
         raise NotImplementedError
 
@@ -252,8 +389,8 @@ class Late(Write[None]):
     key: AttemptKey
     write: str
 
-    def scope(self) -> Scope:
-        return Scope(waves=(self.key.wave,))
+    def scope(self) -> WriteScope:
+        return WriteScope(waves=(self.key.wave,))
 
     def decide(self, records: Records) -> Change[None]:
         wave = records.wave(self.key.wave)
@@ -263,3 +400,125 @@ class Late(Write[None]):
         )
         entry = Entry(pipeline=wave.pipeline, actor=key.attempt, kind="refused", subject=wave.id, detail=detail)
         return Change(result=None, entries=(entry,))
+
+
+# What becomes of a wave whose ranges change or leave, and of the attempts at it.
+
+ENDED_BY_CLAIM = frozenset({AttemptOutcome.RUNNING, AttemptOutcome.STAGED})
+"""Outcomes that become `abandoned` when the wave goes to another attempt."""
+
+ENDED_BY_COMMIT = ENDED_BY_CLAIM | {AttemptOutcome.UNKNOWN}
+"""Outcomes that become `abandoned` when the commit of another attempt is the one in the lake."""
+
+
+def abandoned(records: Records, wave: str, outcomes: Collection[AttemptOutcome] = ENDED_BY_CLAIM) -> list[Edit]:
+    """End the attempts at a wave that have one of these outcomes."""
+    running = (item for item in records.attempts_of(wave) if item.outcome in outcomes)
+    return [Edit(before=item, after=item.abandoned(records.now)) for item in running]
+
+
+def states_after(records: Records, edits: Sequence[Edit]) -> dict[str, set[RangeState]]:
+    """Return the states that the ranges of each wave have after some edits of ranges."""
+    counts = Counter({(name, state): n for name, states in records.counts.items() for state, n in states.items()})
+    after = (edit.after for edit in edits)
+    before = (edit.before for edit in edits)
+    counts.update((item.wave, item.state) for item in after if isinstance(item, RangeRecord))
+    counts.subtract((item.wave, item.state) for item in before if isinstance(item, RangeRecord))
+    found: dict[str, set[RangeState]] = {}
+    for (name, state), number in counts.items():
+        found.setdefault(name, set())
+        if number > 0:
+            found[name].add(state)
+    return found
+
+
+def state_without_planned(states: Collection[RangeState]) -> WaveState:
+    """Return what becomes of a wave without PLANNED ranges: CANCELLED can be released as it is, DISSOLVED is over."""
+    return WaveState.CANCELLED if UNRESOLVED & {*states} == {RangeState.CANCELLED} else WaveState.DISSOLVED
+
+
+def given_back(records: Records, wave: WaveRow, left: Collection[RangeState]) -> list[Edit]:
+    """Leave a wave, after ranges went from it, to its next claim: or to none, when nothing PLANNED is `left`."""
+    state = WaveState.PLANNED if RangeState.PLANNED in left else state_without_planned(left)
+    return [Edit(before=wave, after=wave.free(state)), *abandoned(records, wave.id)]
+
+
+def dissolved(waves: Iterable[WaveRow], left: Mapping[str, Collection[RangeState]]) -> list[Edit]:
+    """End CANCELLED waves whose last unresolved range went elsewhere."""
+    return [
+        Edit(before=wave, after=replace(wave, state=WAVE_TRANSITIONS[Act.DISSOLVE][1]))
+        for wave in waves
+        if wave.state is WaveState.CANCELLED and not UNRESOLVED & {*left.get(wave.id, ())}
+    ]
+
+
+def new_wave(
+    records: Records, name: str, home: WaveRow, ranges: Sequence[RangeRecord], *, beside: Sequence[WaveRow] = ()
+) -> WaveRow:
+    """Return a new wave for ranges of another one, in the newest of their plans.
+
+    `beside` are new waves of the same change. Raises StateError where the name is taken.
+    """
+    if name in records.waves:
+        raise guards.taken_id("wave", name)
+    plan = max((records.plans[item.plan] for item in ranges), key=lambda plan: plan.number)
+    ordinal = plan.next_ordinal + sum(wave.plan == plan.id for wave in beside)
+    return WaveRow(id=name, pipeline=home.pipeline, plan=plan.id, ordinal=ordinal, table=home.table)
+
+
+# Receipts: those that a commit is recorded by are checked, and those for the lake are made from what is on record.
+
+
+def origin_receipt(
+    pipeline: str, plan: str, stream: Stream, origin: int, *, ledger_id: str, at: datetime
+) -> ReceiptRow:
+    """Return the receipt of a new stream's origin; `plan` is the decision that gave it its origin."""
+    return ReceiptRow(
+        pipeline=pipeline,
+        wave=plan,
+        attempt=ledger_id,
+        fence=0,
+        kind="origin",
+        slice=Slice(stream, OffsetRange(origin, origin + 1)),
+        generation=0,
+        rows=0,
+        first_offset=None,
+        last_offset=None,
+        accounting=Accounting(),
+        recorded_at=at,
+    )
+
+
+def range_receipt(kind: str, item: RangeRecord, *, attempt: str, fence: int, at: datetime) -> ReceiptRow:
+    """Return a receipt of a range as the ledger has it; numbers that it does not have yet are zero."""
+    return ReceiptRow(
+        pipeline=item.pipeline,
+        wave=item.wave,
+        attempt=attempt,
+        fence=fence,
+        kind=kind,
+        slice=item.slice,
+        generation=item.generation,
+        rows=item.rows or 0,
+        first_offset=item.first_offset,
+        last_offset=item.last_offset,
+        accounting=item.accounting or Accounting(),
+        recorded_at=at,
+    )
+
+
+def check_receipts(planned: Iterable[RangeRecord], receipts: Sequence[Receipt]) -> None:
+    """Refuse receipts that are not exactly the planned ranges, each fully accounted for (law L8)."""
+    wanted = {item.id: item.slice for item in planned}
+    given = {item.range_id: item.slice for item in receipts}
+    if len(given) != len(receipts) or given != wanted:
+        odd = sorted(key for key in given.keys() | wanted.keys() if given.get(key) != wanted.get(key))
+        raise ValueError(f"receipts are not exactly the wave's planned ranges: {', '.join(odd[:5]) or 'one twice'}")
+    for item in receipts:
+        sums = item.accounting
+        if sums.unexplained or sums.span != item.range.span or sums.visible != item.rows:
+            raise ValueError(
+                f"range {item.range_id} is not accounted for: {sums.to_json()} of {item.range.span} offsets"
+            )
+        if min(sums.to_json().values()) < 0:
+            raise ValueError(f"range {item.range_id} has a negative number in its accounting: {sums.to_json()}")

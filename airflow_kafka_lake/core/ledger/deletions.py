@@ -9,10 +9,16 @@ from datetime import datetime
 from typing import ClassVar
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.lake.accounting import Accounting
-from airflow_kafka_lake.core.ledger.changes import Change, Entry, Records, Scope, Write
-from airflow_kafka_lake.core.ledger.receipts import range_receipt
+from airflow_kafka_lake.core.ledger.changes import (
+    Change,
+    Entry,
+    Records,
+    Write,
+    WriteScope,
+    range_receipt,
+)
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
@@ -78,7 +84,7 @@ def _gone(row: ReceiptRow, there: RangeSet) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deleted:
+class DeletedRange:
     """A committed range of which rows are missing that are not recorded as deleted.
 
     `asked` is the part of it that was asked for. `rows` are missing from that part for certain, and `doubtful` more may
@@ -107,7 +113,7 @@ class Deleted:
 
 def unrecorded(
     committed: Iterable[RangeRecord], seen: Mapping[Stream, RangeSet], known: Deletions, asked: OffsetRange | None
-) -> Iterator[Deleted]:
+) -> Iterator[DeletedRange]:
     """Yield the committed ranges of which rows are missing, as far as they may have been among the offsets of `asked`.
 
     A receipt says how many rows a range had, and at which offset the first and the last: between them, it does not say
@@ -124,7 +130,7 @@ def unrecorded(
         within = bare.within(inside)
         if (most := min(missing, within.span)) > 0:
             least = max(0, missing - (bare - within).span)
-            yield Deleted(
+            yield DeletedRange(
                 item=item,
                 asked=inside,
                 rows=least,
@@ -141,7 +147,7 @@ def _rows_of(item: RangeRecord) -> OffsetRange:
     return OffsetRange(item.first_offset, item.last_offset + 1)
 
 
-def undecided(found: Sequence[Deleted]) -> str | None:
+def undecided(found: Sequence[DeletedRange]) -> str | None:
     """Return why it is uncertain which rows of the parts that were asked for are missing, and what to ask for; None
     when all are certain."""
     doubtful = [one for one in found if one.doubtful]
@@ -174,8 +180,8 @@ class AcceptDeletes(Write[None]):
     reason: str
     actor: str
 
-    def scope(self) -> Scope:
-        return Scope(pipeline=self.pipeline, streams={row.stream for _, row in self.receipts})
+    def scope(self) -> WriteScope:
+        return WriteScope(pipeline=self.pipeline, streams={row.stream for _, row in self.receipts})
 
     def decide(self, records: Records) -> Change[None]:
         rows = Counter[str]()

@@ -1,13 +1,28 @@
-"""The refusals and limits that several writes share; what one write alone refuses is beside that write."""
+"""The refusals that several writes of the ledger share: leases, limits, clocks, pauses."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, StateError, UnknownSubjectError
+from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    LimitReachedError,
+    PausedError,
+    StaleFenceError,
+    StateError,
+    UnavailableError,
+    UnknownSubjectError,
+)
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, RangeState, WaveState
 from airflow_kafka_lake.core.remedies import Remedy
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.wire import timestamp
+
+# The refusals and limits that several writes share; what one write alone refuses is beside that write.
 
 Transition = tuple[frozenset[WaveState], WaveState]
 """The states an act may start from, and the state it ends in."""
@@ -105,3 +120,121 @@ def overtaken_rebuild(pipeline: str) -> ConcurrentError:
     return ConcurrentError(
         f"Pipeline {pipeline} was worked on while it was rebuilt. Nothing was changed; run {remedies.rebuild()} again."
     )
+
+
+# How many waves of a pipeline are at work at once, and how fast each of them reads.
+
+NAMED = 3
+"""Waves at work that a refusal names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The limits of a pipeline; `waves` is None where any number may be at work, `rate` where they read unhindered.
+
+    `rate` is what one wave may read, in Kafka's bytes per second: so many at once make the pipeline's rate together.
+    """
+
+    waves: int | None = None
+    rate: int | None = None
+
+    @classmethod
+    def of(cls, spec: PipelineSpec, bytes_per_second: int | None = None) -> Limits:
+        """Return a pipeline's limits, with another rate where a run asks for one.
+
+        A rate counts for the whole pipeline: where it does not say how many waves are at work at once, one is.
+        """
+        total = spec.bytes_per_second if bytes_per_second is None else bytes_per_second
+        if total is None:
+            return cls(waves=spec.waves_at_once)
+        waves = spec.waves_at_once or 1
+        return cls(waves=waves, rate=max(1, total // waves))
+
+
+def refuse_above(limits: Limits, pipeline: str, at_work: Sequence[str]) -> None:
+    """Raise LimitReachedError when as many other waves are at work as may be at once."""
+    if limits.waves is None or len(at_work) < limits.waves:
+        return
+    more = f" and {len(at_work) - NAMED} more" if len(at_work) > NAMED else ""
+    raise LimitReachedError(
+        f"Pipeline {pipeline} allows {count(limits.waves, 'wave')} at once, and at work already: "
+        f"{', '.join(at_work[:NAMED])}{more}. Nothing was begun; repeat when one of them has ended: "
+        f"{remedies.status(pipeline)}",
+        pipeline=pipeline,
+        limit=limits.waves,
+    )
+
+
+# What a machine's clock may be off the ledger's, by which all others are judged.
+
+TOLERANCE = timedelta(minutes=1)
+"""Java takes a table's next commit when it is not more than this before the last; a topic comes to rest in several of
+it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostClock:
+    """The time of a machine's clock when it asked the ledger for something."""
+
+    host: str
+    now: datetime
+
+    def wrong(self, by: timedelta, why: str) -> UnavailableError:
+        """Return the refusal of a clock that is ahead of the ledger's, or, by less than nothing, behind it."""
+        where = "ahead of" if by > timedelta() else "behind"
+        return UnavailableError(
+            f"the clock of {self.host} is {abs(by).total_seconds():.0f} s {where} the ledger's. {why}. Set the clock, "
+            "then repeat",
+            ahead_seconds=by.total_seconds(),
+        )
+
+
+# What is paused, and the refusal of everything that would begin something new there.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseRow:
+    """A pause of a pipeline, or of one plan of it: who asked for it, when and why. It is there as long as it lasts."""
+
+    pipeline: str
+    plan: str | None
+    reason: str
+    actor: str
+    at: datetime
+
+    @property
+    def id(self) -> str:
+        """The name of what is paused, unique over pipelines and plans: no pipeline has a slash in its name."""
+        return self.pipeline if self.plan is None else f"{self.pipeline}/{self.plan}"
+
+    @property
+    def subject(self) -> str:
+        """What a person calls it, to resume it."""
+        return self.plan or self.pipeline
+
+
+def pause_of(pauses: Iterable[PauseRow], plan: str | None) -> PauseRow | None:
+    """Return the pause that keeps a plan's waves from being begun: the pipeline's, else the plan's own."""
+    found = {item.plan: item for item in pauses}
+    return found.get(None) or (found.get(plan) if plan is not None else None)
+
+
+def paused(pause: PauseRow) -> PausedError:
+    """Return the refusal: who has paused what, since when and why, and how it goes on."""
+    what, kept = f"Pipeline {pause.pipeline}", "Nothing of it is planned, and no wave is begun"
+    if pause.plan is not None:
+        what, kept = f"Plan {pause.plan} of pipeline {pause.pipeline}", "No wave of it is begun"
+    return PausedError(
+        f"{what} is paused since {timestamp(pause.at)} by {pause.actor}: {pause.reason.rstrip('.')}. {kept} before "
+        f"a person resumes it with: {remedies.resume(pause.subject)}",
+        pipeline=pause.pipeline,
+        plan=pause.plan,
+        since=timestamp(pause.at),
+        by=pause.actor,
+    )
+
+
+def refuse_paused(pauses: Iterable[PauseRow], plan: str | None = None) -> None:
+    """Raise PausedError while a pipeline is paused, or the plan."""
+    if pause := pause_of(pauses, plan):
+        raise paused(pause)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.ledger.guards import remedies_for
-from airflow_kafka_lake.core.ledger.records import RangeRecord, Verdict
+from airflow_kafka_lake.core.ledger.records import RangeDecision, RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.remedies import Remedy
@@ -18,9 +18,11 @@ HELD_RANGES = 100
 _KIND = re.compile(r"([A-Z]\w+Error): ")
 
 
-def hold(range_id: str, reason: str, held_for: RangeSet = NOTHING) -> Verdict:
+def hold(range_id: str, reason: str, held_for: RangeSet = NOTHING) -> RangeDecision:
     """Return a hold; `held_for` are the offsets that it is due to, none where it is due to the range as a whole."""
-    return Verdict(range_id=range_id, state=RangeState.HELD, reason=reason, held_for=held_for.at_most(HELD_RANGES))
+    return RangeDecision(
+        range_id=range_id, state=RangeState.HELD, reason=reason, held_for=held_for.at_most(HELD_RANGES)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,7 @@ def passing(item: RangeRecord, gone: OffsetRange, *, generation: bool = False) -
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passed:
+class SkipResult:
     """What a skip did: how many offsets it passed, and the waves of what was held for them and goes on without them."""
 
     offsets: int

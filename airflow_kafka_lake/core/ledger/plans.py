@@ -9,21 +9,26 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.clocks import TOLERANCE, HostClock
 from airflow_kafka_lake.core.errors import KafkaLakeError, StateError
 from airflow_kafka_lake.core.ledger import guards
-from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Turn, Write
-from airflow_kafka_lake.core.ledger.pauses import refuse_paused
-from airflow_kafka_lake.core.ledger.receipts import origin_receipt
-from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow
-from airflow_kafka_lake.core.ledger.rows import (
+from airflow_kafka_lake.core.ledger.changes import (
     BindingRow,
+    Change,
     ConfigurationRow,
+    Edit,
+    Entry,
     LayoutRow,
+    PipelineLock,
     PlanRow,
+    Records,
     SegmentRow,
     SnapshotRow,
+    Write,
+    WriteScope,
+    origin_receipt,
 )
+from airflow_kafka_lake.core.ledger.guards import TOLERANCE, HostClock, refuse_paused
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow
 from airflow_kafka_lake.core.ledger.streams import StreamRow
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.ordering.segments import Segment, SegmentKey
@@ -40,8 +45,8 @@ class SavePipeline(Write[None]):
     spec: PipelineSpec
     actor: str = "ledger"
 
-    def scope(self) -> Scope:
-        return Scope(pipeline=self.spec.name, configurations=True, alone=True)
+    def scope(self) -> WriteScope:
+        return WriteScope(pipeline=self.spec.name, configurations=True, alone=True)
 
     def decide(self, records: Records) -> Change[None]:
         if records.newest is not None and records.newest.digest == self.spec.digest:
@@ -76,8 +81,8 @@ class BindTable(Write[str]):
     uuid: str
     actor: str = "ledger"
 
-    def scope(self) -> Scope:
-        return Scope(pipeline=self.pipeline, tables=True, alone=True)
+    def scope(self) -> WriteScope:
+        return WriteScope(pipeline=self.pipeline, tables=True, alone=True)
 
     def decide(self, records: Records) -> Change[str]:
         if (known := records.tables.get(self.table)) is not None:
@@ -106,12 +111,12 @@ class RecordPlan(Write[None]):
     clock: HostClock | None = None
     reason: str | None = None
 
-    def scope(self) -> Scope:
+    def scope(self) -> WriteScope:
         plan = self.plan
         _check_plan(plan)
-        return Scope(
+        return WriteScope(
             pipeline=plan.spec.name,
-            turn=Turn.PLAN,
+            turn=PipelineLock.PLAN,
             streams={item.snapshot.stream for item in plan.streams}
             | {item.stream for item in plan.layout_change.segments},
             plan_ids=(plan.id,),

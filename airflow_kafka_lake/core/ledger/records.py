@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
-from airflow_kafka_lake.core.lake.accounting import Accounting, StreamContent
-from airflow_kafka_lake.core.lake.staging import Tip
-from airflow_kafka_lake.core.ledger.events import Line
-from airflow_kafka_lake.core.ledger.guards import LEASE, OVERDUE, lease_is_live
-from airflow_kafka_lake.core.ledger.pauses import PauseRow
+from airflow_kafka_lake.core.accounting import Accounting, StreamContent
+from airflow_kafka_lake.core.ledger.guards import LEASE, OVERDUE, PauseRow, lease_is_live
+from airflow_kafka_lake.core.ledger.history import EventRef
 from airflow_kafka_lake.core.ledger.waves import (
     DECODE,
     OPEN,
@@ -25,6 +23,7 @@ from airflow_kafka_lake.core.ledger.waves import (
 )
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
+from airflow_kafka_lake.core.spark.job import Tip
 from airflow_kafka_lake.core.spec import PipelineSpec
 
 
@@ -184,7 +183,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class RangeDecision:
     """What is decided about one range that is taken away from its wave, or about one part of it, and the offsets of it
     that this is due to.
 
@@ -247,7 +246,7 @@ class OutboxItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Undecoded:
+class UndecodedOffsets:
     """Offsets of a stream whose values did not decode, and why the first of them did not."""
 
     stream: Stream
@@ -256,7 +255,7 @@ class Undecoded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Staged:
+class StagedContent:
     """What an attempt has staged: the snapshot's id, its bytes, and per stream which offsets its files hold.
 
     `decoding` is the digest of what the pipeline asked for when the job began; None where values were left as they are.
@@ -266,13 +265,13 @@ class Staged:
     snapshot: int
     bytes: int
     streams: tuple[StreamContent, ...]
-    undecoded: tuple[Undecoded, ...] = ()
+    undecoded: tuple[UndecodedOffsets, ...] = ()
     decoding: str | None = None
     read: tuple[Tip, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class PublishedWave:
     """A committed wave that brought rows, and the attempt that published them; `snapshot` is None for an adopted one
     whose commit had expired.
 
@@ -333,7 +332,7 @@ class Publication:
     ledger_id: str
     replaces: tuple[Slice, ...] = ()
     claimed: Token | None = None
-    line: Line | None = None
+    line: EventRef | None = None
 
     @property
     def owner(self) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Reopen: read a slice of a stream again that was committed or skipped. What becomes of its ranges, and the write."""
+"""Reopen: read a slice again that was committed or skipped."""
 
 from __future__ import annotations
 
@@ -7,23 +7,98 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.errors import ConcurrentError
+from airflow_kafka_lake.core.errors import ConcurrentError, StateError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
-from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger import guards
-from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Write
-from airflow_kafka_lake.core.ledger.receipts import range_receipt
+from airflow_kafka_lake.core.ledger.changes import (
+    Change,
+    ConfigurationRow,
+    Edit,
+    Entry,
+    PlanRow,
+    Records,
+    SnapshotRow,
+    Write,
+    WriteScope,
+    dissolved,
+    range_receipt,
+    states_after,
+)
+from airflow_kafka_lake.core.ledger.holds import HoldReason
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow
-from airflow_kafka_lake.core.ledger.reopenable import parts
-from airflow_kafka_lake.core.ledger.rows import ConfigurationRow, PlanRow, SnapshotRow
 from airflow_kafka_lake.core.ledger.streams import StreamRecord, StreamRow
-from airflow_kafka_lake.core.ledger.wave_changes import dissolved, states_after
-from airflow_kafka_lake.core.ledger.waves import RESOLVED, AttemptOutcome, AttemptRecord, RangeState, Token
+from airflow_kafka_lake.core.ledger.waves import ON_HOLD, RESOLVED, AttemptOutcome, AttemptRecord, RangeState, Token
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.planning.packing import MAX_WAVE_OFFSETS, MAX_WAVE_RANGES, UNMEASURED_BYTES_PER_OFFSET
+from airflow_kafka_lake.core.planning.plan import MAX_WAVE_OFFSETS, MAX_WAVE_RANGES, UNMEASURED_BYTES_PER_OFFSET
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
+
+# Whether a slice can be reopened, in which table its rows are, and which ranges its edges cut.
+
+
+def table_of(stream: StreamRecord, spec: PipelineSpec, ranges: Sequence[RangeRecord], tables: Mapping[str, str]) -> str:
+    """Return the table that has the rows of some ranges: not the pipeline's of today where it has moved since.
+
+    `tables` has the table of each wave. Raises StateError for rows in several tables: no one commit replaces those.
+    """
+    found: dict[str, RangeRecord] = {}
+    for item in ranges:
+        if table := tables.get(item.wave):
+            found.setdefault(table, item)
+    if len(found) > 1:
+        where = "; ".join(f"{item.range} in {table}" for table, item in found.items())
+        raise StateError(
+            f"the rows of {stream.key} are in {len(found)} tables ({where}), and one commit "
+            "replaces rows of one table only. Nothing was reopened; reopen what is in each table by itself",
+            topic=stream.key.topic,
+            partition=stream.key.partition,
+        )
+    return next(iter(found), spec.table_for(stream.key.topic))
+
+
+def to_be_shared(ranges: Sequence[RangeRecord], interval: OffsetRange) -> tuple[RangeRecord, ...]:
+    """Return the committed ranges that an edge of the slice cuts: the numbers of their pieces are needed."""
+    return tuple(item for item in ranges if item.state is RangeState.COMMITTED and len(parts(item, interval)) > 1)
+
+
+def parts(item: RangeRecord, interval: OffsetRange) -> tuple[OffsetRange, ...]:
+    """Return the pieces of a range beside and inside the slice."""
+    return item.range.split_at((interval.start, interval.end))
+
+
+def refuse_uncommitted(
+    stream: StreamRecord, pipeline: str, interval: OffsetRange, ranges: Sequence[RangeRecord], *, accept_fewer: bool
+) -> None:
+    """Refuse a slice that is not committed or skipped as a whole, saying what its offsets are.
+
+    With `accept_fewer`, what is on hold after it was reopened is taken too: that is how its smaller result is accepted.
+    """
+    where = f"{stream.key}"
+    for item in ranges:
+        if item.state in RESOLVED or (accept_fewer and item.generation and item.state in ON_HOLD):
+            continue
+        if item.state is RangeState.PLANNED:
+            words = f"it is planned, and not read yet. Run it with: {remedies.ingest(item.wave)}"
+        else:
+            words = f"it is {item.state.lower()}: {HoldReason.of(item).text}"
+        raise StateError(
+            f"range {item.range} of {where} is not committed: {words}. Nothing was reopened",
+            range=item.id,
+            wave=item.wave,
+        )
+    if unplanned := RangeSet((interval,)) - RangeSet(item.range for item in ranges):
+        raise StateError(
+            f"offsets {unplanned} of {where} are neither committed nor skipped: they were never planned. Bring them in "
+            f"with: {remedies.run(pipeline)}. Nothing was reopened",
+            topic=stream.key.topic,
+            partition=stream.key.partition,
+        )
+
+
+# Reopen: read a slice of a stream again that was committed or skipped. What becomes of its ranges, and the write.
 
 REOPEN_HOLDER = "reopen/0/0"
 """The holder of the attempt that is recorded for the fence commit of a reopen."""
@@ -61,7 +136,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reopening:
+class ReopenDecision:
     """One decision to read a slice again.
 
     `id` is also the plan that the new `waves` belong to; `version` is the stream's that the decision was made from, and
@@ -118,7 +193,7 @@ def reopening(
     attempt: str,
     reason: str,
     accept_fewer: bool,
-) -> Reopening:
+) -> ReopenDecision:
     """Decide what becomes of the ranges of a slice; `shares` has the numbers of each piece beside it, by range id.
 
     `table` is where the rows of the slice are. `segments` are the starts of the stream's segments: no wave holds two,
@@ -126,7 +201,7 @@ def reopening(
     """
     again = {"plan": name, "leader_epoch": seen.leader_epoch, "fewer_accepted": accept_fewer}
     cuts = [cut for item in ranges for cut in _cuts(item, interval, shares, again)]
-    return Reopening(
+    return ReopenDecision(
         id=name,
         pipeline=spec.name,
         stream=stream.key,
@@ -219,12 +294,12 @@ class Reopen(Write[int]):
     """
 
     name: ClassVar[str] = "reopen"
-    what: Reopening
+    what: ReopenDecision
     actor: str
 
-    def scope(self) -> Scope:
+    def scope(self) -> WriteScope:
         what = self.what
-        return Scope(
+        return WriteScope(
             pipeline=what.pipeline,
             streams=(what.stream,),
             waves=sorted({item.wave for item in what.sources} | {*what.waves}),

@@ -15,8 +15,15 @@ from typing import ClassVar
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import KafkaLakeError, restored
 from airflow_kafka_lake.core.ledger import guards
-from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Scope, Write
-from airflow_kafka_lake.core.ledger.rows import RequestRow
+from airflow_kafka_lake.core.ledger.changes import (
+    Change,
+    Edit,
+    Entry,
+    Records,
+    RequestRow,
+    Write,
+    WriteScope,
+)
 from airflow_kafka_lake.core.ledger.waves import FINISHED, LeaseHolder, WaveState
 
 WANTED_FOR = timedelta(minutes=5)
@@ -42,7 +49,7 @@ class RequestRecord(RequestRow):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class WaveRequest:
     """A request as it is on record `now`; None once it has ended, as all requests of a wave do with the wave."""
 
     request: RequestRow | None
@@ -50,7 +57,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskForWave(Write[Asked]):
+class AskForWave(Write[WaveRequest]):
     """Ask for a wave, or say that it is still wanted: for `wanted_for` from now on.
 
     What was answered stays as it is. A task that `begins` ends with its request what the same actor has asked for the
@@ -67,17 +74,17 @@ class AskForWave(Write[Asked]):
     begins: bool = False
     renews: bool = False
 
-    def scope(self) -> Scope:
-        return Scope(waves=(self.wave,), requests=True)
+    def scope(self) -> WriteScope:
+        return WriteScope(waves=(self.wave,), requests=True)
 
-    def decide(self, records: Records) -> Change[Asked]:
+    def decide(self, records: Records) -> Change[WaveRequest]:
         wave, known, now = records.wave(self.wave), _own(records, self.id), records.now
         if wave.state in FINISHED:
             return Change(
-                result=Asked(request=None, now=now), edits=tuple(Edit(before=item) for item in records.requests)
+                result=WaveRequest(request=None, now=now), edits=tuple(Edit(before=item) for item in records.requests)
             )
         if known is None and self.renews:
-            return Change(result=Asked(request=None, now=now))
+            return Change(result=WaveRequest(request=None, now=now))
         if known is None:
             new = RequestRow(
                 id=self.id,
@@ -93,11 +100,11 @@ class AskForWave(Write[Asked]):
             )
             earlier = [item for item in records.requests if self.begins and item.actor == self.actor]
             edits = (*(Edit(before=item) for item in earlier), Edit(after=new))
-            return Change(result=Asked(request=new, now=now), edits=edits, entries=(entry,))
+            return Change(result=WaveRequest(request=new, now=now), edits=edits, entries=(entry,))
         if known.answer is not None or known.until - now > self.wanted_for * (RENEWALS - 1) / RENEWALS:
-            return Change(result=Asked(request=known, now=now))
+            return Change(result=WaveRequest(request=known, now=now))
         renewed = replace(known, until=now + self.wanted_for)
-        return Change(result=Asked(request=renewed, now=now), edits=(Edit(before=known, after=renewed),))
+        return Change(result=WaveRequest(request=renewed, now=now), edits=(Edit(before=known, after=renewed),))
 
     def refused(self, *, overlap: bool) -> KafkaLakeError | None:  # noqa: ARG002  # as every write has it
         return guards.taken_id("request", self.id)
@@ -116,8 +123,8 @@ class AnswerRequests(Write[int]):
     error: KafkaLakeError
     actor: str
 
-    def scope(self) -> Scope:
-        return Scope(waves=(self.wave,), requests=True)
+    def scope(self) -> WriteScope:
+        return WriteScope(waves=(self.wave,), requests=True)
 
     def decide(self, records: Records) -> Change[int]:
         wave = records.wave(self.wave)
@@ -150,8 +157,8 @@ class EndRequest(Write[RequestRow | None]):
     id: str
     wave: str
 
-    def scope(self) -> Scope:
-        return Scope(waves=(self.wave,), requests=True)
+    def scope(self) -> WriteScope:
+        return WriteScope(waves=(self.wave,), requests=True)
 
     def decide(self, records: Records) -> Change[RequestRow | None]:
         known = _own(records, self.id)

@@ -1,7 +1,4 @@
-"""States of ranges, waves and attempts, and the decision after looking at the lake.
-
-The tables here are the only place where a transition is named; every write of the ledger decides by them.
-"""
+"""States of ranges, waves and attempts, the history of main, and the decision after a look at the lake."""
 
 from __future__ import annotations
 
@@ -10,9 +7,51 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from airflow_kafka_lake.core.lake.ancestry import Ancestry, Place
-from airflow_kafka_lake.core.ledger.events import Line
-from airflow_kafka_lake.core.progress import Progress
+from airflow_kafka_lake.core.ledger.history import EventRef
+from airflow_kafka_lake.core.reports.progress import Progress
+
+# Main's history: the snapshots before its newest one, as far as the table still has them.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotPosition:
+    """A commit's place: its snapshot, and the sequence number, which grows with every snapshot of the table."""
+
+    snapshot: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ancestry:
+    """Main's history as one load has it: newest to oldest, until it ends or has expired.
+
+    `since` is the sequence number of the oldest snapshot; 0 where nothing came before it, so that nothing has expired.
+    `left` are the attempts whose publishes the table still has beside main: it was moved away from them, whatever
+    clocks say. `beside` are all snapshots that the table still has beside main's.
+    """
+
+    snapshots: frozenset[int] = frozenset()
+    since: int = 0
+    left: frozenset[str] = frozenset()
+    beside: frozenset[int] = frozenset()
+
+    def lacks(self, place: SnapshotPosition) -> bool:
+        """Return whether main was moved away from a commit: it is not in the history, and is too new to have expired.
+
+        Rows prove nothing here: other engines delete them, and the commit stays in main's history all the same.
+        """
+        return place.snapshot not in self.snapshots and place.sequence >= self.since
+
+    def lacks_publish(self, attempt: str, *, base: int | None, snapshot: int) -> bool:
+        """Return the same for a publish whose sequence number is not known, but a snapshot that came before it."""
+        if snapshot in self.snapshots:
+            return False
+        return attempt in self.left or not self.since or base in self.snapshots
+
+
+# States of ranges, waves and attempts, and the decision after looking at the lake.
+#
+# The tables here are the only place where a transition is named; every write of the ledger decides by them.
 
 
 class RangeState(StrEnum):
@@ -199,18 +238,18 @@ class TableHead:
     snapshot: int | None
     owners: Mapping[str, tuple[str, str]]
     last: Mapping[tuple[str, str], Token]
-    placed: Mapping[tuple[str, str], Place] = field(default_factory=dict)
-    lines: Mapping[tuple[str, str], Line] = field(default_factory=dict)
+    placed: Mapping[tuple[str, str], SnapshotPosition] = field(default_factory=dict)
+    lines: Mapping[tuple[str, str], EventRef] = field(default_factory=dict)
     ancestry: Ancestry = field(default=Ancestry(), repr=False)
     decoded: tuple[str, ...] = ()
     is_proven: bool = True
 
-    def marks_of(self, owner: tuple[str, str]) -> tuple[Token | None, Place | None, Line | None]:
+    def marks_of(self, owner: tuple[str, str]) -> tuple[Token | None, SnapshotPosition | None, EventRef | None]:
         """Return all that the table records of an owner's newest commit: a fence that is repeated has one token, and
         something may have been published between the two."""
         return self.last.get(owner), self.placed.get(owner), self.lines.get(owner)
 
-    def lost(self, owner: tuple[str, str]) -> Place | None:
+    def lost(self, owner: tuple[str, str]) -> SnapshotPosition | None:
         """Return an owner's newest publish when main was moved away from it.
 
         Each publish is made on a head that has lost none. So when main's history has the newest, it has all.
@@ -218,7 +257,7 @@ class TableHead:
         place = self.placed.get(owner)
         return place if place and self.ancestry.lacks(place) else None
 
-    def place_after(self, owner: tuple[str, str], kind: str, own: Place) -> Place | None:
+    def place_after(self, owner: tuple[str, str], kind: str, own: SnapshotPosition) -> SnapshotPosition | None:
         """Return where the newest publish stands after a commit at `own`: an empty commit leaves it where it was.
 
         A pipeline goes on from what another ledger has published under its name. Only a rebuild commits on a head that

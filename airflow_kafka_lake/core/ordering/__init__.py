@@ -1,1 +1,0 @@
-"""Segments and layouts: what must be finished before what."""

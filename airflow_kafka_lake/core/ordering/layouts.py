@@ -1,30 +1,147 @@
-"""How the segments of a topic come about: its first layout, more partitions, a new generation, a declared migration.
-
-Kafka's producers send a key to `hash(key) mod partitions`, and learn of new partitions up to `metadata.max.age.ms` late
-(5 minutes by default). So an expansion is seen first, and its old segments are sealed a layout grace later, at the ends
-that the logs have by then. Old partition i and new partition j can share a key exactly when i = j modulo the greatest
-common divisor of the old and the new number of partitions. A topic that grows again within the grace was written
-under both numbers meanwhile: a segment holds records of every layout that was seen while it was open.
-"""
+"""Layouts of a topic: more partitions, a new generation, a declared seal, and the segments that follow from them."""
 
 from __future__ import annotations
 
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime, timedelta
+from itertools import chain
 from math import gcd
 
+from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.errors import StateError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot
-from airflow_kafka_lake.core.ordering.layout_changes import GraceWait, KnownLayouts, Layout, LayoutChange, Topic
-from airflow_kafka_lake.core.ordering.segments import Segment, SegmentKey
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.ordering.segments import Graph, Segment, SegmentKey
+from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Ordering, Partitioner, PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 
+# What a plan adds to the segments of its topics, and what that was decided from.
 
-def topics_seen(snapshot: Snapshot, asked: Collection[Stream]) -> tuple[Topic, ...]:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """A number of partitions that a topic was seen to have; `in_force` once its segments were opened."""
+
+    topic: str
+    topic_id: str
+    partitions: int
+    seen_at: datetime
+    in_force: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraceWait:
+    """A stream that waits until a layout or a seal is in force: nothing need be done but plan again then."""
+
+    stream: Stream
+    until: datetime
+    reason: str
+    is_new: bool
+    """Whether its partition came with the layout that waits, and so has nothing that could be read now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overrun:
+    """A stream whose log goes on past the seal that was declared for it."""
+
+    stream: Stream
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutChange:
+    """What a plan adds to the segments: layouts, and segments that are opened, sealed or given more parents."""
+
+    layouts: tuple[Layout, ...] = ()
+    segments: tuple[Segment, ...] = ()
+    in_grace: tuple[GraceWait, ...] = ()
+    overruns: tuple[Overrun, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.layouts or self.segments)
+
+    @property
+    def waiting(self) -> frozenset[Stream]:
+        """Streams of which nothing is planned yet: those that only a layout has that is not in force."""
+        return frozenset(item.stream for item in self.in_grace if item.is_new)
+
+    def __or__(self, other: LayoutChange) -> LayoutChange:
+        return LayoutChange.of_all((self, other))
+
+    @classmethod
+    def of_all(cls, changes: Iterable[LayoutChange]) -> LayoutChange:
+        """Return what several changes add together, in their order."""
+        every = tuple(changes)
+        parts = {
+            item.name: tuple(chain.from_iterable(getattr(change, item.name) for change in every))
+            for item in fields(cls)
+        }
+        return cls(**parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownLayouts:
+    """What the ledger knows of a pipeline's streams, segments and layouts."""
+
+    streams: Mapping[Stream, StreamRecord]
+    graph: Graph
+    layouts: Sequence[Layout]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedTopic:
+    """A topic as one snapshot has it: its number of partitions, and those that were observed and are asked for."""
+
+    name: str
+    id: str
+    partitions: int
+    seen: Mapping[int, PartitionSnapshot]
+    asked: Collection[int]
+    at: datetime
+
+    def stream(self, partition: int) -> Stream:
+        """Return the stream of a partition."""
+        return Stream(self.name, self.id, partition)
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether every partition was observed and is asked for."""
+        everyone = set(range(self.partitions))
+        return everyone <= self.seen.keys() and everyone <= set(self.asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutPlan:
+    """The graph as it is after a layout change, for the plan that causes it."""
+
+    layout_change: LayoutChange = field(default_factory=LayoutChange)
+    graph: Graph = field(default_factory=Graph)
+
+
+def apply_layout_change(graph: Graph, layout_change: LayoutChange) -> LayoutPlan:
+    """Apply a change, the last one of each segment; StateError when a segment would wait for itself."""
+    if not layout_change.segments:
+        return LayoutPlan(layout_change=layout_change, graph=graph)
+    segments = tuple({item.key: item for item in layout_change.segments}.values())
+    return LayoutPlan(layout_change=replace(layout_change, segments=segments), graph=graph.with_segments(segments))
+
+
+# How the segments of a topic come about: its first layout, more partitions, a new generation, a declared migration.
+#
+# Kafka's producers send a key to `hash(key) mod partitions`, and learn of new partitions up to
+# `metadata.max.age.ms` late (5 minutes by default). So an expansion is seen first, and its old segments are sealed
+# a layout grace later, at the ends that the logs have by then. Old partition i and new partition j can share a key
+# exactly when i = j modulo the greatest common divisor of the old and the new number of partitions. A topic that
+# grows again within the grace was written under both numbers meanwhile: a segment holds records of every layout
+# that was seen while it was open.
+
+
+def topics_seen(snapshot: Snapshot, asked: Collection[Stream]) -> tuple[ObservedTopic, ...]:
     """Return the topics of a snapshot; the number of partitions counts those that could not be observed."""
     seen: dict[tuple[str, str], dict[int, PartitionSnapshot]] = defaultdict(dict)
     for item in snapshot.partitions:
@@ -36,7 +153,7 @@ def topics_seen(snapshot: Snapshot, asked: Collection[Stream]) -> tuple[Topic, .
     for name, topic_id, partition in sorted(asked):
         wanted[name, topic_id].append(partition)
     return tuple(
-        Topic(
+        ObservedTopic(
             name=name,
             id=topic_id,
             partitions=1 + max(*found, last_unseen.get(name, 0)),
@@ -48,7 +165,7 @@ def topics_seen(snapshot: Snapshot, asked: Collection[Stream]) -> tuple[Topic, .
     )
 
 
-def evolve(spec: PipelineSpec, topic: Topic, known: KnownLayouts) -> LayoutChange:
+def evolve(spec: PipelineSpec, topic: ObservedTopic, known: KnownLayouts) -> LayoutChange:
     """Decide what becomes of a topic's segments; partitions that must wait are in `in_grace`.
 
     More partitions matter to ordering by key only: in the other modes an old partition just goes on.
@@ -61,15 +178,15 @@ def evolve(spec: PipelineSpec, topic: Topic, known: KnownLayouts) -> LayoutChang
     return first | LayoutChange(segments=_roots(spec, topic, known, topic.partitions))
 
 
-def _layouts(topic: Topic, known: KnownLayouts) -> list[Layout]:
+def _layouts(topic: ObservedTopic, known: KnownLayouts) -> list[Layout]:
     return [item for item in known.layouts if item.topic_id == topic.id]
 
 
-def _layout(topic: Topic, *, in_force: bool) -> Layout:
+def _layout(topic: ObservedTopic, *, in_force: bool) -> Layout:
     return Layout(topic=topic.name, topic_id=topic.id, partitions=topic.partitions, seen_at=topic.at, in_force=in_force)
 
 
-def _roots(spec: PipelineSpec, topic: Topic, known: KnownLayouts, below: int) -> tuple[Segment, ...]:
+def _roots(spec: PipelineSpec, topic: ObservedTopic, known: KnownLayouts, below: int) -> tuple[Segment, ...]:
     """Open the first segment of every asked partition that has none; it continues an older generation's, if any."""
     new = [p for p in sorted(topic.asked) if p < below and not known.graph.of(topic.stream(p))]
     if not new:
@@ -80,14 +197,14 @@ def _roots(spec: PipelineSpec, topic: Topic, known: KnownLayouts, below: int) ->
     return (*_sealed_where_they_end(before, known), *opened)
 
 
-def _first_of(topic: Topic, known: KnownLayouts, *, partition: int, layout: int, older: Older) -> Segment:
+def _first_of(topic: ObservedTopic, known: KnownLayouts, *, partition: int, layout: int, older: Older) -> Segment:
     """Return the first segment of a partition that the topic has since it had `layout` partitions."""
     first = Segment(stream=topic.stream(partition), start=0, layout=layout)
     under = written_under(first, known.layouts) | {topic.partitions}
     return replace(first, parents=older.related(partition, under))
 
 
-def _older_generation(topic: Topic, known: KnownLayouts) -> list[Segment]:
+def _older_generation(topic: ObservedTopic, known: KnownLayouts) -> list[Segment]:
     """Return the last segment of every stream of the same topic with another id."""
     return [segments[-1] for segments in known.graph.of_topic(topic.name) if segments[0].stream.topic_id != topic.id]
 
@@ -101,7 +218,7 @@ def _sealed_where_they_end(older: Iterable[Segment], known: KnownLayouts) -> Ite
             yield replace(segment, seal=segment.seal or end, sealed=True)
 
 
-def _expand(spec: PipelineSpec, topic: Topic, known: KnownLayouts, current: int) -> LayoutChange:
+def _expand(spec: PipelineSpec, topic: ObservedTopic, known: KnownLayouts, current: int) -> LayoutChange:
     """Wait until the grace of an expansion is over, then seal what is open and open the new layout's segments."""
     pending = max((i for i in _layouts(topic, known) if not i.in_force), key=lambda i: i.partitions, default=None)
     is_new = pending is None or pending.partitions != topic.partitions
@@ -126,7 +243,7 @@ def _expand(spec: PipelineSpec, topic: Topic, known: KnownLayouts, current: int)
     )
 
 
-def _relayed(spec: PipelineSpec, topic: Topic, known: KnownLayouts, current: int) -> tuple[Segment, ...]:
+def _relayed(spec: PipelineSpec, topic: ObservedTopic, known: KnownLayouts, current: int) -> tuple[Segment, ...]:
     """Return the old segments, sealed where their logs end now, and those of the new layout.
 
     Old are also the partitions of a layout that was outgrown before it was in force: they continue what was there
@@ -159,7 +276,7 @@ def _relayed(spec: PipelineSpec, topic: Topic, known: KnownLayouts, current: int
     return (*_sealed_where_they_end(older, known), *(item for item in old.values() if not item.is_empty), *opened)
 
 
-def _pending(topic: Topic, known: KnownLayouts) -> list[int]:
+def _pending(topic: ObservedTopic, known: KnownLayouts) -> list[int]:
     """Return the numbers of partitions that a topic was seen to have and that are not in force yet."""
     return sorted(item.partitions for item in _layouts(topic, known) if not item.in_force)
 
@@ -214,3 +331,80 @@ def _by_residue(segments: Iterable[Segment], modulus: int) -> Mapping[int, Seque
     for item in segments:
         found[item.stream.partition % modulus].append(item)
     return found
+
+
+# Seals that a person declared, by `seal` or `migrate`: checked twice a layout grace apart, never moved.
+
+
+def check_seals(spec: PipelineSpec, topic: ObservedTopic, known: KnownLayouts) -> LayoutChange:
+    """Check what was declared: a log that runs past its seal is an error, one that still ends there a layout grace
+    later is sealed for good."""
+    changes = []
+    for partition, seen in sorted(topic.seen.items()):
+        segments = known.graph.of(topic.stream(partition))
+        if segments and segments[-1].seal is not None and segments[-1].declared_at is not None:
+            record = known.streams[topic.stream(partition)]
+            changes.append(_check_seal(spec, topic, seen, segment=segments[-1], record=record))
+    return LayoutChange.of_all(changes)
+
+
+def _check_seal(
+    spec: PipelineSpec, topic: ObservedTopic, seen: PartitionSnapshot, *, segment: Segment, record: StreamRecord
+) -> LayoutChange:
+    assert segment.seal is not None
+    assert segment.declared_at is not None
+    if excess := RangeSet.between(segment.seal, seen.high_watermark) - record.planned:
+        reason = (
+            f"the log ends at {seen.high_watermark}, past its declared seal {segment.seal}: a producer still writes to "
+            f"it. Stop the producers; pass what they wrote with: "
+            f"{remedies.skip(spec.name, Slice(seen.stream, OffsetRange(segment.seal, excess.ranges[-1].end)))}"
+        )
+        return LayoutChange(overruns=(Overrun(stream=seen.stream, reason=reason),))
+    if segment.sealed:
+        return LayoutChange()
+    until = segment.declared_at + timedelta(seconds=spec.layout_grace)
+    if topic.at >= until and seen.last_stable >= segment.seal:
+        return LayoutChange(segments=(replace(segment, sealed=True),))
+    waits = "an open transaction ends" if topic.at >= until else "a second look"
+    reason = f"the seal {segment.seal} was declared at {timestamp(segment.declared_at)} and waits for {waits}"
+    return LayoutChange(in_grace=(GraceWait(stream=seen.stream, until=until, reason=reason, is_new=False),))
+
+
+def declared(topic: ObservedTopic, partition: int, at: int, known: KnownLayouts) -> Segment:
+    """Return a stream's last segment with the end that a person declared, if its log ends exactly there now."""
+    where = f"{topic.name}/{partition}"
+    facts = {"topic": topic.name, "partition": partition}
+    if not (found := known.graph.of(topic.stream(partition))):
+        raise StateError(f"{where} has not committed yet, the topic got more partitions: plan when it has", **facts)
+    last = found[-1]
+    if last.seal is not None and last.seal != at:
+        raise StateError(f"{where} is sealed at {last.seal}: a seal is never moved", **facts)
+    seen = topic.seen[partition]
+    if not seen.last_stable == seen.high_watermark == at:
+        open_ = "" if seen.last_stable == seen.high_watermark else f" and is stable only to {seen.last_stable}"
+        raise StateError(
+            f"the log of {where} ends at {seen.high_watermark}{open_}, not at {at}: stop its producers, let open "
+            "transactions end, and declare the end that it has then",
+            **facts,
+        )
+    return replace(last, seal=at, declared_at=last.declared_at or topic.at)
+
+
+def migrated(
+    spec: PipelineSpec, source: ObservedTopic, target: ObservedTopic, *, seals: Mapping[int, int], known: KnownLayouts
+) -> LayoutChange:
+    """Return the change that makes one topic continue another: declared seals, and edges from old to new segments.
+
+    `known` holds the segments that both topics have, or get by the same plan.
+    """
+    old = [declared(source, partition, seal, known) for partition, seal in sorted(seals.items())]
+    older = Older(spec, old, known.layouts)
+    new = []
+    for partition in range(target.partitions):
+        if not (found := known.graph.of(target.stream(partition))):
+            raise StateError(
+                f"{target.name}/{partition} has not committed yet, the topic got more partitions: plan when it has"
+            )
+        under = written_under(found[0], known.layouts)
+        new.append(replace(found[0], parents=found[0].parents | older.related(partition, under)))
+    return LayoutChange(segments=(*old, *new))

@@ -1,1 +1,0 @@
-"""From policies and bounds to a plan: ranges cut by weight and packed into waves."""

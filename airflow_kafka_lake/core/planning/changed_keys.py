@@ -12,8 +12,8 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import IdentityError
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState
-from airflow_kafka_lake.core.planning.facts import Facts
-from airflow_kafka_lake.core.planning.plan import Blocked, Elsewhere, Plan
+from airflow_kafka_lake.core.planning.decision import PlanFacts
+from airflow_kafka_lake.core.planning.plan import Elsewhere, Plan, PlanBlock
 from airflow_kafka_lake.core.spec import PipelineSpec
 
 _FROM_NOW_ON = "it counts from now on"
@@ -81,7 +81,7 @@ def elsewhere(spec: PipelineSpec, ranges: Sequence[RangeRecord], tables: Mapping
     return tuple(Elsewhere(topic=topic, table=table, offsets=n) for (topic, table), n in sorted(found.items()))
 
 
-def refuse_another_cluster(facts: Facts) -> None:
+def refuse_another_cluster(facts: PlanFacts) -> None:
     """Refuse topics that another connection leads to and that are not those on record: all of their records would land
     beside the rows of the old ones, which are perhaps the same."""
     before = facts.before
@@ -99,19 +99,19 @@ def refuse_another_cluster(facts: Facts) -> None:
             )
 
 
-def _older(facts: Facts) -> Mapping[tuple[str, str], str]:
+def _older(facts: PlanFacts) -> Mapping[tuple[str, str], str]:
     """Return the id on record of each topic, with its id now, that has another one now."""
     now = {item.stream.topic: item.stream.topic_id for item in facts.seen.selected}
     known = ((key.topic, key.topic_id) for key in facts.seen.known)
     return {(topic, now[topic]): id_ for topic, id_ in known if now.get(topic, id_) != id_}
 
 
-def nothing_lands(facts: Facts, plan: Plan) -> tuple[Blocked, ...]:
+def nothing_lands(facts: PlanFacts, plan: Plan) -> tuple[PlanBlock, ...]:
     """Return the topics whose rows are in another table than the one that is named now, which has nothing of the
     pipeline, nor would have after this plan: to call that done would be to say that it has them."""
     written = {*(facts.before.tables if facts.before else ()), *(wave.table for wave in plan.waves)}
     return tuple(
-        Blocked(
+        PlanBlock(
             topic=item.topic,
             partition=None,
             reason=f"nothing of it is in table {table}, and nothing is planned to land there: what is committed, "
@@ -123,13 +123,13 @@ def nothing_lands(facts: Facts, plan: Plan) -> tuple[Blocked, ...]:
     )
 
 
-def notes(facts: Facts, plan: Plan) -> tuple[str, ...]:
+def notes(facts: PlanFacts, plan: Plan) -> tuple[str, ...]:
     """Return what a person must know who has changed the file: where rows are that are not where it says, and the
     effect of each key that is not as it was when the pipeline was last planned."""
     return (*_created_anew(plan, facts), *_in_other_tables(facts), *_changed(facts))
 
 
-def _created_anew(plan: Plan, facts: Facts) -> Iterator[str]:
+def _created_anew(plan: Plan, facts: PlanFacts) -> Iterator[str]:
     new = {(i.snapshot.stream.topic, i.snapshot.stream.topic_id) for i in plan.streams if i.version is None}
     older = _older(facts)
     for topic, topic_id in sorted(new & older.keys()):
@@ -139,7 +139,7 @@ def _created_anew(plan: Plan, facts: Facts) -> Iterator[str]:
         )
 
 
-def _in_other_tables(facts: Facts) -> Iterator[str]:
+def _in_other_tables(facts: PlanFacts) -> Iterator[str]:
     for item in facts.elsewhere:
         yield (
             f"{count(item.offsets, 'committed offset')} of {item.topic} {'is' if item.offsets == 1 else 'are'} in "
@@ -148,7 +148,7 @@ def _in_other_tables(facts: Facts) -> Iterator[str]:
         )
 
 
-def _changed(facts: Facts) -> Iterator[str]:
+def _changed(facts: PlanFacts) -> Iterator[str]:
     if facts.before is None or not facts.seen.known:
         return
     for name, (place, effect) in EFFECTS.items():

@@ -1,49 +1,346 @@
-"""From facts to a plan: what each stream is asked for, and what the plan makes of it. Pure: no port is asked."""
+"""From the facts of a plan to the demand of each stream, and to the plan."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
-from airflow_kafka_lake.core.errors import GroupOffsetError, PendingCommitError
-from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Sample, UnknownPartition
-from airflow_kafka_lake.core.ordering.layout_changes import (
+from airflow_kafka_lake.core.errors import EmptyPeriodError, GroupOffsetError, KafkaLakeError, PendingCommitError
+from airflow_kafka_lake.core.kafka.losses import EpochEnds, EpochKey, epochs_in_doubt
+from airflow_kafka_lake.core.kafka.snapshots import (
+    GroupOffsetState,
+    PartitionSnapshot,
+    Sample,
+    Snapshot,
+    UnknownPartition,
+    waiting_for_stable,
+)
+from airflow_kafka_lake.core.kafka.times import Times, milliseconds
+from airflow_kafka_lake.core.ledger.records import PipelineRecord
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.ordering.layouts import (
     KnownLayouts,
     Layout,
     LayoutChange,
     LayoutPlan,
-    Topic,
+    ObservedTopic,
     apply_layout_change,
+    check_seals,
+    evolve,
+    topics_seen,
 )
-from airflow_kafka_lake.core.ordering.layouts import evolve, topics_seen
-from airflow_kafka_lake.core.ordering.seals import check_seals
-from airflow_kafka_lake.core.planning.estimates import heaviest, to_read, weights
-from airflow_kafka_lake.core.planning.facts import Facts
-from airflow_kafka_lake.core.planning.generations import Generations
-from airflow_kafka_lake.core.planning.in_period import period_of
-from airflow_kafka_lake.core.planning.packing import build_plan
-from airflow_kafka_lake.core.planning.periods import Period
-from airflow_kafka_lake.core.planning.plan import Asked, Blocked, Plan
-from airflow_kafka_lake.core.planning.policies import asked_of, generation_gap, together
-from airflow_kafka_lake.core.slices import Slice
-from airflow_kafka_lake.core.spec import PolicyKind
+from airflow_kafka_lake.core.ordering.segments import Graph
+from airflow_kafka_lake.core.planning.costs import WaveCost, heaviest, to_read, weights
+from airflow_kafka_lake.core.planning.plan import Elsewhere, Period, Plan, PlanBlock, StreamDemand, build_plan
+from airflow_kafka_lake.core.planning.policies import (
+    Bounds,
+    asked_of,
+    generation_gap,
+    gone_in_doubt,
+    start_in_doubt,
+    times_needed,
+    together,
+)
+from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, PolicyKind
+from airflow_kafka_lake.core.wire import instant, timestamp
 
-Declare = Callable[[KnownLayouts, Sequence[Topic]], LayoutChange]
+# What a plan is decided from: what was observed, and the answers to what that left open. Gathered by a service.
+
+SAMPLED = 8
+"""Partitions whose first and last records are read to learn what Kafka no longer has, or for a message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What a plan is decided from: Kafka's partitions, those that are asked about, the streams on record, and the
+    topics that are left out."""
+
+    snapshot: Snapshot
+    selected: tuple[PartitionSnapshot, ...]
+    known: Mapping[Stream, StreamRecord]
+    blocked: tuple[PlanBlock, ...] = ()
+
+    @property
+    def new(self) -> tuple[PartitionSnapshot, ...]:
+        """The selected partitions that the ledger knows nothing of."""
+        return tuple(item for item in self.selected if item.stream not in self.known)
+
+    def arrived(self, spec: PipelineSpec, bounds: Bounds) -> int:
+        """Return how many offsets have arrived since the newest plan, if the next one reads all of them: else 0."""
+        if bounds.is_period or (spec.start.kind, spec.end.kind) != (PolicyKind.EARLIEST, PolicyKind.LATEST):
+            return 0
+        planned = {stream: record.end_seen for stream, record in self.known.items()}
+        return sum(
+            max(0, item.readable_end(spec.isolation) - planned.get(item.stream, item.log_start))
+            for item in self.selected
+        )
+
+    @property
+    def epochs_in_doubt(self) -> tuple[EpochKey, ...]:
+        """The leader epochs under which streams were planned that are not the partitions' any more."""
+        known = self.known
+        return epochs_in_doubt(
+            (item, known[item.stream].leader_epoch) for item in self.selected if item.stream in known
+        )
+
+    def tables(self, spec: PipelineSpec) -> dict[str, list[str]]:
+        """Return the tables that the selected partitions land in, with their topic ids."""
+        tables: dict[str, set[str]] = {}
+        for item in self.selected:
+            tables.setdefault(spec.table_for(item.stream.topic), set()).add(item.stream.topic_id)
+        return {table: sorted(ids) for table, ids in sorted(tables.items())}
+
+    def without(self, problems: Mapping[str, KafkaLakeError]) -> Observation:
+        """Leave topics out of the plan; raises the problem when none is left."""
+        topics = {item.stream.topic for item in self.selected} - problems.keys()
+        if problems and not topics:
+            raise next(iter(problems.values()))
+        return replace(
+            self,
+            snapshot=replace(
+                self.snapshot,
+                partitions=tuple(item for item in self.snapshot.partitions if item.stream.topic not in problems),
+                unknown=tuple(item for item in self.snapshot.unknown if item.topic not in problems),
+            ),
+            selected=tuple(item for item in self.selected if item.stream.topic not in problems),
+            blocked=self.blocked + blocked_topics(problems),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFacts:
+    """All that a plan is decided from, but for the weight of what it reads.
+
+    `starts` has the start policy's group offsets of new streams where another group rules the end; `ends` has where
+    leader epochs in doubt ended; `costs` are those of the last waves; `before` is the pipeline as it is on record, and
+    `elsewhere` what is committed in other tables than its file names now.
+    """
+
+    plan_id: str
+    spec: PipelineSpec
+    bounds: Bounds
+    seen: Observation
+    times: Times
+    starts: Mapping[Stream, PartitionSnapshot]
+    ends: EpochEnds
+    graph: Graph
+    layouts: Sequence[Layout]
+    costs: Sequence[WaveCost]
+    before: PipelineRecord | None = None
+    elsewhere: Sequence[Elsewhere] = ()
+
+    @property
+    def recorded(self) -> KnownLayouts:
+        """What the ledger knows of streams, segments and layouts."""
+        return KnownLayouts(streams=self.seen.known, graph=self.graph, layouts=self.layouts)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many partitions each topic has."""
+        there = [(item.stream.topic, item.stream.partition) for item in self.seen.snapshot.partitions]
+        there += [(item.topic, item.partition) for item in self.seen.snapshot.unknown]
+        return {topic: partition + 1 for topic, partition in sorted(there)}
+
+
+# What is asked next, from what is known so far.
+
+
+def moments(spec: PipelineSpec, bounds: Bounds, seen: Observation) -> tuple[int, ...]:
+    """Return the times whose offsets must be asked for, in milliseconds."""
+    return times_needed(spec, bounds, new=bool(seen.new))
+
+
+def doubtful_heads(spec: PipelineSpec, bounds: Bounds, seen: Observation, times: Times) -> list[Slice]:
+    """Return where first records must be read: of partitions that may have lost the begin of the period, or of what is
+    to be read at all."""
+    doubts = [
+        item
+        for item in seen.selected
+        if gone_in_doubt(bounds, item, seen.known.get(item.stream), times)
+        or (item.stream not in seen.known and start_in_doubt(spec, item, times))
+    ]
+    return [head for item in doubts[:SAMPLED] if (head := item.readable(spec.isolation))]
+
+
+def start_group(spec: PipelineSpec, seen: Observation) -> str | None:
+    """Return the start policy's group where it is another one than the end policy's, for new streams only."""
+    needed = spec.start.kind is PolicyKind.GROUP and spec.end.group not in (None, spec.start.group)
+    return spec.start.group if needed and seen.new else None
+
+
+def start_offsets(seen: Observation, answer: Iterable[PartitionSnapshot]) -> dict[Stream, PartitionSnapshot]:
+    """Return new streams with the start policy's group offsets.
+
+    A partition that is not in the answer has an offset that is not known: the other group's is none of its own.
+    """
+    unknown = {
+        item.stream: replace(item, group_offset=None, group_offset_state=GroupOffsetState.UNKNOWN) for item in seen.new
+    }
+    return unknown | {item.stream: item for item in answer}
+
+
+def blocked_topics(problems: Mapping[str, KafkaLakeError]) -> tuple[PlanBlock, ...]:
+    """Return what leaves whole topics out of a plan."""
+    return tuple(PlanBlock(topic=topic, partition=None, reason=error.message) for topic, error in problems.items())
+
+
+# The generations of topics that are on record, gone through once for all partitions of a plan.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generations:
+    """`older` are the streams of older generations, by topic and the partition that judges them: their own, and of one
+    that the topic has no longer another. `at_first` is how many partitions each `(topic, topic_id)` on record had when
+    it was first planned."""
+
+    older: Mapping[tuple[str, int], Sequence[StreamRecord]]
+    at_first: Mapping[tuple[str, str], int]
+
+    @classmethod
+    def of(cls, facts: PlanFacts) -> Generations:
+        """Return the generations of the topics that were observed."""
+        return cls(older=_older(facts), at_first=_at_first(facts))
+
+
+def _older(facts: PlanFacts) -> Mapping[tuple[str, int], Sequence[StreamRecord]]:
+    sizes, ids = facts.sizes, {item.stream.topic: item.stream.topic_id for item in facts.seen.selected}
+    found: dict[tuple[str, int], list[StreamRecord]] = defaultdict(list)
+    for key, stream in facts.seen.known.items():
+        if ids.get(key.topic, key.topic_id) != key.topic_id:
+            found[key.topic, key.partition % sizes[key.topic]].append(stream)
+    return found
+
+
+def _at_first(facts: PlanFacts) -> Mapping[tuple[str, str], int]:
+    known: dict[tuple[str, str], int] = {}
+    for topic, topic_id, partition in facts.seen.known:
+        known[topic, topic_id] = max(known.get((topic, topic_id), 0), partition + 1)
+    seen: dict[str, int] = {}
+    for layout in facts.layouts:
+        seen[layout.topic_id] = min(seen.get(layout.topic_id, layout.partitions), layout.partitions)
+    return {generation: seen.get(generation[1], partitions) for generation, partitions in known.items()}
+
+
+# How much lies in a period that is asked for, and the refusal of one that holds nothing.
+
+NOT_KNOWN = "a time that is not known"
+_NAMED = 3
+"""Partitions whose offsets a message names: the largest."""
+_TAIL = 10
+"""Offsets at a log's end that are searched for a record: the last ones may be transaction markers."""
+
+
+def period_of(
+    bounds: Bounds, asked: Iterable[StreamDemand], known: Mapping[Stream, StreamRecord], times: Times
+) -> Period | None:
+    """Return what lies in the period, None where none was asked for."""
+    if not bounds.is_period:
+        return None
+    asked = tuple(asked)
+    offsets = landed = planned = 0
+    for item in asked:
+        if item.start < item.end:
+            interval, record = OffsetRange(item.start, item.end), known.get(item.snapshot.stream)
+            offsets += interval.span
+            landed += record.covered.within(interval).span if record else 0
+            planned += (record.planned - record.covered).within(interval).span if record else 0
+    below = any(item.landed_below for item in asked)
+    until = bounds.end if isinstance(bounds.end, datetime) else None
+    unended = [item.snapshot for item in asked if until and times.found(milliseconds(until), item.snapshot) is None]
+    return Period(
+        offsets=offsets,
+        landed=landed,
+        planned=planned,
+        landed_below=below,
+        until=until,
+        unended=tuple(item.stream for item in unended),
+    )
+
+
+def ends_of(facts: PlanFacts, asked: Sequence[StreamDemand]) -> list[Slice]:
+    """Return where records are sampled to say which times Kafka has: both ends of the largest partitions."""
+    found = (part for item in _largest(asked) for part in _both_ends(item, facts.spec.isolation))
+    return [item for item in found if item]
+
+
+def _both_ends(item: PartitionSnapshot, isolation: Isolation) -> tuple[Slice | None, Slice | None]:
+    whole = item.readable(isolation)
+    tail = whole and whole.part(OffsetRange(max(item.log_start, whole.range.end - _TAIL), whole.range.end))
+    return whole, tail
+
+
+def _largest(asked: Sequence[StreamDemand]) -> list[PartitionSnapshot]:
+    partitions = (item.snapshot for item in asked)
+    return sorted(partitions, key=lambda item: item.log_start - item.high_watermark)[:SAMPLED]
+
+
+def nothing_lies(facts: PlanFacts, asked: Sequence[StreamDemand], samples: Sequence[Sample]) -> EmptyPeriodError:
+    """Return the refusal of a period in which nothing lies: it says what Kafka has instead."""
+    spec, bounds, largest = facts.spec, facts.bounds, _largest(asked)
+    earliest, newest = _times([part for item in largest if (part := item.readable(spec.isolation))], samples)
+    whose = "Kafka's records" if len(largest) == len(asked) else f"records of the {len(largest)} largest partitions"
+    has = [f"{whose} go from {earliest or NOT_KNOWN} to {newest or NOT_KNOWN}"] if earliest or newest else []
+    has += [
+        f"{item.stream} has offsets {item.log_start}-{item.readable_end(spec.isolation)}"
+        if item.log_start < item.readable_end(spec.isolation)
+        else f"{item.stream} has none"
+        for item in largest[:_NAMED]
+    ]
+    open_ = [
+        f"{item.stream} is stable to {item.last_stable} of {item.high_watermark}: a transaction is open"
+        for item in waiting_for_stable(largest, spec.isolation)
+    ]
+    return EmptyPeriodError(
+        f"nothing lies in the period {_describe(bounds)} of pipeline {spec.name}: {'; '.join((*has, *open_))}. Correct "
+        "the period, or leave it out to read what is missing",
+        pipeline=spec.name,
+        earliest=earliest,
+        newest=newest,
+    )
+
+
+def _times(wholes: Sequence[Slice], samples: Sequence[Sample]) -> tuple[str | None, str | None]:
+    """Return the earliest and the newest time of some partitions; None unless that end of each of them was read."""
+    firsts = {(s.stream, s.read.start): s.first_timestamp_ms for s in samples if s.read}
+    lasts = {(s.stream, s.read.end): s.last_timestamp_ms for s in samples if s.read}
+    earliest = [_instant(firsts.get((item.stream, item.range.start))) for item in wholes]
+    newest = [_instant(lasts.get((item.stream, item.range.end))) for item in wholes]
+    return (
+        timestamp(min(filter(None, earliest))) if earliest and all(earliest) else None,
+        timestamp(max(filter(None, newest))) if newest and all(newest) else None,
+    )
+
+
+def _instant(milliseconds: int | None) -> datetime | None:
+    return None if milliseconds is None else instant(milliseconds)
+
+
+def _describe(bounds: Bounds) -> str:
+    start, end = (timestamp(at) if isinstance(at, datetime) else at for at in (bounds.start, bounds.end))
+    return f"from {'the origin' if start is None else start} to {'the end policy' if end is None else end}"
+
+
+# From facts to a plan: what each stream is asked for, and what the plan makes of it. Pure: no port is asked.
+
+Declare = Callable[[KnownLayouts, Sequence[ObservedTopic]], LayoutChange]
 """What a person declares about the segments that there are then."""
 
 
-def declare_nothing(_known: KnownLayouts, _topics: Sequence[Topic]) -> LayoutChange:
+def declare_nothing(_known: KnownLayouts, _topics: Sequence[ObservedTopic]) -> LayoutChange:
     """Leave the segments as they come."""
     return LayoutChange()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Demand:
     """What the streams are asked for, and what is left out; `period` is None where none was asked for."""
 
-    asked: tuple[Asked, ...]
-    blocked: tuple[Blocked, ...]
+    asked: tuple[StreamDemand, ...]
+    blocked: tuple[PlanBlock, ...]
     unknown: tuple[UnknownPartition, ...]
     period: Period | None
     slices: tuple[Slice, ...]
@@ -61,13 +358,13 @@ class Wanted:
         return heaviest(self.slices)
 
 
-def want(facts: Facts) -> Wanted:
+def want(facts: PlanFacts) -> Demand:
     """Decide what each stream is asked for.
 
     Raises PendingCommitError where group offsets are not stable, GroupOffsetError where no stream has one that can be
     used, RefusedError leaves for bounds that cannot be met.
     """
-    asked: list[Asked] = []
+    asked: list[StreamDemand] = []
     blocked, generations = list(facts.seen.blocked), Generations.of(facts)
     refused: list[GroupOffsetError] = []
     pending: list[PendingCommitError] = []
@@ -78,16 +375,16 @@ def want(facts: Facts) -> Wanted:
             pending.append(error)
         except GroupOffsetError as error:
             refused.append(error)
-            blocked.append(Blocked.of(item.stream, error.message))
+            blocked.append(PlanBlock.of(item.stream, error.message))
         else:
-            (blocked if isinstance(answer, Blocked) else asked).append(answer)  # type: ignore[arg-type]
+            (blocked if isinstance(answer, PlanBlock) else asked).append(answer)  # type: ignore[arg-type]
     if pending:
         raise together(pending)
     if refused and not asked:
         raise refused[0]
     partitions = facts.bounds.partitions
     unknown = (item for item in facts.seen.snapshot.unknown if partitions is None or item.partition in partitions)
-    return Wanted(
+    return Demand(
         asked=tuple(asked),
         blocked=tuple(blocked),
         unknown=tuple(unknown),
@@ -96,7 +393,7 @@ def want(facts: Facts) -> Wanted:
     )
 
 
-def _answer(facts: Facts, item: PartitionSnapshot, generations: Generations) -> Asked | Blocked:
+def _answer(facts: PlanFacts, item: PartitionSnapshot, generations: Generations) -> StreamDemand | PlanBlock:
     record = facts.seen.known.get(item.stream)
     older = generations.older.get((item.stream.topic, item.stream.partition), ())
     return generation_gap(facts.spec.name, item, record, older=older, graph=facts.graph, ends=facts.ends) or asked_of(
@@ -110,12 +407,12 @@ def _answer(facts: Facts, item: PartitionSnapshot, generations: Generations) -> 
     )
 
 
-def decide(facts: Facts, wanted: Wanted, samples: Iterable[Sample], declare: Declare = declare_nothing) -> Plan:
+def decide(facts: PlanFacts, wanted: Demand, samples: Iterable[Sample], declare: Declare = declare_nothing) -> Plan:
     """Decide ranges, waves and segments; `declare` adds what a person says about the segments that there are then."""
     segments = _apply_layout_change(facts, wanted.asked, declare)
     waiting = segments.layout_change.waiting
     asked = [item for item in wanted.asked if item.snapshot.stream not in waiting]
-    overruns = [Blocked.of(item.stream, item.reason) for item in segments.layout_change.overruns]
+    overruns = [PlanBlock.of(item.stream, item.reason) for item in segments.layout_change.overruns]
     made = build_plan(
         facts.plan_id,
         facts.spec,
@@ -131,7 +428,7 @@ def decide(facts: Facts, wanted: Wanted, samples: Iterable[Sample], declare: Dec
     return replace(made, period=wanted.period)
 
 
-def _apply_layout_change(facts: Facts, asked: Sequence[Asked], declare: Declare) -> LayoutPlan:
+def _apply_layout_change(facts: PlanFacts, asked: Sequence[StreamDemand], declare: Declare) -> LayoutPlan:
     """Decide what becomes of the segments of every topic that was observed."""
     known = facts.recorded
     topics = topics_seen(facts.seen.snapshot, {item.snapshot.stream for item in asked})
@@ -147,7 +444,7 @@ def _apply_layout_change(facts: Facts, asked: Sequence[Asked], declare: Declare)
     return apply_layout_change(known.graph, layout_change | declare(then, topics))
 
 
-def _is_expanded(facts: Facts, item: PartitionSnapshot, at_first: int | None) -> bool:
+def _is_expanded(facts: PlanFacts, item: PartitionSnapshot, at_first: int | None) -> bool:
     """Return whether a partition has come since its topic was first planned, when it had `at_first` partitions.
 
     One that was there and was not observed or not asked for begins where the policy says; where that is the end, the

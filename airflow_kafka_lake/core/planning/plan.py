@@ -1,23 +1,93 @@
-"""A plan: which offsets are read next, cut into ranges, packed into waves, and why.
-
-Dry run and real run read the same `Plan` value (law L16).
-"""
+"""A plan: offsets cut into ranges by weight and packed into waves, for a period or for everything that is missing."""
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
-from airflow_kafka_lake.core.kafka.transactions import OBSERVED, OpenTransaction
-from airflow_kafka_lake.core.ordering.layout_changes import LayoutChange
-from airflow_kafka_lake.core.planning.periods import Period
+from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.kafka.snapshots import (
+    OBSERVED,
+    OpenTransaction,
+    PartitionSnapshot,
+    UnknownPartition,
+    waiting_for_stable,
+)
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.ordering.layouts import LayoutChange, LayoutPlan
+from airflow_kafka_lake.core.ordering.segments import Graph, Levels
 from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.wire import timestamp
+
+# What of a period that a person asks for is in Kafka, in the lake, and still to come.
+
+NAMED = 5
+"""Partitions that a sentence names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Period:
+    """What lies in a period, in offsets over all partitions that can be read.
+
+    `landed` of the `offsets` were committed or skipped before, `planned` were planned before and are not in the lake
+    yet. `unended` are the partitions in which no record is as late as the end `until`. `landed_below`: what the period
+    may hold below a log start was planned before; how much of it is not known any more.
+    """
+
+    offsets: int = 0
+    landed: int = 0
+    planned: int = 0
+    landed_below: bool = False
+    until: datetime | None = None
+    unended: tuple[Stream, ...] = ()
+
+    def describe(self) -> tuple[str, ...]:
+        """Return how much lies in the period and what of it was there before; then what may still come, if anything."""
+        known = [f"{number:,} {words}" for number, words in self._parts() if number]
+        if self.landed_below:
+            known.append("what Kafka has no longer was planned earlier")
+        return (
+            f"{count(self.offsets, 'offset lies', 'offsets lie')} in the period: {', '.join(known)}",
+            *self._to_come(),
+        )
+
+    def _parts(self) -> tuple[tuple[int, str], ...]:
+        new = self.offsets - self.landed - self.planned
+        return (self.landed, "in the lake already"), (self.planned, "planned earlier"), (new, "not planned before")
+
+    def _to_come(self) -> tuple[str, ...]:
+        if not self.unended:
+            return ()
+        named = ", ".join(map(str, self.unended[:NAMED]))
+        more = f" and {count(len(self.unended) - NAMED, 'more partition')}" if len(self.unended) > NAMED else ""
+        text = f"Kafka has no record as late as {timestamp(self.until)} in {named}{more}"
+        return (f"{text}: read as far as they go; what is written there later needs another run",)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the wire form."""
+        return {
+            "offsets": self.offsets,
+            "in_lake": self.landed,
+            "planned": self.planned,
+            "gone_and_planned": self.landed_below,
+            "unended": [[item.topic, item.partition] for item in self.unended],
+            "messages": list(self.describe()),
+        }
+
+
+# A plan: which offsets are read next, cut into ranges, packed into waves, and why.
+#
+# Dry run and real run read the same `Plan` value (law L16).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamDemand:
     """What one stream is asked for: `[start, end)`, and the origin it would get if it is new."""
 
     snapshot: PartitionSnapshot
@@ -61,7 +131,7 @@ class PlannedWave:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocked:
+class PlanBlock:
     """What the plan leaves out, and why: a whole topic, or a partition in whole or in part."""
 
     topic: str
@@ -69,7 +139,7 @@ class Blocked:
     reason: str
 
     @classmethod
-    def of(cls, stream: Stream, reason: str) -> Blocked:
+    def of(cls, stream: Stream, reason: str) -> PlanBlock:
         """Return a partition, in whole or in part, that is left out."""
         return cls(topic=stream.topic, partition=stream.partition, reason=reason)
 
@@ -121,7 +191,7 @@ class Plan:
     observed_at: datetime
     streams: tuple[PlannedStream, ...]
     waves: tuple[PlannedWave, ...]
-    blocked: tuple[Blocked, ...] = ()
+    blocked: tuple[PlanBlock, ...] = ()
     waiting_for_stable: tuple[PartitionSnapshot, ...] = ()
     layout_change: LayoutChange = field(default_factory=LayoutChange)
     transactions: tuple[OpenTransaction, ...] = ()
@@ -145,3 +215,196 @@ class Plan:
     def changes_nothing(self) -> bool:
         """Return whether recording this plan would add neither a range, nor a stream, nor anything to the segments."""
         return not self.waves and not self.layout_change and all(stream.version is not None for stream in self.streams)
+
+
+# From what is asked to a plan: cut into ranges by weight, packed into waves.
+
+MAX_WAVE_RANGES = 10_000
+"""Spark plans `assign` reads quadratically above about 20,000 partitions."""
+
+
+MAX_WAVE_OFFSETS = 100_000_000
+"""Every second one may be a gap, of which the worker that audits the wave keeps sixteen bytes."""
+
+UNMEASURED_BYTES_PER_OFFSET = 1024.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """Estimated bytes per offset, in Kafka's bytes: of a stream, else of its topic, else a fallback.
+
+    `source` says where they are known from.
+    """
+
+    by_stream: Mapping[Stream, float]
+    by_topic: Mapping[str, float] = field(default_factory=dict)
+    fallback: float = UNMEASURED_BYTES_PER_OFFSET
+    source: str = ""
+
+    def bytes_of(self, stream: Stream, span: int) -> int:
+        """Estimate the bytes of `span` offsets, at least one."""
+        of_topic = self.by_topic.get(stream.topic, self.fallback)
+        return max(1, round(self.by_stream.get(stream, of_topic) * span))
+
+
+def missing(asked: OffsetRange, planned: RangeSet) -> RangeSet:
+    """Return what of a slice is neither planned nor committed (law L2)."""
+    return RangeSet((asked,)) - planned
+
+
+def cut(interval: OffsetRange, bytes_per_offset: float, target_bytes: int) -> tuple[OffsetRange, ...]:
+    """Cut a slice into equal ranges of at most about `target_bytes`, but never into more than a wave can hold."""
+    by_weight = min(interval.span, MAX_WAVE_RANGES, -(-int(bytes_per_offset * interval.span) // target_bytes))
+    pieces = max(by_weight, -(-interval.span // MAX_WAVE_OFFSETS))
+    step, extra = divmod(interval.span, pieces)
+    edges = [interval.start]
+    for index in range(pieces):
+        edges.append(edges[-1] + step + (1 if index < extra else 0))
+    return tuple(OffsetRange(a, b) for a, b in itertools.pairwise(edges))
+
+
+def build_plan(
+    plan_id: str,
+    spec: PipelineSpec,
+    observed_at: datetime,
+    *,
+    asked: Iterable[StreamDemand],
+    known: Mapping[Stream, StreamRecord],
+    weights: Weights,
+    blocked: Iterable[PlanBlock] = (),
+    unknown: Iterable[UnknownPartition] = (),
+    segments: LayoutPlan | None = None,
+    acknowledge_order: bool = False,
+) -> Plan:
+    """Decide ranges and waves for what is asked and not yet planned.
+
+    A slice is also cut at the stream's origin, so that the watermark always lies on a range's edge, and at its
+    segments. Nothing is read past a declared seal. What retention has passed is left out and named in `blocked`; the
+    rest goes on.
+    """
+    of = segments or LayoutPlan()
+    streams: list[PlannedStream] = []
+    pieces: list[tuple[PartitionSnapshot, OffsetRange]] = []
+    refused = list(blocked)
+    refused += [PlanBlock(topic=u.topic, partition=u.partition, reason=f"not observed: {u.reason}") for u in unknown]
+    for item in asked:
+        snapshot = item.snapshot
+        record = known.get(snapshot.stream)
+        origin = record.origin if record else item.origin
+        streams.append(
+            PlannedStream(
+                snapshot=snapshot,
+                origin=origin,
+                version=record.version if record else None,
+                start=item.start,
+                end=item.end,
+                reason=item.reason,
+            )
+        )
+        limit = of.graph.limit(snapshot.stream)
+        end = item.end if limit is None else min(item.end, limit)
+        if item.start >= end:
+            continue
+        wanted = missing(OffsetRange(item.start, end), record.planned if record else RangeSet())
+        expired = wanted & RangeSet.between(0, snapshot.log_start)
+        refused += [_expired(spec.name, snapshot, interval) for interval in expired]
+        late = RangeSet() if acknowledge_order or record is None else _out_of_turn(of.graph, record, wanted - expired)
+        refused += [_too_late(spec.name, snapshot, interval) for interval in late]
+        for interval in wanted - expired - late:
+            pieces += [(snapshot, part) for part in interval.split_at((origin, *of.graph.edges(snapshot.stream)))]
+    waves = pack(plan_id, spec, pieces, weights=weights, levels=of.graph.levels(known))
+    return Plan(
+        id=plan_id,
+        spec=spec,
+        observed_at=observed_at,
+        streams=tuple(streams),
+        waves=waves,
+        blocked=tuple(refused),
+        layout_change=of.layout_change,
+        weighed=weights.source,
+        waiting_for_stable=waiting_for_stable((stream.snapshot for stream in streams), spec.isolation),
+    )
+
+
+def _out_of_turn(graph: Graph, record: StreamRecord, wanted: RangeSet) -> RangeSet:
+    """Return what lies below the origin in segments that others continue: drained counts from the origin, so those
+    others may be in the lake already."""
+    below = wanted & RangeSet.between(0, record.origin)
+    continued = (item for item in graph.of(record.key) if below and graph.descendants(item.key))
+    return below & RangeSet(OffsetRange(item.start, item.seal or record.origin) for item in continued)
+
+
+def _too_late(pipeline: str, snapshot: PartitionSnapshot, interval: OffsetRange) -> PlanBlock:
+    return PlanBlock.of(
+        snapshot.stream,
+        f"offsets {interval} lie below the origin, and later segments do not wait for them: they may be in the "
+        f"lake already. If their order does not matter: "
+        f"{remedies.run_below_origin(pipeline, Slice(snapshot.stream, interval))}",
+    )
+
+
+def _expired(pipeline: str, snapshot: PartitionSnapshot, interval: OffsetRange) -> PlanBlock:
+    return PlanBlock.of(
+        snapshot.stream,
+        f"offsets {interval} are gone: the log starts at {snapshot.log_start}. Skip them with: "
+        f"{remedies.skip(pipeline, Slice(snapshot.stream, interval))}",
+    )
+
+
+def pack(
+    plan_id: str,
+    spec: PipelineSpec,
+    pieces: Iterable[tuple[PartitionSnapshot, OffsetRange]],
+    *,
+    weights: Weights,
+    levels: Levels,
+) -> tuple[PlannedWave, ...]:
+    """Cut pieces to range size and pack them into waves, early offsets of every stream first.
+
+    A wave holds one table and one level, so that none waits for itself; lower levels come first.
+    """
+    groups: dict[tuple[int, str], list[tuple[int, PartitionSnapshot, OffsetRange]]] = defaultdict(list)
+    depth: dict[Stream, int] = defaultdict(int)
+    for snapshot, piece in pieces:
+        per_offset = weights.bytes_of(snapshot.stream, piece.span) / piece.span
+        group = (levels.at(snapshot.stream, piece.start), spec.table_for(snapshot.stream.topic))
+        for part in cut(piece, per_offset, spec.target_range_bytes):
+            groups[group].append((depth[snapshot.stream], snapshot, part))
+            depth[snapshot.stream] += 1
+    waves: list[PlannedWave] = []
+    for group in sorted(groups):
+        ordered = sorted(groups[group], key=lambda entry: (entry[0], entry[1].stream.topic, entry[1].stream.partition))
+        for batch in _batches(ordered, spec.max_wave_bytes, weights):
+            wave_id = f"{plan_id}-w{len(waves)}"
+            waves.append(PlannedWave(id=wave_id, table=group[1], ranges=_ranges(wave_id, batch, weights)))
+    return tuple(waves)
+
+
+def _batches(
+    ordered: list[tuple[int, PartitionSnapshot, OffsetRange]], limit: int, weights: Weights
+) -> Iterable[list[tuple[PartitionSnapshot, OffsetRange]]]:
+    batch: list[tuple[PartitionSnapshot, OffsetRange]] = []
+    size = offsets = 0
+    for _, snapshot, part in ordered:
+        weight = weights.bytes_of(snapshot.stream, part.span)
+        full = size + weight > limit or offsets + part.span > MAX_WAVE_OFFSETS or len(batch) >= MAX_WAVE_RANGES
+        if batch and full:
+            yield batch
+            batch, size, offsets = [], 0, 0
+        batch.append((snapshot, part))
+        size, offsets = size + weight, offsets + part.span
+    if batch:
+        yield batch
+
+
+def _ranges(
+    wave_id: str, batch: list[tuple[PartitionSnapshot, OffsetRange]], weights: Weights
+) -> tuple[PlannedRange, ...]:
+    return tuple(
+        PlannedRange(
+            id=f"{wave_id}r{index}",
+            slice=Slice(snapshot.stream, part),
+            estimated_bytes=weights.bytes_of(snapshot.stream, part.span),
+        )
+        for index, (snapshot, part) in enumerate(batch)
+    )

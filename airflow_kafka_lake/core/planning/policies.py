@@ -17,15 +17,13 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UsageError,
 )
-from airflow_kafka_lake.core.kafka.epochs import EpochEnds
-from airflow_kafka_lake.core.kafka.losses import lost_end
+from airflow_kafka_lake.core.kafka.losses import EpochEnds, lost_end
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot
 from airflow_kafka_lake.core.kafka.times import FIRST, Times, gone_since, milliseconds
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.segments import Graph
-from airflow_kafka_lake.core.planning.packing import missing
-from airflow_kafka_lake.core.planning.plan import Asked, Blocked
+from airflow_kafka_lake.core.planning.plan import PlanBlock, StreamDemand, missing
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
 from airflow_kafka_lake.core.wire import instant, timestamp
@@ -70,13 +68,13 @@ def generation_gap(
     older: Sequence[StreamRecord],
     graph: Graph,
     ends: EpochEnds,
-) -> Blocked | None:
+) -> PlanBlock | None:
     """Stop where the log is not the one that was planned from: it lost records, or an older generation is unfinished.
 
     `ends` has the ends of leader epochs that are not the partitions' any more.
     """
     if record and (reason := _lost(pipeline, item, record, ends)):
-        return Blocked.of(item.stream, reason)
+        return PlanBlock.of(item.stream, reason)
     for stream in older:
         # By what is committed or skipped, not by the watermark: a person's skip counts before the next advance.
         committed = stream.covered.unbroken_end(stream.origin)
@@ -86,7 +84,7 @@ def generation_gap(
                 "" if stream.key.partition == item.stream.partition else f" in its partition {stream.key.partition}"
             )
             rest = Slice(stream.key, OffsetRange(committed, end))
-            return Blocked.of(
+            return PlanBlock.of(
                 item.stream,
                 f"the topic was re-created (id {item.stream.topic_id}); its old generation "
                 f"{stream.key.topic_id} is "
@@ -132,7 +130,7 @@ def asked_of(
     times: Times,
     start_snapshot: PartitionSnapshot,
     expanded: bool,
-) -> Asked | Blocked:
+) -> StreamDemand | PlanBlock:
     """Decide `[start, end)` of one partition, or say why it gets no origin.
 
     `start_snapshot` carries the start policy's group offset; `expanded` says that the partition was added after the
@@ -144,7 +142,7 @@ def asked_of(
     origin = record.origin if record else _origin(spec, item, times, start_snapshot=start_snapshot, expanded=expanded)
     if not bounds.is_period:
         end = _policy_end(spec, item, times)
-        return Asked(snapshot=item, origin=origin, start=origin, end=end, reason=_follow_reason(spec, record))
+        return StreamDemand(snapshot=item, origin=origin, start=origin, end=end, reason=_follow_reason(spec, record))
     if gone := gone_in_doubt(bounds, item, record, times):
         raise _expired(item, gone, times.firsts.get((item.stream.topic, item.stream.partition)), in_doubt=True)
     start = origin if bounds.start is None else _bound(bounds.start, item, times)
@@ -159,7 +157,7 @@ def asked_of(
     if isinstance(bounds.start, int) and isinstance(bounds.end, int) and start >= end:
         raise UsageError(f"from {start} is not before to {end}: a range is [from, to)")
     _refuse_expired(item, start, end, record)
-    return Asked(
+    return StreamDemand(
         snapshot=item,
         origin=origin,
         start=start,
@@ -196,9 +194,9 @@ def start_in_doubt(spec: PipelineSpec, item: PartitionSnapshot, times: Times) ->
     return None if at is None else gone_since(at, item, times)
 
 
-def _start_gone(spec: PipelineSpec, item: PartitionSnapshot, gone: OffsetRange, first_ms: int | None) -> Blocked:
+def _start_gone(spec: PipelineSpec, item: PartitionSnapshot, gone: OffsetRange, first_ms: int | None) -> PlanBlock:
     first, at = _moment(first_ms), _moment(spec.start.timestamp_ms)
-    return Blocked.of(
+    return PlanBlock.of(
         item.stream,
         f"offsets {gone} are gone, and what is to be read from {at} on may begin among them: the log starts at "
         f"{item.log_start}{f', with a record of {first}' if first else ''}. To begin with what is left, write "

@@ -1,1 +1,0 @@
-"""Make a ledger agree with the lake again: readings, comparison, one decision."""

@@ -1,9 +1,4 @@
-"""What lake and ledger prove together, where they contradict each other, and what has to be restored.
-
-A range counts as committed when its attempt was published (a token in main's history, rows by `ingest_attempt`, or a
-`published` receipt) and the table holds no more rows than its receipt names. Fewer are there when others have deleted
-some; where none is left, main's history must have the commit, or the commit must be old enough to have expired.
-"""
+"""What lake and ledger prove together, where they contradict each other, and what has to be restored."""
 
 from __future__ import annotations
 
@@ -14,22 +9,307 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from itertools import chain, pairwise
 
-from airflow_kafka_lake.core.lake.accounting import Receipt
-from airflow_kafka_lake.core.ledger.receipts import range_receipt
-from airflow_kafka_lake.core.ledger.records import AttemptRows, RangeRecord, ReceiptRow
-from airflow_kafka_lake.core.ledger.waves import PUBLISHES, RangeState
+from airflow_kafka_lake.core.accounting import Receipt
+from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.ledger.changes import range_receipt
+from airflow_kafka_lake.core.ledger.records import AttemptRows, Commit, PublishedWave, RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import PUBLISHES, Ancestry, AttemptKey, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.rebuilding.readings import Comparison, Difference, Pending, Range, Remembered, TableReading
-from airflow_kafka_lake.core.rebuilding.reopens import Reopens
-from airflow_kafka_lake.core.rebuilding.restoration import RestoredWave
 from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.spec import PipelineSpec
+
+# What the lake records as reopened: which receipts that undoes, and what is to be read again.
+
+Reopened = Sequence[tuple[OffsetRange, int]]
+"""Slices with the generation in which they are to be read again."""
 
 
-def compare(readings: Sequence[TableReading], known: Remembered, now: datetime) -> Comparison:
+@dataclass(frozen=True, slots=True)
+class Reopens:
+    """The reopened slices of each stream."""
+
+    by_stream: Mapping[Stream, Reopened]
+
+    @classmethod
+    def of(cls, receipts: Iterable[ReceiptRow]) -> Reopens:
+        """Collect them from receipts; those without a generation accept a loss, and are about one attempt only."""
+        found: dict[Stream, list[tuple[OffsetRange, int]]] = defaultdict(list)
+        for row in receipts:
+            if row.kind == "reopen" and row.generation:
+                found[row.stream].append((row.range, row.generation))
+        return cls(found)
+
+    def undo(self, stream: Stream, part: OffsetRange, generation: int) -> bool:
+        """Return whether some of a range was reopened after it was committed in a generation; what is left of it then
+        has records of its own."""
+        return any(newer > generation and item.overlaps(part) for item, newer in self.by_stream.get(stream, ()))
+
+    def undo_receipt(self, row: ReceiptRow) -> bool:
+        """Return the same of a receipt."""
+        return self.undo(row.stream, row.range, row.generation)
+
+    def later_than(self, stream: Stream, generation: int) -> RangeSet:
+        """Return what of a stream was reopened after a generation."""
+        return RangeSet(item for item, newer in self.by_stream.get(stream, ()) if newer > generation)
+
+    def open(self, since: Iterable[ReceiptRow]) -> Iterator[tuple[Stream, OffsetRange, int]]:
+        """Yield what was neither committed nor skipped since it was reopened, with its newest generation."""
+        done: dict[Stream, list[ReceiptRow]] = defaultdict(list)
+        for row in since:
+            done[row.stream].append(row)
+        for stream, slices in sorted(self.by_stream.items()):
+            edges = sorted({edge for item, _ in slices for edge in (item.start, item.end)})
+            for item in RangeSet(item for item, _ in slices):
+                for part in item.split_at(edges):
+                    newest = max(generation for other, generation in slices if other.overlaps(part))
+                    ended = RangeSet(row.range for row in done[stream] if row.generation >= newest)
+                    yield from ((stream, left, newest) for left in RangeSet((part,)) - ended)
+
+
+# What a rebuild puts back into a ledger.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredStream:
+    """A stream that the ledger does not know."""
+
+    stream: Stream
+    origin: int
+    end_seen: int
+    leader_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredWave:
+    """A wave that the lake holds: who published it, and what it brought; the receipts' `range_id` is for new ranges.
+
+    `at` is when its receipts were written, `snapshot` None once its commit has expired.
+    """
+
+    wave: str
+    table: str
+    attempt: str
+    fence: int
+    snapshot: int | None
+    at: datetime
+    receipts: tuple[Receipt, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredSkip:
+    """A skip that the lake has a receipt of; who decided it and why was only in the ledger."""
+
+    id: str
+    stream: Stream
+    at: datetime
+    passed: RangeSet
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredPlan:
+    """A slice that was reopened and is to be read again; `wave` is a new one of the table, `leader_epoch` what the
+    slice was read under before."""
+
+    id: str
+    wave: str
+    table: str
+    stream: Stream
+    range: OffsetRange
+    generation: int
+    leader_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restoration:
+    """One decision to make a ledger agree with the lake.
+
+    `token` is that of the commit that moved main first. `versions` are those of the streams it was made from; `ends`
+    has those streams whose logs the lake has seen longer, each with the leader epoch it had that end under, where it is
+    known. `guards` are the open waves that the caller has claimed. `reopened` names committed ranges whose rows are
+    gone, `undone` the committed waves whose commit is not in main's history, so that it proves nothing any more, even
+    where their rows came back with another commit. `fences` has the highest fence that the lake has seen of each wave,
+    `receipts` what the lake still lacks, with their tables. `reopens` is what was ever reopened, `planned` what of it
+    is to be read again.
+    """
+
+    spec: PipelineSpec
+    token: Token
+    observed_at: datetime
+    versions: Mapping[Stream, int]
+    guards: tuple[AttemptKey, ...]
+    tables: Mapping[str, str]
+    streams: tuple[RestoredStream, ...]
+    waves: tuple[RestoredWave, ...]
+    skips: tuple[RestoredSkip, ...]
+    reopened: tuple[str, ...]
+    fences: Mapping[str, int]
+    receipts: tuple[tuple[str, ReceiptRow], ...]
+    ends: Mapping[Stream, tuple[int, int | None]] = field(default_factory=dict)
+    reopens: Reopens = field(default_factory=lambda: Reopens({}))
+    planned: tuple[RestoredPlan, ...] = ()
+    undone: frozenset[str] = frozenset()
+
+    @property
+    def id(self) -> str:
+        """The id of the rebuild: of its plan, its wave, and the ranges it brings."""
+        return self.token.wave
+
+    @property
+    def in_order(self) -> tuple[RestoredWave, ...]:
+        """The waves with the rebuild's own, which has no range and no table and makes its token known; oldest first."""
+        own = RestoredWave(
+            wave=self.id,
+            table="",
+            attempt=self.token.attempt,
+            fence=self.token.fence,
+            snapshot=None,
+            at=self.observed_at,
+            receipts=(),
+        )
+        return tuple(sorted((*self.waves, own), key=lambda wave: (wave.at, wave.wave)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedRange:
+    """A range to be recorded: cut from `source`, or new."""
+
+    record: RangeRecord
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edits:
+    """What a restoration changes: ranges that go, ranges that come, waves that change state, watermarks that fall."""
+
+    removed: frozenset[str]
+    placed: tuple[PlacedRange, ...]
+    waves: Mapping[str, WaveState]
+    watermarks: Mapping[Stream, int]
+    new_waves: Mapping[str, str] = field(default_factory=dict)
+    """New PLANNED waves, with their tables."""
+
+
+RESTORED = "restored from the lake's receipt; the reason was in the lost ledger"
+"""What a restored skip says."""
+
+
+# What a rebuild reads, and what it finds: values only.
+
+Range = tuple[str, Stream, OffsetRange]
+"""Attempt, stream and range of a receipt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableReading:
+    """What was read of one table after main was moved; receipts and rows are this pipeline's only.
+
+    `owners` maps each topic id to the id of the ledger that owned it before main was moved; `commits` are main's, as
+    far back as `ancestry` goes.
+    """
+
+    table: str
+    uuid: str
+    owners: Mapping[str, str]
+    commits: tuple[Commit, ...]
+    ancestry: Ancestry
+    attempt_rows: tuple[AttemptRows, ...]
+    receipts: tuple[ReceiptRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerMemory:
+    """What the ledger still has; `published` maps a committed wave to its publish, for waves that brought rows, and
+    `committed` names the attempts that it knows as committed, whatever became of their ranges."""
+
+    streams: tuple[StreamRecord, ...]
+    ranges: tuple[RangeRecord, ...]
+    published: Mapping[str, PublishedWave]
+    committed: frozenset[str]
+    guards: tuple[AttemptKey, ...]
+
+    def undone(self, reading: TableReading) -> tuple[PublishedWave, ...]:
+        """Return the publishes that are not in a table's history: main was rolled back to before them. What is there of
+        their rows came with other commits."""
+        return tuple(
+            item
+            for item in self.published.values()
+            if item.table == reading.table
+            and item.snapshot is not None
+            and reading.ancestry.lacks_publish(item.attempt, base=item.base, snapshot=item.snapshot)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contradiction:
+    """One range, or one attempt's rows, about which the table contradicts its receipts."""
+
+    table: str
+    attempt: str
+    stream: Stream
+    range: OffsetRange
+    expected: int
+    found: int
+    what: str
+
+    def to_json(self) -> dict[str, object]:
+        """Return the wire form."""
+        return {
+            "table": self.table,
+            "topic": self.stream.topic,
+            "topic_id": self.stream.topic_id,
+            "partition": self.stream.partition,
+            "from": self.range.start,
+            "to": self.range.end,
+            "attempt": self.attempt,
+            "expected": self.expected,
+            "found": self.found,
+            "what": self.what,
+        }
+
+    def __str__(self) -> str:
+        where = f"{self.table}: {self.stream} {self.range}"
+        return f"{where}: {self.what} (attempt {self.attempt}: {count(self.found, 'row')} of {self.expected:,})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingSlice:
+    """A slice that was reopened and not committed or skipped since: it is to be read again, in this generation."""
+
+    table: str
+    stream: Stream
+    range: OffsetRange
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakeComparison:
+    """What was found: `vanished` can be read again, `contradictions` need a person; the rest can be restored, also what
+    others have `deleted` rows of."""
+
+    waves: tuple[RestoredWave, ...]
+    vanished: tuple[Contradiction, ...]
+    deleted: tuple[Contradiction, ...]
+    contradictions: tuple[Contradiction, ...]
+    reopened: tuple[str, ...]
+    receipts: tuple[tuple[str, ReceiptRow], ...]
+    pending: tuple[PendingSlice, ...] = ()
+
+
+# What lake and ledger prove together, where they contradict each other, and what has to be restored.
+#
+# A range counts as committed when its attempt was published (a token in main's history, rows by `ingest_attempt`,
+# or a `published` receipt) and the table holds no more rows than its receipt names. Fewer are there when others
+# have deleted some; where none is left, main's history must have the commit, or the commit must be old enough to
+# have expired.
+
+
+def compare(readings: Sequence[TableReading], known: LedgerMemory, now: datetime) -> LakeComparison:
     """Compare every table with its receipts and with what the ledger has committed."""
     found = [_Table(item, known, now).compare() for item in readings]
-    parts = {part.name: [getattr(one, part.name) for one in found] for part in fields(Comparison)}
-    whole = Comparison(**{name: tuple(chain.from_iterable(lists)) for name, lists in parts.items()})
+    parts = {part.name: [getattr(one, part.name) for one in found] for part in fields(LakeComparison)}
+    whole = LakeComparison(**{name: tuple(chain.from_iterable(lists)) for name, lists in parts.items()})
     return replace(whole, contradictions=whole.contradictions + _overlaps(whole, known))
 
 
@@ -38,7 +318,7 @@ class _Table:
     """The comparison of one table."""
 
     reading: TableReading
-    known: Remembered
+    known: LedgerMemory
     now: datetime
     reopens: Reopens = field(init=False)
     rows: Mapping[tuple[str, Stream], AttemptRows] = field(init=False)
@@ -48,9 +328,9 @@ class _Table:
     published_at: Mapping[Range, datetime] = field(init=False)
     proved: dict[str, list[ReceiptRow]] = field(default_factory=lambda: defaultdict(list))
     read: list[ReceiptRow] = field(default_factory=list)
-    vanished: list[Difference] = field(default_factory=list)
-    deleted: list[Difference] = field(default_factory=list)
-    contradictions: list[Difference] = field(default_factory=list)
+    vanished: list[Contradiction] = field(default_factory=list)
+    deleted: list[Contradiction] = field(default_factory=list)
+    contradictions: list[Contradiction] = field(default_factory=list)
     reopened: list[str] = field(default_factory=list)
     receipts: list[tuple[str, ReceiptRow]] = field(default_factory=list)
 
@@ -63,7 +343,7 @@ class _Table:
         self.undone = self.reading.ancestry.left | {item.attempt for item in self.known.undone(self.reading)}
         self.published_at = {_range(row): row.recorded_at for row in receipts if row.kind == "published"}
 
-    def compare(self) -> Comparison:
+    def compare(self) -> LakeComparison:
         """Check every published attempt's ranges, and every attempt's rows."""
         self.reopened += [
             item.id for item in self.known.ranges if self.reopens.undo(item.stream, item.range, item.generation)
@@ -74,7 +354,7 @@ class _Table:
             self._check_range(row, [item.id for item in index[key[1:]] if self._brought(item, row.attempt)])
         pending = self._pending()
         self._check_unplanned(recorded, pending)
-        return Comparison(
+        return LakeComparison(
             waves=(*(self._wave(rows) for rows in self.proved.values()), *self._without_a_range()),
             vanished=tuple(self.vanished),
             deleted=tuple(self.deleted),
@@ -102,11 +382,11 @@ class _Table:
     def _add_receipt(self, kind: str, row: ReceiptRow) -> None:
         self.receipts.append((self.reading.table, replace(row, kind=kind, recorded_at=self.now)))
 
-    def _pending(self) -> tuple[Pending, ...]:
+    def _pending(self) -> tuple[PendingSlice, ...]:
         """Return what was reopened, less what was read again or skipped since."""
         since = [*self.read, *(row for row in self.reading.receipts if row.kind == "skip")]
         return tuple(
-            Pending(table=self.reading.table, stream=stream, range=part, generation=generation)
+            PendingSlice(table=self.reading.table, stream=stream, range=part, generation=generation)
             for stream, part, generation in self.reopens.open(row for row in since if row.generation)
         )
 
@@ -161,7 +441,7 @@ class _Table:
             where, what = self.contradictions, "more rows than its receipt says"
         elif self._stands_on(row):
             where, what = self.deleted, "rows of it were deleted"
-        problem = Difference(
+        problem = Contradiction(
             table=self.reading.table,
             attempt=row.attempt,
             stream=row.stream,
@@ -187,7 +467,7 @@ class _Table:
             return False
         return bool(self.reading.ancestry.since) and committed < self.reading.commits[0].at
 
-    def _check_unplanned(self, committed: Mapping[Range, ReceiptRow], pending: Sequence[Pending]) -> None:
+    def _check_unplanned(self, committed: Mapping[Range, ReceiptRow], pending: Sequence[PendingSlice]) -> None:
         """Name rows without a receipt, and rows that are there twice.
 
         Where something was reopened, rows of the earlier reading stay until it is read again, and for good where that
@@ -214,7 +494,7 @@ class _Table:
 
     def _contradict(self, item: AttemptRows, where: RangeSet, expected: int, *, found: int, what: str) -> None:
         self.contradictions.append(
-            Difference(
+            Contradiction(
                 table=self.reading.table,
                 attempt=item.attempt or "",
                 stream=item.stream,
@@ -251,10 +531,10 @@ class _Table:
         )
 
 
-def _overlaps(found: Comparison, known: Remembered) -> tuple[Difference, ...]:
+def _overlaps(found: LakeComparison, known: LedgerMemory) -> tuple[Contradiction, ...]:
     """Name ranges that two attempts claim to have committed: no offset is committed twice."""
     claims = [
-        Difference(
+        Contradiction(
             table=wave.table, attempt=wave.attempt, stream=r.stream, range=r.range, expected=0, found=r.rows, what=""
         )
         for wave in found.waves
@@ -265,7 +545,7 @@ def _overlaps(found: Comparison, known: Remembered) -> tuple[Difference, ...]:
         if item.state is RangeState.COMMITTED and item.id not in reopened:
             publish = known.published.get(item.wave)
             claims.append(
-                Difference(
+                Contradiction(
                     table=publish.table if publish else "ledger",
                     attempt=publish.attempt if publish else item.wave,
                     stream=item.stream,

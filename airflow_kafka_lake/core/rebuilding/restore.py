@@ -1,24 +1,451 @@
-"""The end of a rebuild: one write that makes the record agree with the lake."""
+"""From a comparison to the one decision, and the one write, that make a ledger agree with the lake."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import ClassVar
 
+from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.ledger import guards
-from airflow_kafka_lake.core.ledger.changes import LONGEST, Change, Edit, Entry, Records, Scope, Write
+from airflow_kafka_lake.core.ledger.changes import (
+    ENDED_BY_CLAIM,
+    ENDED_BY_COMMIT,
+    LONGEST,
+    BindingRow,
+    Change,
+    Edit,
+    Entry,
+    PlanRow,
+    Records,
+    SkipRow,
+    Write,
+    WriteScope,
+    origin_receipt,
+    state_without_planned,
+)
+from airflow_kafka_lake.core.ledger.guards import overtaken_rebuild
 from airflow_kafka_lake.core.ledger.plans import version_of
-from airflow_kafka_lake.core.ledger.records import WaveRow
-from airflow_kafka_lake.core.ledger.rows import BindingRow, PlanRow, SkipRow
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow
 from airflow_kafka_lake.core.ledger.streams import StreamRow
-from airflow_kafka_lake.core.ledger.wave_changes import ENDED_BY_CLAIM, ENDED_BY_COMMIT
-from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.rebuilding.editing import edits
-from airflow_kafka_lake.core.rebuilding.restoration import RESTORED, Edits, Restoration, RestoredWave
+from airflow_kafka_lake.core.ledger.waves import (
+    OPEN,
+    RESOLVED,
+    UNRESOLVED,
+    AttemptOutcome,
+    AttemptRecord,
+    RangeState,
+    Token,
+    WaveState,
+)
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
+from airflow_kafka_lake.core.planning.plan import UNMEASURED_BYTES_PER_OFFSET
+from airflow_kafka_lake.core.rebuilding.comparison import (
+    RESTORED,
+    Edits,
+    LakeComparison,
+    LedgerMemory,
+    PendingSlice,
+    PlacedRange,
+    Reopens,
+    Restoration,
+    RestoredPlan,
+    RestoredSkip,
+    RestoredStream,
+    RestoredWave,
+    TableReading,
+)
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spec import PipelineSpec
+
+# What a rebuild does to recorded ranges: they give way to what the lake proves.
+
+
+def edits(
+    what: Restoration,
+    ranges: Sequence[RangeRecord],
+    waves: Mapping[str, WaveState],
+    origins: Mapping[Stream, int],
+) -> Edits:
+    """Decide how recorded ranges give way: what is committed in the lake wins over all, a skip over what is unresolved.
+
+    The rest of a range that is cut keeps its state and wave. Raises ConcurrentError when a committed range is in the
+    way: the restoration was made from other records.
+    """
+    committed, skipped = _facts(what)
+    reopened = set(what.reopened)
+    missing = reopened - {item.id for item in ranges if item.state is RangeState.COMMITTED}
+    if missing:
+        raise _overtaken(what)
+    removed, placed = set(reopened), list(_committed_ranges(what))
+    kept: list[RangeRecord] = []
+    for item in ranges:
+        if item.id in reopened:
+            continue
+        left = _left_of(item, what, committed, skipped)
+        if left.span == item.range.span:
+            kept.append(item)
+            continue
+        if item.state is RangeState.COMMITTED:
+            raise _overtaken(what)
+        removed.add(item.id)
+        parts = [_piece(item, part) for part in left]
+        kept += parts
+        placed += [PlacedRange(record=part, source=item.id) for part in parts]
+    again = list(_planned_again(what, kept))
+    placed += again
+    here = [*kept, *(item.record for item in placed if item.source is None)]
+    passed = list(_skipped_ranges(what, here, origins))
+    here += [item.record for item in passed]
+    return Edits(
+        removed=frozenset(removed),
+        placed=(*placed, *passed),
+        waves=_wave_states(what, ranges, here, waves),
+        watermarks=_reached(here, origins),
+        new_waves={item.wave: item.table for item in what.planned if item.wave in {i.record.wave for i in again}},
+    )
+
+
+def _facts(what: Restoration) -> tuple[Mapping[Stream, RangeSet], Mapping[Stream, RangeSet]]:
+    committed: dict[Stream, list[OffsetRange]] = defaultdict(list)
+    skipped: dict[Stream, list[OffsetRange]] = defaultdict(list)
+    for wave in what.waves:
+        for item in wave.receipts:
+            committed[item.stream].append(item.range)
+    for skip in what.skips:
+        skipped[skip.stream].extend(skip.passed)
+    return (
+        defaultdict(RangeSet, {key: RangeSet(found) for key, found in committed.items()}),
+        defaultdict(RangeSet, {key: RangeSet(found) for key, found in skipped.items()}),
+    )
+
+
+def _left_of(
+    item: RangeRecord, what: Restoration, committed: Mapping[Stream, RangeSet], skipped: Mapping[Stream, RangeSet]
+) -> RangeSet:
+    """Return what of a recorded range stays as it is."""
+    if _left_behind(item, what):
+        return NOTHING
+    wins = committed[item.stream] if item.state in RESOLVED else committed[item.stream] | skipped[item.stream]
+    return RangeSet((item.range,)) - wins - what.reopens.later_than(item.stream, item.generation)
+
+
+def _left_behind(item: RangeRecord, what: Restoration) -> bool:
+    """Return whether a range would never be run: its wave is in the lake without it. It is planned anew."""
+    return item.state is RangeState.PLANNED and item.wave in {wave.wave for wave in what.waves}
+
+
+def _overtaken(what: Restoration) -> ConcurrentError:
+    return overtaken_rebuild(what.spec.name)
+
+
+def _piece(item: RangeRecord, part: OffsetRange) -> RangeRecord:
+    return replace(item.piece(part), accounting=item.accounting and Accounting(skipped=part.span))
+
+
+def _committed_ranges(what: Restoration) -> Iterable[PlacedRange]:
+    for wave in what.waves:
+        for item in wave.receipts:
+            yield PlacedRange(
+                record=RangeRecord(
+                    id=item.range_id,
+                    pipeline=what.spec.name,
+                    plan=what.id,
+                    wave=wave.wave,
+                    slice=item.slice,
+                    state=RangeState.COMMITTED,
+                    reason=None,
+                    estimated_bytes=0,
+                    rows=item.rows,
+                    first_offset=item.first_offset,
+                    last_offset=item.last_offset,
+                    accounting=item.accounting,
+                    generation=item.generation,
+                    leader_epoch=item.leader_epoch,
+                )
+            )
+
+
+def _planned_again(what: Restoration, kept: Sequence[RangeRecord]) -> Iterable[PlacedRange]:
+    """Plan what waits to be read again, less what the ledger knows of it in that generation."""
+    for item in what.planned:
+        known = (i for i in kept if i.stream == item.stream and i.generation >= item.generation)
+        for part in RangeSet((item.range,)) - RangeSet(i.range for i in known):
+            record = RangeRecord(
+                id=item.id if part.start == item.range.start else f"{item.id}.{part.start}",
+                pipeline=what.spec.name,
+                plan=what.id,
+                wave=item.wave,
+                slice=Slice(item.stream, part),
+                state=RangeState.PLANNED,
+                reason=None,
+                estimated_bytes=round(UNMEASURED_BYTES_PER_OFFSET * part.span),
+                generation=item.generation,
+                leader_epoch=item.leader_epoch,
+            )
+            yield PlacedRange(record=record)
+
+
+def _skipped_ranges(
+    what: Restoration, here: Sequence[RangeRecord], origins: Mapping[Stream, int]
+) -> Iterable[PlacedRange]:
+    resolved: dict[Stream, list[OffsetRange]] = defaultdict(list)
+    for item in here:
+        if item.state in RESOLVED:
+            resolved[item.stream].append(item.range)
+    number = 0
+    for skip in what.skips:
+        open_ = skip.passed - RangeSet(resolved[skip.stream])
+        resolved[skip.stream].extend(open_)
+        for part in (piece for gap in open_ for piece in gap.split_at((origins[skip.stream],))):
+            yield PlacedRange(record=_passed(what, skip, part, number))
+            number += 1
+
+
+def _passed(what: Restoration, skip: RestoredSkip, part: OffsetRange, number: int) -> RangeRecord:
+    return RangeRecord(
+        id=f"{what.id}s{number}",
+        pipeline=what.spec.name,
+        plan=skip.id,
+        wave=skip.id,
+        slice=Slice(skip.stream, part),
+        state=RangeState.SKIPPED,
+        reason=RESTORED,
+        estimated_bytes=0,
+        rows=0,
+        accounting=Accounting(skipped=part.span),
+        generation=skip.generation,
+        skip=skip.id,
+    )
+
+
+def _wave_states(
+    what: Restoration, before: Sequence[RangeRecord], after: Sequence[RangeRecord], waves: Mapping[str, WaveState]
+) -> dict[str, WaveState]:
+    """Return the waves whose state changes: those in the lake, those that were claimed for this, those that lost."""
+    found: dict[str, WaveState] = {item.wave: WaveState.COMMITTED for item in what.waves}
+    left: dict[str, set[RangeState]] = defaultdict(set)
+    for item in after:
+        left[item.wave].add(item.state)
+    touched = {item.wave for item in before if item.wave in waves} | {key.wave for key in what.guards}
+    vanished = _vanished(what, before)
+    for name in touched - found.keys():
+        if waves[name] is WaveState.COMMITTED and name not in vanished:
+            continue  # it was published, and stays so: what was cancelled or reopened of it has a state of its own
+        becomes = _left_with(left[name], waves[name])
+        if becomes is not waves[name]:
+            found[name] = becomes
+    return found
+
+
+def _vanished(what: Restoration, before: Iterable[RangeRecord]) -> set[str]:
+    """Return the waves of which rows are gone from the lake; what a person reopened keeps its rows."""
+    reopened = set(what.reopened)
+    return {
+        item.wave
+        for item in before
+        if item.id in reopened and not what.reopens.undo(item.stream, item.range, item.generation)
+    }
+
+
+def _left_with(states: set[RangeState], now: WaveState) -> WaveState:
+    if now is WaveState.DISSOLVED or (now is WaveState.COMMITTED and RangeState.COMMITTED in states):
+        return now
+    if now is WaveState.COMMITTED:
+        return WaveState.DISSOLVED
+    return WaveState.PLANNED if RangeState.PLANNED in states else state_without_planned(states)
+
+
+def _reached(here: Sequence[RangeRecord], origins: Mapping[Stream, int]) -> dict[Stream, int]:
+    covered: dict[Stream, list[OffsetRange]] = defaultdict(list)
+    for item in here:
+        if item.state not in UNRESOLVED:
+            covered[item.stream].append(item.range)
+    return {key: RangeSet(covered[key]).unbroken_end(origin) for key, origin in origins.items()}
+
+
+# From what was found to one decision that makes a ledger agree with the lake.
+
+
+def restoration(
+    spec: PipelineSpec,
+    token: Token,
+    ledger_id: str,
+    *,
+    now: datetime,
+    readings: Sequence[TableReading],
+    known: LedgerMemory,
+    comparison: LakeComparison,
+) -> Restoration:
+    """Turn what was found into one decision; ids of what it brings are made from the rebuild's."""
+    receipts = [row for item in readings for row in item.receipts]
+    waves = _numbered(token, comparison.waves, receipts)
+    reopens = Reopens.of(receipts)
+    skips = _restored_skips(receipts, reopens)
+    streams = _restored_streams(receipts, _origins(readings), {stream.key for stream in known.streams})
+    reached = _ends(receipts)
+    known_origins = {item.key: item.origin for item in known.streams} | {item.stream: item.origin for item in streams}
+    sent = {row.stream for row in receipts if row.kind == "origin" and row.attempt == ledger_id}
+    origins = [
+        (table, origin_receipt(spec.name, token.wave, key, origin, ledger_id=ledger_id, at=now))
+        for key, origin in sorted(known_origins.items())
+        if key not in sent and (table := spec.table_for(key.topic)) in {item.table for item in readings}
+    ]
+    return Restoration(
+        spec=spec,
+        token=token,
+        observed_at=now,
+        versions={stream.key: stream.version for stream in known.streams},
+        guards=known.guards,
+        tables={item.table: item.uuid for item in readings},
+        streams=streams,
+        ends={
+            item.key: reached[item.key]
+            for item in known.streams
+            if item.key in reached and reached[item.key][0] > item.end_seen
+        },
+        waves=waves,
+        skips=skips,
+        reopened=comparison.reopened,
+        undone=frozenset(item.wave for reading in readings for item in known.undone(reading)),
+        fences=_fences(readings),
+        receipts=(*comparison.receipts, *origins),
+        reopens=reopens,
+        planned=_planned(token, comparison.pending, receipts),
+    )
+
+
+def _numbered(token: Token, waves: Sequence[RestoredWave], receipts: Iterable[ReceiptRow]) -> tuple[RestoredWave, ...]:
+    """Give ranges their ids, and the leader epoch that their attempt has read them under: a log that was cut since has
+    other records there."""
+    read: dict[tuple[str, Stream], list[ReceiptRow]] = defaultdict(list)
+    for row in receipts:
+        read[row.attempt, row.stream].append(row)
+    numbers = iter(range(sum(len(wave.receipts) for wave in waves)))
+    return tuple(
+        replace(
+            wave,
+            receipts=tuple(
+                replace(
+                    item,
+                    range_id=f"{token.wave}r{next(numbers)}",
+                    leader_epoch=_epoch(read[wave.attempt, item.stream], item.range),
+                )
+                for item in wave.receipts
+            ),
+        )
+        for wave in waves
+    )
+
+
+def _epoch(receipts: Iterable[ReceiptRow], part: OffsetRange) -> int | None:
+    """Return the leader epoch under which offsets were read last; None where no receipt has it."""
+    read = [row for row in receipts if row.kind == "rows" and row.range.overlaps(part)]
+    return max(read, key=lambda row: row.recorded_at).leader_epoch if read else None
+
+
+def _planned(token: Token, pending: Sequence[PendingSlice], receipts: Sequence[ReceiptRow]) -> tuple[RestoredPlan, ...]:
+    """Put what waits to be read again into waves of their own: one may have to wait for the other."""
+    return tuple(
+        RestoredPlan(
+            id=f"{token.wave}p{number}",
+            wave=f"{token.wave}-w{number}",
+            table=item.table,
+            stream=item.stream,
+            range=item.range,
+            generation=item.generation,
+            leader_epoch=_epoch((row for row in receipts if row.stream == item.stream), item.range),
+        )
+        for number, item in enumerate(pending)
+    )
+
+
+def _restored_skips(receipts: Iterable[ReceiptRow], reopens: Reopens) -> tuple[RestoredSkip, ...]:
+    """Return the skips, less what was reopened since."""
+    found: dict[tuple[str, Stream, int], list[ReceiptRow]] = defaultdict(list)
+    for row in receipts:
+        if row.kind == "skip":
+            found[row.attempt, row.stream, row.generation].append(row)
+    skips = [
+        RestoredSkip(
+            id=name,
+            stream=stream,
+            at=rows[0].recorded_at,
+            passed=RangeSet(row.range for row in rows) - reopens.later_than(stream, generation),
+            generation=generation,
+        )
+        for (name, stream, generation), rows in found.items()
+    ]
+    return tuple(sorted((skip for skip in skips if skip.passed), key=lambda skip: (skip.at, skip.id)))
+
+
+def _origins(readings: Iterable[TableReading]) -> Mapping[Stream, int]:
+    """Return the origins that the lake has receipts of: of the ledger that owned the topic last, or else the first.
+
+    A planner of a lost ledger may send what it had decided long after another ledger decided anew.
+    """
+    origins: dict[Stream, int] = {}
+    for reading in readings:
+        sent = (row for row in reading.receipts if row.kind == "origin")
+        for row in sorted(
+            sent, key=lambda row: (row.attempt != reading.owners.get(row.stream.topic_id), row.recorded_at)
+        ):
+            origins.setdefault(row.stream, row.range.start)
+    return origins
+
+
+def _restored_streams(
+    receipts: Sequence[ReceiptRow], origins: Mapping[Stream, int], known: AbstractSet[Stream]
+) -> tuple[RestoredStream, ...]:
+    """Return the streams that the ledger lacks, with their origins.
+
+    Where the lake has no receipt of one, it is the smallest offset that any other receipt names.
+    """
+    ends = _ends(receipts)
+    starts: dict[Stream, int] = {}
+    for row in receipts:
+        if row.kind != "origin":
+            starts[row.stream] = min(row.range.start, starts.get(row.stream, row.range.start))
+    found = []
+    for key in sorted({*starts, *origins} - known):
+        origin = origins[key] if key in origins else starts[key]
+        end, epoch = ends.get(key, (origin, None))
+        found.append(RestoredStream(stream=key, origin=origin, end_seen=max(origin, end), leader_epoch=epoch))
+    return tuple(found)
+
+
+def _ends(receipts: Iterable[ReceiptRow]) -> Mapping[Stream, tuple[int, int | None]]:
+    """Return the highest end in a stream's receipts, and the leader epoch that its log had that end under.
+
+    Of several with one end the last of a read or a skip counts: a skip of what a log lost accepts the log as it is.
+    """
+    ends: dict[Stream, ReceiptRow] = {}
+    for row in (row for row in receipts if row.kind != "origin"):
+        if (found := ends.get(row.stream)) is None or _reach(row) > _reach(found):
+            ends[row.stream] = row
+    return {key: (row.range.end, row.leader_epoch) for key, row in ends.items()}
+
+
+def _reach(row: ReceiptRow) -> tuple[int, bool, datetime]:
+    return (row.range.end, row.kind in {"rows", "skip"}, row.recorded_at)
+
+
+def _fences(readings: Iterable[TableReading]) -> dict[str, int]:
+    fences: dict[str, int] = {}
+    for item in readings:
+        seen = [(row.wave, row.fence) for row in item.receipts]
+        seen += [(commit.token.wave, commit.token.fence) for commit in item.commits if commit.token]
+        for wave, fence in seen:
+            fences[wave] = max(fence, fences.get(wave, 0))
+    return fences
+
+
+# The end of a rebuild: one write that makes the record agree with the lake.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +454,7 @@ class Restore(Write[Edits]):
 
     Refused with ConcurrentError unless the pipeline's streams have the versions of `what`, and every open wave is held
     by one of its guards. What is committed or skipped in the lake is recorded, under the waves and attempts that it
-    names; what was recorded in its way gives way as `core.rebuilding.editing` decides; the guards' attempts end.
+    names; what was recorded in its way gives way as `core.rebuilding.restore` decides; the guards' attempts end.
     Watermarks only fall here, to the end of what is left committed; `advance` moves them on. Fences rise to the highest
     the lake has seen. From then on the ledger `knows` the rebuild's token.
     """
@@ -36,9 +463,9 @@ class Restore(Write[Edits]):
     what: Restoration
     actor: str
 
-    def scope(self) -> Scope:
+    def scope(self) -> WriteScope:
         what = self.what
-        return Scope(
+        return WriteScope(
             pipeline=what.spec.name,
             every=True,
             waves=[item.wave for item in what.in_order],

@@ -1,1 +1,0 @@
-"""The cutover to a live stream: nothing missing between the two tables, nothing in both."""

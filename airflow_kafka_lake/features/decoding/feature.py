@@ -1,37 +1,173 @@
-"""Decoding, as a feature of staging, with the command that decodes again what is in the lake."""
+"""Decoding as a feature of staging: registered schemas become the decoders of a job."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.decoding import Decoder, Decoding
-from airflow_kafka_lake.core.ledger.records import Claim, Staged, Verdict
+from airflow_kafka_lake.core.decoding import Decoder, Decoding, Format, Limit, RegisteredSchema
+from airflow_kafka_lake.core.errors import DecodeLimitError, SchemaMismatchError, UnknownSubjectError
+from airflow_kafka_lake.core.ledger.holds import hold
+from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRecord, StagedContent
+from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.features.decoding.port import PORT, SchemaRegistry
-from airflow_kafka_lake.ports.feature import Feature, FeatureCommand, Json, Option
+from airflow_kafka_lake.ports import Feature, FeatureCommand, Json, Option, Ports
 
-if TYPE_CHECKING:
-    from airflow_kafka_lake.ports import Ports
+# The port of decoding: schemas of values, as producers have registered them.
+
+PORT = "schemas"
+"""The port's name in `Ports.added`."""
+
+
+class SchemaRegistry(Protocol):
+    """A schema registry with Confluent's API; read only."""
+
+    def versions(self, subject: str) -> tuple[RegisteredSchema, ...]:
+        """Return every version of a subject that was not deleted, oldest first; an older one that jobs cannot use
+        says why.
+
+        Raises UnknownSubjectError for a subject that is not there, UnavailableError when the registry does not answer,
+        ConnectionSettingsError when it refuses the credentials, SchemaMismatchError for a newest version that jobs
+        cannot use (Avro with references to other subjects; a kind that is neither Avro nor Protobuf).
+        """
+
+
+# Make the decoders of a job from the pipeline's [decode] section and the registered schemas.
+
+
+def plain_decoder(asked: Decoding, topics: Iterable[str]) -> Decoder:
+    """Return the decoder of a format that needs no registry."""
+    name = "the schema of the pipeline file" if asked.format is Format.JSON else "UTF-8"
+    column = asked.column if asked.format is Format.STRING else ""
+    return Decoder(
+        format=asked.format,
+        topics=tuple(sorted(topics)),
+        name=name,
+        schema=asked.schema or "",
+        column=column,
+        asked=asked.digest,
+    )
+
+
+def registered_decoder(asked: Decoding, topic: str, versions: Sequence[RegisteredSchema]) -> Decoder:
+    """Return the decoder of a topic from all versions of its subject, of which the newest is what values are read as.
+
+    Values of a version that cannot be used, or is of another kind, do not decode. Raises SchemaMismatchError for a
+    subject of another kind, or without the message.
+    """
+    subject = asked.subject_for(topic)
+    newest = max(versions, key=lambda item: item.version)
+    if newest.format is not asked.format:
+        raise SchemaMismatchError(
+            f"subject {subject} has {newest.format} schemas, and the pipeline decodes {asked.format.value}. "
+            "Correct [decode] format or subject",
+            subject=subject,
+        )
+    ordered = sorted(versions, key=lambda item: item.version)
+    message = _message(asked, subject, newest) if asked.format is Format.PROTOBUF else ""
+    return Decoder(
+        format=asked.format,
+        topics=(topic,),
+        name=f"{subject} version {newest.version} (id {newest.id})",
+        subject=subject,
+        schema=newest.text,
+        writers=tuple((item.id, item.text) for item in ordered if item.format is asked.format and not item.refused),
+        unusable=tuple((item.id, item.refused) for item in ordered if item.refused),
+        message=message,
+        asked=asked.digest,
+    )
+
+
+def refused_decoder(asked: Decoding, topic: str, reason: str) -> Decoder:
+    """Return the decoder of a topic none of whose values can be decoded: they land with the reason."""
+    subject = asked.subject_for(topic)
+    return Decoder(
+        format=asked.format, topics=(topic,), name=subject, subject=subject, asked=asked.digest, refused=reason
+    )
+
+
+def _message(asked: Decoding, subject: str, newest: RegisteredSchema) -> str:
+    known = newest.messages or {}
+    message = asked.message or next(iter(known), "")
+    if message not in known:
+        raise SchemaMismatchError(
+            f"subject {subject} version {newest.version} has no message {message!r}, it has: {', '.join(known)}. "
+            "Correct [decode] message",
+            subject=subject,
+        )
+    return message
+
+
+# How the values of a wave are decoded, and when too many of them are not.
+
+
+def decoders(ports: Ports, asked: Decoding, topics: Iterable[str]) -> tuple[Decoder, ...]:
+    """Return how the values of some topics are decoded, with the schemas that are registered now.
+
+    A topic without a schema that can be used is no reason to leave its bytes out of the lake: its decoder says why.
+    Raises UnavailableError when the registry does not answer, ConnectionSettingsError when it refuses the credentials.
+    """
+    if not asked.format.is_registered:
+        return (plain_decoder(asked, topics),)
+    registry: SchemaRegistry = ports.added[PORT]
+    found = []
+    for topic in sorted(topics):
+        try:
+            decoder = registered_decoder(asked, topic, registry.versions(asked.subject_for(topic)))
+        except (SchemaMismatchError, UnknownSubjectError) as error:
+            ports.progress(f"values of {topic} land as bytes alone, they are not decoded: {error.message}")
+            decoder = refused_decoder(asked, topic, error.message)
+        found.append(decoder)
+    return tuple(found)
+
+
+def refuse_undecoded(asked: Decoding, claim: Claim, staged: StagedContent) -> tuple[RangeDecision, ...]:
+    """Hold the ranges with values that do not decode when they are more, over the wave, than the pipeline allows."""
+    if asked.limit is None:
+        return ()
+    failed = sum(item.offsets.span for item in staged.undecoded)
+    rows = sum(item.offsets.span for item in staged.streams)
+    if not asked.limit.is_exceeded(failed, rows):
+        return ()
+    by_stream = {item.stream: item for item in staged.undecoded}
+    verdicts = []
+    for item in claim.ranges:
+        found = by_stream.get(item.stream)
+        if found and (here := found.offsets.within(item.range)):
+            reason = _refusal(item, here, found.reason, failed=failed, rows=rows, limit=asked.limit)
+            verdicts.append(hold(item.id, reason, here))
+    return tuple(verdicts)
+
+
+def _refusal(item: RangeRecord, here: RangeSet, reason: str, *, failed: int, rows: int, limit: Limit) -> str:
+    """Return the refusal: too many values of a wave do not decode, which of them are a range's, and the remedy."""
+    return DecodeLimitError(
+        f"{failed:,} of the wave's {count(rows, 'value')} do not decode, the limit is {limit}; {here.span:,} "
+        f"of them are in this range, the first at offset {here.ranges[0].start}. The first of the partition: {reason}. "
+        "Nothing of the range is visible. Correct [decode] in the pipeline file, or its limit, and plan once, so that "
+        f"it is recorded; then: {remedies.release(item.id)}"
+    ).named
+
+
+# Decoding, as a feature of staging, with the command that decodes again what is in the lake.
 
 
 def _registry(spec: PipelineSpec) -> SchemaRegistry:
-    from airflow_kafka_lake.features.decoding.connection import registry_of
+    from airflow_kafka_lake.features.decoding.registry.settings import registry_of
 
     return registry_of(spec)
 
 
 class _Decoding:
-    """See `ports.feature.ValueDecoding`."""
+    """See `ports.ValueDecoding`."""
 
     def decoders(self, ports: Ports, asked: Decoding, topics: Iterable[str]) -> tuple[Decoder, ...]:
-        from airflow_kafka_lake.features.decoding.schemas import decoders
 
         return decoders(ports, asked, topics)
 
-    def refuse(self, asked: Decoding, claim: Claim, staged: Staged) -> tuple[Verdict, ...]:
-        from airflow_kafka_lake.features.decoding.schemas import refuse_undecoded
+    def refuse(self, asked: Decoding, claim: Claim, staged: StagedContent) -> tuple[RangeDecision, ...]:
 
         return refuse_undecoded(asked, claim, staged)
 

@@ -32,10 +32,10 @@ from airflow_kafka_lake.core.ledger.waves import (
     Unknown,
 )
 from airflow_kafka_lake.core.naming import unknown_topic
-from airflow_kafka_lake.core.progress import Progress, Step
+from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
-from airflow_kafka_lake.features.decoding.schemas import decoders
+from airflow_kafka_lake.features.decoding.feature import decoders
+from airflow_kafka_lake.features.decoding.job.redecode import RedecodeJob, RedecodeResult
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.identity import check_head, check_table
 from airflow_kafka_lake.services.publishing import PUBLISH_TRIES
@@ -44,7 +44,7 @@ from airflow_kafka_lake.services.watching import job_progress
 
 def redecode(
     ports: Ports, spec: PipelineSpec, *, topic: str | None = None, only_failed: bool = False
-) -> Mapping[str, Redecoded]:
+) -> Mapping[str, RedecodeResult]:
     """Decode the rows of a pipeline's topics once more, one job for each table; return what was done by table.
 
     Only decoded columns of a row change. Raises UsageError for a pipeline that decodes nothing, UnknownTopicError for a
@@ -91,14 +91,14 @@ def _topics_in(spec: PipelineSpec, topics: Sequence[str], ledger: LedgerReader) 
     return {table: sorted(its) for table, its in sorted(found.items())}
 
 
-def _redecode(ports: Ports, job: RedecodeJob, topic_ids: Sequence[str]) -> Redecoded:
+def _redecode(ports: Ports, job: RedecodeJob, topic_ids: Sequence[str]) -> RedecodeResult:
     check_table(ports, job.pipeline, job.table, topic_ids)
     _clean_up(ports, job.table)
     try:
         with job_progress(
             ports, f"decoding of {job.table}", Progress(step=Step.READ), rows=attrgetter("table_rows")
         ) as counted:
-            done = Redecoded(**ports.runner.report(job, progress=ports.progress, counted=counted))
+            done = RedecodeResult(**ports.runner.report(job, progress=ports.progress, counted=counted))
         if done.staged is not None:
             _publish(ports, job, done, topic_ids)
     except (UnavailableError, UnknownOutcomeError):
@@ -121,7 +121,7 @@ def _clean_up(ports: Ports, table: str) -> None:
         ports.lake.table(table).drop(branch)
 
 
-def _publish(ports: Ports, job: RedecodeJob, done: Redecoded, topic_ids: Sequence[str]) -> None:
+def _publish(ports: Ports, job: RedecodeJob, done: RedecodeResult, topic_ids: Sequence[str]) -> None:
     """Make main what a job has staged, if main is still where the job began: no other commit is lost.
 
     Each try commits on the head that it has checked and removes the branch: of all tries only one can land.
@@ -154,7 +154,7 @@ def _publish(ports: Ports, job: RedecodeJob, done: Redecoded, topic_ids: Sequenc
 
 
 def _commit(
-    ports: Ports, job: RedecodeJob, done: Redecoded, *, head: TableHead, topic_ids: Sequence[str]
+    ports: Ports, job: RedecodeJob, done: RedecodeResult, *, head: TableHead, topic_ids: Sequence[str]
 ) -> PublishOutcome:
     line = check_head(ports, job.pipeline, job.table, head=head, topic_ids=topic_ids)
     if head.snapshot != done.base:

@@ -1,1 +1,0 @@
-"""The deep audit: Kafka is read again, and its records are compared with the rows, byte for byte."""

@@ -1,1 +1,0 @@
-"""Commit the watermarks to a Kafka group, for tools that look at groups."""

@@ -10,9 +10,7 @@ from typing import Any
 
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.remedies import Remedy
-from airflow_kafka_lake.features.pages.addresses import address
-from airflow_kafka_lake.features.pages.rendering import Json
-from airflow_kafka_lake.features.pages.web.visitor import Visitor
+from airflow_kafka_lake.features.pages.rendering import Json, Visitor, address
 
 ASKED_FIRST = frozenset({"skip", "reopen", "withdraw"})
 """Commands that are tried as a dry run before a person confirms them: it says exactly what they would do."""
@@ -20,7 +18,7 @@ ASKED_FIRST = frozenset({"skip", "reopen", "withdraw"})
 _FLAGS = frozenset({"acknowledge_order", "drop_staged", "accept_fewer"})
 
 
-class Kind(StrEnum):
+class FieldKind(StrEnum):
     """How something is filled in."""
 
     TEXT = "text"
@@ -34,7 +32,7 @@ class Field:
 
     name: str
     label: str
-    kind: Kind = Kind.TEXT
+    kind: FieldKind = FieldKind.TEXT
     value: str = ""
     options: tuple[str, ...] = ()
     """What can be chosen, if not anything; the empty one is all."""
@@ -251,14 +249,14 @@ def _period(topics: tuple[str, ...], *, required: bool = True) -> tuple[Field, .
     choice = topics if required else ("", *topics)
     return (
         Field(name="topic", label="Topic", value=choice[0], options=choice, required=required),
-        Field(name="partitions", label="Partitions", kind=Kind.PARTITIONS, hint="all, or: 0, 3, 7-9"),
+        Field(name="partitions", label="Partitions", kind=FieldKind.PARTITIONS, hint="all, or: 0, 3, 7-9"),
         Field(name="from", label="From", hint=one, required=required),
         Field(name="to", label="To, not included", hint=one, required=required),
     )
 
 
 def _flag(name: str, label: str) -> Field:
-    return Field(name=name, label=label, kind=Kind.FLAG)
+    return Field(name=name, label=label, kind=FieldKind.FLAG)
 
 
 def _url(visitor: Visitor, pipeline: str, command: str) -> str:

@@ -5,17 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_kafka_lake.core.addresses import SITE as ROOT
-from airflow_kafka_lake.ports.feature import Feature, Json, OpenPorts, Site
+from airflow_kafka_lake.ports import (
+    Feature,
+    Json,
+    OpenPorts,
+    Site,
+)
 
 
 def _audit(document: Json) -> str:
-    from airflow_kafka_lake.features.pages.audit import audit_page
+    from airflow_kafka_lake.features.pages.charts import audit_page
 
     return audit_page(document)
 
 
 def _segments(document: Json) -> str:
-    from airflow_kafka_lake.features.pages.segments import segments_svg
+    from airflow_kafka_lake.features.pages.charts import segments_svg
 
     return segments_svg(document)
 

@@ -1,17 +1,52 @@
-"""Documents through templates to HTML, in which text cannot become markup: names and reasons come from anywhere."""
+"""Documents through templates to HTML, in which text cannot become markup."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import age, count, size
+from airflow_kafka_lake.core.errors import KafkaLakeError, LedgerSchemaError
+
+# For whom a page is drawn.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visitor:
+    """A user before a page: `base` is the address of these pages without a slash at its end, `csrf` goes with every
+    decision in the header `X-Kafka-Lake-Token`, `may_decide` whether the user may decide about what the page shows."""
+
+    base: str
+    name: str
+    csrf: str
+    ledger: str
+    may_decide: bool = False
+
+
+# Addresses of the pages: below one base, and with the ledger where it is not the usual one.
+
+USUAL_LEDGER = "kafka_lake_ledger"
+
+
+def address(visitor: Visitor, *parts: str, **asked: object) -> str:
+    """Return the address of a page; its parts are what comes from names, and cannot leave their place in it."""
+    path = "/".join(quote(part, safe="") for part in parts)
+    query = {key: str(value) for key, value in asked.items() if value is not None}
+    if visitor.ledger != USUAL_LEDGER:
+        query["ledger"] = visitor.ledger
+    return f"{visitor.base}/{path}" + (f"?{urlencode(query)}" if query else "")
+
+
+# Documents through templates to HTML, in which text cannot become markup: names and reasons come from anywhere.
 
 Json = Mapping[str, Any]
 """A document, or a part of one."""
@@ -92,3 +127,65 @@ def last_column(stream: Json) -> str:
 def utc(timestamp: str) -> str:
     """Return an RFC 3339 time in UTC as people write it, to the second."""
     return timestamp.replace("T", " ").split(".", maxsplit=1)[0].removesuffix("Z") + " UTC"
+
+
+# What all pages of the web interface share.
+
+BUSY, IDLE, NEVER = 2, 10, 0
+"""After how many seconds a page asks whether there is a newer one: while something runs, while nothing does."""
+
+
+def draw(template: str, visitor: Visitor, *, poll: int, observed_at: str | None = None, **values: object) -> str:
+    """Return a page for a visitor."""
+    to = partial(address, visitor)
+    return render(template, visitor=visitor, to=to, poll=poll, observed_at=observed_at, **values)
+
+
+# What pages say before there is anything to show: how a ledger, and a pipeline in it, begin.
+
+FIRST_PLAN = (
+    "A pipeline appears when it is planned for the first time: by a Dag with kafka_lake_ingest, by the Dag "
+    f"kafka_lake_manual, or on the command line with {remedies.plan('FILE.toml')}."
+)
+
+
+def missing(place: str | None = None) -> LedgerSchemaError:
+    """Return the refusal where no ledger was made yet; `place` is for those who may know where that is."""
+    where = f" at {place}" if place else ""
+    return LedgerSchemaError(
+        f"there is no ledger{where} yet: the first plan makes one in SQLite, and {remedies.upgrade_ledger()} makes one "
+        "in any database",
+        found=None,
+    )
+
+
+def is_missing(error: KafkaLakeError) -> bool:
+    """Return whether the ledger was not made yet; one that does not answer, or has another schema, is there."""
+    return isinstance(error, LedgerSchemaError) and error.facts.get("found", ...) is None
+
+
+# What is shown in place of a page.
+
+_TITLES = {
+    401: "You are not logged in",
+    403: "You may not see this",
+    404: "Not found",
+    503: "Something does not answer",
+}
+_LINES = {
+    404: ("What you may not see is as unknown as what is not there: ask for the right to read the pipeline's Dag.",),
+    503: ("Nothing was changed, and nothing that has landed is in doubt: this page only looks. Runs do not need it.",),
+}
+_NO_LEDGER = (
+    FIRST_PLAN,
+    "If there was a ledger already, its connection names another place now. Nothing was changed: this page only looks.",
+)
+
+
+def refusal_page(base: str, status: int, message: str, *, no_ledger: bool = False) -> str:
+    """Draw a refusal: what happened, what it means, what to do."""
+    visitor = Visitor(base=base, name="", csrf="", ledger="kafka_lake_ledger")
+    title = "There is no ledger yet" if no_ledger else _TITLES.get(status, "That did not work")
+    lines: Sequence[str] = _NO_LEDGER if no_ledger else _LINES.get(status, ())
+    kind = "calm" if no_ledger else "bad"
+    return draw("refusal.html", visitor, poll=NEVER, title=title, message=message, lines=lines, kind=kind)

@@ -1,30 +1,28 @@
 """How Spark jobs work on tables of the lake, by table format; there is one, Iceberg."""
 
-from airflow_kafka_lake.jobs.formats.iceberg.columns import (
-    METADATA_COLUMNS,
-    aligned,
-    changes,
-    field_of,
-    mend,
-    refused,
-    widen,
-)
-from airflow_kafka_lake.jobs.formats.iceberg.tables import (
+from airflow_kafka_lake.jobs.formats.iceberg import (
     CATALOG,
     CATALOG_CLASS,
     DECODED_AS,
     EXTENSIONS,
+    METADATA_COLUMNS,
     SETTINGS,
     STAGED_BY,
     WRITE_OPTIONS,
     OfTable,
+    aligned,
     append,
     at_snapshot,
+    changes,
     close_catalog,
     create_branch,
     drop_branch,
+    field_of,
+    mend,
+    refused,
     repeated,
     table_name,
+    widen,
 )
 
 __all__ = [

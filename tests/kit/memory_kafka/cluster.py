@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from airflow_kafka_lake.core.accounting import Explanation
 from airflow_kafka_lake.core.errors import (
     UNREADABLE_RECORD,
     IdentityError,
@@ -17,22 +18,21 @@ from airflow_kafka_lake.core.errors import (
     UnknownPartitionError,
     UnknownTopicError,
 )
-from airflow_kafka_lake.core.kafka.epochs import EpochEnds, EpochKey
+from airflow_kafka_lake.core.kafka.losses import EpochEnds, EpochKey
 from airflow_kafka_lake.core.kafka.snapshots import (
     GroupOffsetState,
+    OpenTransaction,
     PartitionSnapshot,
     Sample,
     Snapshot,
     TopicDescription,
     UnknownPartition,
 )
-from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
-from airflow_kafka_lake.core.lake.accounting import Explanation
-from airflow_kafka_lake.core.lake.staging import Tip, record_digest
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.job import Tip, record_digest
 from airflow_kafka_lake.core.spec import Isolation, topic_matcher
-from airflow_kafka_lake.ports.kafka import NONE_KNOWN
+from airflow_kafka_lake.ports import NONE_KNOWN
 from tests.kit.memory_kafka.log import OVERFLOWING, Entry, Headers, Log
 from tests.kit.memory_kafka.sampling import weigh
 from tests.kit.memory_kafka.transactions import open_transactions, pending_commits

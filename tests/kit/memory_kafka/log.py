@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from airflow_kafka_lake.core.kafka.timestamps import is_beyond_spark
-from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
+from airflow_kafka_lake.core.accounting import Explanation, Fate
+from airflow_kafka_lake.core.kafka.times import is_beyond_spark
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
 

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from datetime import timedelta
 
-from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
+from airflow_kafka_lake.core.kafka.snapshots import OpenTransaction
 from airflow_kafka_lake.core.wire import instant
 from tests.kit.memory_kafka.log import Entry, Log
 

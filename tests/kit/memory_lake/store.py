@@ -10,23 +10,24 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from airflow_kafka_lake.core.lake.accounting import StreamContent
-from airflow_kafka_lake.core.lake.ancestry import Ancestry, Place
-from airflow_kafka_lake.core.lake.staging import branch_of, decoded_of
-from airflow_kafka_lake.core.ledger.events import Line
+from airflow_kafka_lake.core.accounting import StreamContent
+from airflow_kafka_lake.core.ledger.history import EventRef
 from airflow_kafka_lake.core.ledger.records import AttemptRows, Publication
 from airflow_kafka_lake.core.ledger.waves import (
     PUBLISHES,
     UNNAMED,
+    Ancestry,
     Committed,
     PublishOutcome,
     Rejected,
     Requirement,
+    SnapshotPosition,
     TableHead,
     Token,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
+from airflow_kafka_lake.core.spark.job import branch_of, decoded_of
 
 MAIN = "main"
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -130,8 +131,8 @@ class Store:
     commits: dict[int, Commit] = field(default_factory=dict)
     owners: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     last: Mapping[tuple[str, str], Token] = field(default_factory=dict)
-    placed: Mapping[tuple[str, str], Place] = field(default_factory=dict)
-    lines: Mapping[tuple[str, str], Line | None] = field(default_factory=dict)
+    placed: Mapping[tuple[str, str], SnapshotPosition] = field(default_factory=dict)
+    lines: Mapping[tuple[str, str], EventRef | None] = field(default_factory=dict)
 
     def head(self) -> TableHead:
         """Return what a load supplies; ids of snapshots grow, so they are their sequence numbers too."""
@@ -219,7 +220,7 @@ class Store:
         if publication.token.kind not in UNNAMED:
             self.last = {**self.last, publication.owner: publication.newest}
             self.lines = {**self.lines, publication.owner: publication.line}
-            own = Place(snapshot=commit.id, sequence=commit.id)
+            own = SnapshotPosition(snapshot=commit.id, sequence=commit.id)
             if place := publication.head.place_after(publication.owner, publication.token.kind, own):
                 self.placed = {**self.placed, publication.owner: place}
         return Committed(snapshot=commit.id)

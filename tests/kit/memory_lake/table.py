@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
     JobFailedError,
@@ -19,11 +20,15 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
-from airflow_kafka_lake.core.lake.accounting import StreamContent
-from airflow_kafka_lake.core.lake.positions import PositionColumns
-from airflow_kafka_lake.core.lake.staging import attempts_of, branch_of
-from airflow_kafka_lake.core.ledger.events import Line
-from airflow_kafka_lake.core.ledger.records import AttemptRows, Commit, Publication, ReceiptRow, Staged, Undecoded
+from airflow_kafka_lake.core.ledger.history import EventRef
+from airflow_kafka_lake.core.ledger.records import (
+    AttemptRows,
+    Commit,
+    Publication,
+    ReceiptRow,
+    StagedContent,
+    UndecodedOffsets,
+)
 from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
     PUBLISHES,
@@ -41,6 +46,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     Unknown,
 )
 from airflow_kafka_lake.core.slices import Slice, SliceSet
+from airflow_kafka_lake.core.spark.job import PositionColumns, attempts_of, branch_of
 from tests.kit.memory_lake.store import (
     MAIN,
     Answer,
@@ -54,10 +60,10 @@ from tests.kit.memory_lake.store import (
 )
 
 if TYPE_CHECKING:
-    from airflow_kafka_lake.features.decoding.job.redecoding import RedecodeJob
+    from airflow_kafka_lake.features.decoding.job.redecode import RedecodeJob
 
 
-def _judged(row: Row, wrong: Undecoded | None) -> Row:
+def _judged(row: Row, wrong: UndecodedOffsets | None) -> Row:
     return replace(row, undecoded=wrong.reason) if wrong and row.offset in wrong.offsets else row
 
 
@@ -169,7 +175,7 @@ class MemoryTable:
                 return Found(attempt=receipt.attempt, snapshot=None, head=head)
         return None
 
-    def staged(self, attempt: str, heartbeat: Callable[[int], None] = lambda _: None) -> Staged | None:
+    def staged(self, attempt: str, heartbeat: Callable[[int], None] = lambda _: None) -> StagedContent | None:
         """Return what the attempt's branch added; None when nothing is committed on it."""
         store = self._load()
         ref = store.refs.get(branch_of(attempt))
@@ -181,7 +187,7 @@ class MemoryTable:
         heartbeat(len(added))
         if foreign := {row.attempt for row in added} - {attempt}:
             raise SchemaMismatchError(f"Attempt {attempt} has staged rows of attempt {min(foreign)}.")
-        return Staged(
+        return StagedContent(
             snapshot=ref,
             bytes=sum(row.weight for row in added),
             streams=contents_of(added),
@@ -202,7 +208,7 @@ class MemoryTable:
         *,
         owned: Collection[str] = (),
         ended: Collection[str] = (),
-        line: Line | None = None,
+        line: EventRef | None = None,
     ) -> PublishOutcome:
         """Move main with an empty commit; what is owned changes hands, and the branches of what is ended go."""
         asked = Publication(head=head, audited=None, token=token, ledger_id=ledger_id, line=line)

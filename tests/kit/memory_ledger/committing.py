@@ -10,21 +10,27 @@ from typing import Any, TypeVar
 
 from airflow_kafka_lake.core.errors import StaleFenceError, StateError
 from airflow_kafka_lake.core.ledger import guards
-from airflow_kafka_lake.core.ledger.changes import AttemptWrite, Change, Edit, Records, Scope, Turn, Write
-from airflow_kafka_lake.core.ledger.events import Event
-from airflow_kafka_lake.core.ledger.pauses import PauseRow
-from airflow_kafka_lake.core.ledger.records import OutboxItem, RangeRecord, ReceiptRow, WaveRow
-from airflow_kafka_lake.core.ledger.rows import (
+from airflow_kafka_lake.core.ledger.changes import (
+    AttemptWrite,
     BindingRow,
+    Change,
     ConfigurationRow,
+    Edit,
     LayoutRow,
     NotifiedRow,
+    PipelineLock,
     PlanRecord,
     PlanRow,
+    Records,
     RequestRow,
     SegmentRow,
     SkipRow,
+    Write,
+    WriteScope,
 )
+from airflow_kafka_lake.core.ledger.guards import PauseRow
+from airflow_kafka_lake.core.ledger.history import Event
+from airflow_kafka_lake.core.ledger.records import OutboxItem, RangeRecord, ReceiptRow, WaveRow
 from airflow_kafka_lake.core.ledger.streams import StreamRow
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState
 from airflow_kafka_lake.core.slices import Stream
@@ -76,7 +82,7 @@ class MemoryWriter(MemoryReader):
                 self.commit(write.late())
             raise
 
-    def _load(self, scope: Scope) -> Records:
+    def _load(self, scope: WriteScope) -> Records:
         state = self._state
         ranges = self._chosen(scope)
         names = {*scope.waves, *(item.wave for item in ranges if scope.follow)} & state.waves.keys()
@@ -97,7 +103,7 @@ class MemoryWriter(MemoryReader):
             gate=self.gate(*waves) if scope.gate and waves else (),
             skips={*scope.skips} & state.skips.keys(),
             configurations=self._configurations(scope, waves.values()) if scope.configurations else (),
-            at_work=self._at_work(waves.values()) if scope.turn is Turn.CLAIM else (),
+            at_work=self._at_work(waves.values()) if scope.turn is PipelineLock.CLAIM else (),
             layouts=self._of(scope.pipeline, state.layouts) if scope.layouts else (),
             segments=self._of(scope.pipeline, state.segments) if scope.layouts else (),
             ledger_id=self._ledger_id,
@@ -106,7 +112,7 @@ class MemoryWriter(MemoryReader):
             requests=self._requests(waves) if scope.requests else (),
         )
 
-    def _streams(self, scope: Scope) -> dict[Stream, StreamRow]:
+    def _streams(self, scope: WriteScope) -> dict[Stream, StreamRow]:
         mine = {key: row for (name, key), row in self._state.streams.items() if name == scope.pipeline}
         return mine if scope.every else {key: mine[key] for key in scope.streams if key in mine}
 
@@ -114,7 +120,7 @@ class MemoryWriter(MemoryReader):
     def _of(pipeline: str | None, rows: Mapping[Any, Any]) -> tuple[Any, ...]:
         return tuple(row for row in rows.values() if row.pipeline == pipeline)
 
-    def _chosen(self, scope: Scope) -> list[RangeRecord]:
+    def _chosen(self, scope: WriteScope) -> list[RangeRecord]:
         found = [self._state.ranges[name] for name in scope.ranges if name in self._state.ranges]
         if scope.every:
             found += [item for item in self._state.ranges.values() if item.pipeline == scope.pipeline]
@@ -134,7 +140,9 @@ class MemoryWriter(MemoryReader):
         found = (item for item in self._state.attempts.values() if item.wave in waves or item.attempt in ids)
         return tuple(sorted(found, key=lambda item: (item.wave, item.fence)))
 
-    def _plans(self, scope: Scope, waves: Collection[WaveRow], ranges: Iterable[RangeRecord]) -> dict[str, PlanRecord]:
+    def _plans(
+        self, scope: WriteScope, waves: Collection[WaveRow], ranges: Iterable[RangeRecord]
+    ) -> dict[str, PlanRecord]:
         wanted = {*scope.plan_ids}
         if scope.plans:
             wanted |= {item.plan for item in waves} | {item.plan for item in ranges}
@@ -149,7 +157,7 @@ class MemoryWriter(MemoryReader):
             if name in wanted
         }
 
-    def _tables(self, scope: Scope, waves: Collection[WaveRow]) -> dict[str, str]:
+    def _tables(self, scope: WriteScope, waves: Collection[WaveRow]) -> dict[str, str]:
         names = {scope.pipeline, *(wave.pipeline for wave in waves)}
         return {row.table: row.uuid for row in self._state.tables.values() if row.pipeline in names}
 
@@ -158,7 +166,7 @@ class MemoryWriter(MemoryReader):
         every = self._state.waves.values()
         return [item.id for item in every if item.pipeline in mine and guards.lease_is_live(item.lease_until, now)]
 
-    def _configurations(self, scope: Scope, waves: Collection[WaveRow]) -> tuple[ConfigurationRow, ...]:
+    def _configurations(self, scope: WriteScope, waves: Collection[WaveRow]) -> tuple[ConfigurationRow, ...]:
         name = scope.pipeline or next((wave.pipeline for wave in waves), "")
         versions = self._state.specs.get(name, ())
         return tuple(row for row in versions if row is versions[-1] or row.digest == scope.digest)

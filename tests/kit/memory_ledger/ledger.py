@@ -6,9 +6,9 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 
+from airflow_kafka_lake.core.ledger.changes import NotifiedRow
 from airflow_kafka_lake.core.ledger.moves import advanced
 from airflow_kafka_lake.core.ledger.records import Advance
-from airflow_kafka_lake.core.ledger.rows import NotifiedRow
 from airflow_kafka_lake.core.ledger.streams import watermark
 from airflow_kafka_lake.core.ledger.waves import (
     RESOLVED,

@@ -11,19 +11,19 @@ from dataclasses import fields
 from typing import TypeVar
 
 from airflow_kafka_lake.core.ledger import guards
-from airflow_kafka_lake.core.ledger.events import Event, Line
-from airflow_kafka_lake.core.ledger.pauses import PauseRow
+from airflow_kafka_lake.core.ledger.changes import RequestRow
+from airflow_kafka_lake.core.ledger.guards import PauseRow
+from airflow_kafka_lake.core.ledger.history import Event, EventRef
 from airflow_kafka_lake.core.ledger.records import (
     Advance,
     OutboxItem,
     PipelineRecord,
-    Published,
+    PublishedWave,
     RangeRecord,
     WaveRecord,
     WaveRow,
 )
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
-from airflow_kafka_lake.core.ledger.rows import RequestRow
 from airflow_kafka_lake.core.ledger.streams import StreamRecord, StreamRow
 from airflow_kafka_lake.core.ledger.waves import (
     RESOLVED,
@@ -34,9 +34,9 @@ from airflow_kafka_lake.core.ledger.waves import (
     WaveState,
 )
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.ordering.layout_changes import Layout
+from airflow_kafka_lake.core.ordering.layouts import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Graph, Segment, gate_of
-from airflow_kafka_lake.core.planning.estimates import TopicCost, WaveCost
+from airflow_kafka_lake.core.planning.costs import TopicCost, WaveCost
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Ordering
 from airflow_kafka_lake.ports import Clock, LedgerReader
@@ -181,7 +181,9 @@ class MemoryReader:
         found = [item for (name, _), item in self._state.attempts.items() if name in waves]
         return tuple(sorted(found, key=lambda record: (record.wave, record.fence)))
 
-    def published(self, pipeline: str, *, table: str | None = None, newest: int | None = None) -> tuple[Published, ...]:
+    def published(
+        self, pipeline: str, *, table: str | None = None, newest: int | None = None
+    ) -> tuple[PublishedWave, ...]:
         state = self._state
         found = []
         for name in reversed(state.commit_order):
@@ -192,7 +194,9 @@ class MemoryReader:
                 attempt = state.committed(name)
                 bases = [record.base for record in self.attempts(name) if record.base is not None]
                 base = bases[-1] if bases else None
-                found.append(Published(wave=name, table=wave.table, attempt=attempt, snapshot=wave.snapshot, base=base))
+                found.append(
+                    PublishedWave(wave=name, table=wave.table, attempt=attempt, snapshot=wave.snapshot, base=base)
+                )
         return tuple(found[:newest])
 
     def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptRecord, WaveState]]:
@@ -200,7 +204,7 @@ class MemoryReader:
         found = [item for item in state.attempts.values() if item.attempt in attempts]
         return {record.attempt: (record, state.waves[record.wave].state) for record in found}
 
-    def knows(self, token: Token, line: Line | None = None) -> Line | None:
+    def knows(self, token: Token, line: EventRef | None = None) -> EventRef | None:
         found = self._state.attempts.get((token.wave, token.fence))
         known = token.wave == guards.OWNER_WAVE or (found is not None and found.attempt == token.attempt)
         lines = [event.line for name, event in self._state.events if name == token.pipeline]

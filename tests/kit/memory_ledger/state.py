@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from airflow_kafka_lake.core.ledger.events import Event
-from airflow_kafka_lake.core.ledger.pauses import PauseRow
-from airflow_kafka_lake.core.ledger.records import (
-    Advance,
-    OutboxItem,
-    RangeRecord,
-    WaveRow,
-)
-from airflow_kafka_lake.core.ledger.rows import (
+from airflow_kafka_lake.core.ledger.changes import (
     BindingRow,
     ConfigurationRow,
     LayoutRow,
@@ -21,6 +13,14 @@ from airflow_kafka_lake.core.ledger.rows import (
     RequestRow,
     SegmentRow,
     SkipRow,
+)
+from airflow_kafka_lake.core.ledger.guards import PauseRow
+from airflow_kafka_lake.core.ledger.history import Event
+from airflow_kafka_lake.core.ledger.records import (
+    Advance,
+    OutboxItem,
+    RangeRecord,
+    WaveRow,
 )
 from airflow_kafka_lake.core.ledger.streams import StreamRow
 from airflow_kafka_lake.core.ledger.waves import (

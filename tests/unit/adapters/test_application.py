@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.spark_submit.application import ApplicationFile
-from airflow_kafka_lake.core.lake.application import Application
-from airflow_kafka_lake.jobs.application import APPLICATION_FILE, write_application
+from airflow_kafka_lake.adapters.spark_submit.driver import ApplicationFile
+from airflow_kafka_lake.core.spark.job import Application
+from airflow_kafka_lake.jobs.driver import APPLICATION_FILE, write_application
 
 pytestmark = pytest.mark.unit
 

@@ -18,15 +18,14 @@ import psutil
 import pytest
 
 from airflow_kafka_lake.adapters.machine import HostProcesses
-from airflow_kafka_lake.adapters.spark_submit import Engine, SparkSubmitRunner
-from airflow_kafka_lake.adapters.spark_submit import engine as engines
-from airflow_kafka_lake.adapters.spark_submit.folder import PREFIX
+from airflow_kafka_lake.adapters.spark_submit import driver as engines
+from airflow_kafka_lake.adapters.spark_submit.driver import Engine
+from airflow_kafka_lake.adapters.spark_submit.runner import SparkSubmitRunner
+from airflow_kafka_lake.adapters.spark_submit.submission import PREFIX
 from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError, UnavailableError
-from airflow_kafka_lake.core.lake.effort import LIGHT
-from airflow_kafka_lake.core.lake.staging import StageJob
-from airflow_kafka_lake.core.lake.wear import MOST_JOBS, MOST_SECONDS, Wear
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.job import LIGHT, MOST_JOBS, MOST_SECONDS, DriverAge, StageJob
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs.serve import READY_FILE
 from airflow_kafka_lake.local.processes import wait_until
@@ -35,13 +34,13 @@ from airflow_kafka_lake.wiring.spark import SparkJobs
 
 pytestmark = [pytest.mark.unit, pytest.mark.timeout(120)]
 
-FRESH = Wear(jobs=1, seconds=60, heap=10, heap_most=100, metaspace=1)
+FRESH = DriverAge(jobs=1, seconds=60, heap=10, heap_most=100, metaspace=1)
 SECRET = "pw-kafka"
 SUBMIT = """#!{python}
 import json, os, pathlib, runpy, sys, time
 from contextlib import contextmanager
 from types import SimpleNamespace
-from airflow_kafka_lake.core.lake.wear import Wear
+from airflow_kafka_lake.core.spark.job import DriverAge
 from airflow_kafka_lake.jobs import driver, serve
 
 @contextmanager
@@ -51,7 +50,7 @@ def session(*_):
         file.write("x")
 
 driver.session = serve.session = serve.session_of_a_job = session
-serve.wear_of = lambda *_: Wear.from_json(pathlib.Path({notes!r}, "wear").read_text())
+serve.wear_of = lambda *_: DriverAge.from_json(pathlib.Path({notes!r}, "wear").read_text())
 files = {{path.name: oct(path.stat().st_mode & 0o777) for path in pathlib.Path.cwd().iterdir()}}
 with open({notes!r} + "/starts", "a") as starts:
     starts.write(json.dumps({{"pid": os.getpid(), "argv": sys.argv[1:], "files": files}}) + "\\n")
@@ -104,7 +103,7 @@ class FakeSpark:
         else:
             (self._notes / "hangs").unlink(missing_ok=True)
 
-    def wears(self, wear: Wear) -> None:
+    def wears(self, wear: DriverAge) -> None:
         (self._notes / "wear").write_text(wear.to_json())
 
     def never_starts(self) -> None:
@@ -375,12 +374,12 @@ WORN = [
 
 
 @pytest.mark.parametrize("wear", WORN)
-def test_what_grows_with_the_number_of_jobs_wears_a_driver_out(wear: Wear) -> None:
+def test_what_grows_with_the_number_of_jobs_wears_a_driver_out(wear: DriverAge) -> None:
     """The jobs themselves, its age, the heap, the classes."""
     assert wear.is_too_much
     assert not FRESH.is_too_much
-    assert Wear.from_json(wear.to_json()) == wear
-    assert Wear.from_json("{}") is None
+    assert DriverAge.from_json(wear.to_json()) == wear
+    assert DriverAge.from_json("{}") is None
 
 
 def test_worn_driver_takes_no_further_job(spark: FakeSpark, engine: Engine) -> None:

@@ -19,8 +19,8 @@ from airflow_kafka_lake import ports
 from airflow_kafka_lake.core import ledger, rebuilding
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.ledger.changes import AttemptWrite, Write
-from airflow_kafka_lake.features.decoding.port import SchemaRegistry
-from airflow_kafka_lake.features.group_sync.port import GroupCommitter
+from airflow_kafka_lake.features.decoding.feature import SchemaRegistry
+from airflow_kafka_lake.features.group_sync.feature import GroupCommitter
 from airflow_kafka_lake.jobs.stage import Steps
 from tests.kit import arming, failpoints
 from tests.kit.traps import DRIVER_CALLS, InDriver, Mode, modes, parse
@@ -39,7 +39,7 @@ CROSSED = {
 
 
 RUN = (
-    "from airflow_kafka_lake.wiring.wrapping import wrapped\n"
+    "from airflow_kafka_lake.wiring.assemble import wrapped\n"
     "from tests.world import World\n"
     "world = World()\nworld.produce(3)\nprint('began', flush=True)\nworld.run(worker=wrapped(world.worker()))\n"
     "print('ended')"
@@ -110,7 +110,7 @@ def test_what_is_no_failpoint_is_refused_by_name(text: str) -> None:
 
 def test_a_variable_that_the_kit_has_not_read_arms_nothing() -> None:
     """The product reads none: to set one at a user's machine changes nothing."""
-    script = "from airflow_kafka_lake.wiring.wrapping import wrapped; ports = object(); assert wrapped(ports) is ports"
+    script = "from airflow_kafka_lake.wiring.assemble import wrapped; ports = object(); assert wrapped(ports) is ports"
     given = {**arming.environment(traps="table.publish:after=kill", history="/nowhere"), "PYTHONPATH": ""}
     ended = started_with(script, **given)
     assert ended.returncode == 0, ended.stderr

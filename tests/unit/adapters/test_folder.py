@@ -13,7 +13,12 @@ from pathlib import Path
 import pytest
 
 from airflow_kafka_lake.adapters.machine import HostProcesses
-from airflow_kafka_lake.adapters.spark_submit.folder import OWNER_FILE, PREFIX, private_folder, sweep_folders
+from airflow_kafka_lake.adapters.spark_submit.submission import (
+    OWNER_FILE,
+    PREFIX,
+    private_folder,
+    sweep_folders,
+)
 from airflow_kafka_lake.core.errors import UnavailableError
 
 pytestmark = pytest.mark.unit
@@ -21,7 +26,7 @@ pytestmark = pytest.mark.unit
 _OWNER = """
 import sys
 from pathlib import Path
-from airflow_kafka_lake.adapters.spark_submit.folder import private_folder
+from airflow_kafka_lake.adapters.spark_submit.submission import private_folder
 with private_folder(Path(sys.argv[1])) as folder:
     (folder / "job.json").write_text("pw-kafka")
     print(folder, flush=True)

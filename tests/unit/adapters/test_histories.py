@@ -170,7 +170,7 @@ def test_a_process_writes_one_file_for_all_threads(world: World, tmp_path: Path)
 
 
 KILLED = """
-from airflow_kafka_lake.wiring.wrapping import wrapped
+from airflow_kafka_lake.wiring.assemble import wrapped
 from tests.world import World
 world = World()
 world.produce(2)

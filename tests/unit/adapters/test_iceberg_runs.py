@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.adapters.iceberg.positions import Runs, runs_of
+from airflow_kafka_lake.adapters.iceberg.rows import Runs, runs_of
 from airflow_kafka_lake.core.errors import SchemaMismatchError
 
 Position = tuple[str, str, int, int]

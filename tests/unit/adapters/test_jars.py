@@ -21,7 +21,7 @@ from airflow_kafka_lake.adapters.jars import (
     verified,
 )
 from airflow_kafka_lake.adapters.jars import cache as jars
-from airflow_kafka_lake.adapters.jars.ivy import JarsUnreachableError, _module, retrieve
+from airflow_kafka_lake.adapters.jars.cache import JarsUnreachableError, _module, retrieve
 from airflow_kafka_lake.core.errors import TerminalError, TransientError
 
 CONTENT = {"one": b"first jar", "two": b"second jar"}

@@ -8,14 +8,19 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
-from airflow_kafka_lake.adapters.kafka_batches.records import end_of, facts, opened
-from airflow_kafka_lake.adapters.kafka_batches.scan import GapScan, Throughput
-from airflow_kafka_lake.adapters.kafka_batches.session import Answer
+from airflow_kafka_lake.adapters.kafka_batches import (
+    FetchAnswer,
+    GapScan,
+    KafkaBatchReader,
+    Throughput,
+    end_of,
+    facts,
+    opened,
+)
+from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.kafka.batches import AbortedTransaction, Batch, Control
-from airflow_kafka_lake.core.kafka.timestamps import EARLIEST_MS, SPARK_EARLIEST_MS, SPARK_LATEST_MS
-from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
+from airflow_kafka_lake.core.kafka.times import EARLIEST_MS, SPARK_EARLIEST_MS, SPARK_LATEST_MS
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation
@@ -129,7 +134,7 @@ class ScriptedSession:
     asked: list[tuple[int, int, int]] = field(default_factory=list)
     slept: float = 0.0
 
-    async def fetch(self, _stream: object, offset: int, *, isolation: int, max_bytes: int) -> Answer | None:
+    async def fetch(self, _stream: object, offset: int, *, isolation: int, max_bytes: int) -> FetchAnswer | None:
         self.asked.append((offset, isolation, max_bytes))
         assert len(self.asked) < 10_000, "it asks for ever"
         if not self.log_start <= offset <= self.high_watermark:
@@ -142,7 +147,7 @@ class ScriptedSession:
             if end_of(opened_batch) > offset:
                 data += batch
         first = len(next(iter(opened(data)))._buffer) if data else 0
-        return Answer(
+        return FetchAnswer(
             records=bytes(data[: max(max_bytes, first)]),
             aborted=self.aborted if isolation == 1 else (),
             log_start=self.log_start,
@@ -269,7 +274,7 @@ def test_pace_is_kept() -> None:
     class Clocked(ScriptedSession):
         read, paid = 0, True
 
-        async def fetch(self, stream: object, offset: int, *, isolation: int, max_bytes: int) -> Answer | None:
+        async def fetch(self, stream: object, offset: int, *, isolation: int, max_bytes: int) -> FetchAnswer | None:
             assert self.read <= rate * self.slept + 1
             answer = await super().fetch(stream, offset, isolation=isolation, max_bytes=max_bytes)
             assert answer is not None

@@ -13,9 +13,8 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPar
 from confluent_kafka.admin import OffsetSpec
 
 from airflow_kafka_lake.adapters.kafka import client as module
-from airflow_kafka_lake.adapters.kafka.answers import Topic
-from airflow_kafka_lake.adapters.kafka.client import Client
-from airflow_kafka_lake.adapters.kafka.identities import TopicIds
+from airflow_kafka_lake.adapters.kafka.client import Client, DescribedTopic
+from airflow_kafka_lake.adapters.kafka.cluster import TopicIds
 from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError, UnknownTopicError
@@ -185,7 +184,7 @@ def test_leader_that_another_broker_knows_to_be_deposed_is_not_observed(monkeypa
     made._heard = {("orders", 0): 6, ("orders", 1): 5}
     answers = lambda asked, _: ({key: SimpleNamespace(offset=9, leader_epoch=5) for key in asked}, {})  # noqa: E731
     monkeypatch.setattr(made._client, "offsets", answers)
-    topics = {"orders": Topic(id="id", partitions=frozenset({0, 1}), led=frozenset({0, 1}))}
+    topics = {"orders": DescribedTopic(id="id", partitions=frozenset({0, 1}), led=frozenset({0, 1}))}
     bounds, unknown = made._bounds(topics, [("orders", 0), ("orders", 1)])
     assert list(bounds) == [("orders", 1)]
     assert "under epoch 5, and another broker knows of epoch 6" in unknown["orders", 0]

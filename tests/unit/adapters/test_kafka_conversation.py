@@ -13,11 +13,10 @@ from typing import Any
 import psutil
 import pytest
 
-from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
-from airflow_kafka_lake.adapters.kafka_batches.session import _worth_repeating
+from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader, _worth_repeating
+from airflow_kafka_lake.core.accounting import Fate
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, IdentityError, UnavailableError
 from airflow_kafka_lake.core.kafka.batches import AbortedTransaction
-from airflow_kafka_lake.core.lake.accounting import Fate
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation

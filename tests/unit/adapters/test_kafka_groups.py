@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.adapters.kafka import groups
-from airflow_kafka_lake.adapters.kafka.groups import answers
+from airflow_kafka_lake.adapters.kafka import cluster
+from airflow_kafka_lake.adapters.kafka.cluster import answers
 from airflow_kafka_lake.adapters.kafka_python import OffsetFetchRequest, errors
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 
@@ -45,16 +45,16 @@ def test_partition_that_is_not_in_the_answer_is_unknown() -> None:
     """Silence about a partition is not the same as "nothing committed"."""
     assert answers([Said(7)], [KEY, ("orders", 4), ("other", 3)]) == {
         KEY: (7, GroupOffsetState.KNOWN),
-        ("orders", 4): groups.UNKNOWN,
-        ("other", 3): groups.UNKNOWN,
+        ("orders", 4): cluster.UNKNOWN,
+        ("other", 3): cluster.UNKNOWN,
     }
 
 
-@pytest.mark.parametrize("version", [groups._STABLE_SINCE, groups._MANY_GROUPS_SINCE])
+@pytest.mark.parametrize("version", [cluster._STABLE_SINCE, cluster._MANY_GROUPS_SINCE])
 def test_pending_commits_are_always_told_apart(version: int) -> None:
     """Every broker version we ask is asked for stable offsets of named partitions."""
-    request = groups.request("g", [("a", 0), ("a", 2), ("b", 1)], version=version)
+    request = cluster.request("g", [("a", 0), ("a", 2), ("b", 1)], version=version)
     sent = OffsetFetchRequest.decode(request.encode(version=version), version=version)
-    topics = sent.groups[0].topics if version == groups._MANY_GROUPS_SINCE else sent.topics
+    topics = sent.groups[0].topics if version == cluster._MANY_GROUPS_SINCE else sent.topics
     assert sent.require_stable
     assert [(topic.name, list(topic.partition_indexes)) for topic in topics] == [("a", [0, 2]), ("b", [1])]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.kafka.identities import TopicIds, _ids_of
+from airflow_kafka_lake.adapters.kafka.cluster import TopicIds, _ids_of
 
 pytestmark = pytest.mark.unit
 

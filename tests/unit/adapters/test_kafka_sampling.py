@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
-from airflow_kafka_lake.adapters.kafka import sampling
+from airflow_kafka_lake.adapters.kafka import source
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.kafka.snapshots import Sample
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -58,15 +58,15 @@ class FakeConsumer:
         self.paused += [item.partition for item in places]
 
 
-def reading(start: int, end: int, partition: int = 0) -> sampling.Reading:
+def reading(start: int, end: int, partition: int = 0) -> source.SampleReading:
     """Return one of a slice."""
-    return sampling.Reading(Slice(Stream("orders", "", partition), OffsetRange(start, end)))
+    return source.SampleReading(Slice(Stream("orders", "", partition), OffsetRange(start, end)))
 
 
-def read(messages: Sequence[Any], *readings: sampling.Reading) -> FakeConsumer:
+def read(messages: Sequence[Any], *readings: source.SampleReading) -> FakeConsumer:
     """Read slices of a consumer that gives these messages."""
     consumer = FakeConsumer(messages)
-    sampling._read(consumer, readings, time.monotonic() + 60)  # type: ignore[arg-type]
+    source._read(consumer, readings, time.monotonic() + 60)  # type: ignore[arg-type]
     return consumer
 
 
@@ -96,7 +96,7 @@ def test_partitions_are_read_side_by_side() -> None:
 def test_slices_of_one_partition_are_read_one_after_another() -> None:
     """A consumer is at one place of a partition."""
     head, other, tail = reading(0, 9), reading(0, 9, partition=1), reading(90, 99)
-    assert list(sampling._of_different_partitions([head, other, tail])) in (
+    assert list(source._of_different_partitions([head, other, tail])) in (
         [[head, other], [tail]],
         [[other, head], [tail]],
     )
@@ -136,13 +136,13 @@ def test_end_of_the_partition_is_the_end_of_the_slice() -> None:
 def test_sample_whose_time_is_over_reads_nothing() -> None:
     """A partition may have no end to come to."""
     one, consumer = reading(0, 10), FakeConsumer(())
-    sampling._read(consumer, [one], time.monotonic() - 1)  # type: ignore[arg-type]
+    source._read(consumer, [one], time.monotonic() - 1)  # type: ignore[arg-type]
     assert one.sample() is None
 
 
 def test_sample_decides_for_no_missing_offset() -> None:
     """It reads as the pipeline does, commits nothing, and makes no topic."""
-    told = sampling._settings(KafkaSettings.parse({"bootstrap.servers": "kafka:9092"}), Isolation.READ_COMMITTED)
+    told = source._settings(KafkaSettings.parse({"bootstrap.servers": "kafka:9092"}), Isolation.READ_COMMITTED)
     wanted = {
         "auto.offset.reset": "error",
         "enable.auto.commit": False,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.kafka import transactions
+from airflow_kafka_lake.adapters.kafka import cluster
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.kafka_python import errors
 from airflow_kafka_lake.core.errors import UnavailableError
-from airflow_kafka_lake.core.kafka.transactions import OpenTransaction
+from airflow_kafka_lake.core.kafka.snapshots import OpenTransaction
 
 pytestmark = pytest.mark.unit
 
@@ -43,8 +43,8 @@ class Admin:
 
 def found(admin: Admin) -> tuple[OpenTransaction, ...]:
     """Look at one partition."""
-    place = transactions.TopicPartition("orders", 0)
-    return transactions._described(admin, transactions._producers(admin, [place]))
+    place = cluster.TopicPartition("orders", 0)
+    return cluster._described(admin, cluster._producers(admin, [place]))
 
 
 def test_producer_between_two_transactions_holds_nothing() -> None:
@@ -63,7 +63,7 @@ def test_transaction_that_may_not_be_described_is_still_named() -> None:
 @pytest.mark.parametrize(("group", "of_50"), [("", 0), ("g", 3), ("orders", 31), ("polygenelubricants", 0)])
 def test_home_of_a_group_is_javas(group: str, of_50: int) -> None:
     """`abs(hashCode)`, where the smallest number counts as 0: as Kafka's brokers have it."""
-    assert transactions.partition_of(group, 50) == of_50
+    assert cluster.partition_of(group, 50) == of_50
 
 
 def test_cluster_that_says_nothing_has_not_said_that_none_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,7 @@ def test_cluster_that_says_nothing_has_not_said_that_none_is_open(monkeypatch: p
     def silent(**_: Any) -> Any:
         raise errors.KafkaConnectionError("no broker answers")
 
-    monkeypatch.setattr(transactions, "KafkaAdminClient", silent)
+    monkeypatch.setattr(cluster, "KafkaAdminClient", silent)
     settings = KafkaSettings.parse({"bootstrap.servers": "127.0.0.1:1"})
     with pytest.raises(UnavailableError, match="did not say which transactions are open"):
-        transactions.open_transactions(settings, [("orders", 0)], None, timeout=0.2)
+        cluster.open_transactions(settings, [("orders", 0)], None, timeout=0.2)

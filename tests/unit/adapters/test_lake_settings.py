@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
+from airflow_kafka_lake.adapters.clients import Secrets
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.jars import JarSet
-from airflow_kafka_lake.adapters.redaction import Secrets
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 
 SQLITE = {

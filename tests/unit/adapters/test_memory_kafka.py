@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_kafka_lake.core.accounting import Fate, account
 from airflow_kafka_lake.core.errors import IdentityError, RangeBeyondEndError, RangeExpiredError, UnavailableError
-from airflow_kafka_lake.core.lake.accounting import Fate, account
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation

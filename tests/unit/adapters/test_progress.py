@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kafka_lake.adapters.spark_submit import log
-from airflow_kafka_lake.adapters.spark_submit.log import Signs
-from airflow_kafka_lake.core.progress import Counters
+from airflow_kafka_lake.adapters.spark_submit import driver
+from airflow_kafka_lake.adapters.spark_submit.driver import Signs
+from airflow_kafka_lake.core.reports.progress import Counters
 
 pytestmark = pytest.mark.unit
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock that stands still until it is set."""
     now = [100.0]
-    monkeypatch.setattr(log.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(driver.time, "monotonic", lambda: now[0])
     return now
 
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from airflow_kafka_lake.adapters.clients import SPARK_PATTERN, Secrets, is_secret
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
-from airflow_kafka_lake.adapters.redaction import SPARK_PATTERN, Secrets, is_secret
 from tests.canaries import documented, planted
 
 pytestmark = pytest.mark.unit

@@ -18,11 +18,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from airflow_kafka_lake.adapters.clients import Secrets
 from airflow_kafka_lake.adapters.machine import HostProcesses
-from airflow_kafka_lake.adapters.redaction import Secrets
-from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner, end_orphan
-from airflow_kafka_lake.adapters.spark_submit.archive import archive_path
+from airflow_kafka_lake.adapters.spark_submit.driver import end_orphan
 from airflow_kafka_lake.adapters.spark_submit.failures import REASONS, job_failed, recognised, tail
+from airflow_kafka_lake.adapters.spark_submit.runner import SparkSubmitRunner, archive_path
 from airflow_kafka_lake.adapters.spark_submit.submission import package_zip, properties_text, require_jars
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import (
@@ -31,15 +31,14 @@ from airflow_kafka_lake.core.errors import (
     SchemaMismatchError,
     StaleFenceError,
 )
-from airflow_kafka_lake.core.lake.effort import LIGHT
-from airflow_kafka_lake.core.lake.halving import is_unknown
-from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.halving import is_unknown
+from airflow_kafka_lake.core.spark.job import LIGHT, StageJob
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.features.decoding.job.redecoding import RedecodeJob
-from airflow_kafka_lake.features.deep_audit.job.comparing import CompareJob, Comparison
+from airflow_kafka_lake.features.decoding.job.redecode import RedecodeJob
+from airflow_kafka_lake.features.deep_audit.job.compare import CompareJob, ContentComparison
 from airflow_kafka_lake.jobs import stage
 
 pytestmark = pytest.mark.unit
@@ -664,7 +663,7 @@ COMPARE = CompareJob(
 
 def test_a_comparison_is_read_back_and_its_progress_is_told(spark: FakeSpark) -> None:
     """Every line once, also those of the last moment; the request has the job, and secrets stay in private files."""
-    found = Comparison(records=3, bytes=4, differences=())
+    found = ContentComparison(records=3, bytes=4, differences=())
     spark.does(signs=2, writes={"messages": "one\ntwo\n", "result.json": json.dumps(found.to_json())})
     said: list[str] = []
     assert spark.runner().report(COMPARE, progress=said.append) == found.to_json()
@@ -677,7 +676,7 @@ def test_a_comparison_is_read_back_and_its_progress_is_told(spark: FakeSpark) ->
 
 def test_a_small_comparison_starts_quickly_and_a_large_one_runs_fast(spark: FakeSpark) -> None:
     """As staging does: what there is to read decides."""
-    spark.does(writes={"result.json": json.dumps(Comparison(records=0, bytes=0, differences=()).to_json())})
+    spark.does(writes={"result.json": json.dumps(ContentComparison(records=0, bytes=0, differences=()).to_json())})
     for offsets, quick in ((LIGHT // 2, True), (LIGHT // 2 + 1, False)):
         large = replace(JOB.slices[0], range=OffsetRange(0, offsets))
         spark.runner().report(replace(COMPARE, slices=(large,)), progress=lambda _: None)

@@ -11,9 +11,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from airflow_kafka_lake.adapters.spark_submit import SparkSubmitRunner
-from airflow_kafka_lake.adapters.spark_submit.standalone import end_application
-from airflow_kafka_lake.core.lake.staging import job_name
+from airflow_kafka_lake.adapters.spark_submit.runner import SparkSubmitRunner, end_application
+from airflow_kafka_lake.core.spark.job import job_name
 
 pytestmark = pytest.mark.unit
 NAME = job_name("orders", "w1", "a" * 16)

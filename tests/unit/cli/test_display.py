@@ -9,19 +9,17 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from airflow_kafka_lake.cli.display import Display
-from airflow_kafka_lake.cli.output import Output
-from airflow_kafka_lake.core.live import Live, Moment, Place
-from airflow_kafka_lake.core.progress import Progress, Step
+from airflow_kafka_lake.cli.output import Display, Output
+from airflow_kafka_lake.core.reports.progress import Moment, Progress, ProgressEvent, Step, WavePosition
 
 READ = Progress(step=Step.READ, rows_expected=1_234_000, bytes_expected=1_200_000_000)
 
 
 def live(
-    progress: Progress = READ, moment: Moment = Moment.GOING, *, at: float = 100, place: Place | None = None
-) -> Live:
+    progress: Progress = READ, moment: Moment = Moment.GOING, *, at: float = 100, place: WavePosition | None = None
+) -> ProgressEvent:
     """Return a moment of a wave."""
-    return Live(
+    return ProgressEvent(
         subject="wave 70b5e5333a94-w1",
         moment=moment,
         progress=progress,
@@ -53,7 +51,7 @@ def seen(display: Display) -> Callable[[], list[str]]:
 
 def test_wave_has_a_bar_within_80_columns(display: Display, seen: Callable[[], list[str]]) -> None:
     """Its name with its place, its share, and beneath it what is done of how many; nothing is cut."""
-    place = Place(number=2, of=29, bytes_before=9, bytes_here=9, bytes_after=243, seconds_before=60, begun=90)
+    place = WavePosition(number=2, of=29, bytes_before=9, bytes_here=9, bytes_after=243, seconds_before=60, begun=90)
     display.show(live(READ.counted(617_000), place=place))
     heading, *beneath = seen()
     assert heading.split()[1:6] == ["wave", "70b5e5333a94-w1", "(2", "of", "29)"]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kafka_lake.cli import arguments as cli_arguments
+from airflow_kafka_lake.cli import command as cli_arguments
 from airflow_kafka_lake.cli import entry_point
 from airflow_kafka_lake.cli.entry_point import build_parser, main, run_parsed
 from airflow_kafka_lake.cli.output import Output

@@ -16,7 +16,7 @@ from airflow_kafka_lake.adapters.kafka.client import Client
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.adapters.spark_submit.failures import recognised
-from airflow_kafka_lake.cli.arguments import bounds_of
+from airflow_kafka_lake.cli.command import bounds_of
 from airflow_kafka_lake.cli.entry_point import build_parser, main, run_parsed
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.pipeline import Pipeline

@@ -9,14 +9,19 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.cli.overview_text import change_line, overview_lines
-from airflow_kafka_lake.cli.status_text import status_lines
-from airflow_kafka_lake.cli.text import Column, Line, numbers, offsets, table
-from airflow_kafka_lake.core.documents.groups import groups_of
+from airflow_kafka_lake.cli.output import (
+    TableColumn,
+    TextLine,
+    numbers,
+    offsets,
+    table,
+)
+from airflow_kafka_lake.cli.status import change_line, overview_lines, status_lines
 from airflow_kafka_lake.core.ledger.attempts import Renew
 from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.core.progress import Progress, Step
+from airflow_kafka_lake.core.reports.progress import Progress, Step
+from airflow_kafka_lake.core.reports.status import groups_of
 from airflow_kafka_lake.services import claims, decisions, reporting
 from tests.world import SPEC, World
 
@@ -26,7 +31,7 @@ WIDTHS = pytest.mark.parametrize("width", [80, 100, 200])
 LONG = "customer-orders." * 15 + "v1"
 
 
-def text(lines: Iterable[Line]) -> str:
+def text(lines: Iterable[TextLine]) -> str:
     """Return lines as a terminal without colours shows them."""
     return "\n".join(line.text for line in lines)
 
@@ -258,6 +263,6 @@ def test_of_many_ranges_the_first_ones_are_named() -> None:
 
 def test_cell_that_does_not_fit_gets_lines_of_its_own() -> None:
     """Nothing is cut, and the other columns stay in line."""
-    columns = (Column(title="id"), Column(title="landed"))
+    columns = (TableColumn(title="id"), TableColumn(title="landed"))
     found = text(table(columns, [(("7", "0–41,000, 52,000–60,000"), "")], 20))
     assert found.splitlines() == ["  id", "  7", "      0–41,000,", "      52,000–60,000"]

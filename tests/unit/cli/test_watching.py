@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from airflow_kafka_lake.cli.output import Output
-from airflow_kafka_lake.cli.text import Line
-from airflow_kafka_lake.cli.watching import interval, still, watch
+from airflow_kafka_lake.cli.output import Output, TextLine
+from airflow_kafka_lake.cli.status import interval, still, watch
 from airflow_kafka_lake.core.errors import LedgerSchemaError, UnavailableError
 from airflow_kafka_lake.services import reporting
 from tests.world import World
@@ -33,8 +32,8 @@ def watched(output: Output, *documents: Any, ends: type[BaseException] = Keyboar
             raise found
         return found
 
-    def lines(document: Any) -> Iterator[Line]:
-        yield Line(f"at {document['observed_at']}")
+    def lines(document: Any) -> Iterator[TextLine]:
+        yield TextLine(f"at {document['observed_at']}")
 
     source = iter(documents)
     watch(output, read, lines, every=3, wait=pauses.append)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.cli.entry_point import main
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.ledger.requests import AskForWave, EndRequest, error_of

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.lake.accounting import Accounting, Explanation, Fate, Tally, account, receipt
+from airflow_kafka_lake.core.accounting import (
+    Accounting,
+    Explanation,
+    Fate,
+    Tally,
+    account,
+    receipt,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.lake.application import HISTORY, Application, history_server_of
+from airflow_kafka_lake.core.spark.job import HISTORY, Application, history_server_of
 
 pytestmark = pytest.mark.unit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.backoff import LONGEST_SECONDS, Wait
+from airflow_kafka_lake.triggers import LONGEST_SECONDS, Wait
 
 
 def checks(until: float, progress: tuple[float, ...] = ()) -> list[float]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.kafka.batches import (
     AbortedTransaction,
     Batch,
@@ -15,7 +16,6 @@ from airflow_kafka_lake.core.kafka.batches import (
     lost,
     unexplained,
 )
-from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 
 

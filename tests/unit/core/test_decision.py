@@ -10,9 +10,15 @@ import pytest
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot, Sample, Snapshot
 from airflow_kafka_lake.core.kafka.times import Times
 from airflow_kafka_lake.core.ordering.segments import Graph
-from airflow_kafka_lake.core.planning.decision import decide, want
-from airflow_kafka_lake.core.planning.facts import Facts, Observed, start_group, start_offsets
-from airflow_kafka_lake.core.planning.plan import Blocked
+from airflow_kafka_lake.core.planning.decision import (
+    Observation,
+    PlanFacts,
+    decide,
+    start_group,
+    start_offsets,
+    want,
+)
+from airflow_kafka_lake.core.planning.plan import PlanBlock
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec, Policy, PolicyKind
@@ -29,14 +35,14 @@ def partition(number: int, end: int, start: int = 0) -> PartitionSnapshot:
     return PartitionSnapshot(stream=stream, leader_epoch=0, log_start=start, last_stable=end, high_watermark=end)
 
 
-def facts(*partitions: PartitionSnapshot, bounds: Bounds | None = None, **more: object) -> Facts:
+def facts(*partitions: PartitionSnapshot, bounds: Bounds | None = None, **more: object) -> PlanFacts:
     """What is known of a pipeline that has planned nothing yet."""
     snapshot = Snapshot(observed_at=datetime(2026, 1, 1, tzinfo=UTC), partitions=partitions)
-    return Facts(
+    return PlanFacts(
         plan_id="p",
         spec=SPEC,
         bounds=bounds or Bounds(),
-        seen=Observed(snapshot=snapshot, selected=partitions, known={}, **more),  # type: ignore[arg-type]
+        seen=Observation(snapshot=snapshot, selected=partitions, known={}, **more),  # type: ignore[arg-type]
         times=Times({}),
         starts={},
         ends={},
@@ -64,10 +70,10 @@ def test_plan_follows_from_facts_and_a_sample() -> None:
 
 @pytest.mark.parametrize(
     ("end", "blocked", "empty"),
-    [(0, (), True), (3, (), False), (0, (Blocked(topic="others", partition=None, reason="gone"),), False)],
+    [(0, (), True), (3, (), False), (0, (PlanBlock(topic="others", partition=None, reason="gone"),), False)],
 )
 def test_period_holds_nothing_only_where_everything_was_looked_at(
-    end: int, blocked: tuple[Blocked, ...], *, empty: bool
+    end: int, blocked: tuple[PlanBlock, ...], *, empty: bool
 ) -> None:
     """What could not be looked at may have lain in it."""
     wanted = want(facts(partition(0, end), bounds=Bounds(start=0), blocked=blocked))

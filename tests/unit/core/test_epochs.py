@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.kafka.epochs import epochs_of_tips, is_proven
-from airflow_kafka_lake.core.lake.staging import Tip, record_digest
+from airflow_kafka_lake.core.kafka.losses import epochs_of_tips, is_proven
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.job import Tip, record_digest
 
 pytestmark = pytest.mark.unit
 

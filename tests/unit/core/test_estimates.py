@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.planning.estimates import (
+from airflow_kafka_lake.core.planning.costs import (
     BYTES_PER_SECOND,
     JOB_START_SECONDS,
     TopicCost,

@@ -7,8 +7,13 @@ from dataclasses import replace
 import pytest
 from rich.filesize import decimal
 
-from airflow_kafka_lake.core.documents.explanation import heading, range_lines, remarks, size
-from airflow_kafka_lake.core.planning.plan import Blocked
+from airflow_kafka_lake.core.planning.plan import PlanBlock
+from airflow_kafka_lake.core.reports.plan import (
+    heading,
+    range_lines,
+    remarks,
+    size,
+)
 from tests.world import World
 
 pytestmark = pytest.mark.unit
@@ -39,7 +44,7 @@ def test_log_says_how_much_more_there_is_of_one_kind() -> None:
     for partition in range(3):
         world.produce(1, partition)
     plan = replace(
-        world.plan(dry_run=True), blocked=tuple(Blocked(topic="t", partition=i, reason="r") for i in (1, 2, 3))
+        world.plan(dry_run=True), blocked=tuple(PlanBlock(topic="t", partition=i, reason="r") for i in (1, 2, 3))
     )
     assert [line for line in remarks(plan, "x", dry_run=False, most=2) if "blocked" in line or "more" in line] == [
         "blocked: t/1: r",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.documents.groups import groups_of, worst_first
+from airflow_kafka_lake.core.reports.status import groups_of, worst_first
 
 pytestmark = pytest.mark.unit
 

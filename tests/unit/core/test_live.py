@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.live import Live, Moment, Place, Quiet
-from airflow_kafka_lake.core.progress import Progress, Step
+from airflow_kafka_lake.core.reports.progress import (
+    Moment,
+    Progress,
+    ProgressEvent,
+    Quiet,
+    Step,
+    WavePosition,
+)
 
 READ = Progress(step=Step.READ, rows_expected=1000, bytes_expected=50_000_000)
 PUBLISH = Progress(step=Step.PUBLISH, rows_expected=900)
@@ -18,11 +24,11 @@ def live(
     at: float = 100,
     seconds: float = 10,
     rate: float | None = None,
-    place: Place | None = None,
+    place: WavePosition | None = None,
     note: str = "",
-) -> Live:
+) -> ProgressEvent:
     """Return a moment of a wave."""
-    return Live(
+    return ProgressEvent(
         subject="wave w1",
         moment=moment,
         progress=progress,
@@ -34,7 +40,7 @@ def live(
     )
 
 
-RUN = Place(number=3, of=12, bytes_before=100, bytes_here=50, bytes_after=450, seconds_before=60, begun=90)
+RUN = WavePosition(number=3, of=12, bytes_before=100, bytes_here=50, bytes_after=450, seconds_before=60, begun=90)
 
 
 @pytest.mark.parametrize(
@@ -66,13 +72,17 @@ RUN = Place(number=3, of=12, bytes_before=100, bytes_here=50, bytes_after=450, s
         (live(PUBLISH, Moment.BEGUN), "wave w1: publishing 900 rows"),
         (live(PUBLISH), "wave w1: publishing 900 rows, 10 s so far"),
         (
-            live(Progress(step=Step.PUBLISH, rows=900, bytes=2_000_000), Moment.LANDED, place=Place(number=1, of=2)),
+            live(
+                Progress(step=Step.PUBLISH, rows=900, bytes=2_000_000),
+                Moment.LANDED,
+                place=WavePosition(number=1, of=2),
+            ),
             "wave w1 (1 of 2) landed: 900 rows, 2.0 MB, 10 s",
         ),
         (live(Progress(step=Step.PUBLISH), Moment.LANDED), "wave w1 landed: 0 rows, 10 s"),
     ],
 )
-def test_every_moment_is_a_sentence(moment: Live, sentence: str) -> None:
+def test_every_moment_is_a_sentence(moment: ProgressEvent, sentence: str) -> None:
     """It names the wave and its place, what is done of how many, how fast, and how long it will take."""
     assert moment.sentence() == sentence
 
@@ -81,15 +91,25 @@ def test_every_moment_is_a_sentence(moment: Live, sentence: str) -> None:
     ("place", "now", "left"),
     [
         (None, 100, None),
-        (Place(number=1, of=2), 100, None),
-        (Place(number=1, of=2, bytes_here=9, bytes_after=9, seconds_before=50), 100, None),
-        (Place(number=2, of=2, bytes_before=50, bytes_here=50, seconds_before=4.9, begun=100), 100, None),
-        (Place(number=2, of=2, bytes_before=50, bytes_here=50, seconds_before=100, begun=100), 100, 100),
-        (Place(number=2, of=3, bytes_before=50, bytes_here=50, bytes_after=25, seconds_before=100, begun=40), 100, 90),
-        (Place(number=2, of=3, bytes_before=50, bytes_here=50, bytes_after=25, seconds_before=9, begun=40), 100, 4.5),
+        (WavePosition(number=1, of=2), 100, None),
+        (WavePosition(number=1, of=2, bytes_here=9, bytes_after=9, seconds_before=50), 100, None),
+        (WavePosition(number=2, of=2, bytes_before=50, bytes_here=50, seconds_before=4.9, begun=100), 100, None),
+        (WavePosition(number=2, of=2, bytes_before=50, bytes_here=50, seconds_before=100, begun=100), 100, 100),
+        (
+            WavePosition(number=2, of=3, bytes_before=50, bytes_here=50, bytes_after=25, seconds_before=100, begun=40),
+            100,
+            90,
+        ),
+        (
+            WavePosition(number=2, of=3, bytes_before=50, bytes_here=50, bytes_after=25, seconds_before=9, begun=40),
+            100,
+            4.5,
+        ),
     ],
 )
-def test_time_left_of_a_run_is_known_after_its_first_wave(place: Place | None, now: float, left: float | None) -> None:
+def test_time_left_of_a_run_is_known_after_its_first_wave(
+    place: WavePosition | None, now: float, left: float | None
+) -> None:
     """By what its waves took so far, all of their steps included; one that is late leaves those after it."""
     assert live(Progress(step=Step.AUDIT), at=now, place=place).seconds_left == left
 

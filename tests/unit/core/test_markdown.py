@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.core.documents.markdown import bullets, plain, table
+from airflow_kafka_lake.core.reports.plan import bullets, plain, table
 
 pytestmark = pytest.mark.unit
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from airflow_kafka_lake.core.documents.landed import LandedWave
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     ConcurrentError,
@@ -26,10 +25,21 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptCause, AttemptOutcome, AttemptRecord, RangeState, WaveState
-from airflow_kafka_lake.core.metrics.samples import of_audit, of_failure, of_moves, of_plan, of_status, of_wave
-from airflow_kafka_lake.core.metrics.table import METRICS, Kind, Outcome, Sample
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.progress import Step
+from airflow_kafka_lake.core.reports.metrics import (
+    METRICS,
+    MetricKind,
+    MetricSample,
+    Outcome,
+    of_audit,
+    of_failure,
+    of_moves,
+    of_plan,
+    of_status,
+    of_wave,
+)
+from airflow_kafka_lake.core.reports.progress import Step
+from airflow_kafka_lake.core.reports.status import LandedWave
 from airflow_kafka_lake.core.slices import Slice, Stream
 
 pytestmark = pytest.mark.unit
@@ -39,7 +49,7 @@ PREFIX = "airflow_"
 TIMER_SUFFIXES = ("_bucket", "_sum", "_count")
 
 
-def seen(samples: Iterable[Sample]) -> dict[tuple[str, ...], float]:
+def seen(samples: Iterable[MetricSample]) -> dict[tuple[str, ...], float]:
     """Return samples by name and tag values; each belongs to one metric, with all of its tags."""
     found = {}
     for item in samples:
@@ -236,7 +246,7 @@ def exported() -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for metric in METRICS:
         name = PREFIX + metric.full_name.replace(".", "_")
-        suffixes = TIMER_SUFFIXES if metric.kind is Kind.TIMER else ("",)
+        suffixes = TIMER_SUFFIXES if metric.kind is MetricKind.TIMER else ("",)
         found |= {name + suffix: metric.tags for suffix in suffixes}
     return found
 
@@ -272,7 +282,7 @@ def test_alerts_are_described_and_cover_what_must_be_known() -> None:
 def test_mapping_is_of_timers_that_exist() -> None:
     """Each mapping of the exporter fits a metric, and leaves it its name."""
     document = yaml.safe_load((DOCS / "examples" / "statsd-exporter.yml").read_text())
-    timers = {f"airflow.{metric.full_name}" for metric in METRICS if metric.kind is Kind.TIMER}
+    timers = {f"airflow.{metric.full_name}" for metric in METRICS if metric.kind is MetricKind.TIMER}
     for mapping in document["mappings"]:
         pattern = re.compile(re.escape(mapping["match"]).replace(r"\*", "([^.]+)"))
         fits = {name: found for name in timers if (found := pattern.fullmatch(name))}

@@ -9,15 +9,16 @@ import pytest
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, UnknownPartition
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.planning.packing import (
+from airflow_kafka_lake.core.planning.plan import (
     MAX_WAVE_OFFSETS,
     MAX_WAVE_RANGES,
+    Plan,
+    StreamDemand,
     Weights,
     build_plan,
     cut,
     missing,
 )
-from airflow_kafka_lake.core.planning.plan import Asked, Plan
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec
 
@@ -36,8 +37,8 @@ def _seen(partition: int = 0, topic: str = "orders", log_start: int = 0, end: in
     )
 
 
-def _asked(snapshot: PartitionSnapshot, start: int, end: int, origin: int = 0) -> Asked:
-    return Asked(snapshot=snapshot, origin=origin, start=start, end=end, reason="asked")
+def _asked(snapshot: PartitionSnapshot, start: int, end: int, origin: int = 0) -> StreamDemand:
+    return StreamDemand(snapshot=snapshot, origin=origin, start=start, end=end, reason="asked")
 
 
 def _record(snapshot: PartitionSnapshot, planned: RangeSet, origin: int = 0) -> StreamRecord:
@@ -54,7 +55,11 @@ def _record(snapshot: PartitionSnapshot, planned: RangeSet, origin: int = 0) -> 
 
 
 def _plan(
-    *asked: Asked, known: tuple[StreamRecord, ...] = (), target: int = 1000, limit: int = 10_000, table: str = "raw.t"
+    *asked: StreamDemand,
+    known: tuple[StreamRecord, ...] = (),
+    target: int = 1000,
+    limit: int = 10_000,
+    table: str = "raw.t",
 ) -> Plan:
     spec = PipelineSpec(name="orders", topics=("orders",), table=table, target_range_bytes=target, max_wave_bytes=limit)
     weights = Weights(by_stream={}, fallback=10.0)

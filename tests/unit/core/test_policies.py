@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.kafka.times import Times, milliseconds
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment
-from airflow_kafka_lake.core.planning.plan import Asked
+from airflow_kafka_lake.core.planning.plan import StreamDemand
 from airflow_kafka_lake.core.planning.policies import Bounds, asked_of, generation_gap, times_needed
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
@@ -60,7 +60,7 @@ def _asked(
     record: StreamRecord | None = None,
     times: Times | None = None,
     expanded: bool = False,
-) -> Asked:
+) -> StreamDemand:
     return asked_of(spec, bounds, seen, record=record, times=times or _times(), start_snapshot=seen, expanded=expanded)
 
 

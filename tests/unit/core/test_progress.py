@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from airflow_kafka_lake.core.amounts import size, span
-from airflow_kafka_lake.core.documents.progress import progress_document
-from airflow_kafka_lake.core.progress import Progress, Speed, Step
+from airflow_kafka_lake.core.reports.progress import Progress, Speed, Step
+from airflow_kafka_lake.core.reports.status import progress_document
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 READ = Progress(step=Step.READ, rows_expected=1000, bytes_expected=5000)

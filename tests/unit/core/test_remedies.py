@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import airflow_kafka_lake
-from airflow_kafka_lake.cli.commands import COMMANDS
-from airflow_kafka_lake.cli.entry_point import build_parser
+from airflow_kafka_lake.cli.entry_point import COMMANDS, build_parser
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.ledger.guards import remedies_for
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState

@@ -7,9 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob, attempts_of, branch_of, ending, packing
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
+from airflow_kafka_lake.core.spark.job import (
+    CAREFUL_POLL,
+    StageJob,
+    attempts_of,
+    branch_of,
+    ending,
+    packing,
+)
 from airflow_kafka_lake.core.spec import Isolation
 
 pytestmark = pytest.mark.unit

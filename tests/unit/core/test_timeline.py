@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.audit.timeline import Bounds, OffsetStatus, TimelineSlice, fewer, timeline
+from airflow_kafka_lake.core.audit.report import (
+    OffsetStatus,
+    StreamBounds,
+    TimelineSlice,
+    fewer,
+    timeline,
+)
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -36,7 +42,7 @@ RANGES = (
 )
 
 
-def shown(bounds: Bounds | None) -> list[tuple[int, int, OffsetStatus, str]]:
+def shown(bounds: StreamBounds | None) -> list[tuple[int, int, OffsetStatus, str]]:
     return [(p.range.start, p.range.end, p.status, p.message) for p in timeline(10, RANGES, bounds)]
 
 
@@ -53,7 +59,9 @@ def test_every_state_of_a_range_has_its_band() -> None:
 
 def test_what_kafka_has_and_no_plan_has_is_unread() -> None:
     """Between the ranges and behind them."""
-    assert [piece for piece in shown(Bounds(log_start=0, readable_end=90)) if piece[2] is OffsetStatus.UNREAD] == [
+    assert [
+        piece for piece in shown(StreamBounds(log_start=0, readable_end=90)) if piece[2] is OffsetStatus.UNREAD
+    ] == [
         (60, 70, OffsetStatus.UNREAD, ""),
         (80, 90, OffsetStatus.UNREAD, ""),
     ]
@@ -61,7 +69,7 @@ def test_what_kafka_has_and_no_plan_has_is_unread() -> None:
 
 def test_what_retention_has_passed_unread_is_lost() -> None:
     """Committed and skipped offsets are not: no run needs them from Kafka any more."""
-    assert shown(Bounds(log_start=75, readable_end=80)) == [
+    assert shown(StreamBounds(log_start=75, readable_end=80)) == [
         (10, 30, OffsetStatus.COMMITTED, ""),
         (30, 40, OffsetStatus.LOST, "Kafka's log starts at 75; no file"),
         (40, 50, OffsetStatus.LOST, "Kafka's log starts at 75; not now"),
@@ -73,7 +81,7 @@ def test_what_retention_has_passed_unread_is_lost() -> None:
 
 def test_a_stream_of_nothing_has_an_empty_timeline() -> None:
     """Nothing planned, nothing in Kafka."""
-    assert timeline(5, (), Bounds(log_start=5, readable_end=5)) == ()
+    assert timeline(5, (), StreamBounds(log_start=5, readable_end=5)) == ()
 
 
 def parts(*spans: tuple[int, OffsetStatus]) -> list[TimelineSlice]:

@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from airflow_kafka_lake.core.lake.ancestry import Place
-from airflow_kafka_lake.core.ledger.events import Line
-from airflow_kafka_lake.core.ledger.waves import Token
+from airflow_kafka_lake.core.ledger.history import EventRef
+from airflow_kafka_lake.core.ledger.waves import SnapshotPosition, Token
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.wire import (
@@ -80,8 +79,8 @@ def test_foreign_commit_has_no_token() -> None:
 
 def test_last_commit_of_ours_reads_back() -> None:
     """The table property holds the ledger's id and the token; a table that no ledger owns has none."""
-    line = Line(sequence=2**40, digest="0123456789abcdef")
-    for place, after in ((None, None), (Place(snapshot=2**62, sequence=7), line)):
+    line = EventRef(sequence=2**40, digest="0123456789abcdef")
+    for place, after in ((None, None), (SnapshotPosition(snapshot=2**62, sequence=7), line)):
         last = Last(ledger_id="f" * 32, token=TOKEN, place=place, line=after)
         assert last_from_property(last_to_property(last)) == last
     assert last_from_property(None) is None

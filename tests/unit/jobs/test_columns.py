@@ -15,7 +15,13 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.features.decoding.job import protobuf
 from airflow_kafka_lake.features.decoding.job.decode import _named
 from airflow_kafka_lake.features.decoding.job.quirks import _paths
-from airflow_kafka_lake.jobs.formats.iceberg.columns import METADATA_COLUMNS, aligned, changes, mend, refused
+from airflow_kafka_lake.jobs.formats.iceberg import (
+    METADATA_COLUMNS,
+    aligned,
+    changes,
+    mend,
+    refused,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -139,8 +145,8 @@ def test_decoded_value_keeps_what_it_has_and_lacks_what_the_table_has_more(
 def test_columns_that_every_table_has_are_named_once() -> None:
     """What a job writes, what the table is made of, and the list that others read."""
     from airflow_kafka_lake.adapters.iceberg.schema import LANDING
-    from airflow_kafka_lake.core.lake.staging import LANDED, StageJob
     from airflow_kafka_lake.core.offsets import OffsetRange
+    from airflow_kafka_lake.core.spark.job import LANDED, StageJob
     from airflow_kafka_lake.core.spec import Isolation
     from airflow_kafka_lake.jobs.stage import columns
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.errors import JobFailedError
-from airflow_kafka_lake.core.lake.staging import StageJob, Tip
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.job import StageJob, Tip
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.jobs import overflowing
+from airflow_kafka_lake.jobs import stage
 
 pytestmark = pytest.mark.unit
 
@@ -93,7 +93,7 @@ def read(java: Java, tips: dict[Slice, Tip] | None = None, **kafka: str) -> Iter
         overflowing=(PART,),
         epochs=((PART.stream, 4),),
     )
-    return overflowing._read(java.spark(), job, PART, kafka, tips={} if tips is None else tips)
+    return stage._read(java.spark(), job, PART, kafka, tips={} if tips is None else tips)
 
 
 def test_only_the_records_of_the_slice_are_taken() -> None:
@@ -120,7 +120,7 @@ def test_what_the_job_needs_wins_over_the_connection() -> None:
 
 def test_end_that_does_not_come_fails_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was read until then is no result: the slice would look complete."""
-    monkeypatch.setattr(overflowing, "TIMEOUT_SECONDS", 0.01)
+    monkeypatch.setattr(stage, "TIMEOUT_SECONDS", 0.01)
     java = Java([])
     with pytest.raises(JobFailedError, match="did not return orders/0 5-7 in time"):
         list(read(java))

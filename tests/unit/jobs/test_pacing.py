@@ -6,7 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_kafka_lake.jobs.pacing import Pace, condition, cores_of, fetch_bytes, pace_of, readers
+from airflow_kafka_lake.jobs.shared_consumer import (
+    Pace,
+    condition,
+    cores_of,
+    fetch_bytes,
+    pace_of,
+    readers,
+)
 
 pytestmark = pytest.mark.unit
 

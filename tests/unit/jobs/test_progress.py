@@ -13,8 +13,13 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.progress import Counters
-from airflow_kafka_lake.jobs.progress import PROGRESS_FILE, Counts, progress_lines, report_progress
+from airflow_kafka_lake.core.reports.progress import Counters
+from airflow_kafka_lake.jobs.driver import (
+    PROGRESS_FILE,
+    Counts,
+    progress_lines,
+    report_progress,
+)
 
 
 def java(**values: object) -> SimpleNamespace:

@@ -12,13 +12,21 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.lake.wear import Wear
+from airflow_kafka_lake.core.spark.job import DriverAge
 from airflow_kafka_lake.jobs.driver import RESULT_FILE
-from airflow_kafka_lake.jobs.serve import DONE_FILE, JOB_FILE, WEAR_FILE, Order, Orders, serve, session_of_a_job
+from airflow_kafka_lake.jobs.serve import (
+    DONE_FILE,
+    JOB_FILE,
+    WEAR_FILE,
+    JobOrder,
+    Orders,
+    serve,
+    session_of_a_job,
+)
 
 pytestmark = [pytest.mark.unit, pytest.mark.timeout(60)]
 
-ORDER = Order(folder="1", program="a.module", name="a job")
+ORDER = JobOrder(folder="1", program="a.module", name="a job")
 
 
 class Worker:
@@ -53,7 +61,7 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
 def test_orders_come_one_after_another(worker: Worker) -> None:
     """In halves of lines and several at once, with signs of life between them."""
     orders = worker.orders()
-    second = Order(folder="2", program="b.py", name="wave ü\n2")
+    second = JobOrder(folder="2", program="b.py", name="wave ü\n2")
     lines = ORDER.to_line() + b"\n\n" + second.to_line()
     worker.sends(lines[:10])
     worker.sends(lines[10:])
@@ -109,18 +117,18 @@ def test_job_is_done_when_all_of_it_is_there(worker: Worker, tmp_path: Path) -> 
     for number in ("1", "2"):
         (tmp_path / number).mkdir()
         (tmp_path / number / JOB_FILE).write_text(f'{{"job": {{"number": {number}}}}}')
-        worker.sends(Order(folder=number, program=str(program), name=f"job {number}").to_line())
+        worker.sends(JobOrder(folder=number, program=str(program), name=f"job {number}").to_line())
 
-    def wear(jobs: int, seconds: int) -> Wear:
+    def wear(jobs: int, seconds: int) -> DriverAge:
         if jobs == 2:
             worker.dies()
-        return Wear(jobs=jobs, seconds=seconds, heap=1, heap_most=2, metaspace=3)
+        return DriverAge(jobs=jobs, seconds=seconds, heap=1, heap_most=2, metaspace=3)
 
     serve(tmp_path, orders, idle_seconds=30, new_session=lambda name: nullcontext(_session(name)), wear=wear)
     for number in ("1", "2"):
         assert sorted(path.name for path in (tmp_path / number).iterdir()) == [DONE_FILE, "messages", RESULT_FILE]
         assert (tmp_path / number / RESULT_FILE).read_text() == f'{{"number": {number}, "name": "job {number}"}}'
-    noted = Wear.from_json((tmp_path / WEAR_FILE).read_text())
+    noted = DriverAge.from_json((tmp_path / WEAR_FILE).read_text())
     assert noted is not None
     assert (noted.jobs, noted.heap, noted.metaspace) == (2, 1, 3)
 

@@ -9,13 +9,23 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.job import StageJob
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs import shared_consumer
-from airflow_kafka_lake.jobs.pacing import LEAST_FETCH, LONGEST_SLEEP_MS, OVERHEAD_BYTES, SHORTEST_SLEEP_MS, Pace
-from airflow_kafka_lake.jobs.shared_consumer import CLASS, PER_POLL, SETTING, WIDTH, consumer_settings
+from airflow_kafka_lake.jobs.shared_consumer import (
+    CLASS,
+    LEAST_FETCH,
+    LONGEST_SLEEP_MS,
+    OVERHEAD_BYTES,
+    PER_POLL,
+    SETTING,
+    SHORTEST_SLEEP_MS,
+    WIDTH,
+    Pace,
+    consumer_settings,
+)
 from airflow_kafka_lake.jobs.stage import _shared, is_shared
 
 pytestmark = pytest.mark.unit

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.errors import RefusedError
-from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.job import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs.driver import run
 from airflow_kafka_lake.jobs.formats import create_branch, repeated, table_name
-from airflow_kafka_lake.jobs.formats.iceberg.tables import COMMIT_TRIES
+from airflow_kafka_lake.jobs.formats.iceberg import COMMIT_TRIES
 from airflow_kafka_lake.jobs.stage import (
     branch_name,
     columns,

@@ -11,8 +11,7 @@ import pytest
 from airflow_kafka_lake.adapters import jars
 from airflow_kafka_lake.adapters.jars import JOBS, JarSet
 from airflow_kafka_lake.local import demo
-from airflow_kafka_lake.local.demo_proof import NUMBERS, prove
-from airflow_kafka_lake.local.demo_topics import Acknowledged
+from airflow_kafka_lake.local.demo import NUMBERS, AcknowledgedRecords, prove
 from airflow_kafka_lake.wiring import spark
 
 
@@ -74,7 +73,7 @@ def test_demonstration_proves_the_table_by_what_was_acknowledged(
     """One row for each acknowledged record, with its bytes, and every offset accounted for."""
     accounting = dict.fromkeys(NUMBERS, 0) | {"visible": 2 - unexplained, "unexplained": unexplained}
     audit = {"streams": [{"topic": "orders", "accounting": accounting}]}
-    acknowledged = Acknowledged(topic="orders", partitions=1, visible={(0, 0): b"a", (0, 1): b"b"})
+    acknowledged = AcknowledgedRecords(topic="orders", partitions=1, visible={(0, 0): b"a", (0, 1): b"b"})
     (proof,) = prove([acknowledged], {"orders": 2}, {"orders": Counter(rows)}, audit)
     assert proof.ok is ok
 
@@ -82,5 +81,5 @@ def test_demonstration_proves_the_table_by_what_was_acknowledged(
 def test_demonstration_without_a_record_proves_nothing() -> None:
     """A producer that was told of none has nothing to hold the table against."""
     audit = {"streams": [{"topic": "orders", "accounting": dict.fromkeys(NUMBERS, 0)}]}
-    (proof,) = prove([Acknowledged(topic="orders", partitions=1)], {"orders": 0}, {}, audit)
+    (proof,) = prove([AcknowledgedRecords(topic="orders", partitions=1)], {"orders": 0}, {}, audit)
     assert not proof.ok

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kafka_lake.core.errors import UsageError
-from airflow_kafka_lake.pipeline.offsets_file import MAX_FILE_BYTES, read_offsets_file
+from airflow_kafka_lake.pipeline.keys import MAX_OFFSETS_FILE_BYTES, read_offsets_file
 
 pytestmark = pytest.mark.unit
 
@@ -54,7 +54,7 @@ def test_offsets_are_read_sorted(tmp_path: Path) -> None:
         (f'{{"a": {{"0": {"9" * 5000}}}}}', "a number or nesting beyond reason"),
         ("[" * 200_000, "a number or nesting beyond reason"),
         (b"\xff\xfe\x00", "is not UTF-8"),
-        (b" " * (MAX_FILE_BYTES + 1), "is larger than"),
+        (b" " * (MAX_OFFSETS_FILE_BYTES + 1), "is larger than"),
     ],
     ids=lambda value: str(value)[:30],
 )

@@ -18,8 +18,7 @@ from airflow_kafka_lake.core.errors import PipelineFileError
 from airflow_kafka_lake.core.spec import Isolation, Ordering, Partitioner, PipelineSpec, Policy, PolicyKind
 from airflow_kafka_lake.pipeline import Pipeline, load_pipelines
 from airflow_kafka_lake.pipeline.definition import MAX_FILE_BYTES
-from airflow_kafka_lake.pipeline.keys import COLUMNS, KEYS
-from airflow_kafka_lake.pipeline.units import parse_size, parse_span
+from airflow_kafka_lake.pipeline.keys import COLUMNS, KEYS, parse_size, parse_span
 
 pytestmark = pytest.mark.unit
 

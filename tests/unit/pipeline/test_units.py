@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.kafka.times import milliseconds
-from airflow_kafka_lake.pipeline.units import MAX_OFFSET, parse_bound, parse_partitions, parse_size, parse_time, shown
+from airflow_kafka_lake.pipeline.keys import (
+    MAX_OFFSET,
+    parse_bound,
+    parse_partitions,
+    parse_size,
+    parse_time,
+    shown,
+)
 
 pytestmark = pytest.mark.unit
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.audit.report import EVERYTHING, Scope
+from airflow_kafka_lake.core.audit.report import EVERYTHING, AuditScope
 from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.features.deep_audit.check import DeepCheck
+from airflow_kafka_lake.features.deep_audit.feature import DeepCheck
 from airflow_kafka_lake.services import pipeline_audit, reopening
-from airflow_kafka_lake.services.accepted_deletes import Accepted, accept_deletes
+from airflow_kafka_lake.services.accepted_deletes import AcceptedDeletes, accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_ledger import MemoryLedger
@@ -38,7 +38,9 @@ def delete(world: World, *offsets: int) -> None:
     world.table.delete_foreign(lambda row: row.offset in offsets)
 
 
-def accepted(world: World, asked: OffsetRange | None = None, scope: Scope = EVERYTHING, **options: Any) -> Accepted:
+def accepted(
+    world: World, asked: OffsetRange | None = None, scope: AuditScope = EVERYTHING, **options: Any
+) -> AcceptedDeletes:
     """Record what is gone."""
     return accept_deletes(world.worker(), world.spec, scope, asked, **{"reason": "90 days", **options})
 
@@ -152,7 +154,7 @@ def test_only_what_was_asked_for_is_recorded(landed: World) -> None:
     assert audited(landed)["totals"]["missing"] == 3
     assert accepted(landed, OffsetRange(0, 5)).rows == 2
     with pytest.raises(UnknownSubjectError):
-        accepted(landed, scope=Scope(topic="payments"))
+        accepted(landed, scope=AuditScope(topic="payments"))
 
 
 @pytest.fixture

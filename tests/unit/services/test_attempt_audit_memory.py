@@ -8,8 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kafka_lake.core.lake.accounting import Accounting, Explanation, Fate, StreamContent
-from airflow_kafka_lake.core.ledger.records import Staged
+from airflow_kafka_lake.core.accounting import (
+    Accounting,
+    Explanation,
+    Fate,
+    StreamContent,
+)
+from airflow_kafka_lake.core.ledger.records import StagedContent
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
@@ -52,7 +57,7 @@ def peak_of(transactions: int) -> int:
     held = claim_wave(world.worker(), world.planned_wave())
     offsets = RangeSet(OffsetRange(2 * n, 2 * n + 1) for n in range(transactions))
     content = StreamContent(stream=Stream("orders", world.topic_ids["orders"], 0), offsets=offsets)
-    staged = Staged(snapshot=1, bytes=1, streams=(content,))
+    staged = StagedContent(snapshot=1, bytes=1, streams=(content,))
     markers = Markers()
     tracemalloc.start()
     try:

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError, UnavailableError, UnexpectedError
-from airflow_kafka_lake.core.lake import halving
-from airflow_kafka_lake.core.lake.staging import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark import halving
+from airflow_kafka_lake.core.spark.job import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs import stage
-from airflow_kafka_lake.services import decisions, pausing, polling
+from airflow_kafka_lake.services import decisions, reading
 from tests.gates import Before, Killed, KilledError, Passing
 from tests.world import World
 
@@ -323,7 +323,7 @@ def test_search_goes_on_where_kafka_s_batches_cannot_be_read(world: World) -> No
 
 def test_job_of_many_slices_is_read_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """To read the ends of all of them one by one would take longer than to halve the wave first."""
-    monkeypatch.setattr(polling, "MOST_CAREFUL", 1)
+    monkeypatch.setattr(reading, "MOST_CAREFUL", 1)
     key = Stream("orders", "AAAA", 0)
     job = StageJob(
         pipeline="orders",
@@ -335,7 +335,7 @@ def test_job_of_many_slices_is_read_as_it_is(monkeypatch: pytest.MonkeyPatch) ->
         tasks=1,
         max_records_per_partition=None,
     )
-    assert polling.careful(World().worker(), job, lambda: None) is job
+    assert reading.careful(World().worker(), job, lambda: None) is job
 
 
 @pytest.mark.parametrize("stop", [decisions.cancel, None], ids=["cancel", "pause"])
@@ -347,7 +347,7 @@ def test_wave_that_persons_stop_is_no_deadly_one(stop: Any) -> None:
 
     def stopped() -> None:
         if stop is None:
-            pausing.pause(world.worker(), pausing.PauseSubject(pipeline="orders"), "not now", now=True)
+            decisions.pause(world.worker(), decisions.PauseSubject(pipeline="orders"), "not now", now=True)
         else:
             stop(world.worker(), wave, "not now")
 
@@ -355,7 +355,7 @@ def test_wave_that_persons_stop_is_no_deadly_one(stop: Any) -> None:
         with pytest.raises(StaleFenceError):
             world.ingest(wave, world.worker(Before("ledger.mark_staged", stopped)))
         if stop is None:
-            pausing.resume(world.worker(), pausing.PauseSubject(pipeline="orders"))
+            decisions.resume(world.worker(), decisions.PauseSubject(pipeline="orders"))
         else:
             decisions.release(world.worker(), wave, None)
     assert len([item for item in world.ledger.attempts(wave) if item.job]) == 2

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.documents.explanation import remarks
 from airflow_kafka_lake.core.errors import IdentityError, OwnershipError
 from airflow_kafka_lake.core.planning.changed_keys import EFFECTS
+from airflow_kafka_lake.core.reports.plan import remarks
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.pipeline.keys import KEYS

@@ -20,14 +20,14 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from airflow_kafka_lake.core.lake.staging import branch_of
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt
 from airflow_kafka_lake.core.ledger.plans import SavePipeline
-from airflow_kafka_lake.core.ledger.records import Verdict
+from airflow_kafka_lake.core.ledger.records import RangeDecision
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Requirement, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.spark.job import branch_of
 from airflow_kafka_lake.services import attempt_audit, decisions, pipeline_audit, rebuilding
-from airflow_kafka_lake.services.fencing import revoke
+from airflow_kafka_lake.services.recovery import revoke
 from tests import truth
 from tests.gates import Before, Calls, Killed, KilledError, Passing
 from tests.kit.memory_lake import Answer, Row
@@ -141,7 +141,7 @@ def test_what_has_failed_is_looked_for_like_any_other(world: World, wave: str, t
     attempt = lake_fails_after_the_audit(world, wave)
     lands_in_the_hands_of_the_next(world, wave)
     truth.check_always(world)
-    assert check(pipeline_audit.gather(world.ledger, world.lake, world.spec)) == ()
+    assert check(pipeline_audit.gather_audit(world.ledger, world.lake, world.spec)) == ()
     world.lease_ends()
     then(world) if then in (World.recover, World.run) else then(world, wave)
     came_right(world, wave, attempt)
@@ -544,7 +544,7 @@ def test_branch_of_an_attempt_that_has_receipts_is_never_spared(world: World, wa
     """Its commit may be on its way: to take ranges away takes the branch too."""
     attempt = dies(world, wave, "ledger.mark_publishing")
     (other,) = [item for item in world.ledger.ranges(wave=wave) if item.stream.partition == 1]
-    verdict = Verdict(range_id=other.id, state=RangeState.CANCELLED, reason="not now")
+    verdict = RangeDecision(range_id=other.id, state=RangeState.CANCELLED, reason="not now")
     revoke(world.worker(), world.ledger.wave(wave), [verdict], spared=attempt)
     assert world.table.branches() == ()
 
@@ -568,7 +568,7 @@ def agrees_with_a_rebuild(world: World, *, lost: bool) -> None:
             if lost:
                 lose_the_ledger(world)
             rebuilding.rebuild(world.worker(), world.spec)
-        assert check(pipeline_audit.gather(world.ledger, world.lake, world.spec)) == ()
+        assert check(pipeline_audit.gather_audit(world.ledger, world.lake, world.spec)) == ()
         world.check()
         assert (world.offsets(), world.offsets(1)) == ([0, 1, 2, 6, 7], [0, 1, 2])
 

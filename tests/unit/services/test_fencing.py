@@ -16,9 +16,9 @@ from airflow_kafka_lake.core.errors import (
     StaleFenceError,
     UnavailableError,
 )
-from airflow_kafka_lake.core.lake.staging import StageJob, job_name
 from airflow_kafka_lake.core.ledger.guards import RENEW_AFTER
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, WaveState
+from airflow_kafka_lake.core.spark.job import StageJob, job_name
 from airflow_kafka_lake.services.claims import Heartbeat, claim_wave
 from tests.gates import Before, Calls, Killed, KilledError, gated
 from tests.kit.clock import FakeClock

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import airflow_kafka_lake
-from airflow_kafka_lake.cli.status_text import status_lines
+from airflow_kafka_lake.cli.status import status_lines
 from airflow_kafka_lake.core.kafka.snapshots import Snapshot
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import Policy, PolicyKind

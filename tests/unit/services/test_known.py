@@ -16,14 +16,14 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
-from airflow_kafka_lake.core.kafka import ages
+from airflow_kafka_lake.core.kafka import times
 from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.services import decisions, rebuilding, reporting, running
-from airflow_kafka_lake.services.requests import Serving
-from airflow_kafka_lake.triggers.waits import DrainedTrigger, PlanResolvedTrigger, WatermarkTrigger
+from airflow_kafka_lake.services.running import WaveWorker
+from airflow_kafka_lake.triggers import DrainedTrigger, PlanResolvedTrigger, WatermarkTrigger
 from tests.kit.memory_ledger import MemoryLedger
 from tests.unit.services.test_partial_answers import without
 from tests.world import SPEC, World
@@ -127,7 +127,7 @@ def test_worker_is_not_idle_while_the_ledger_does_not_answer(world: World, monke
 
     ports = world.worker()
     monkeypatch.setattr(world.ledger, "requests", requests)
-    serving = Serving(
+    serving = WaveWorker(
         ledger=ports.ledger,
         clock=ports.clock,
         processes=ports.processes,
@@ -243,7 +243,7 @@ def test_retention_of_partitions_whose_age_was_not_asked_is_not_called_unlimited
     both: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of very many partitions those that lag most are asked: the deadline of the others is not known."""
-    monkeypatch.setattr(ages, "MOST", 1)
+    monkeypatch.setattr(times, "MOST", 1)
     both.topic_ids["payments"] = both.kafka.create_topic("payments", retention_ms=3_600_000)
     both.run()
     both.produce(9)

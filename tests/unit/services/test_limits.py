@@ -9,17 +9,17 @@ import pytest
 from airflow_kafka_lake.core.errors import LimitReachedError
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.services import pausing, running
+from airflow_kafka_lake.services import decisions, running
 from airflow_kafka_lake.services.claims import claim_wave
-from airflow_kafka_lake.services.ingesting import Most
-from airflow_kafka_lake.services.pausing import PauseSubject
+from airflow_kafka_lake.services.decisions import PauseSubject
+from airflow_kafka_lake.services.running import RunLimits
 from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit
 SMALL = replace(SPEC, target_range_bytes=1, max_wave_bytes=1)
 
 
-def run(world: World, most: Most) -> running.Run:
+def run(world: World, most: RunLimits) -> running.Run:
     """Do the main job, within limits."""
     return running.run(world.worker(), world.spec, Bounds(), most=most)
 
@@ -33,11 +33,11 @@ def test_run_begins_no_more_waves_than_it_is_asked_for() -> None:
     """It ends well, names what it leaves, and the next one goes on there."""
     world = World(spec=SMALL)
     world.produce(5)
-    done = run(world, Most(waves=2))
+    done = run(world, RunLimits(waves=2))
     assert (done.exit_code, len(done.waves), [item.wave for item in done.left]) == (0, 2, planned(world))
     assert (world.stream().watermark, len(planned(world))) == (2, 3)
     assert any("leaves wave" in line for line in world.said)
-    assert (run(world, Most(waves=100)).left, planned(world)) == ((), [])
+    assert (run(world, RunLimits(waves=100)).left, planned(world)) == ((), [])
     world.check()
 
 
@@ -47,9 +47,9 @@ def test_wave_that_fails_counts_and_one_that_may_not_begin_does_not() -> None:
     world.produce(4)
     first = world.plan(Bounds(start=0, end=1)).waves[0].id
     paused = world.plan(Bounds(start=1, end=2)).id
-    pausing.pause(world.worker(), PauseSubject(pipeline="orders", plan=paused), "not yet")
+    decisions.pause(world.worker(), PauseSubject(pipeline="orders", plan=paused), "not yet")
     world.runner.failures.append("out of memory")
-    done = run(world, Most(waves=2))
+    done = run(world, RunLimits(waves=2))
     assert [problem.facts.get("wave") or problem.facts.get("plan") for problem in done.problems] == [first, paused]
     assert (world.offsets(), len(done.left)) == ([2], 1)
 
@@ -74,7 +74,7 @@ def test_rate_of_a_run_counts_instead_of_that_of_its_pipeline() -> None:
     world.produce(1)
     world.run()
     world.produce(1)
-    run(world, Most(bytes_per_second=1_000_000))
+    run(world, RunLimits(bytes_per_second=1_000_000))
     world.with_spec(bytes_per_second=None)
     world.produce(1)
     world.run()

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_kafka_lake.core.errors import IdentityError, UnavailableError
 from airflow_kafka_lake.core.ledger.waves import Requirement, Token
-from airflow_kafka_lake.services.fencing import FenceCommit, move_main
+from airflow_kafka_lake.services.recovery import FenceCommit, move_main
 from tests.kit.memory_lake import Answer
 from tests.world import World
 

@@ -10,11 +10,11 @@ import pytest
 
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import OnlyCopyError, StateError, UnavailableError
-from airflow_kafka_lake.core.lake.staging import branch_of
 from airflow_kafka_lake.core.ledger.plans import SavePipeline
 from airflow_kafka_lake.core.ledger.waves import RangeState, Requirement, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.selection import Selection
+from airflow_kafka_lake.core.spark.job import branch_of
 from airflow_kafka_lake.services import decisions, rebuilding, reopening
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_ledger import MemoryLedger

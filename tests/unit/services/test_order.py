@@ -23,7 +23,11 @@ from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import Ordering, Partitioner, Policy, PolicyKind
-from airflow_kafka_lake.services import bulk_decisions, decisions, reopening, segment_declarations
+from airflow_kafka_lake.services import (
+    bulk_decisions,
+    decisions,
+    reopening,
+)
 from airflow_kafka_lake.services.running import finish_plan
 from tests.gates import Before, Killed, KilledError
 from tests.kit.clock import FakeClock
@@ -235,7 +239,7 @@ def test_topic_with_partitions_that_have_not_committed_cannot_be_declared_to_end
     world.kafka.add_partitions("orders", 3)
     world.run()
     with pytest.raises(StateError, match="orders/2 has not committed"):
-        segment_declarations.migrate(world.worker(), world.spec, "orders", target="payments", seals={0: 2, 1: 2, 2: 0})
+        decisions.migrate(world.worker(), world.spec, "orders", target="payments", seals={0: 2, 1: 2, 2: 0})
 
 
 def test_unknown_partitioner_makes_every_old_partition_a_parent() -> None:
@@ -495,7 +499,7 @@ def two_topics(**changes: object) -> World:
 def migrate(world: World, *, source: str = "old", target: str = "orders", **seals: int) -> None:
     """Declare that a topic continues another, which ends where the keywords `p0`, `p1`… say."""
     given = {int(name[1:]): seal for name, seal in seals.items()}
-    segment_declarations.migrate(world.worker(), world.spec, source, target=target, seals=given)
+    decisions.migrate(world.worker(), world.spec, source, target=target, seals=given)
 
 
 def test_migration_waits_for_its_second_look_and_then_for_the_parents() -> None:
@@ -566,13 +570,13 @@ def test_seal_is_declared_once() -> None:
     """The same seal again changes nothing; another one is refused."""
     world = two_topics()
     world.run()
-    segment_declarations.seal(world.worker(), world.spec, world.stream(0, "old"), 4)
+    decisions.seal(world.worker(), world.spec, world.stream(0, "old"), 4)
     before = world.ledger.segments("orders")
-    segment_declarations.seal(world.worker(), world.spec, world.stream(0, "old"), 4)
+    decisions.seal(world.worker(), world.spec, world.stream(0, "old"), 4)
     assert world.ledger.segments("orders") == before
     world.produce(1, 0, topic="old")
     with pytest.raises(StateError, match="old/0 is sealed at 4: a seal is never moved"):
-        segment_declarations.seal(world.worker(), world.spec, world.stream(0, "old"), 5)
+        decisions.seal(world.worker(), world.spec, world.stream(0, "old"), 5)
 
 
 def test_migration_splits_waves_that_would_wait_for_themselves() -> None:
@@ -672,7 +676,7 @@ def test_parent_reopened_stops_a_child_that_lands_in_another_table() -> None:
     world.clock.advance(COMMIT)
     world.produce(1, 0)
     child = next(wave for wave in world.plan().waves if wave.table == "raw.orders")
-    done: list[reopening.Reopened] = []
+    done: list[reopening.ReopenResult] = []
 
     def reopen(passing: str) -> None:
         if passing == "table.publish" and not done:

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from airflow_kafka_lake.core.errors import PausedError, StaleFenceError, UnknownSubjectError, UsageError
-from airflow_kafka_lake.core.ledger.pausing import Pause
+from airflow_kafka_lake.core.ledger.decisions import Pause
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.services import decisions, pausing
-from airflow_kafka_lake.services.pausing import Paused
+from airflow_kafka_lake.services import decisions
+from airflow_kafka_lake.services.decisions import PauseResult
 from tests.documented import missing, undocumented
 from tests.gates import Killed, KilledError
 from tests.world import SPEC, World
@@ -21,14 +21,14 @@ pytestmark = pytest.mark.unit
 SMALL = replace(SPEC, target_range_bytes=1, max_wave_bytes=1)
 
 
-def pause(world: World, subject: str = "orders", *, now: bool = False) -> Paused:
+def pause(world: World, subject: str = "orders", *, now: bool = False) -> PauseResult:
     """Pause a subject by its name."""
-    return pausing.pause(world.worker(), pausing.find_pausable(world.ledger, subject), "maintenance", now=now)
+    return decisions.pause(world.worker(), decisions.find_pausable(world.ledger, subject), "maintenance", now=now)
 
 
-def resume(world: World, subject: str = "orders") -> Paused:
+def resume(world: World, subject: str = "orders") -> PauseResult:
     """Resume it."""
-    return pausing.resume(world.worker(), pausing.find_pausable(world.ledger, subject))
+    return decisions.resume(world.worker(), decisions.find_pausable(world.ledger, subject))
 
 
 def planned(world: World) -> list[str]:
@@ -65,7 +65,7 @@ def test_pause_in_the_middle_of_a_run_lets_the_wave_end() -> None:
 
     def meanwhile(call: str) -> None:
         if call == "runner.stage":
-            subject = pausing.find_pausable(world.ledger, "orders")
+            subject = decisions.find_pausable(world.ledger, "orders")
             world.ledger.commit(Pause(pipeline=subject.pipeline, reason="disk is full", actor="anna"))
 
     done = world.run(worker=world.worker(meanwhile))
@@ -95,7 +95,7 @@ def test_wave_at_work_is_named_and_goes_on(world: World) -> None:
     world.produce(4)
     first = world.planned_wave(Bounds(start=0, end=2))
     world.planned_wave(Bounds(start=2, end=4))
-    answers: list[Paused] = []
+    answers: list[PauseResult] = []
     passing = lambda call: answers.append(pause(world)) if call == "runner.stage" else None  # noqa: E731
     world.ingest(first, world.worker(passing))
     (answer,) = answers
@@ -107,7 +107,7 @@ def test_wave_is_stopped_at_once_and_stays_planned(world: World) -> None:
     """Its worker can neither go on nor record anything; nothing of it is seen, and after the resume it lands once."""
     world.produce(3)
     wave = world.planned_wave()
-    answers: list[Paused] = []
+    answers: list[PauseResult] = []
     passing = lambda call: answers.append(pause(world, now=True)) if call == "table.add_receipts" else None  # noqa: E731
     with pytest.raises(StaleFenceError):
         world.ingest(wave, world.worker(passing))
@@ -170,7 +170,7 @@ def test_unknown_subject_is_refused_in_words(world: World) -> None:
     with pytest.raises(UnknownSubjectError, match=r"no pipeline and no plan 'order': .* \(pipelines .*: orders\)"):
         pause(world, "order")
     with pytest.raises(UsageError, match="reason"):
-        pausing.pause(world.worker(), pausing.find_pausable(world.ledger, "orders"), "  ")
+        decisions.pause(world.worker(), decisions.find_pausable(world.ledger, "orders"), "  ")
 
 
 def test_resume_of_what_is_not_paused_says_so(world: World) -> None:

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.audit.inputs import AuditInputs, Finding, FindingKind
+from airflow_kafka_lake.core.audit.check import AuditInputs, Finding, FindingKind
 from airflow_kafka_lake.core.errors import DamagedTableError, StaleFenceError, UnavailableError
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, RecordBase
 from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.features.cutover.check import CutoverCheck
-from airflow_kafka_lake.features.deep_audit.check import DeepCheck
+from airflow_kafka_lake.features.cutover.feature import CutoverCheck
+from airflow_kafka_lake.features.deep_audit.feature import DeepCheck
 from airflow_kafka_lake.services import decisions, pipeline_audit
 from tests.evidence import Notes, evidence_of
 from tests.gates import Killed, KilledError
@@ -247,7 +247,7 @@ def test_a_damaged_table_is_lost_as_a_whole(scene: Scene) -> None:
             return Damaged()
 
     lake: Any = Lake()
-    (finding,) = check(pipeline_audit.gather(scene.world.ledger, lake, scene.world.spec))
+    (finding,) = check(pipeline_audit.gather_audit(scene.world.ledger, lake, scene.world.spec))
     assert (finding.kind, finding.table, finding.message) == (
         FindingKind.LOST,
         "raw.orders",
@@ -523,7 +523,7 @@ def test_a_pipeline_that_goes_on_meanwhile_is_no_finding(scene: Scene) -> None:
             return getattr(world.ledger, name)
 
     busy: Any = Busy()
-    assert check(pipeline_audit.gather(busy, world.lake, world.spec)) == ()
+    assert check(pipeline_audit.gather_audit(busy, world.lake, world.spec)) == ()
 
 
 def test_audit_says_every_finding_as_json(scene: Scene) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.errors import AttemptRejectedError, IdentityError, UnavailableError, UnknownOutcomeError
-from airflow_kafka_lake.core.lake.staging import branch_of
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, Requirement, WaveState
+from airflow_kafka_lake.core.spark.job import branch_of
 from airflow_kafka_lake.services.publishing import PUBLISH_TRIES
 from tests.gates import Before, Calls, Killed, KilledError, Passing
 from tests.kit.interceptors import PortCall, intercepted

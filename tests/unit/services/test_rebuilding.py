@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     IdentityError,
@@ -17,7 +18,6 @@ from airflow_kafka_lake.core.errors import (
     StaleFenceError,
     StateError,
 )
-from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Rejected, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -25,7 +25,7 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import decisions, pipeline_audit
-from airflow_kafka_lake.services.rebuilding import Rebuilt, rebuild
+from airflow_kafka_lake.services.rebuilding import RebuildResult, rebuild
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer, Row
 from tests.kit.memory_ledger import MemoryLedger
@@ -36,7 +36,7 @@ NEW_LEDGER = "2" * 32
 Summary = dict[Stream, tuple[int, int, RangeSet]]
 
 
-def restored(world: World, worker: Ports | None = None, *, accept_rollback: bool = False) -> Rebuilt:
+def restored(world: World, worker: Ports | None = None, *, accept_rollback: bool = False) -> RebuildResult:
     """Rebuild the world's pipeline."""
     return rebuild(worker or world.worker(), world.spec, accept_rollback=accept_rollback)
 

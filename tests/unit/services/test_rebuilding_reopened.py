@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.errors import IdentityError, LedgerBehindError, Log
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.services import decisions
-from airflow_kafka_lake.services.rebuilding import Rebuilt, rebuild
+from airflow_kafka_lake.services.rebuilding import RebuildResult, rebuild
 from tests.gates import Before, Killed, KilledError
 from tests.unit.services.test_expiry import expire
 from tests.unit.services.test_rebuilding import lose
@@ -43,7 +43,7 @@ def loss(request: pytest.FixtureRequest, landed: World) -> Loss:
     return lose if request.param == "lost" else set_back
 
 
-def rebuilt(world: World, *, accept_rollback: bool = False) -> Rebuilt:
+def rebuilt(world: World, *, accept_rollback: bool = False) -> RebuildResult:
     """Rebuild as a person does."""
     world.lease_ends()
     done = rebuild(world.worker(), world.spec, accept_rollback=accept_rollback)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     HeldError,
@@ -21,7 +22,6 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UsageError,
 )
-from airflow_kafka_lake.core.lake.accounting import Accounting
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds

@@ -26,8 +26,8 @@ from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.ledger.requests import AskForWave, EndRequest, RequestRecord, error_of
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, LeaseHolder, WaveState
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import decisions, pausing
-from airflow_kafka_lake.services.requests import POLL_SECONDS, PortsFor, Serving
+from airflow_kafka_lake.services import decisions
+from airflow_kafka_lake.services.running import POLL_SECONDS, PortsFor, WaveWorker
 from tests.gates import Before, Calls, Killed, KilledError, Passing
 from tests.world import SPEC, World
 
@@ -45,10 +45,12 @@ def end(world: World, wave: str, name: str = "task") -> KafkaLakeError | None:
     return error_of(world.ledger.commit(EndRequest(id=name, wave=wave)))
 
 
-def worker(world: World, passing: Passing | None = None, *, opened: PortsFor | None = None, **how: object) -> Serving:
+def worker(
+    world: World, passing: Passing | None = None, *, opened: PortsFor | None = None, **how: object
+) -> WaveWorker:
     """Return one more worker."""
     ports = world.worker(passing)
-    return Serving(
+    return WaveWorker(
         ledger=ports.ledger,
         clock=ports.clock,
         processes=ports.processes,
@@ -59,7 +61,7 @@ def worker(world: World, passing: Passing | None = None, *, opened: PortsFor | N
     )
 
 
-def serve(world: World, passing: Passing | None = None, **how: object) -> Serving:
+def serve(world: World, passing: Passing | None = None, **how: object) -> WaveWorker:
     """Let one more worker do what is asked for."""
     made = worker(world, passing, **how)  # type: ignore[arg-type]
     made.run(until_idle=True)
@@ -141,7 +143,7 @@ def test_wave_that_is_always_left_keeps_no_other_from_its_turn() -> None:
 
 def paused(world: World) -> None:
     """Pause the pipeline."""
-    pausing.pause(world.worker(), pausing.find_pausable(world.ledger, "orders"), "maintenance")
+    decisions.pause(world.worker(), decisions.find_pausable(world.ledger, "orders"), "maintenance")
 
 
 def full(world: World) -> None:

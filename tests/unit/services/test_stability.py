@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.core.documents.plan import plan_document
 from airflow_kafka_lake.core.errors import HangingTransactionError, PendingCommitError
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.reports.plan import plan_document
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.services import planning, reporting
@@ -115,7 +115,7 @@ def pending() -> World:
     return world
 
 
-def planned(world: World, timeout: int, worker: object = None) -> planning.Planned:
+def planned(world: World, timeout: int, worker: object = None) -> planning.PlanResult:
     ports = worker or world.worker()
     return planning.plan(ports, world.spec, FOLLOW, plan_id="p", timeout=timedelta(seconds=timeout))  # type: ignore[arg-type]
 

@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.errors import (
     UsageError,
 )
 from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.planning.selection import Chosen, Selection
+from airflow_kafka_lake.core.planning.selection import SelectedSlice, Selection
 from airflow_kafka_lake.services import decisions, reopening
 from airflow_kafka_lake.services.stream_choice import all_or_nothing, choose, one_by_one
 from tests.world import World
@@ -81,7 +81,7 @@ def test_nothing_is_done_while_any_part_is_refused(world: World) -> None:
     ports = world.worker()
     some = choose(ports, "orders", Selection(topic="orders", start=3, end=7))
 
-    def prepare(item: Chosen) -> reopening.Prepared:
+    def prepare(item: SelectedSlice) -> reopening.PreparedReopen:
         return reopening.prepare(ports, world.spec, item.stream, item.interval, reason="again")
 
     with pytest.raises(StateError, match=r"nothing was done: 2 of 2 .* orders/0 3-7: .*; orders/1 3-7: range 5-7 "):

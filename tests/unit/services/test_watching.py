@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.errors import JobFailedError
-from airflow_kafka_lake.core.lake.staging import StageJob
 from airflow_kafka_lake.core.ledger.waves import WaveState
-from airflow_kafka_lake.core.live import Live, Moment
-from airflow_kafka_lake.core.progress import Counters, Progress, Step
+from airflow_kafka_lake.core.reports.progress import Counters, Moment, Progress, ProgressEvent, Step
+from airflow_kafka_lake.core.spark.job import StageJob
 from airflow_kafka_lake.services.watching import Lines
 from tests.gates import Killed, KilledError
 from tests.world import World
@@ -52,7 +51,7 @@ def test_every_step_of_a_wave_is_shown(world: World) -> None:
     """Its beginning and its end, and what has landed, with the numbers of the wave."""
     world.produce(4, 0)
     world.produce(1, 1)
-    seen: list[Live] = []
+    seen: list[ProgressEvent] = []
     wave = world.planned_wave()
     world.ingest(wave, replace(world.worker(), live=seen.append))
     assert [(item.moment, item.progress.step, item.progress.rows) for item in seen] == [
@@ -71,7 +70,7 @@ def test_every_step_of_a_wave_is_shown(world: World) -> None:
 def test_audit_of_what_a_dead_attempt_has_staged_is_shown(world: World) -> None:
     """No job is run for it, and the audit may take its time."""
     world.produce(5)
-    wave, seen = world.planned_wave(), list[Live]()
+    wave, seen = world.planned_wave(), list[ProgressEvent]()
     with pytest.raises(KilledError):
         world.ingest(wave, world.worker(Killed("table.publish")))
     world.lease_ends()
@@ -104,7 +103,7 @@ def test_renewals_record_how_far_the_attempt_is(world: World, monkeypatch: pytes
     world.produce(100)
     wave, seen = world.planned_wave(), list[Progress | None]()
 
-    def look(_: Live) -> None:
+    def look(_: ProgressEvent) -> None:
         seen.append(world.ledger.attempts(wave)[0].progress)
 
     slowly(world, monkeypatch, 10, 60, 90)
@@ -136,7 +135,7 @@ def test_attempt_that_was_killed_keeps_where_it_stood(world: World) -> None:
 def test_count_does_not_end_where_the_job_fails(world: World) -> None:
     """What a failed job has read is not shown as read to the end."""
     world.produce(3)
-    seen: list[Live] = []
+    seen: list[ProgressEvent] = []
     world.runner.failures.append("no")
     with pytest.raises(JobFailedError):
         world.ingest(world.planned_wave(), replace(world.worker(), live=seen.append))
@@ -168,7 +167,7 @@ def test_audit_counts_offsets_with_and_without_a_row(world: World) -> None:
     world.end("t", commit=False)
     wave, counts = world.planned_wave(), list[tuple[int, int | None]]()
 
-    def watch(live: Live) -> None:
+    def watch(live: ProgressEvent) -> None:
         if live.progress.step is Step.AUDIT:
             counts.append((live.progress.rows, live.progress.rows_expected))
 
@@ -184,7 +183,7 @@ def test_what_cannot_be_shown_stops_no_wave(world: World) -> None:
     """A terminal that is gone, a defect of the display: the wave lands."""
     world.produce(3)
 
-    def broken(_: Live) -> Any:
+    def broken(_: ProgressEvent) -> Any:
         raise OSError("the terminal is gone")
 
     wave = world.planned_wave()
@@ -193,7 +192,7 @@ def test_what_cannot_be_shown_stops_no_wave(world: World) -> None:
 
 def test_run_shows_which_of_how_many_waves(world: World) -> None:
     """Waves that earlier runs left count; each has its place, and what was read before it."""
-    seen: list[Live] = []
+    seen: list[ProgressEvent] = []
     for _ in range(3):
         world.produce(5)
         world.plan()

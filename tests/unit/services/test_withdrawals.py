@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.services import bulk_decisions, decisions
-from airflow_kafka_lake.services.bulk_decisions import Approved
+from airflow_kafka_lake.services.bulk_decisions import Approval
 from tests.gates import Killed, KilledError
 from tests.world import SPEC, World
 
@@ -20,7 +20,9 @@ pytestmark = pytest.mark.unit
 ALL = Selection()
 
 
-def withdraw(world: World, subject: str = "orders", selection: Selection = ALL, **options: bool) -> decisions.Withdrawn:
+def withdraw(
+    world: World, subject: str = "orders", selection: Selection = ALL, **options: bool
+) -> decisions.WithdrawResult:
     """Withdraw a subject, or what a selection leaves of it."""
     named = decisions.find_subject(world.ledger, subject)
     return decisions.withdraw(world.worker(), named, selection, reason="too much", **options)
@@ -56,7 +58,7 @@ def test_withdrawal_that_was_on_record_is_told_with_the_same_keys(world: World) 
     world.planned_wave()
     first = bulk_decisions.withdraw(world.worker(), "orders", ALL, reason="too much")
     before = world.ledger.snapshot()
-    recorded = Approved(recorded=frozenset({"orders"}))
+    recorded = Approval(recorded=frozenset({"orders"}))
     again = bulk_decisions.withdraw(world.worker(), "orders", ALL, reason="too much", approved=recorded)
     assert (list(again), again["offsets"], again["ranges"]) == (list(first), 0, 0)
     assert world.ledger.snapshot() == before

@@ -1,1 +1,0 @@
-"""Alembic revisions of the ledger's schema, run by `kafka-lake db upgrade`."""

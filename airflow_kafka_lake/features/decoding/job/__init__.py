@@ -1,1 +1,0 @@
-"""What travels with the Spark job."""

@@ -1,27 +1,126 @@
-"""Decode once more what a table holds, from its raw bytes: on a branch of its own, compared with what was there.
-
-The job makes nothing visible: it returns a branch with the same rows, as many, and of those that were decoded the same
-bytes at the same positions. The worker publishes the branch if main is still where the job began.
-"""
+"""Decode once more the raw bytes of a table: on a branch of its own, compared before it is shown."""
 
 from __future__ import annotations
 
 import dataclasses
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_kafka_lake.core.decoding import ERROR_COLUMN
+from airflow_kafka_lake.core.decoding import ERROR_COLUMN, Decoder
 from airflow_kafka_lake.core.errors import RefusedError
-from airflow_kafka_lake.core.lake.staging import LANDED, RETAIN_DAYS
-from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
-from airflow_kafka_lake.jobs.decoding import decode
+from airflow_kafka_lake.core.ledger.waves import DECODE, Token
+from airflow_kafka_lake.core.spark.job import LANDED, LIGHT, RETAIN_DAYS, branch_of
 from airflow_kafka_lake.jobs.digests import FIELDS
 from airflow_kafka_lake.jobs.driver import run
 from airflow_kafka_lake.jobs.formats import mend, repeated, table_name
+from airflow_kafka_lake.jobs.stage import decode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+# Decoding once more what is in the lake: what a job is asked, and what it did.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedecodeJob:
+    """Everything a decoding job needs but settings that may hold secrets.
+
+    The rows are those of the decoders' topics, with `only_failed` those that did not decode before. `id` is 16 hex
+    digits.
+    """
+
+    id: str
+    pipeline: str
+    table: str
+    decoders: tuple[Decoder, ...]
+    only_failed: bool
+
+    @property
+    def name(self) -> str:
+        """The application name."""
+        return f"kafka-lake {self.pipeline} decode {self.table}"
+
+    @property
+    def staged_as(self) -> str:
+        """The branch's name, as `LakeTable.drop` takes it: never an attempt's, whose branch others may drop."""
+        return f"{DECODE}_{self.id}"
+
+    @property
+    def branch(self) -> str:
+        """The branch the job writes to."""
+        return branch_of(self.staged_as)
+
+    @property
+    def token(self) -> Token:
+        """What the commit that publishes the rows says about itself."""
+        return Token(pipeline=self.pipeline, wave=DECODE, attempt=self.staged_as, fence=0, ranges="", kind=DECODE)
+
+    @property
+    def program(self) -> str:
+        """Where in the package the driver's program is."""
+        return "features/decoding/job/redecode.py"
+
+    @property
+    def task(self) -> str:
+        """What the job does."""
+        return f"decodes {self.table} again"
+
+    @property
+    def left(self) -> str:
+        """What a failure leaves behind, and what to do then."""
+        return "nothing was changed: repeat it"
+
+    @property
+    def advice(self) -> Mapping[str, str]:
+        """The usual reasons of a failure mean here what they mean for staging."""
+        return {}
+
+    @property
+    def effort(self) -> int:
+        """More than a light job's: how many rows the job will read is not known."""
+        return LIGHT + 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that travels."""
+        return {
+            "id": self.id,
+            "pipeline": self.pipeline,
+            "table": self.table,
+            "decoders": [item.to_json() for item in self.decoders],
+            "only_failed": self.only_failed,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RedecodeJob:
+        """Read the form that travels."""
+        return cls(**{**data, "decoders": tuple(map(Decoder.from_json, data["decoders"]))})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedecodeResult:
+    """What a job did: rows that it decoded, and how many of them do not decode now either.
+
+    `base` is the snapshot of main that it read, and `staged` the one on its branch, with the same rows; both are None
+    when it found no row to decode and left no branch.
+    """
+
+    rows: int
+    failed: int
+    base: int | None = None
+    staged: int | None = None
+
+    def to_json(self) -> dict[str, int]:
+        """Return the form that the command shows."""
+        return {"rows": self.rows, "failed": self.failed}
+
+
+# Decode once more what a table holds, from its raw bytes: on a branch of its own, compared with what was there.
+#
+# The job makes nothing visible: it returns a branch with the same rows, as many, and of those that were decoded the
+# same bytes at the same positions. The worker publishes the branch if main is still where the job began.
 
 ROW = ("kafka_topic_id", "kafka_partition", "kafka_offset", "ingest_attempt")
 """What names one row: an offset that was read again has another attempt's row."""
@@ -29,7 +128,9 @@ ROW = ("kafka_topic_id", "kafka_partition", "kafka_offset", "ingest_attempt")
 _SOURCE = "kafka_lake_decoded"
 
 
-def redecode(spark: SparkSession, job: RedecodeJob, progress: Callable[[str], object] = lambda _: None) -> Redecoded:
+def redecode(
+    spark: SparkSession, job: RedecodeJob, progress: Callable[[str], object] = lambda _: None
+) -> RedecodeResult:
     """Decode the job's rows once more on its branch; a table without such rows is left alone.
 
     Raises RefusedError for a schema that the table cannot take; errors of Spark and of the table pass through. No
@@ -39,7 +140,7 @@ def redecode(spark: SparkSession, job: RedecodeJob, progress: Callable[[str], ob
     table = table_name(job)
     base = _snapshot(spark, table, "main")
     if base is None:
-        return Redecoded(rows=0, failed=0)
+        return RedecodeResult(rows=0, failed=0)
     rows = _rows(spark, job, table, base)
     progress(f"decoding rows of {job.table}")
     decoded = decode(spark, rows.select(*LANDED), job.decoders, table)
@@ -89,7 +190,7 @@ def _rows(spark: SparkSession, job: RedecodeJob, table: str, snapshot: int) -> D
     return mine.filter(f.col(ERROR_COLUMN).isNotNull()) if ERROR_COLUMN in rows.columns else mine.limit(0)
 
 
-def _compared(spark: SparkSession, job: RedecodeJob, table: str, base: int) -> Redecoded:
+def _compared(spark: SparkSession, job: RedecodeJob, table: str, base: int) -> RedecodeResult:
     """Refuse a branch whose rows are not those of the base; return what is on it."""
     # Which rows did not decode before is known only at the base: the branch has them by their names.
     before = _rows(spark, job, table, base).selectExpr(*ROW, f"{_digest()} AS was")
@@ -107,7 +208,7 @@ def _compared(spark: SparkSession, job: RedecodeJob, table: str, base: int) -> R
             f"[decode] the rows on branch {job.branch} of {job.table} are not those that were there: of {rows}, {same} "
             "are the same. Main was not moved."
         )
-    return Redecoded(rows=rows, failed=failed)
+    return RedecodeResult(rows=rows, failed=failed)
 
 
 def _digest() -> str:

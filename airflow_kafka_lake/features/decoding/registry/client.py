@@ -1,14 +1,24 @@
-"""A schema registry with Confluent's API, asked through Confluent's client."""
+"""A schema registry, asked over HTTP, and its Protobuf schemas compiled to descriptors."""
 
 from __future__ import annotations
 
 import base64
+import binascii
+import re
+import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
+
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
 
 from airflow_kafka_lake.core.decoding import Format, RegisteredSchema
 from airflow_kafka_lake.core.errors import (
@@ -21,8 +31,160 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.features.decoding.registry.settings import RegistrySettings
 
-if TYPE_CHECKING:
-    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+# The text of .proto files compiled by protoc, for registries that do not give descriptors themselves.
+
+_LIMIT_SECONDS = 60
+_WARNING = re.compile(r"WARNING|[IW]\d{4} ")
+
+
+def compiled(
+    main: str, texts: Mapping[str, str], descriptors: Mapping[str, FileDescriptorProto]
+) -> dict[str, FileDescriptorProto]:
+    """Return a file and all that it imports, by import name; `descriptors` are files that need no compiling.
+
+    Raises SchemaMismatchError for text that protoc refuses, or where protoc is not installed.
+    """
+    if find_spec("grpc_tools") is None:
+        raise SchemaMismatchError(
+            "the registry gives it as text only, and there is no compiler here. "
+            "Run: pip install 'airflow-kafka-lake[schema-registry]'"
+        )
+    with tempfile.TemporaryDirectory(prefix="kafka-lake-protoc-") as scratch:
+        folder = Path(scratch)
+        for name, text in texts.items():
+            file = folder / "source" / _legal(name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        (folder / "given").write_bytes(FileDescriptorSet(file=descriptors.values()).SerializeToString())
+        _run(folder, main)
+        made = FileDescriptorSet.FromString((folder / "made").read_bytes())
+    return {file.name: file for file in made.file}
+
+
+def _legal(name: str) -> PurePosixPath:
+    """Refuse an import name that would be written elsewhere than into the folder."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.parts or not name.isprintable():
+        raise SchemaMismatchError("one of its references has a name that is no path below a folder")
+    return path
+
+
+def _run(folder: Path, main: str) -> None:
+    # Nothing is imported from the folder we are in (-P): other people's files may lie there.
+    command = [
+        sys.executable, "-P", "-m", "grpc_tools.protoc", f"--proto_path={folder / 'source'}", "--include_imports",
+        f"--descriptor_set_in={folder / 'given'}", f"--descriptor_set_out={folder / 'made'}", main,
+    ]  # fmt: skip
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise UnavailableError(f"Compiling a Protobuf schema took over {_LIMIT_SECONDS} s. Repeat it.") from None
+    if done.returncode != 0:
+        lines = done.stderr.replace(f"{folder / 'source'}/", "").splitlines()
+        message = " ".join(line.strip() for line in lines if not _WARNING.match(line))
+        raise SchemaMismatchError(f"protoc refuses it: {message[:300]}")
+
+
+# Protobuf files as descriptors: what a registry's text says, the messages of a file, and all that it imports.
+
+_GOOGLE = "any api descriptor duration empty field_mask source_context struct timestamp type wrappers"
+# Before 2.16 Confluent's client has the module under the older name of its package.
+_TYPES = "type" if find_spec("confluent_kafka.schema_registry.confluent.type") else "types"
+_KNOWN: Mapping[str, str] = {
+    **{f"google/protobuf/{name}.proto": f"google.protobuf.{name}_pb2" for name in _GOOGLE.split()},
+    "confluent/meta.proto": "confluent_kafka.schema_registry.confluent.meta_pb2",
+    "confluent/type/decimal.proto": f"confluent_kafka.schema_registry.confluent.{_TYPES}.decimal_pb2",
+}
+"""Imports that need no reference in a registry, and the modules that have them."""
+
+
+def serialized(text: str) -> FileDescriptorProto | None:
+    """Return the file that `format=serialized` stands for; None for the text of a .proto file.
+
+    Raises SchemaMismatchError for base64 of something else.
+    """
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    try:
+        return FileDescriptorProto.FromString(data)
+    except DecodeError:
+        raise SchemaMismatchError("what the registry has is neither a .proto file nor a file descriptor") from None
+
+
+def well_known() -> dict[str, FileDescriptorProto]:
+    """Return the files that may be imported without a reference, by their import names."""
+    found = {}
+    for name, module in _KNOWN.items():
+        found[name] = FileDescriptorProto()
+        import_module(module).DESCRIPTOR.CopyToProto(found[name])
+        found[name].name = name
+    return found
+
+
+def closed(main: str, files: Mapping[str, FileDescriptorProto]) -> FileDescriptorSet:
+    """Return a file with all that it imports, each file after its imports, the file itself last.
+
+    Raises SchemaMismatchError for an import that is neither in `files` nor well known, or types that do not fit.
+    """
+    known = {**well_known(), **files}
+    ordered = list(_in_order(main, known, set()))
+    pool = DescriptorPool()
+    for file in ordered:
+        try:
+            pool.Add(file)
+        except TypeError as error:
+            raise SchemaMismatchError(f"its types do not fit together: {str(error)[:300]}") from None
+    return FileDescriptorSet(file=ordered)
+
+
+def _in_order(name: str, known: Mapping[str, FileDescriptorProto], seen: set[str]) -> Iterator[FileDescriptorProto]:
+    if name in seen:
+        return
+    seen.add(name)
+    if name not in known:
+        raise SchemaMismatchError(f"it imports {name}, which is neither among its references nor well known")
+    for imported in known[name].dependency:
+        yield from _in_order(imported, known, seen)
+    yield known[name]
+
+
+def messages(file: FileDescriptorProto) -> dict[str, str]:
+    """Return the full names of a file's messages, an outer one before those inside it, with their indexes (hex).
+
+    The entries of maps are no messages of their own, and count as indexes.
+    """
+    return {name: indexes(path).hex() for name, path in _walk(file.package, file.message_type, ())}
+
+
+def _walk(prefix: str, types: Any, path: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    for number, item in enumerate(types):
+        if not item.options.map_entry:
+            name = f"{prefix}.{item.name}" if prefix else item.name
+            yield name, (*path, number)
+            yield from _walk(name, item.nested_type, (*path, number))
+
+
+def indexes(path: Sequence[int]) -> bytes:
+    """Return a message's indexes as Confluent's serializers write them before the message.
+
+    The number of indexes, then each of them, as zigzag varints; the first message of a file is a single zero.
+    """
+    if list(path) == [0]:
+        return b"\x00"
+    return b"".join(_varint(2 * number) for number in (len(path), *path))
+
+
+def _varint(number: int) -> bytes:
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*found, number])
+
+
+# A schema registry with Confluent's API, asked through Confluent's client.
 
 _Answer = TypeVar("_Answer")
 _NEEDED = ("attrs", "authlib", "cachetools", "certifi", "google.protobuf")
@@ -127,8 +289,6 @@ class ConfluentRegistry:
 
     def _descriptors(self, found: Any) -> tuple[str, dict[str, str]]:
         """Return a Protobuf schema with all that it imports, in base64, and its messages."""
-        from airflow_kafka_lake.features.decoding.registry.compiling import compiled
-        from airflow_kafka_lake.features.decoding.registry.descriptors import closed, messages, serialized, well_known
 
         texts: dict[str, str] = {}
         files: dict[str, FileDescriptorProto] = {}

@@ -13,18 +13,21 @@ from starlette.exceptions import HTTPException
 
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.features.pages.web import forgery, reads
+from airflow_kafka_lake.features.pages.web import access, reads
+from airflow_kafka_lake.features.pages.web.access import AskedDep, PageRequest, unknown
 from airflow_kafka_lake.features.pages.web.answers import digest
-from airflow_kafka_lake.features.pages.web.asking import Asked, AskedDep, unknown
 from airflow_kafka_lake.features.pages.web.routes import Name
-from airflow_kafka_lake.pipeline.units import parse_bound
+from airflow_kafka_lake.pipeline.keys import parse_bound
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import bulk_decisions, decisions, pausing, retrying
+from airflow_kafka_lake.services import (
+    bulk_decisions,
+    decisions,
+)
 from airflow_kafka_lake.services.reporting import known_spec
 
 Json = dict[str, Any]
 Work = Callable[[Ports, PipelineSpec], Json]
-B = TypeVar("B", bound="Decision")
+B = TypeVar("B", bound="DecisionBody")
 actions = APIRouter(prefix="/api/pipelines/{pipeline}")
 
 
@@ -43,7 +46,7 @@ Partition = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Bound = Annotated[str, Field(max_length=60), AfterValidator(_kept)]
 
 
-class Decision(BaseModel):
+class DecisionBody(BaseModel):
     """What comes with every decision; `request` is an id that the page gives it, so that a second click is none."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -52,7 +55,7 @@ class Decision(BaseModel):
     request: Annotated[str, Field(max_length=100)] | None = None
 
 
-class OfWave(Decision):
+class OfWave(DecisionBody):
     """A decision about a wave, or about a range of one."""
 
     subject: Subject
@@ -64,7 +67,7 @@ class Cancel(OfWave):
     drop_staged: bool = False
 
 
-class Selecting(Decision):
+class SelectionBody(DecisionBody):
     """A decision about offsets: of which topic, generation and partitions, and from where to where."""
 
     topic: Topic | None = None
@@ -84,52 +87,52 @@ class Selecting(Decision):
         )
 
 
-class OfPeriod(Selecting):
+class OfPeriod(SelectionBody):
     """A decision about a period with both ends, with switches of its own."""
 
     drop_staged: bool = False
 
     def about_a_period(self, decide: Callable[..., Json]) -> Work:
         """Return how it is carried out: the decision is given the period, the reason, and its switches by name."""
-        switches = type(self).model_fields.keys() - Selecting.model_fields.keys()
+        switches = type(self).model_fields.keys() - SelectionBody.model_fields.keys()
         how = self.model_dump(include={"reason", "dry_run", *switches})
         return lambda ports, spec: decide(ports, spec, bulk_decisions.period(self.bounds(), self.topic_id), **how)
 
 
-class Skip(OfPeriod):
+class SkipBody(OfPeriod):
     """Pass a period unread."""
 
     acknowledge_order: bool = False
 
 
-class Reopen(OfPeriod):
+class ReopenBody(OfPeriod):
     """Have a period read again."""
 
     accept_fewer: bool = False
 
 
-class Withdraw(Selecting):
+class WithdrawBody(SelectionBody):
     """Take off the plan what no run has begun: of a plan, a wave or a range, or without a `subject` of all."""
 
     subject: Subject | None = None
 
 
-class Resume(Decision):
+class ResumeBody(DecisionBody):
     """End the pause of a pipeline, or of one plan of it."""
 
     plan: Subject | None = None
 
 
-class Pause(Resume):
+class PauseBody(ResumeBody):
     """Begin nothing new of a pipeline, or of one plan; with `now`, end what is at work too."""
 
     now: bool = False
 
 
-def genuine(asked: AskedDep) -> Asked:
+def genuine(asked: AskedDep) -> PageRequest:
     """Refuse a request that these pages have not made."""
     request = asked.request
-    reason = forgery.refusal(
+    reason = access.refusal(
         request.headers,
         user=asked.user_id,
         secret=asked.server.secret(),
@@ -141,7 +144,7 @@ def genuine(asked: AskedDep) -> Asked:
     return asked
 
 
-GenuineDep = Annotated[Asked, Depends(genuine)]
+GenuineDep = Annotated[PageRequest, Depends(genuine)]
 
 
 @actions.post("/cancel")
@@ -171,26 +174,26 @@ async def retry(asked: GenuineDep, pipeline: Name, body: OfWave) -> Json:
     """Make a wave ready for its next try."""
 
     def work(ports: Ports, _: PipelineSpec) -> Json:
-        done = retrying.retry(ports, body.subject, body.reason)
+        done = decisions.retry(ports, body.subject, body.reason)
         return {"wave": done.wave, "ready": done.ready.value}
 
     return await _decide(asked, pipeline, body, work, subject=body.subject)
 
 
 @actions.post("/skip")
-async def skip(asked: GenuineDep, pipeline: Name, body: Skip) -> Json:
+async def skip(asked: GenuineDep, pipeline: Name, body: SkipBody) -> Json:
     """Pass a period unread, or show what that would change."""
     return await _decide(asked, pipeline, body, body.about_a_period(bulk_decisions.skip))
 
 
 @actions.post("/reopen")
-async def reopen(asked: GenuineDep, pipeline: Name, body: Reopen) -> Json:
+async def reopen(asked: GenuineDep, pipeline: Name, body: ReopenBody) -> Json:
     """Have a period read again, or show what that would change."""
     return await _decide(asked, pipeline, body, body.about_a_period(bulk_decisions.reopen))
 
 
 @actions.post("/withdraw")
-async def withdraw(asked: GenuineDep, pipeline: Name, body: Withdraw) -> Json:
+async def withdraw(asked: GenuineDep, pipeline: Name, body: WithdrawBody) -> Json:
     """Take off the plan what no run has begun to read, or show what that would be."""
 
     def work(ports: Ports, spec: PipelineSpec) -> Json:
@@ -203,31 +206,31 @@ async def withdraw(asked: GenuineDep, pipeline: Name, body: Withdraw) -> Json:
 
 
 @actions.post("/pause")
-async def pause(asked: GenuineDep, pipeline: Name, body: Pause) -> Json:
+async def pause(asked: GenuineDep, pipeline: Name, body: PauseBody) -> Json:
     """Let nothing new of a pipeline or a plan be begun."""
 
     def work(ports: Ports, _: PipelineSpec) -> Json:
-        subject = pausing.PauseSubject(pipeline=pipeline, plan=body.plan)
-        return pausing.pause(ports, subject, body.reason, now=body.now).to_json()
+        subject = decisions.PauseSubject(pipeline=pipeline, plan=body.plan)
+        return decisions.pause(ports, subject, body.reason, now=body.now).to_json()
 
     return await _decide(asked, pipeline, body, work, subject=body.plan)
 
 
 @actions.post("/resume")
-async def resume(asked: GenuineDep, pipeline: Name, body: Resume) -> Json:
+async def resume(asked: GenuineDep, pipeline: Name, body: ResumeBody) -> Json:
     """End a pause."""
 
     def work(ports: Ports, _: PipelineSpec) -> Json:
-        subject = pausing.PauseSubject(pipeline=pipeline, plan=body.plan)
-        return pausing.resume(ports, subject, body.reason).to_json()
+        subject = decisions.PauseSubject(pipeline=pipeline, plan=body.plan)
+        return decisions.resume(ports, subject, body.reason).to_json()
 
     return await _decide(asked, pipeline, body, work, subject=body.plan)
 
 
 async def _decide(
-    asked: Asked,
+    asked: PageRequest,
     pipeline: str,
-    body: Decision,
+    body: DecisionBody,
     work: Work,
     *,
     subject: str | None = None,

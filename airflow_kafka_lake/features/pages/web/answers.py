@@ -24,7 +24,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownTopicError,
     UsageError,
 )
-from airflow_kafka_lake.features.pages import beginning
+from airflow_kafka_lake.features.pages import rendering
 from airflow_kafka_lake.features.pages.web import views
 
 STATUS: tuple[tuple[type[KafkaLakeError], int], ...] = (
@@ -42,7 +42,7 @@ STATUS: tuple[tuple[type[KafkaLakeError], int], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CachedDocument:
     """A document with its text, made once for all who ask; `version` changes with all but the moment of observation."""
 
     document: Mapping[str, Any]
@@ -50,7 +50,7 @@ class Made:
     version: str
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Made:
+    def of(cls, document: Mapping[str, Any]) -> CachedDocument:
         """Return a document with its text."""
         text = json.dumps(document, separators=(",", ":")).encode()
         still = {key: value for key, value in document.items() if key != "observed_at"}
@@ -62,7 +62,7 @@ def digest(*parts: object) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]
 
 
-def as_json(request: Request, made: Made) -> Response:
+def as_json(request: Request, made: CachedDocument) -> Response:
     """Answer with a document; with nothing but its version where the asker has this one already."""
     if is_known(request, made.version):
         return unchanged(made.version)
@@ -97,7 +97,7 @@ def _path(request: Request) -> str:
 
 def refused(request: Request, error: KafkaLakeError) -> Response:
     """Answer with a refusal: what, where, what to do."""
-    if beginning.is_missing(error):
+    if rendering.is_missing(error):
         return _refusal(request, 503, error.to_json(), no_ledger=True)
     status = next(status for kind, status in STATUS if isinstance(error, kind))
     return _refusal(request, status, error.to_json())

@@ -11,10 +11,9 @@ from starlette.exceptions import HTTPException
 
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.features.pages.web import answers, routes
+from airflow_kafka_lake.features.pages.web.access import Headers, Server
 from airflow_kafka_lake.features.pages.web.actions import actions
-from airflow_kafka_lake.features.pages.web.asking import Server
-from airflow_kafka_lake.features.pages.web.headers import Headers
-from airflow_kafka_lake.ports.feature import OpenPorts
+from airflow_kafka_lake.ports import OpenPorts
 
 
 def build(open_ports: OpenPorts) -> FastAPI:

@@ -8,25 +8,25 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.adapters.machine import SystemClock
-from airflow_kafka_lake.core.documents.status import wave_line
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.ledger.waves import WaveState
+from airflow_kafka_lake.core.reports.status import wave_line
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
-from airflow_kafka_lake.features.pages.grouping import LISTED
+from airflow_kafka_lake.features.pages.pipeline import LISTED
 from airflow_kafka_lake.features.pages.web import reads
-from airflow_kafka_lake.features.pages.web.answers import Made
-from airflow_kafka_lake.features.pages.web.asking import Asked, unknown
+from airflow_kafka_lake.features.pages.web.access import PageRequest, unknown
+from airflow_kafka_lake.features.pages.web.answers import CachedDocument
 from airflow_kafka_lake.ports import OffsetSource
 from airflow_kafka_lake.services import reporting
 
 if TYPE_CHECKING:
-    from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+    from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 
 Json = dict[str, Any]
 
 
-async def overview(asked: Asked, dag: str | None = None) -> Made:
+async def overview(asked: PageRequest, dag: str | None = None) -> CachedDocument:
     """Return the pipelines that the user may see; with a Dag, those that it has planned."""
     planners = await asked.planners()
     names = await asked.run(lambda: asked.access.seen(planners))
@@ -34,7 +34,7 @@ async def overview(asked: Asked, dag: str | None = None) -> Made:
     return await _shared(asked, ("overview", chosen), partial(_overview, asked, chosen))
 
 
-def _overview(asked: Asked, names: tuple[str, ...], ledger: SqlLedger) -> Json:
+def _overview(asked: PageRequest, names: tuple[str, ...], ledger: SqlLedger) -> Json:
     """Return some pipelines of a ledger; of one whose Kafka cannot be asked, what the ledger has.
 
     What Kafka says of the pipelines of one connection may name any of their topics: so no others are asked about.
@@ -51,7 +51,7 @@ def _overview(asked: Asked, names: tuple[str, ...], ledger: SqlLedger) -> Json:
     return {"ledger": asked.ledger, **document}
 
 
-async def pipeline(asked: Asked, name: str) -> Made:
+async def pipeline(asked: PageRequest, name: str) -> CachedDocument:
     """Return `status --json` of a pipeline, with the partitions that a page lists."""
     await asked.dags(name)
 
@@ -63,7 +63,7 @@ async def pipeline(asked: Asked, name: str) -> Made:
     return await _shared(asked, ("status", name), make)
 
 
-async def segments(asked: Asked, name: str) -> Made:
+async def segments(asked: PageRequest, name: str) -> CachedDocument:
     """Return `segments --json` of a pipeline."""
     await asked.dags(name)
     return await _shared(
@@ -71,7 +71,7 @@ async def segments(asked: Asked, name: str) -> Made:
     )
 
 
-async def waves(asked: Asked, name: str, states: Sequence[WaveState], *, skip: int, limit: int) -> Made:
+async def waves(asked: PageRequest, name: str, states: Sequence[WaveState], *, skip: int, limit: int) -> CachedDocument:
     """Return a page of a pipeline's waves, newest first."""
     await asked.dags(name)
 
@@ -82,7 +82,7 @@ async def waves(asked: Asked, name: str, states: Sequence[WaveState], *, skip: i
     return await _shared(asked, ("waves", name, tuple(states), skip, limit), make)
 
 
-async def wave(asked: Asked, name: str, wave_id: str) -> Made:
+async def wave(asked: PageRequest, name: str, wave_id: str) -> CachedDocument:
     """Return `wave --json` of a wave of the pipeline."""
     await asked.dags(name)
 
@@ -94,7 +94,7 @@ async def wave(asked: Asked, name: str, wave_id: str) -> Made:
     return await _shared(asked, ("wave", name, wave_id), make)
 
 
-async def events(asked: Asked, name: str, *, before: int | None, limit: int) -> Made:
+async def events(asked: PageRequest, name: str, *, before: int | None, limit: int) -> CachedDocument:
     """Return lines of a pipeline's history, newest first."""
     await asked.dags(name)
 
@@ -115,6 +115,6 @@ async def events(asked: Asked, name: str, *, before: int | None, limit: int) -> 
     return await _shared(asked, ("events", name, before, limit), make)
 
 
-async def _shared(asked: Asked, key: tuple[Any, ...], make: Callable[[SqlLedger], Json]) -> Made:
+async def _shared(asked: PageRequest, key: tuple[Any, ...], make: Callable[[SqlLedger], Json]) -> CachedDocument:
     conn_id, ledgers = asked.ledger, asked.server.ledgers
-    return await asked.shared((conn_id, *key), lambda: Made.of(make(ledgers.ledger(conn_id))))
+    return await asked.shared((conn_id, *key), lambda: CachedDocument.of(make(ledgers.ledger(conn_id))))

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, exists, func, select
 
-from airflow_kafka_lake.adapters.sql_ledger import events as history
-from airflow_kafka_lake.adapters.sql_ledger import reading
+from airflow_kafka_lake.adapters.sql_ledger import queries
+from airflow_kafka_lake.adapters.sql_ledger import queries as history
 from airflow_kafka_lake.adapters.sql_ledger.tables import event, pipeline, plan, range_, wave
-from airflow_kafka_lake.core.ledger.events import Event
+from airflow_kafka_lake.core.ledger.history import Event
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import WaveState
 
 if TYPE_CHECKING:
-    from airflow_kafka_lake.adapters.sql_ledger import SqlLedger
+    from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 
 
 def planners(ledger: SqlLedger) -> dict[str, frozenset[str]]:
@@ -63,7 +63,7 @@ def waves(
     def read(connection: Connection) -> tuple[tuple[WaveRecord, ...], int]:
         count = connection.execute(select(func.count()).select_from(wave).where(*mine)).scalar_one()
         ids = connection.execute(page).scalars().all()
-        return tuple(reversed(reading.waves(connection, wave.c.id.in_(ids)))), count
+        return tuple(reversed(queries.waves(connection, wave.c.id.in_(ids)))), count
 
     return ledger.read(read)
 

@@ -11,11 +11,17 @@ from fastapi.responses import HTMLResponse
 from airflow_kafka_lake import __version__
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.spec import PIPELINE_NAME
+from airflow_kafka_lake.features.pages.rendering import Visitor
 from airflow_kafka_lake.features.pages.web import documents, views
-from airflow_kafka_lake.features.pages.web.answers import Made, as_json, digest, is_known, named, unchanged
-from airflow_kafka_lake.features.pages.web.asking import Asked, AskedDep, unknown
-from airflow_kafka_lake.features.pages.web.ledgers import configured
-from airflow_kafka_lake.features.pages.web.visitor import Visitor
+from airflow_kafka_lake.features.pages.web.access import AskedDep, PageRequest, configured, unknown
+from airflow_kafka_lake.features.pages.web.answers import (
+    CachedDocument,
+    as_json,
+    digest,
+    is_known,
+    named,
+    unchanged,
+)
 
 Name = Annotated[str, Path(pattern=f"^{PIPELINE_NAME.pattern}$")]
 Id = Annotated[str, Path(min_length=1, max_length=200)]
@@ -147,7 +153,9 @@ async def static(asked: AskedDep, name: str) -> Response:  # noqa: ARG001  # who
     return Response(found[0], media_type=found[1], headers={"Cache-Control": "private, max-age=31536000, immutable"})
 
 
-async def _page(asked: Asked, made: Made, view: Callable[[Visitor, Any], str], *, may_decide: bool) -> Response:
+async def _page(
+    asked: PageRequest, made: CachedDocument, view: Callable[[Visitor, Any], str], *, may_decide: bool
+) -> Response:
     """Draw a page for one visitor, unless he has it: a page changes with its document and with his rights."""
     visitor = asked.visitor(may_decide=may_decide)
     version = digest(made.version, asked.user_id, may_decide, __version__)

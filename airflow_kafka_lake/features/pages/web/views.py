@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from airflow_kafka_lake.features.pages.dry_run import dry_run_page as dry_run
-from airflow_kafka_lake.features.pages.history import history_page as events
-from airflow_kafka_lake.features.pages.overview import overview_page as overview
+from airflow_kafka_lake.features.pages.charts import segments_page as segments
+from airflow_kafka_lake.features.pages.pipeline import dry_run_page as dry_run
+from airflow_kafka_lake.features.pages.pipeline import history_page as events
+from airflow_kafka_lake.features.pages.pipeline import overview_page as overview
 from airflow_kafka_lake.features.pages.pipeline import pipeline_page as pipeline
-from airflow_kafka_lake.features.pages.refusals import refusal_page as refusal
+from airflow_kafka_lake.features.pages.pipeline import wave_page as wave
+from airflow_kafka_lake.features.pages.pipeline import waves_page as waves
 from airflow_kafka_lake.features.pages.rendering import STATIC
-from airflow_kafka_lake.features.pages.segments import segments_page as segments
-from airflow_kafka_lake.features.pages.waves import wave_page as wave
-from airflow_kafka_lake.features.pages.waves import waves_page as waves
+from airflow_kafka_lake.features.pages.rendering import refusal_page as refusal
 
 __all__ = ["dry_run", "events", "overview", "pipeline", "refusal", "segments", "static_files", "wave", "waves"]
 

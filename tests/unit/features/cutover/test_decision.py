@@ -6,14 +6,19 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.errors import UsageError
-from airflow_kafka_lake.core.lake.accounting import Explanation, Fate
-from airflow_kafka_lake.core.lake.positions import PositionColumns
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.features.cutover.decision import CutoverQuestion, ask, judge, position_columns
+from airflow_kafka_lake.core.spark.job import PositionColumns
+from airflow_kafka_lake.features.cutover.feature import (
+    CutoverQuestion,
+    ask,
+    judge,
+    position_columns,
+)
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ import pytest
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.features.decoding.job import redecode as module
-from airflow_kafka_lake.features.decoding.job.redecoding import Redecoded, RedecodeJob
+from airflow_kafka_lake.features.decoding.job.redecode import RedecodeJob, RedecodeResult
 
 pytestmark = pytest.mark.unit
 
@@ -93,14 +93,14 @@ def _rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "mend", lambda *_: ())
 
 
-def redecoded(session: Session) -> Redecoded:
+def redecoded(session: Session) -> RedecodeResult:
     return module.redecode(session, JOB)  # type: ignore[arg-type]
 
 
 def test_branch_with_the_same_rows_is_returned() -> None:
     """With the snapshot of main that it was made from: the job does not move main."""
     session = Session()
-    assert redecoded(session) == Redecoded(rows=3, failed=1, base=BASE, staged=STAGED)
+    assert redecoded(session) == RedecodeResult(rows=3, failed=1, base=BASE, staged=STAGED)
     assert session.leaves_a_branch
     assert not [text for text in session.said if "CALL" in text or "INTO lake.raw.orders " in text]
 
@@ -119,7 +119,7 @@ def test_table_without_such_rows_is_left_alone(monkeypatch: pytest.MonkeyPatch) 
     """There is nothing to publish, and no branch stays."""
     monkeypatch.setattr(module, "_rows", lambda *_: Rows(0, (0, 0, 0)))
     session = Session()
-    assert redecoded(session) == Redecoded(rows=0, failed=0)
+    assert redecoded(session) == RedecodeResult(rows=0, failed=0)
     assert not session.leaves_a_branch
 
 
@@ -135,5 +135,5 @@ def test_schema_that_the_table_cannot_take_is_refused(monkeypatch: pytest.Monkey
 def test_table_without_a_commit_is_left_alone() -> None:
     """It has no snapshot to read, and no branch can be made of it."""
     session = Session(empty=True)
-    assert redecoded(session) == Redecoded(rows=0, failed=0)
+    assert redecoded(session) == RedecodeResult(rows=0, failed=0)
     assert len(session.said) == 1, "it asks where main is, and nothing else"

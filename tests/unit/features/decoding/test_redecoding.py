@@ -83,7 +83,7 @@ def test_failed_job_is_told() -> None:
 
 def test_branch_of_a_decoding_job_is_no_attempt() -> None:
     """A sweep of the branches of dead attempts leaves it alone."""
-    from airflow_kafka_lake.core.lake.staging import attempts_of
+    from airflow_kafka_lake.core.spark.job import attempts_of
 
     world = landed()
     redecode(world.worker(), world.spec)

@@ -24,14 +24,9 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
-from airflow_kafka_lake.features.decoding.registry import (
-    ConfluentRegistry,
-    RegistryClientMissingError,
-    RegistrySettings,
-    compiling,
-    descriptors,
-    settings,
-)
+from airflow_kafka_lake.features.decoding.registry import client, settings
+from airflow_kafka_lake.features.decoding.registry.client import ConfluentRegistry, RegistryClientMissingError
+from airflow_kafka_lake.features.decoding.registry.settings import RegistrySettings
 from tests.registry_server import RegistryServer
 
 pytestmark = pytest.mark.unit
@@ -389,7 +384,7 @@ def test_a_registry_that_gives_descriptors_needs_no_compiler(
     server: RegistryServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every version is asked for as a descriptor, those that it refers to as well."""
-    monkeypatch.setattr(compiling, "find_spec", lambda _: None)
+    monkeypatch.setattr(client, "find_spec", lambda _: None)
     server.register("a", "PROTOBUF", 'syntax = "proto3"; message A { int32 n = 1; }')
     text = 'syntax = "proto3"; import "a.proto"; message C { A a = 1; }'
     assert protobuf(server, text, ("a.proto", "a", 1)).messages == {"C": "00"}
@@ -398,7 +393,7 @@ def test_a_registry_that_gives_descriptors_needs_no_compiler(
 def test_a_text_without_a_compiler_is_refused(server: RegistryServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command that brings one stands in the sentence."""
     monkeypatch.setattr(server, "_schema", lambda entry, _: entry.schema)
-    monkeypatch.setattr(compiling, "find_spec", lambda _: None)
+    monkeypatch.setattr(client, "find_spec", lambda _: None)
     with pytest.raises(SchemaMismatchError, match=r"pip install 'airflow-kafka-lake\[schema-registry\]'"):
         protobuf(server, 'syntax = "proto3"; message A {}')
 
@@ -416,7 +411,7 @@ def test_an_import_name_that_leaves_the_folder_is_refused(
 
 def test_a_descriptor_without_its_imports_is_refused(server: RegistryServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The missing one is named."""
-    file = descriptors.FileDescriptorProto(name="x", dependency=["money.proto"])
+    file = client.FileDescriptorProto(name="x", dependency=["money.proto"])
     text = base64.b64encode(file.SerializeToString()).decode()
     with pytest.raises(SchemaMismatchError, match=r"imports money\.proto, which is neither"):
         protobuf(server, text)
@@ -434,4 +429,4 @@ def test_base64_of_something_else_is_refused(server: RegistryServer) -> None:
 )
 def test_indexes_are_zigzag_varints_behind_their_number(path: list[int], written: str) -> None:
     """The first message of a file is one zero byte."""
-    assert descriptors.indexes(path).hex() == written
+    assert client.indexes(path).hex() == written

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.features.deep_audit.job.comparing import (
+from airflow_kafka_lake.features.deep_audit.job.compare import (
     MOST_PER_SLICE,
     CompareJob,
-    Comparison,
-    Difference,
+    ContentComparison,
+    ContentDifference,
     Mismatch,
     Record,
     differences,
@@ -83,9 +83,9 @@ def test_what_travels_comes_back() -> None:
     """As JSON."""
     asked = replace(job(slice_(3, 9), slice_(0, 1, 2)), singly=(slice_(5, 7),), unread=(slice_(7, 9),))
     assert CompareJob.from_json(json.loads(json.dumps(asked.to_json()))) == asked
-    difference = Difference(stream=Stream("t", "i", 1), mismatch=Mismatch.KEY, first=3, offsets=2)
-    found = Comparison(records=5, bytes=6, differences=(difference,))
-    assert Comparison.from_json(json.loads(json.dumps(found.to_json()))) == found
+    difference = ContentDifference(stream=Stream("t", "i", 1), mismatch=Mismatch.KEY, first=3, offsets=2)
+    found = ContentComparison(records=5, bytes=6, differences=(difference,))
+    assert ContentComparison.from_json(json.loads(json.dumps(found.to_json()))) == found
 
 
 def test_every_way_to_differ_is_told_apart() -> None:

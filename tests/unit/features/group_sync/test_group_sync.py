@@ -8,7 +8,7 @@ import pytest
 
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.features.group_sync.sync import sync_group
+from airflow_kafka_lake.features.group_sync.feature import sync_group
 from airflow_kafka_lake.services import decisions
 from tests.gates import Before
 from tests.world import World

@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.audit.timeline import OffsetStatus
-from airflow_kafka_lake.features.pages.audit import audit_page
+from airflow_kafka_lake.core.audit.report import OffsetStatus
+from airflow_kafka_lake.features.pages.charts import (
+    COLUMNS,
+    EXACT,
+    MEANINGS,
+    audit_page,
+    timeline_of,
+)
 from airflow_kafka_lake.features.pages.rendering import static_text
-from airflow_kafka_lake.features.pages.timeline import COLUMNS, EXACT, MEANINGS, timeline_of
 from tests.reading_html import handlers, read
 
 pytestmark = pytest.mark.unit

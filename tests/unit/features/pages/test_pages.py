@@ -10,24 +10,40 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core import actors
-from airflow_kafka_lake.core.documents.groups import groups_of
-from airflow_kafka_lake.core.documents.progress import progress_document
+from airflow_kafka_lake.core.ledger import history
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt, RecordJob, Renew
 from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome
-from airflow_kafka_lake.core.progress import Progress, Step
-from airflow_kafka_lake.features.pages.beginning import missing
-from airflow_kafka_lake.features.pages.grouping import SHOWN, WORST_FIRST, kind_of
-from airflow_kafka_lake.features.pages.history import history_page
-from airflow_kafka_lake.features.pages.overview import overview_page
-from airflow_kafka_lake.features.pages.pipeline import NEEDS, WAITING_WAVES, pipeline_page
-from airflow_kafka_lake.features.pages.refusals import refusal_page
-from airflow_kafka_lake.features.pages.rendering import number, static_text, utc, visible
-from airflow_kafka_lake.features.pages.segments import segments_page, segments_svg
-from airflow_kafka_lake.features.pages.waves import wave_page, waves_page
-from airflow_kafka_lake.features.pages.web.visitor import Visitor
-from airflow_kafka_lake.services import claims, decisions, pausing, reporting, staging
+from airflow_kafka_lake.core.reports.progress import Progress, Step
+from airflow_kafka_lake.core.reports.status import groups_of, progress_document
+from airflow_kafka_lake.features.pages.charts import segments_page, segments_svg
+from airflow_kafka_lake.features.pages.pipeline import (
+    NEEDS,
+    SHOWN,
+    WAITING_WAVES,
+    WORST_FIRST,
+    history_page,
+    kind_of,
+    overview_page,
+    pipeline_page,
+    wave_page,
+    waves_page,
+)
+from airflow_kafka_lake.features.pages.rendering import (
+    Visitor,
+    missing,
+    number,
+    refusal_page,
+    static_text,
+    utc,
+    visible,
+)
+from airflow_kafka_lake.services import (
+    claims,
+    decisions,
+    reporting,
+    staging,
+)
 from tests.reading_html import Element, handlers, ids, read
 from tests.world import SPEC, World
 
@@ -274,7 +290,7 @@ def test_wave_keeps_what_its_attempts_took_and_for_whom(world: World) -> None:
     world.produce(8)
     wave = world.planned_wave()
     run = "manual__2026-03-01T07:00:00+00:00"
-    task = replace(world.worker(), actor=actors.task("kafka_lake.a-b", run, "kafka_lake.ingest", 3))
+    task = replace(world.worker(), actor=history.task("kafka_lake.a-b", run, "kafka_lake.ingest", 3))
     claim = claims.claim_wave(task, wave)
     world.ledger.commit(RecordJob(key=claim.key, job="here/1/2", application="local-17"))
     world.clock.advance(timedelta(seconds=4))
@@ -325,7 +341,7 @@ def test_pause_is_said_and_ended_by_a_button(landed: World) -> None:
     """Who paused it, and why; then the page offers to resume, and no second pause."""
     commands = [item["command"] for item in acts(read(pipeline_page(DECIDES, status(landed))))]
     assert commands == ["pause", "skip", "reopen", "withdraw"]
-    pausing.pause(landed.worker(), pausing.PauseSubject(pipeline="orders"), EVIL)
+    decisions.pause(landed.worker(), decisions.PauseSubject(pipeline="orders"), EVIL)
     page = read(pipeline_page(DECIDES, status(landed)))
     assert [item["command"] for item in acts(page)] == ["resume", "skip", "reopen", "withdraw"]
     assert acts(page)[0]["body"] == {}

@@ -1,0 +1,90 @@
+"""Rules for every client of another system: time limits, secret settings, and errors that only a person can mend."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote
+
+# How long clients of other systems wait for an answer, unless a connection sets another time.
+#
+# Every setting keeps the name of the client that reads it. A wait is bounded from packet to packet, not as a whole.
+
+CONNECT_SECONDS = 10
+ANSWER_SECONDS = 60
+
+REST_CONNECT = "rest.client.connection-timeout-ms"
+REST_ANSWER = "rest.client.socket-timeout-ms"
+REST: dict[str, str] = {REST_CONNECT: str(CONNECT_SECONDS * 1000), REST_ANSWER: str(ANSWER_SECONDS * 1000)}
+"""Iceberg's Java client waits for ever by default; PyIceberg's has no setting of its own and is given these."""
+
+S3: dict[str, str] = {"s3.connect-timeout": str(CONNECT_SECONDS), "s3.request-timeout": str(ANSWER_SECONDS)}
+"""PyIceberg's; Java's S3 client has limits of its own."""
+
+POSTGRES: dict[str, str] = {
+    "connect_timeout": str(CONNECT_SECONDS),
+    "keepalives": "1",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": str(ANSWER_SECONDS * 1000),
+}
+"""libpq's: a server that is cut off is noticed within a minute, in the middle of a statement too."""
+
+JDBC_POSTGRES: dict[str, str] = {
+    "connectTimeout": str(CONNECT_SECONDS),
+    "socketTimeout": "120",
+    "tcpKeepAlive": "true",
+}
+"""The same for PostgreSQL's Java driver; a statement may wait 90 seconds for a lock before silence counts."""
+
+
+# Which settings are secret: the one rule behind Spark's own redaction, the driver's log and every message.
+#
+# A key is secret by its name, whatever engine the setting is for; a value can hold a secret besides (a login in an
+# address, a password in a list of options). Spark compares the same rule with keys and with values.
+
+_MASK = "***"
+_KEY = (
+    r"secret|password|passwd|passphrase|token|credential|jaas|private|[.]key[.]pem$|connection[._-]?string"
+    r"|(?<![a-z])sas(?![a-z])|(?:^|[.])header[.]"
+    r"|(?:access|account|api|storage|encryption)[._-]?key|(?<![a-z])key(?:[._-]id)?$"
+)
+_LOGIN_IN_ADDRESS = r"://[^/\s:@]*:[^/\s@]+@"
+_OPTION_IN_VALUE = r"""(?:password|secret|token)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'([^']*)'|([^\s;&"']+))"""
+_SECRET_KEY = re.compile(_KEY, re.IGNORECASE)
+_SECRET_PART = re.compile(rf"(?i){_OPTION_IN_VALUE}|://[^/@\s:]*:([^@\s]+)@")
+_SCHEME_OR_LOGIN = re.compile(r"(?:Basic|Bearer)\s+(\S+)|[^:/\s\"]+:([^:/\s\"]{6,})", re.IGNORECASE)
+_OPEN = frozenset({"", "true", "false"})
+
+SPARK_PATTERN = rf"(?i){_KEY}|{_LOGIN_IN_ADDRESS}"
+"""For `spark.redaction.regex`: event log, environment page, REST API and logged configuration."""
+
+
+def is_secret(key: str) -> bool:
+    """Return whether the value of a setting must never reach an argv, a log, an event log or a message."""
+    return _SECRET_KEY.search(key) is not None
+
+
+class Secrets:
+    """The secret values of some settings, to be masked wherever they would be shown."""
+
+    def __init__(self, *settings: Mapping[str, str]) -> None:
+        found = {value for mapping in settings for key, value in mapping.items() for value in _secrets_of(key, value)}
+        longest_first = sorted(found, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if found else None
+
+    def masked(self, text: str) -> str:
+        """Return the text with every secret value replaced."""
+        return self._pattern.sub(_MASK, text) if self._pattern else text
+
+
+def _secrets_of(key: str, value: str) -> set[str]:
+    """Return the value if its key is secret, also line by line as logs show it, and any password inside the value."""
+    found = {part for groups in _SECRET_PART.findall(value) for part in groups}
+    if is_secret(key):
+        found |= {value, *value.splitlines()}
+        if inside := _SCHEME_OR_LOGIN.fullmatch(value):
+            found |= set(filter(None, inside.groups()))
+    spoken = {re.sub(r"\\(.)", r"\1", text) for text in found} | {unquote(text) for text in found}
+    return {text for text in map(str.strip, found | spoken) if len(text) > 1 and text.lower() not in _OPEN}

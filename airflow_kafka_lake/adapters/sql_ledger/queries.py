@@ -1,0 +1,779 @@
+"""The ledger's queries: rows in, values of `core` out; each function is one or two statements."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    null,
+    select,
+    true,
+    union_all,
+)
+
+from airflow_kafka_lake.adapters.sql_ledger.tables import (
+    SUMS,
+    binding,
+    event,
+    layout,
+    meta,
+    move,
+    notified,
+    now,
+    outbox,
+    pause,
+    pipeline,
+    range_,
+    request,
+    rows,
+    segment,
+    segment_parent,
+    skip,
+    stream,
+    upsert,
+    wave,
+)
+from airflow_kafka_lake.adapters.sql_ledger.tables import attempt as attempt_
+from airflow_kafka_lake.adapters.sql_ledger.tables import plan as plan_
+from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.accounting import Accounting
+from airflow_kafka_lake.core.errors import LedgerSchemaError
+from airflow_kafka_lake.core.ledger import guards
+from airflow_kafka_lake.core.ledger.changes import Entry, RequestRow
+from airflow_kafka_lake.core.ledger.guards import PauseRow, lease_is_live
+from airflow_kafka_lake.core.ledger.history import Event, EventRef
+from airflow_kafka_lake.core.ledger.records import (
+    Advance,
+    OutboxItem,
+    PipelineRecord,
+    PublishedWave,
+    RangeRecord,
+    ReceiptRow,
+    WaveRecord,
+    WaveRow,
+)
+from airflow_kafka_lake.core.ledger.requests import RequestRecord
+from airflow_kafka_lake.core.ledger.streams import StreamRecord, StreamRow
+from airflow_kafka_lake.core.ledger.waves import (
+    RESOLVED,
+    AttemptOutcome,
+    AttemptRecord,
+    LeaseHolder,
+    RangeState,
+    Token,
+    WaveState,
+)
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.ordering.layouts import Layout
+from airflow_kafka_lake.core.ordering.segments import Blocker, Graph, Segment, SegmentKey, gate_of
+from airflow_kafka_lake.core.planning.costs import TopicCost, WaveCost
+from airflow_kafka_lake.core.reports.progress import Progress
+from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spec import Ordering, PipelineSpec
+
+# The ledger's queries: rows in, values of `core` out; each function is one or two statements.
+
+
+def stream_of(row: Any) -> Stream:
+    """Return the stream that a row names."""
+    return Stream(row.topic, row.topic_id, row.partition)
+
+
+def ledger_id(connection: Connection) -> str:
+    """Return the id given at creation."""
+    return connection.execute(select(meta.c.value).where(meta.c.key == "ledger_id")).scalar_one()
+
+
+def spec_of(text: str) -> PipelineSpec:
+    """Read a stored configuration; LedgerSchemaError when it lacks something, for nothing of it is ever guessed."""
+    try:
+        return PipelineSpec.from_json(json.loads(text))
+    except (KeyError, TypeError, ValueError) as error:
+        raise LedgerSchemaError(
+            f"A pipeline's configuration on record cannot be read: {error}. Nothing was touched; restore the ledger, "
+            f"or make it anew with: {remedies.rebuild()}"
+        ) from None
+
+
+def newest_spec(connection: Connection, name: str) -> Any | None:
+    """Return version, digest and spec of a pipeline's newest configuration."""
+    query = select(pipeline.c.version, pipeline.c.digest, pipeline.c.spec).where(pipeline.c.name == name)
+    return connection.execute(query.order_by(pipeline.c.version.desc()).limit(1)).first()
+
+
+def pipeline_record(connection: Connection, name: str) -> PipelineRecord | None:
+    """Return a pipeline with its table bindings and its pauses."""
+    found = newest_spec(connection, name)
+    if found is None:
+        return None
+    query = select(binding.c.table_name, binding.c.uuid).where(binding.c.pipeline == name)
+    return PipelineRecord(
+        spec=spec_of(found.spec),
+        tables={row.table_name: row.uuid for row in connection.execute(query)},
+        pauses=pauses(connection, name),
+    )
+
+
+def pauses(connection: Connection, name: str) -> tuple[PauseRow, ...]:
+    """Return the pauses of a pipeline and of its plans, oldest first."""
+    query = select(pause).where(pause.c.pipeline == name).order_by(pause.c.at, pause.c.id)
+    return tuple(
+        PauseRow(pipeline=row.pipeline, plan=row.plan, reason=row.reason, actor=row.actor, at=row.at)
+        for row in connection.execute(query)
+    )
+
+
+def pipelines(connection: Connection) -> tuple[str, ...]:
+    """Return all names, sorted."""
+    return tuple(sorted(connection.execute(select(pipeline.c.name).distinct()).scalars()))
+
+
+def waves(connection: Connection, *where: ColumnElement[bool]) -> tuple[WaveRecord, ...]:
+    """Return waves, oldest plan first, in plan order."""
+    mine = range_.c.wave == wave.c.id
+    # Not a second condition: SQLite would look for all committed ranges of the ledger, once for each wave.
+    committed = case((range_.c.state == RangeState.COMMITTED, range_.c.row_count))
+    query = (
+        select(
+            wave,
+            now().label("now"),
+            select(func.count()).where(mine).scalar_subquery().label("ranges"),
+            select(func.sum(committed)).where(mine).scalar_subquery().label("row_count"),
+        )
+        .join(plan_, plan_.c.id == wave.c.plan)
+        .where(*where)
+        .order_by(plan_.c.number, wave.c.ordinal, wave.c.id)
+    )
+    return tuple(
+        WaveRecord.of(
+            wave_row(row), now=row.now, ranges=row.ranges, rows=None if row.row_count is None else int(row.row_count)
+        )
+        for row in connection.execute(query)
+    )
+
+
+def stream_row(row: Any) -> StreamRow:
+    """Return a stream from its row."""
+    return StreamRow(
+        pipeline=row.pipeline,
+        key=stream_of(row),
+        origin=row.origin,
+        watermark=row.watermark,
+        version=row.version,
+        end_seen=row.end_seen,
+        leader_epoch=row.leader_epoch,
+        since=row.since,
+    )
+
+
+def wave_row(row: Any) -> WaveRow:
+    """Return a wave from its row."""
+    return WaveRow(
+        id=row.id,
+        pipeline=row.pipeline,
+        plan=row.plan,
+        ordinal=row.ordinal,
+        table=row.table_name,
+        state=row.state,
+        fence=row.fence,
+        attempt=row.attempt,
+        holder=None if row.lease_holder is None else LeaseHolder.parse(row.lease_holder),
+        lease_until=row.lease_until,
+        snapshot=row.snapshot_id,
+        committed_at=row.committed_at,
+    )
+
+
+def waves_of(
+    connection: Connection, name: str, states: Iterable[WaveState] | None, crossing: Slice | None
+) -> tuple[WaveRecord, ...]:
+    """Return a pipeline's waves in some states, or with ranges that share offsets with a slice."""
+    where = [wave.c.pipeline == name]
+    if states is not None:
+        where.append(wave.c.state.in_(list(states)))
+    if crossing is not None:
+        mine = select(range_.c.wave).join(stream, stream.c.id == range_.c.stream)
+        where.append(wave.c.id.in_(mine.where(stream.c.pipeline == name, *sharing(crossing))))
+    return waves(connection, *where)
+
+
+def one_wave(connection: Connection, name: str) -> WaveRecord:
+    """Return one wave; UnknownSubjectError when there is none."""
+    found = waves(connection, wave.c.id == name)
+    if not found:
+        raise guards.unknown("wave", name)
+    return found[0]
+
+
+def ranges(
+    connection: Connection, *where: ColumnElement[bool], ids: dict[Stream, int] | None = None
+) -> tuple[RangeRecord, ...]:
+    """Return ranges, sorted by stream and start; `ids` learns the number of each of their streams."""
+    key = (stream.c.pipeline, stream.c.topic, stream.c.topic_id, stream.c.partition)
+    query = select(range_, *key).join(stream, stream.c.id == range_.c.stream).where(*where)
+    found: dict[int, list[RangeRecord]] = {}
+    streams: dict[int, Stream] = {}
+    for row in connection.execute(query.order_by(range_.c.stream, range_.c.start_offset, range_.c.end_offset)):
+        if row.stream not in streams:
+            streams[row.stream], found[row.stream] = stream_of(row), []
+        found[row.stream].append(_range(row, streams[row.stream]))
+    if ids is not None:
+        ids.update({key: number for number, key in streams.items()})
+    return tuple(item for number in sorted(streams, key=lambda one: streams[one]) for item in found[number])
+
+
+def _range(row: Any, key: Stream) -> RangeRecord:
+    return RangeRecord(
+        id=row.id,
+        pipeline=row.pipeline,
+        plan=row.plan or row.skip,
+        wave=row.wave or row.skip,
+        slice=Slice(key, OffsetRange(row.start_offset, row.end_offset)),
+        state=row.state,
+        reason=row.reason,
+        estimated_bytes=row.estimated_bytes,
+        rows=row.row_count,
+        first_offset=row.first_offset,
+        last_offset=row.last_offset,
+        accounting=None if row.visible is None else accounting_of(row),
+        leader_epoch=row.leader_epoch,
+        generation=row.generation,
+        fewer_accepted=bool(row.fewer_accepted),
+        held_for=row.held_for,
+        skip=row.skip,
+    )
+
+
+def accounting_of(row: Any) -> Accounting:
+    return Accounting(**{name: getattr(row, name) for name in SUMS})
+
+
+def ranges_by(
+    pipeline: str | None, wave: str | None, plan: str | None, states: Iterable[RangeState] | None
+) -> list[ColumnElement[bool]]:
+    """Return the condition of the ranges of one pipeline, wave or plan."""
+    chosen = [
+        column == value
+        for column, value in ((stream.c.pipeline, pipeline), (range_.c.wave, wave), (range_.c.plan, plan))
+        if value is not None
+    ]
+    if len(chosen) != 1:
+        raise ValueError("name exactly one of pipeline, wave and plan")
+    if states is not None:
+        chosen.append(range_.c.state.in_(list(states)))
+    return chosen
+
+
+def sharing(item: Slice) -> list[ColumnElement[bool]]:
+    """Return the condition of the ranges, joined with their streams, that share offsets with a slice."""
+    key = item.stream
+    mine = [stream.c.topic == key.topic, stream.c.topic_id == key.topic_id, stream.c.partition == key.partition]
+    return [*mine, *overlapping(item.range)]
+
+
+def overlapping(offsets: OffsetRange) -> list[ColumnElement[bool]]:
+    """Return the condition of the ranges of one stream that have some offsets."""
+    return [range_.c.start_offset < offsets.end, range_.c.end_offset > offsets.start]
+
+
+def one_range(connection: Connection, name: str) -> RangeRecord:
+    """Return one range; UnknownSubjectError when there is none."""
+    found = ranges(connection, range_.c.id == name)
+    if not found:
+        raise guards.unknown("range", name)
+    return found[0]
+
+
+def attempts(connection: Connection, name: str | None, of_pipeline: str | None = None) -> tuple[AttemptRecord, ...]:
+    """Return the attempts of one wave, or of a pipeline, by wave and fence."""
+    if of_pipeline is None:
+        return attempts_where(connection, attempt_.c.wave == name)
+    mine = select(wave.c.id).where(wave.c.pipeline == of_pipeline)
+    return attempts_where(connection, attempt_.c.wave.in_(mine))
+
+
+def attempts_where(connection: Connection, where: ColumnElement[bool]) -> tuple[AttemptRecord, ...]:
+    """Return some attempts, by wave and fence."""
+    query = select(attempt_).where(where).order_by(attempt_.c.wave, attempt_.c.fence)
+    return tuple(_attempt(row) for row in connection.execute(query))
+
+
+def _attempt(row: Any) -> AttemptRecord:
+    return AttemptRecord(
+        wave=row.wave,
+        fence=row.fence,
+        attempt=row.attempt,
+        holder=row.lease_holder,
+        job=row.job,
+        base=row.base,
+        audited=row.audited,
+        outcome=row.outcome,
+        error=row.error,
+        cause=row.cause,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        staged_bytes=row.staged_bytes,
+        progress=None if row.step is None else _progress(row),
+        actor=row.actor,
+        application=row.application,
+    )
+
+
+def _progress(row: Any) -> Progress:
+    return Progress(
+        step=row.step,
+        rows=row.rows_done,
+        rows_expected=row.rows_expected,
+        bytes=row.bytes_done,
+        bytes_expected=row.bytes_expected,
+        since=row.step_at,
+        at=row.progress_at,
+    )
+
+
+def published(connection: Connection, name: str, table: str | None, newest: int | None) -> tuple[PublishedWave, ...]:
+    """Return the committed waves that brought rows, newest committed first."""
+    brought = exists().where(range_.c.wave == wave.c.id, range_.c.state == RangeState.COMMITTED, range_.c.row_count > 0)
+    tried = attempt_.alias()
+    base = (
+        select(tried.c.base)
+        .where(tried.c.wave == wave.c.id, tried.c.base.is_not(None))
+        .order_by(tried.c.fence.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    query = (
+        select(wave.c.id, wave.c.table_name, wave.c.snapshot_id, attempt_.c.attempt, base.label("base"))
+        .join(attempt_, and_(attempt_.c.wave == wave.c.id, attempt_.c.outcome == AttemptOutcome.COMMITTED))
+        .where(wave.c.pipeline == name, wave.c.state == WaveState.COMMITTED, brought)
+        .order_by(wave.c.committed_at.desc(), wave.c.id)
+        .limit(newest)
+    )
+    if table is not None:
+        query = query.where(wave.c.table_name == table)
+    return tuple(
+        PublishedWave(wave=row.id, table=row.table_name, attempt=row.attempt, snapshot=row.snapshot_id, base=row.base)
+        for row in connection.execute(query)
+    )
+
+
+def standing(connection: Connection, attempts: Collection[str]) -> Mapping[str, tuple[AttemptRecord, WaveState]]:
+    """Return those attempts that are on record, with the state of their waves."""
+    if not attempts:
+        return {}
+    given = rows(connection, [attempt_.c.attempt], ({"attempt": item} for item in attempts))
+    query = (
+        select(attempt_, wave.c.state.label("wave_state"))
+        .join(wave, wave.c.id == attempt_.c.wave)
+        .join(given, given.c.attempt == attempt_.c.attempt)
+    )
+    return {row.attempt: (_attempt(row), row.wave_state) for row in connection.execute(query)}
+
+
+# The queries of requests.
+
+
+def of_waves(connection: Connection, waves: Collection[str]) -> tuple[RequestRow, ...]:
+    """Return what was asked for some waves, oldest first; their rows are locked with the waves."""
+    query = select(request).where(request.c.wave.in_(sorted(waves))).order_by(request.c.at, request.c.id)
+    return tuple(RequestRow(**_values(row)) for row in connection.execute(query))
+
+
+def requests(connection: Connection, name: str | None) -> tuple[RequestRecord, ...]:
+    """Return what was asked for one wave, or all waves, in the order of plans and their waves."""
+    query = (
+        select(request, wave.c.state, wave.c.lease_holder, wave.c.lease_until, now().label("now"))
+        .join(wave, wave.c.id == request.c.wave)
+        .join(plan_, plan_.c.id == wave.c.plan)
+        .order_by(plan_.c.number, wave.c.ordinal, wave.c.id, request.c.at, request.c.id)
+    )
+    if name is not None:
+        query = query.where(request.c.wave == name)
+    return tuple(_record(row) for row in connection.execute(query))
+
+
+def _values(row: Any) -> dict[str, Any]:
+    return {item.name: getattr(row, item.name) for item in fields(RequestRow)}
+
+
+def _record(row: Any) -> RequestRecord:
+    return RequestRecord(
+        **_values(row),
+        live=row.now < row.until,
+        state=row.state,
+        holder=None if row.lease_holder is None else LeaseHolder.parse(row.lease_holder),
+        lease_live=lease_is_live(row.lease_until, row.now),
+    )
+
+
+# History: events, watermark moves, receipts that wait for the lake, and what waves cost.
+
+_COLUMNS = ("pipeline", "actor", "kind", "subject", "detail")
+
+
+def throughput(connection: Connection, name: str) -> tuple[WaveCost, ...]:
+    """Return what the last committed waves of each table cost."""
+    last = (
+        select(wave.c.id, wave.c.table_name, wave.c.committed_at)
+        .where(wave.c.pipeline == name, wave.c.state == WaveState.COMMITTED)
+        .order_by(wave.c.committed_at.desc())
+        .limit(guards.THROUGHPUT_HISTORY)
+        .subquery()
+    )
+    rank = func.row_number().over(partition_by=last.c.table_name, order_by=last.c.committed_at.desc())
+    ranked = select(last.c.id, rank.label("rank")).subquery()
+    cost = (attempt_.c.wave, attempt_.c.staged_bytes, attempt_.c.started_at, attempt_.c.ended_at)
+    query = (
+        select(
+            *cost,
+            stream.c.topic,
+            func.sum(range_.c.end_offset - range_.c.start_offset).label("offsets"),
+            func.sum(range_.c.estimated_bytes).label("weight"),
+        )
+        .join(ranked, ranked.c.id == attempt_.c.wave)
+        .join(range_, range_.c.wave == attempt_.c.wave)
+        .join(stream, stream.c.id == range_.c.stream)
+        .where(ranked.c.rank <= guards.THROUGHPUT_WAVES, range_.c.state == RangeState.COMMITTED)
+        .where(attempt_.c.outcome == AttemptOutcome.COMMITTED, attempt_.c.lease_holder != guards.RESTORED_HOLDER)
+        .group_by(*cost, stream.c.topic)
+        .order_by(attempt_.c.wave, stream.c.topic)
+    )
+    found = connection.execute(query).all()
+    return tuple(_cost(list(rows)) for _, rows in groupby(found, key=lambda row: row.wave))
+
+
+def _cost(rows: Sequence[Any]) -> WaveCost:
+    first = rows[0]
+    return WaveCost(
+        seconds=_seconds(first.started_at, first.ended_at),
+        lake_bytes=first.staged_bytes,
+        topics=tuple(TopicCost(topic=row.topic, offsets=int(row.offsets), kafka_bytes=int(row.weight)) for row in rows),
+    )
+
+
+def _seconds(start: datetime, end: datetime) -> float:
+    return (end - start).total_seconds()
+
+
+def knows(connection: Connection, token: Token, line: EventRef | None) -> EventRef | None:
+    """See `ports.Ledger.knows`."""
+    ours = event.c.pipeline == token.pipeline
+    if line and _newest(connection, ours, event.c.sequence == line.sequence) != line:
+        return None
+    mine = (attempt_.c.wave == token.wave, attempt_.c.fence == token.fence, attempt_.c.attempt == token.attempt)
+    given_out = () if token.wave == guards.OWNER_WAVE else (exists().where(*mine),)
+    return _newest(connection, ours, *given_out)
+
+
+def _newest(connection: Connection, *where: ColumnElement[bool]) -> EventRef | None:
+    found = events(connection, where, 1, newest=True)
+    return found[0].line if found else None
+
+
+def _event(row: Any) -> Event:
+    return Event(
+        sequence=row.sequence, at=row.at, actor=row.actor, kind=row.kind, subject=row.subject, detail=row.detail
+    )
+
+
+def of(pipeline: str, after: int, kind: str | None, actor: str | None) -> list[ColumnElement[bool]]:
+    """Return the condition of the events of a pipeline above a sequence; of a kind, of an actor."""
+    chosen = [
+        column == value
+        for column, value in ((event.c.pipeline, pipeline), (event.c.kind, kind), (event.c.actor, actor))
+        if value is not None
+    ]
+    return [*chosen, event.c.sequence > after]
+
+
+def events(
+    connection: Connection, where: Iterable[ColumnElement[bool]], limit: int, *, newest: bool = False
+) -> tuple[Event, ...]:
+    """Return events by sequence: of those that are chosen the first, or the last, `limit`."""
+    order = event.c.sequence.desc() if newest else event.c.sequence
+    found = [_event(row) for row in connection.execute(select(event).where(*where).order_by(order).limit(limit))]
+    return tuple(reversed(found) if newest else found)
+
+
+def unnotified(connection: Connection, name: str) -> tuple[Advance, ...]:
+    """Return the moves after the notified position."""
+    position = select(notified.c.sequence).where(notified.c.pipeline == name).scalar_subquery()
+    return moves(connection, move.c.pipeline == name, move.c.sequence > func.coalesce(position, 0))
+
+
+def moves(connection: Connection, *where: ColumnElement[bool]) -> tuple[Advance, ...]:
+    """Return watermark moves by sequence."""
+    query = select(move, stream.c.topic, stream.c.topic_id, stream.c.partition).join(
+        stream, stream.c.id == move.c.stream
+    )
+    return tuple(
+        Advance(
+            stream=stream_of(row),
+            sequence=row.sequence,
+            start=row.start_offset,
+            end=row.end_offset,
+            rows=row.row_count,
+        )
+        for row in connection.execute(query.where(*where).order_by(move.c.sequence))
+    )
+
+
+def outbox_items(connection: Connection, name: str, kind: str | None) -> tuple[OutboxItem, ...]:
+    """Return the receipts, all or of one kind, that the lake does not have yet, oldest first."""
+    key = (stream.c.topic, stream.c.topic_id, stream.c.partition)
+    query = select(outbox, *key).join(stream, stream.c.id == outbox.c.stream).where(outbox.c.pipeline == name)
+    if kind is not None:
+        query = query.where(outbox.c.kind == kind)
+    return tuple(
+        OutboxItem(id=row.id, table=row.table_name, row=_receipt(row))
+        for row in connection.execute(query.order_by(outbox.c.id))
+    )
+
+
+def _receipt(row: Any) -> ReceiptRow:
+    return ReceiptRow(
+        pipeline=row.pipeline,
+        wave=row.wave,
+        attempt=row.attempt,
+        fence=row.fence,
+        kind=row.kind,
+        slice=Slice(stream_of(row), OffsetRange(row.start_offset, row.end_offset)),
+        generation=row.generation,
+        rows=row.row_count,
+        first_offset=row.first_offset,
+        last_offset=row.last_offset,
+        accounting=accounting_of(row),
+        recorded_at=row.recorded_at,
+        offsets=row.offsets or None,
+    )
+
+
+def lock_sequences(connection: Connection) -> None:
+    """Hold the ledger's one sequence lock until the transaction ends, so that sequences grow in the order of commits.
+
+    Taken last, after all other locks: a reader that has seen sequence n never misses a smaller one.
+    """
+    connection.execute(select(meta.c.value).where(meta.c.key == "ledger_id").with_for_update())
+
+
+def record_event(connection: Connection, entry: Entry) -> None:
+    """Write one line of history, as the last statement of a transaction."""
+    locked = select(meta.c.value).where(meta.c.key == "ledger_id").with_for_update().subquery("locked")
+    values = [literal(getattr(entry, name), event.c[name].type) for name in _COLUMNS]
+    connection.execute(insert(event).from_select([*_COLUMNS, "at"], select(*values, now()).select_from(locked)))
+
+
+def mark_notified(connection: Connection, name: str, sequence: int) -> None:
+    """See `ports.Ledger.mark_notified`."""
+    statement = upsert(connection, notified).values(pipeline=name, sequence=sequence)
+    given = statement.excluded.sequence
+    goes_on = notified.c.through > given
+    delivery = {
+        column: case((goes_on, notified.c[column]), else_=null())
+        for column in ("through", "lease_holder", "lease_until")
+    }
+    connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=["pipeline"], set_={"sequence": given, **delivery}, where=notified.c.sequence < given
+        )
+    )
+
+
+def forget_sent(connection: Connection, items: Sequence[int]) -> None:
+    """See `ports.Ledger.sent`."""
+    given = rows(connection, [outbox.c.id], ({"id": item} for item in items))
+    connection.execute(delete(outbox).where(outbox.c.id.in_(select(given.c.id))))
+
+
+# Streams, their layouts and segments, and the gate: what must be drained before a wave may start (law L14).
+
+
+def streams(
+    connection: Connection, name: str, topic: str | None, partitions: Sequence[int] | None
+) -> tuple[StreamRecord, ...]:
+    """Return streams with coverage. Of `[origin, watermark)`, committed for good, no range is read."""
+    chosen = [stream.c.pipeline == name]
+    if topic is not None:
+        chosen.append(stream.c.topic == topic)
+    if partitions is not None:
+        chosen.append(stream.c.partition.in_(list(partitions)))
+    columns = (range_.c.stream, range_.c.start_offset, range_.c.end_offset, range_.c.state)
+    base = select(*columns).join(stream, stream.c.id == range_.c.stream).where(*chosen)
+    # Two branches, because each can walk the index by (stream, start).
+    outside = union_all(
+        base.where(range_.c.start_offset >= stream.c.watermark), base.where(range_.c.start_offset < stream.c.origin)
+    )
+    planned: dict[int, list[OffsetRange]] = defaultdict(list)
+    covered: dict[int, list[OffsetRange]] = defaultdict(list)
+    for key, start, end, state in connection.execute(outside):
+        planned[key].append(OffsetRange(start, end))
+        if state in RESOLVED:
+            covered[key].append(OffsetRange(start, end))
+    unacknowledged = _unacknowledged(connection, chosen)
+    found = []
+    for row in connection.execute(select(stream).where(*chosen)):
+        passed = RangeSet.between(row.origin, row.watermark).ranges
+        found.append(
+            StreamRecord.of(
+                stream_row(row),
+                planned=RangeSet((*passed, *planned[row.id])),
+                covered=RangeSet((*passed, *covered[row.id])),
+                unacknowledged=unacknowledged.get(row.id, RangeSet()),
+            )
+        )
+    return tuple(sorted(found, key=lambda record: record.key))
+
+
+def _unacknowledged(connection: Connection, chosen: Sequence[ColumnElement[bool]]) -> dict[int, RangeSet]:
+    """Return what of each stream was skipped without acknowledging the order, and not acknowledged by a later skip."""
+    passed = (
+        select(range_.c.stream, range_.c.start_offset, range_.c.end_offset)
+        .join(stream, stream.c.id == range_.c.stream)
+        .join(skip, and_(skip.c.id == range_.c.skip, skip.c.acknowledge_order.is_(False)))
+        .where(range_.c.state == RangeState.SKIPPED, *chosen)
+    )
+    left = _by_stream(connection.execute(passed))
+    if not left:
+        return {}
+    freed = (
+        select(skip.c.stream, skip.c.start_offset, skip.c.end_offset)
+        .join(stream, stream.c.id == skip.c.stream)
+        .where(skip.c.acknowledge_order.is_(True), *chosen)
+    )
+    acknowledged = _by_stream(connection.execute(freed))
+    return {key: found - acknowledged.get(key, RangeSet()) for key, found in left.items()}
+
+
+def _by_stream(found: Iterable[Any]) -> dict[int, RangeSet]:
+    ranges: dict[int, list[OffsetRange]] = defaultdict(list)
+    for key, start, end in found:
+        ranges[key].append(OffsetRange(start, end))
+    return {key: RangeSet(parts) for key, parts in ranges.items()}
+
+
+def layouts(connection: Connection, name: str) -> tuple[Layout, ...]:
+    """Return the layouts that a pipeline's topics were seen in."""
+    query = select(layout).where(layout.c.pipeline == name).order_by(layout.c.topic_id, layout.c.partitions)
+    return tuple(
+        Layout(
+            topic=row.topic,
+            topic_id=row.topic_id,
+            partitions=row.partitions,
+            seen_at=row.seen_at,
+            in_force=bool(row.in_force),
+        )
+        for row in connection.execute(query)
+    )
+
+
+def segments(connection: Connection, name: str) -> tuple[Segment, ...]:
+    """Return a pipeline's segments with their parents, by stream and start."""
+    found = connection.execute(
+        select(segment, *(stream.c[column] for column in Stream._fields))
+        .join(stream, stream.c.id == segment.c.stream)
+        .where(stream.c.pipeline == name)
+    ).all()
+    keys: dict[int, SegmentKey] = {row.id: (stream_of(row), row.start_offset) for row in found}
+    parents: dict[int, set[SegmentKey]] = defaultdict(set)
+    for child, parent in connection.execute(_edges(name)):
+        parents[child].add(keys[parent])
+    made = (
+        Segment(
+            stream=stream_of(row),
+            start=row.start_offset,
+            layout=row.layout,
+            seal=row.seal,
+            sealed=bool(row.sealed),
+            declared_at=row.declared_at,
+            parents=frozenset(parents[row.id]),
+        )
+        for row in found
+    )
+    return tuple(sorted(made, key=lambda item: item.key))
+
+
+def _edges(name: str) -> Any:
+    return (
+        select(segment_parent.c.segment, segment_parent.c.parent)
+        .join(segment, segment.c.id == segment_parent.c.segment)
+        .join(stream, stream.c.id == segment.c.stream)
+        .where(stream.c.pipeline == name)
+    )
+
+
+def gate(connection: Connection, name: str) -> tuple[Blocker, ...]:
+    """See `ports.LedgerReader.gate`; a pipeline without edges costs one statement."""
+    version = (pipeline.c.name == plan_.c.pipeline) & (pipeline.c.version == plan_.c.pipeline_version)
+    row = connection.execute(
+        select(wave.c.pipeline, pipeline.c.spec, exists(_edges_of_wave()).label("ordered"))
+        .join(plan_, plan_.c.id == wave.c.plan)
+        .join(pipeline, version)
+        .where(wave.c.id == name)
+    ).first()
+    if row is None:
+        raise guards.unknown("wave", name)
+    if not row.ordered or spec_of(row.spec).ordering is Ordering.NONE:
+        return ()
+    wanted = ranges(connection, range_.c.wave == name, range_.c.state == RangeState.PLANNED)
+    known = streams(connection, row.pipeline, None, None)
+    return gate_of(Graph(segments(connection, row.pipeline)), known, wanted)
+
+
+def _edges_of_wave() -> Any:
+    mine = (segment.c.id == segment_parent.c.segment) & (stream.c.pipeline == wave.c.pipeline)
+    return (
+        select(segment_parent.c.segment)
+        .join(segment, segment.c.id == segment_parent.c.segment)
+        .join(stream, stream.c.id == segment.c.stream)
+        .where(mine)
+        .correlate(wave)
+    )
+
+
+def write_parents(connection: Connection, name: str, wanted: Sequence[Segment]) -> None:
+    """Write which segments come before some others."""
+    edges = [(item.key, parent) for item in wanted for parent in sorted(item.parents)]
+    if not edges:
+        return
+    found = {
+        (stream_of(row), row.start_offset): row.id
+        for row in connection.execute(
+            select(segment.c.id, segment.c.start_offset, *(stream.c[column] for column in Stream._fields))
+            .join(stream, stream.c.id == segment.c.stream)
+            .where(stream.c.pipeline == name)
+        )
+    }
+    values = [{"segment": found[child], "parent": found[parent]} for child, parent in edges]
+    columns = ("segment", "parent")
+    given = rows(connection, [segment_parent.c[column] for column in columns], values)
+    statement = upsert(connection, segment_parent).from_select(columns, select(*given.c).where(true()))
+    connection.execute(statement.on_conflict_do_nothing())
+
+
+def stream_ids(connection: Connection, pipeline: str, streams: Collection[Stream]) -> dict[Stream, int]:
+    """Return the numbers of some streams of a pipeline."""
+    query = select(stream.c.id, *(stream.c[name] for name in Stream._fields)).where(stream.c.pipeline == pipeline)
+    found = connection.execute(query.join(*same_streams(connection, streams)))
+    return {stream_of(row): row.id for row in found}
+
+
+def same_streams(connection: Connection, streams: Collection[Stream]) -> tuple[Any, ColumnElement[bool]]:
+    """Return some streams as a relation, and the condition that a row is of one of them."""
+    given = rows(connection, [stream.c[name] for name in Stream._fields], (key._asdict() for key in streams))
+    same = [stream.c[name] == given.c[name] for name in Stream._fields]
+    return given, same[0] & same[1] & same[2]

@@ -1,0 +1,291 @@
+"""What waits for a person or for a worker, with the commands that help."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count, span
+from airflow_kafka_lake.core.errors import UnfinishedError
+from airflow_kafka_lake.core.ledger.changes import RequestRow
+from airflow_kafka_lake.core.ledger.guards import LEASE, PauseRow
+from airflow_kafka_lake.core.ledger.holds import HoldReason
+from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.requests import RequestRecord
+from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN, AttemptRecord, WaveState
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.ordering.segments import SegmentOrder
+from airflow_kafka_lake.core.remedies import Remedy
+from airflow_kafka_lake.core.reports.progress import Moment, ProgressEvent, silence
+from airflow_kafka_lake.core.reports.streams import LedgerState, PipelineFacts, StreamState, StreamStatus
+from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.wire import timestamp
+
+# What needs a person: what stops the way of some offsets into the lake, in words, with the commands that help.
+
+SOON = timedelta(days=1)
+"""How long before retention may delete an unread record a person is told."""
+
+TAKEN_WITHIN = timedelta(minutes=2)
+"""How long a requested wave may wait for a worker before a person is told."""
+
+NAMED = 3
+"""Slices that one item names; more are counted."""
+
+
+class Need(StrEnum):
+    """Why a person is needed."""
+
+    HELD = "held"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+    UNANSWERED = "unanswered"
+    INTERRUPTED = "interrupted"
+    TRANSACTION = "transaction"
+    ORDER = "order"
+    RETENTION = "retention"
+    PAUSED = "paused"
+    UNTAKEN = "untaken"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attention:
+    """One thing that needs a person; `subject` is the wave, range, plan or pipeline that its commands name, if there is
+    one."""
+
+    need: Need
+    text: str
+    commands: tuple[Remedy, ...] = ()
+    slices: tuple[Slice, ...] = ()
+    subject: str | None = None
+
+
+def attention(facts: PipelineFacts, streams: Sequence[StreamStatus], order: SegmentOrder) -> tuple[Attention, ...]:
+    """Return what needs a person, the most urgent first: what is on hold or lost, then what waits for a command."""
+    pipeline = facts.recorded.spec.name
+    return (
+        *_on_hold(item for stream in streams for item in stream.ranges if item.state in ON_HOLD),
+        *_lost(pipeline, streams),
+        *_without_worker(facts.recorded),
+        *_hanging(facts),
+        *_out_of_order(streams, order),
+        *_retention(pipeline, streams, facts.at),
+        *_paused(facts.recorded.pauses),
+        *_untaken(pipeline, facts.recorded.requests, facts.at),
+    )
+
+
+def _on_hold(ranges: Iterable[RangeRecord]) -> Iterator[Attention]:
+    """Give the holds, those of one wave and one reason together."""
+    groups: dict[tuple[str, str, str | None], list[RangeRecord]] = defaultdict(list)
+    for item in ranges:
+        kind = HoldReason.of(item).kind
+        groups[item.wave, item.state.value, kind or item.reason].append(item)
+    for (wave, state, _), found in groups.items():
+        reason = HoldReason.of(found[0])
+        slices = tuple(item.slice for item in found)
+        need = Need(state.lower())
+        if len(found) == 1:
+            yield Attention(
+                need=need,
+                text=f"{found[0].slice} is {need}: {found[0].reason}",
+                commands=reason.remedies,
+                slices=slices,
+                subject=found[0].id,
+            )
+        else:
+            yield Attention(
+                need=need,
+                text=f"{_named(slices)} are {need} (wave {wave}): {found[0].reason}",
+                commands=(remedies.release(wave), remedies.wave(wave)),
+                slices=slices,
+                subject=wave,
+            )
+
+
+def _lost(pipeline: str, streams: Iterable[StreamStatus]) -> Iterator[Attention]:
+    lost = [(Slice(i.key, part), i.is_gone) for i in streams for part in i.lost - i.held]
+    slices = tuple(item for item, _ in lost)
+    if slices:
+        yield Attention(
+            need=Need.LOST,
+            text=f"{_named(slices)}: Kafka deleted them before they were read. Pass them, and go on behind them",
+            commands=tuple(
+                remedies.skip(pipeline, item, name_topic_id=gone, acknowledge_order=gone) for item, gone in lost[:NAMED]
+            ),
+            slices=slices,
+        )
+
+
+def _without_worker(recorded: LedgerState) -> Iterator[Attention]:
+    pipeline, wanted = recorded.spec.name, {item.wave for item in recorded.requests if item.is_wanted}
+    for wave in recorded.waves:
+        if wave.state not in OPEN or wave.lease_live:
+            continue
+        since = timestamp(wave.heard_at) or "an unknown time"
+        if wave.state is WaveState.PUBLISHING:
+            yield Attention(
+                need=Need.UNANSWERED,
+                text=f"wave {wave.id} may be in the lake: its worker has given no sign since {since}",
+                commands=(remedies.recover(pipeline),),
+                subject=wave.id,
+            )
+        else:
+            is_asked_for = wave.id in wanted
+            yield Attention(
+                need=Need.INTERRUPTED,
+                text=f"wave {wave.id} was interrupted: its worker has given no sign since {since}. The next "
+                f"{'worker that is free' if is_asked_for else 'run'} takes it up",
+                commands=(remedies.worker() if is_asked_for else remedies.run(pipeline),),
+                subject=wave.id,
+            )
+
+
+def _hanging(facts: PipelineFacts) -> Iterator[Attention]:
+    known = {stream.key[::2] for stream in facts.recorded.streams}
+    for item in facts.seen.transactions:
+        if item.hangs(facts.at) and (item.topic, item.partition) in known:
+            yield Attention(need=Need.TRANSACTION, text=f"{item.topic}/{item.partition}: {item.describe(facts.at)}")
+
+
+def _out_of_order(streams: Iterable[StreamStatus], order: SegmentOrder) -> Iterator[Attention]:
+    """Give what waits for a decision about the order; what waits for a hold is told with the hold."""
+    found: dict[tuple[Remedy, ...], list[tuple[Stream, str]]] = defaultdict(list)
+    for stream in streams:
+        for text in order.waits(stream.key):
+            named = remedies.found_in(text)
+            if any("--acknowledge-order" in item.words for item in named):
+                found[named].append((stream.key, text))
+    for commands, waiting in found.items():
+        key, text = waiting[0]
+        more = (
+            f" ({count(len(waiting) - 1, 'more stream waits', 'more streams wait')} for the same)"
+            if len(waiting) > 1
+            else ""
+        )
+        yield Attention(need=Need.ORDER, text=f"{key}: {text}{more}", commands=commands)
+
+
+def _retention(pipeline: str, streams: Iterable[StreamStatus], now: datetime) -> Iterator[Attention]:
+    urgent = [(i.deadline, i) for i in streams if i.deadline and i.deadline < now + SOON and _waits_for_a_run(i)]
+    if urgent:
+        at, first = min(urgent, key=lambda one: one[0])
+        more = f", and {count(len(urgent) - 1, 'more partition')} within a day" if len(urgent) > 1 else ""
+        yield Attention(
+            need=Need.RETENTION,
+            text=f"retention may delete unread records of {first.key} from {timestamp(at)} on{more}",
+            commands=(remedies.run(pipeline),),
+            slices=(Slice(first.key, OffsetRange(unread, unread + 1)),) if (unread := first.first_unread) else (),
+        )
+
+
+def _paused(pauses: Iterable[PauseRow]) -> Iterator[Attention]:
+    for item in pauses:
+        what = f"pipeline {item.pipeline}" if item.plan is None else f"plan {item.plan}"
+        yield Attention(
+            need=Need.PAUSED,
+            text=f"{what} is paused since {timestamp(item.at)} by {item.actor}: {item.reason}",
+            commands=(remedies.resume(item.subject),),
+            subject=item.subject,
+        )
+
+
+def _untaken(pipeline: str, requests: Iterable[RequestRecord], now: datetime) -> Iterator[Attention]:
+    """Give what tasks ask for while no worker has any wave: one that is busy takes it later."""
+    wanted = [item for item in requests if item.is_wanted]
+    mine = [item for item in wanted if item.pipeline == pipeline and item.at < now - TAKEN_WITHIN]
+    if mine and not any(item.lease_live for item in wanted):
+        first = min(mine, key=lambda item: item.at)
+        more = f", nor {len(mine) - 1:,} more" if len(mine) > 1 else ""
+        yield Attention(
+            need=Need.UNTAKEN,
+            text=f"no worker has taken wave {first.wave}{more}, which {first.actor} asks for since "
+            f"{timestamp(first.at)}: start one beside Airflow",
+            commands=(remedies.worker(),),
+            subject=first.wave,
+        )
+
+
+def _waits_for_a_run(stream: StreamStatus) -> bool:
+    return not stream.running and stream.state is not StreamState.LOST
+
+
+def _named(slices: Sequence[Slice]) -> str:
+    """Return some slices by name, or the first of them and how many more there are."""
+    offsets = sum(item.range.span for item in slices)
+    listed = ", ".join(map(str, slices[:NAMED]))
+    more = (
+        f" and {count(len(slices) - NAMED, 'more slice')} ({count(offsets, 'offset')})" if len(slices) > NAMED else ""
+    )
+    return listed + more
+
+
+# How a wave is that a task has asked for: who works on it and how far it is, or since when no process does.
+
+TAKEN_SOON = timedelta(seconds=30)
+"""A worker that is free takes a wave within some seconds: before this nobody is told that none has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingStatus:
+    """One sentence for the task's log; `untaken` is for how long no process has worked on the wave, None while one
+    does."""
+
+    message: str
+    untaken: timedelta | None = None
+
+
+def serving(request: RequestRow, wave: WaveRecord, attempts: Sequence[AttemptRecord], now: datetime) -> ServingStatus:
+    """Return how a wave is that is not finished, from its attempts, oldest first."""
+    if wave.lease_live:
+        return ServingStatus(message=_at_work(wave, attempts, now))
+    last = [attempts[-1].ended_at, wave.lease_until] if attempts else []
+    since = max(request.at, *(moment for moment in last if moment is not None and moment <= now), request.at)
+    untaken = now - since
+    if untaken < TAKEN_SOON:
+        return ServingStatus(message=f"wave {wave.id} of pipeline {wave.pipeline} waits for a worker", untaken=untaken)
+    return ServingStatus(
+        message=f"no worker has taken wave {wave.id} of pipeline {wave.pipeline} for {span(untaken.total_seconds())}: "
+        f"all are busy, or none runs. Start one beside Airflow with: {remedies.worker()}",
+        untaken=untaken,
+    )
+
+
+def _at_work(wave: WaveRecord, attempts: Sequence[AttemptRecord], now: datetime) -> str:
+    process = wave.holder.shown if wave.holder else "another process"
+    if wave.overdue is None:
+        return f"{process} works on {_how_far(wave, attempts, now)}"
+    seconds = wave.overdue.total_seconds()
+    return f"wave {wave.id}, {process}: {silence(seconds, max(0.0, LEASE.total_seconds() - seconds))}"
+
+
+def _how_far(wave: WaveRecord, attempts: Sequence[AttemptRecord], now: datetime) -> str:
+    progress = attempts[-1].progress if attempts else None
+    if progress is None:
+        return f"wave {wave.id}"
+    seconds = (now - progress.since).total_seconds() if progress.since else 0.0
+    live = ProgressEvent(
+        subject=f"wave {wave.id}",
+        moment=Moment.GOING,
+        progress=progress,
+        at=0.0,
+        seconds=seconds,
+        rows_per_second=progress.rows_per_second,
+    )
+    return live.sentence()
+
+
+def untaken_for_too_long(wave: WaveRecord, found: ServingStatus, longest: timedelta) -> UnfinishedError | None:
+    """Return the error that ends a wait in which no worker has come; None while it goes on."""
+    if found.untaken is None or found.untaken < longest:
+        return None
+    return UnfinishedError(
+        f"No worker has taken wave {wave.id} of pipeline {wave.pipeline} for {span(longest.total_seconds())}, the "
+        f"task's worker_timeout. Nothing was begun. Start one beside Airflow with: {remedies.worker()}; then clear the "
+        "task",
+        wave=wave.id,
+    )

@@ -1,0 +1,284 @@
+"""Every metric of this package, and which of them a fact gives. Airflow sends them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from airflow_kafka_lake.core.errors import (
+    AttemptRejectedError,
+    ConcurrentError,
+    GateClosedError,
+    HeldError,
+    JobFailedError,
+    KafkaLakeError,
+    PausedError,
+    StaleFenceError,
+    TransientError,
+    UnknownOutcomeError,
+)
+from airflow_kafka_lake.core.reports.progress import Step
+from airflow_kafka_lake.core.reports.status import LandedWave
+
+# Every metric of this package: name, kind, unit, tags and meaning; docs/reference/metrics.md is made of it.
+#
+# Tags are bounded: pipelines, topics and a few words. No partition, wave, attempt or snapshot is ever one.
+
+PREFIX = "kafka_lake."
+
+
+class MetricKind(StrEnum):
+    """What a collector makes of the values of a metric, in the words of Airflow's Stats."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    TIMER = "timer"
+
+
+class Outcome(StrEnum):
+    """How the work of one task on a wave ended."""
+
+    COMMITTED = "committed"
+    HELD = "held"
+    REFUSED = "refused"
+    JOB_FAILED = "job_failed"
+    UNAVAILABLE = "unavailable"
+    UNKNOWN = "unknown"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One metric; timers are in milliseconds, as all of Airflow's are."""
+
+    name: str
+    kind: MetricKind
+    unit: str
+    tags: tuple[str, ...]
+    sent_by: str
+    help: str
+
+    @property
+    def full_name(self) -> str:
+        """Its name in Airflow's Stats, before Airflow's own prefix."""
+        return PREFIX + self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricSample:
+    """One value of a metric."""
+
+    metric: Metric
+    value: float
+    tags: Mapping[str, str]
+
+
+_PIPELINE, _TOPIC = ("pipeline",), ("pipeline", "topic")
+_STEPS = ", ".join(f"`{step}`" for step in Step)
+_OUTCOME_NAMES = ", ".join(f"`{outcome}`" for outcome in Outcome)
+
+
+def _metric(name: str, kind: MetricKind, unit: str, tags: tuple[str, ...], *, sent_by: str, means: str) -> Metric:
+    return Metric(name=name, kind=kind, unit=unit, tags=tags, sent_by=sent_by, help=means)
+
+
+def _of_wave(name: str, kind: MetricKind, unit: str, tags: tuple[str, ...], *, means: str) -> Metric:
+    return _metric(name, kind, unit, tags, sent_by="ingest", means=means)
+
+
+def _seen(name: str, unit: str, tags: tuple[str, ...], means: str) -> Metric:
+    return _metric(name, MetricKind.GAUGE, unit, tags, sent_by="advance", means=means)
+
+
+def _planned(name: str, unit: str, means: str) -> Metric:
+    return _metric(name, MetricKind.GAUGE, unit, _PIPELINE, sent_by="plan", means=means)
+
+
+def _audited(name: str, unit: str, means: str) -> Metric:
+    return _metric(f"audit.{name}", MetricKind.GAUGE, unit, _PIPELINE, sent_by="audit", means=means)
+
+
+WAVES = _of_wave(
+    "waves",
+    MetricKind.COUNTER,
+    "waves",
+    ("pipeline", "outcome"),
+    means=f"tasks that worked on a wave, by how that ended: {_OUTCOME_NAMES}",
+)
+ROWS = _of_wave("rows", MetricKind.COUNTER, "rows", _TOPIC, means="rows that became visible")
+BYTES = _of_wave("bytes", MetricKind.COUNTER, "bytes", _PIPELINE, means="size of the files in which they are")
+WAVE_DURATION = _of_wave(
+    "wave.duration", MetricKind.TIMER, "ms", _PIPELINE, means="how long the work on a committed wave took"
+)
+STEP_DURATION = _of_wave(
+    "step.duration", MetricKind.TIMER, "ms", ("pipeline", "step"), means=f"how long each of its steps took: {_STEPS}"
+)
+
+PLANNED_RECORDS = _planned("planned.records", "offsets", "offsets of the plan, at most so many records")
+PLANNED_BYTES = _planned("planned.bytes", "bytes", "estimate of their size in Kafka")
+BLOCKED = _planned("blocked", "slices", "what the plan left out, for reasons that its log names")
+HANGING = _planned("hanging", "transactions", "open transactions that no producer will end, with unread records behind")
+
+_MOVING = "ingest, advance"
+MOVES = _metric(
+    "watermark.moves", MetricKind.COUNTER, "moves", _TOPIC, sent_by=_MOVING, means="how often a watermark was moved"
+)
+MOVED = _metric(
+    "watermark.offsets", MetricKind.COUNTER, "offsets", _TOPIC, sent_by=_MOVING, means="by how much they were moved"
+)
+
+OBSERVED = _seen("observed.seconds", "s since 1970", _PIPELINE, "when the gauges of this task were last true")
+LAG_RECORDS = _seen(
+    "lag.records", "offsets", _TOPIC, "offsets that can be read and are not in the lake, all partitions of the topic"
+)
+LAG_SECONDS = _seen(
+    "lag.seconds", "s", _TOPIC, "age of the oldest record that can be read and is not in the lake; 0 without such"
+)
+HOLDS = _seen("holds", "holds", _PIPELINE, "what is held or cancelled, and waits for a person")
+NEEDS_PERSON = _seen("needs_person", "things", _PIPELINE, "everything that waits for a person, holds included")
+HELD_OFFSETS = _seen("held.offsets", "offsets", _PIPELINE, "offsets that are on hold")
+LOST_OFFSETS = _seen("lost.offsets", "offsets", _PIPELINE, "offsets that Kafka deleted before they were read")
+RETENTION = _seen(
+    "retention.seconds", "s", _PIPELINE, "time until retention may delete the first unread record; not sent without one"
+)
+
+UNEXPLAINED = _audited("unexplained", "offsets", "offsets that nothing accounts for; must be 0")
+MISSING = _audited("missing", "offsets", "offsets that should have a row in the table, and have none; must be 0")
+DUPLICATES = _audited("duplicates", "rows", "rows beyond one for each offset; must be 0")
+
+METRICS: tuple[Metric, ...] = (
+    *(LAG_RECORDS, LAG_SECONDS, RETENTION, HOLDS, NEEDS_PERSON, HELD_OFFSETS, LOST_OFFSETS, OBSERVED),
+    *(WAVES, ROWS, BYTES, WAVE_DURATION, STEP_DURATION),
+    *(PLANNED_RECORDS, PLANNED_BYTES, BLOCKED, HANGING),
+    *(MOVES, MOVED),
+    *(UNEXPLAINED, MISSING, DUPLICATES),
+)
+"""All of them, those first that tell how a pipeline is."""
+
+
+# Which metrics a fact gives: a landed wave, a failure, a plan, moved watermarks, a status, an audit.
+
+Json = Mapping[str, Any]
+
+_WAITS = (ConcurrentError, GateClosedError, PausedError, StaleFenceError)
+"""What a task waits for: another that works on the wave, the wave's turn, the end of a pause."""
+
+_OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
+    (UnknownOutcomeError, Outcome.UNKNOWN),
+    (JobFailedError, Outcome.JOB_FAILED),
+    (AttemptRejectedError, Outcome.REFUSED),
+    (HeldError, Outcome.HELD),
+    (TransientError, Outcome.UNAVAILABLE),
+    (KafkaLakeError, Outcome.REFUSED),
+    (BaseException, Outcome.INTERRUPTED),
+)
+"""The first that fits counts."""
+
+
+def of_wave(pipeline: str, wave: LandedWave, steps: Mapping[Step, float]) -> tuple[MetricSample, ...]:
+    """Return what a committed wave gives; `steps` are the seconds that each step took in this process."""
+    rows: Counter[str] = Counter()
+    for item in wave.ranges:
+        rows[item.stream.topic] += item.rows or 0
+    here = {"pipeline": pipeline}
+    return (
+        _sample(WAVES, 1, **here, outcome=Outcome.COMMITTED),
+        *(_sample(ROWS, number, **here, topic=topic) for topic, number in sorted(rows.items()) if number),
+        *([_sample(BYTES, wave.bytes, **here)] if wave.bytes else []),
+        _sample(WAVE_DURATION, _ms(wave.seconds), **here),
+        *(_sample(STEP_DURATION, _ms(seconds), **here, step=step) for step, seconds in steps.items()),
+    )
+
+
+def of_failure(pipeline: str, error: BaseException) -> tuple[MetricSample, ...]:
+    """Return what a wave gives that did not land; nothing where the task only waits for another."""
+    if isinstance(error, _WAITS):
+        return ()
+    outcome = next(outcome for kind, outcome in _OUTCOMES if isinstance(error, kind))
+    return (_sample(WAVES, 1, pipeline=pipeline, outcome=outcome),)
+
+
+def of_plan(result: Json) -> tuple[MetricSample, ...]:
+    """Return what a recorded plan gives, from the XCom of its task; numbers that are not known are not sent."""
+    if result["dry_run"]:
+        return ()
+    found = {
+        PLANNED_RECORDS: result["records"],
+        PLANNED_BYTES: result["bytes"],
+        BLOCKED: result["blocked"],
+        HANGING: None if result["hanging"] is None else len(result["hanging"]),
+    }
+    return _gauges(result["pipeline"], found)
+
+
+def of_moves(events: Iterable[Json]) -> tuple[MetricSample, ...]:
+    """Return what moved watermarks give, from the extras of the asset events that tell of them."""
+    number: Counter[tuple[str, str]] = Counter()
+    offsets: Counter[tuple[str, str]] = Counter()
+    for event in events:
+        for stream in event["streams"]:
+            number[event["pipeline"], stream["topic"]] += 1
+            offsets[event["pipeline"], stream["topic"]] += max(0, stream["to"] - stream["from"])
+    return tuple(
+        _sample(metric, value, pipeline=pipeline, topic=topic)
+        for metric, found in ((MOVES, number), (MOVED, offsets))
+        for (pipeline, topic), value in sorted(found.items())
+        if value
+    )
+
+
+def of_status(document: Json) -> tuple[MetricSample, ...]:
+    """Return what `status --json` gives; what Kafka did not say is not sent, and its gauge keeps its last value."""
+    pipeline, summary = document["pipeline"], document["summary"]
+    at = datetime.fromisoformat(document["observed_at"])
+    deadline = summary["retention_deadline"]
+    found = {
+        OBSERVED: at.timestamp(),
+        HOLDS: sum(item["need"] in {"held", "cancelled"} for item in document["needs_person"]),
+        NEEDS_PERSON: summary["needs_person"],
+        HELD_OFFSETS: summary["held_offsets"],
+        LOST_OFFSETS: summary["lost_offsets"],
+        RETENTION: deadline and max(0.0, (datetime.fromisoformat(deadline) - at).total_seconds()),
+    }
+    return (*_gauges(pipeline, found), *_lags(pipeline, document["groups"]))
+
+
+def of_audit(numbers: Json) -> tuple[MetricSample, ...]:
+    """Return what the numbers of an audit give."""
+    found = {metric: numbers[metric.name.removeprefix("audit.")] for metric in _AUDITED}
+    return _gauges(numbers["pipeline"], found)
+
+
+_AUDITED = (UNEXPLAINED, MISSING, DUPLICATES)
+
+
+def _lags(pipeline: str, groups: Iterable[Json]) -> Iterator[MetricSample]:
+    """Give the lags of each topic; a topic of which one group is not known has none."""
+    topics: dict[str, list[Json]] = defaultdict(list)
+    for item in groups:
+        if item["state"] != "gone":
+            topics[item["topic"]].append(item)
+    for topic, found in sorted(topics.items()):
+        lags = [item["lag"] for item in found]
+        if None in lags:
+            continue
+        yield _sample(LAG_RECORDS, sum(lags), pipeline=pipeline, topic=topic)
+        ages = [item["behind_seconds"] for item in found if item["behind_seconds"] is not None]
+        if ages or not sum(lags):
+            yield _sample(LAG_SECONDS, max(ages, default=0), pipeline=pipeline, topic=topic)
+
+
+def _gauges(pipeline: str, found: Mapping[Metric, float | None]) -> tuple[MetricSample, ...]:
+    return tuple(_sample(metric, value, pipeline=pipeline) for metric, value in found.items() if value is not None)
+
+
+def _sample(metric: Metric, value: float, **tags: str) -> MetricSample:
+    return MetricSample(metric=metric, value=value, tags={name: str(tags[name]) for name in metric.tags})
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)

@@ -1,0 +1,252 @@
+"""A plan as a document, as lines of text, and as Markdown for a person who approves it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from airflow_kafka_lake.core.amounts import count, size
+from airflow_kafka_lake.core.kafka.snapshots import OBSERVED, OpenTransaction, PartitionSnapshot
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.planning.plan import Forecast, Plan, PlannedRange
+from airflow_kafka_lake.core.planning.selection import WaveChoice
+from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.wire import timestamp
+
+# `plan --json`, and what partitions wait for. What is not known is null beside a `_state`.
+
+Json = dict[str, Any]
+
+
+def plan_document(plan: Plan, *, recorded: bool) -> Json:
+    """Return `plan --json`; `plan` is null when nothing was recorded."""
+    forecast = plan.forecast
+    return {
+        "plan": plan.id if recorded else None,
+        "pipeline": plan.spec.name,
+        "observed_at": timestamp(plan.observed_at),
+        "streams": [
+            {
+                "topic": stream.snapshot.stream.topic,
+                "topic_id": stream.snapshot.stream.topic_id,
+                "partition": stream.snapshot.stream.partition,
+                "start": stream.start,
+                "end": stream.end,
+                "reason": stream.reason,
+            }
+            for stream in plan.streams
+        ],
+        "waves": [
+            {
+                "wave": wave.id if recorded else None,
+                "table": wave.table,
+                "ranges": [
+                    {
+                        "topic": item.stream.topic,
+                        "partition": item.stream.partition,
+                        "start": item.range.start,
+                        "end": item.range.end,
+                        "estimated_bytes": item.estimated_bytes,
+                    }
+                    for item in wave.ranges
+                ],
+            }
+            for wave in plan.waves
+        ],
+        "period": None if plan.period is None else plan.period.to_json(),
+        "estimated_records": forecast.records,
+        "estimated_bytes": forecast.bytes,
+        "estimated_bytes_state": forecast.bytes_state,
+        "estimated_lake_bytes": forecast.lake_bytes,
+        "estimated_lake_bytes_state": forecast.lake_bytes_state,
+        "estimated_seconds": forecast.seconds,
+        "retention_deadline": timestamp(forecast.retention_deadline),
+        "retention_deadline_state": forecast.retention_deadline_state,
+        "retention_stream": [held.topic, held.partition] if (held := forecast.retention_stream) else None,
+        "blocked": [{"topic": b.topic, "partition": b.partition, "reason": b.reason} for b in plan.blocked],
+        "in_grace": [
+            {
+                "topic": item.stream.topic,
+                "partition": item.stream.partition,
+                "until": timestamp(item.until),
+                "reason": item.reason,
+            }
+            for item in plan.layout_change.in_grace
+        ],
+        "waiting_for_stable": waiting_document(plan),
+        "notes": list(plan.notes),
+    }
+
+
+def waiting_document(plan: Plan) -> list[Json]:
+    """Return what the partitions of a plan wait for that end at an open transaction."""
+    return waiting(plan.waiting_for_stable, plan.transactions, plan.observed_at, plan.transactions_state)
+
+
+def waiting(
+    partitions: Iterable[PartitionSnapshot], transactions: Sequence[OpenTransaction], now: datetime, state: str
+) -> list[Json]:
+    """Return what partitions wait for: the end that each goes on to, and the first transaction that holds it; `state`
+    says why none is known."""
+    first = {(item.topic, item.partition): item for item in reversed(transactions)}
+    return [_waiting(item, first.get((item.stream.topic, item.stream.partition)), now, state) for item in partitions]
+
+
+def _waiting(item: PartitionSnapshot, held_by: OpenTransaction | None, now: datetime, state: str) -> Json:
+    unnamed = None if state == OBSERVED else f"a transaction of which nothing is known, nor whether it hangs ({state})"
+    return {
+        "topic": item.stream.topic,
+        "partition": item.stream.partition,
+        "last_stable": item.last_stable,
+        "high_watermark": item.high_watermark,
+        "transaction": held_by.to_json(now) if held_by else None,
+        "transaction_state": state,
+        "message": held_by.describe(now) if held_by else unnamed,
+    }
+
+
+# A plan in lines for people: what the command line and the log of a task say of it, beside its ranges.
+
+
+def heading(plan: Plan, *, dry_run: bool) -> str:
+    """Return what it is, and how large."""
+    act = "dry run" if dry_run else "plan"
+    return f"{act} of {plan.spec.name}: {count(len(plan.ranges), 'range')}, {count(len(plan.waves), 'wave')}"
+
+
+def remarks(plan: Plan, where: str, *, dry_run: bool, most: int | None = None) -> Iterator[str]:
+    """Give what a plan costs on `where` its jobs run, what it waits for, what it leaves out and why.
+
+    Of remarks of one kind there are at most so many, then how many more there would be.
+    """
+    period = plan.period.describe() if plan.period else ()
+    if plan.ranges:
+        yield from _cost(plan.forecast, where)
+        yield from period
+    else:
+        yield f"nothing to do: {period[0] if period else everything('planned or landed', plan)}"
+        yield from period[1:]
+    yield from _first((f"note: {note}" for note in plan.notes), most)
+    yield from _first(map(waiting_text, waiting_document(plan)), most)
+    yield from _first(in_grace(plan), most)
+    yield from _first((f"blocked: {item.where}: {item.reason}" for item in plan.blocked), most)
+    if dry_run:
+        yield "nothing was written"
+
+
+def everything(done: str, plan: Plan) -> str:
+    """Return that there was nothing to do, where no period was asked for, in as many partitions as were looked at."""
+    return f"everything up to the end policy is {done}, in {count(len(plan.streams), 'partition')}"
+
+
+def in_grace(plan: Plan) -> Iterator[str]:
+    """Give the partitions that wait until a change of their topic is sure: what is in them is not read yet."""
+    return (f"waiting: {item.stream}: {item.reason}" for item in plan.layout_change.in_grace)
+
+
+def waiting_text(item: Json) -> str:
+    """Return that a partition waits for an open transaction, and for which, as far as that is known."""
+    held = f", held by {item['message']}" if item["message"] else ""
+    where = f"{item['topic']}/{item['partition']}"
+    return f"waiting for stable: {where} is stable to {item['last_stable']} of {item['high_watermark']}{held}"
+
+
+def range_lines(plan: Plan, most: int | None = None) -> Iterator[str]:
+    """Give the tables with their waves, then the ranges."""
+    yield from _first((f"into {i.table}, wave {i.id}: {count(len(i.ranges), 'range')}" for i in plan.waves), most)
+    yield from _first((f"  {i.slice}: about {size(i.estimated_bytes)} in Kafka" for i in plan.ranges), most)
+
+
+def _cost(forecast: Forecast, where: str) -> Iterator[str]:
+    yield (
+        f"about {forecast.records} records, {size(forecast.bytes or 0)} in Kafka ({forecast.bytes_state}), "
+        f"{forecast.seconds or 0:.0f} s on {where}"
+    )
+    in_lake, state = forecast.lake_bytes, forecast.lake_bytes_state
+    yield f"bytes in the lake: {state}" if in_lake is None else f"about {size(in_lake)} in the lake ({state})"
+    state, stream = forecast.retention_deadline_state, forecast.retention_stream
+    if stream and forecast.retention_deadline:
+        yield f"retention may take {stream} from {timestamp(forecast.retention_deadline)} on ({state})"
+    else:
+        yield f"retention deadline: {state}"
+
+
+def _first(lines: Iterable[str], most: int | None) -> Iterator[str]:
+    every = list(lines)
+    yield from every[:most]
+    if most is not None and every[most:]:
+        yield f"  and {len(every) - most:,} more like the last"
+
+
+# Texts that Airflow's page renders as Markdown: tables, and words of others that are taken as they are.
+
+_SPECIAL = re.compile(r"([\\`*\[\]<>|~#_])")
+
+
+def plain(text: str) -> str:
+    """Return a text as Markdown that shows it as it is, on one line."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, most: int, numbers: Sequence[int] = ()) -> str:
+    """Return a table of at most so many rows, then how many more there are; `numbers` are columns set to the right."""
+    lines = [columns, ["---:" if at in numbers else "---" for at in range(len(columns))]]
+    lines += [[plain(str(cell)) for cell in row] for row in rows[:most]]
+    text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{text}\n\nand {len(rows) - most:,} more like these" if rows[most:] else text
+
+
+def bullets(lines: Sequence[str]) -> str:
+    """Return a list."""
+    return "\n".join(f"- {plain(line)}" for line in lines)
+
+
+# A plan for a person who decides about it in Airflow's page: one line, then tables and remarks in Markdown.
+
+MOST = 50
+"""Partitions, waves and remarks of one kind that are shown."""
+
+
+def plan_headline(plan: Plan) -> str:
+    """Return in one line what would be read, and into which tables."""
+    if not plan.ranges:
+        found = plan.period.describe()[0] if plan.period else everything("planned or landed", plan)
+        left_out = f"; {count(len(plan.blocked), 'slice')} left out" if plan.blocked else ""
+        return f"{plan.spec.name}: nothing to read: {found}{left_out}"
+    cost = plan.forecast
+    offsets = sum(item.range.span for item in plan.ranges)
+    tables = ", ".join(dict.fromkeys(wave.table for wave in plan.waves))
+    records = (
+        "" if cost.records is None else f", about {count(cost.records, 'record')}, {size(cost.bytes or 0)} in Kafka"
+    )
+    waves = count(len(plan.waves), "wave")
+    return f"{plan.spec.name}: {count(offsets, 'offset')}{records}, in {waves} into {tables}"
+
+
+def plan_markdown(plan: Plan, choice: WaveChoice, where: str, *, reason: str | None) -> str:
+    """Return a plan as text for people, below its headline: what of which partition, the cost, what is left out and
+    why."""
+    parts = [f"Reason: {plain(reason)}"] if reason else []
+    if rows := list(_rows(plan)):
+        parts.append(table(("partition", "offsets", "how many", "in Kafka"), rows, most=MOST, numbers=(2, 3)))
+    parts.append(bullets(list(remarks(plan, where, dry_run=False, most=MOST))))
+    others = (("are finished too", choice.taken), ("stay for the next run", choice.later), ("stay", choice.left))
+    for act, works in others:
+        if earlier := [item for item in works if item.plan != plan.id]:
+            waves = [(item.wave, item.plan, item.table, item.ranges, size(item.bytes)) for item in earlier]
+            parts.append(f"Waves that an earlier plan left and that {act}:")
+            parts.append(table(("wave", "plan", "into", "ranges", "in Kafka"), waves, most=MOST, numbers=(3, 4)))
+    return "\n\n".join(parts)
+
+
+def _rows(plan: Plan) -> Iterator[tuple[Stream, str, str, str]]:
+    """Yield a row for each stream of which something is to be read."""
+    found: dict[Stream, list[PlannedRange]] = defaultdict(list)
+    for item in plan.ranges:
+        found[item.stream].append(item)
+    for stream, ranges in sorted(found.items()):
+        offsets = RangeSet(item.range for item in ranges)
+        yield stream, offsets.describe(), f"{offsets.span:,}", size(sum(item.estimated_bytes for item in ranges))

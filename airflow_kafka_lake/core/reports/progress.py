@@ -1,0 +1,327 @@
+"""How far a piece of work is: its step, rows, bytes and speed, and the sentence that says so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import assert_never
+
+from airflow_kafka_lake.core.amounts import count, size, span
+
+# How far a piece of work is: its step, rows and Kafka's bytes done and expected, how fast, how long it will take.
+#
+# What is not known is None and is not guessed. Nothing decides by any of this: it is for people.
+
+KNOWN_AFTER_SECONDS = 5.0
+"""A rate is not known before something was counted for so long."""
+
+MOST_LETTERS = 200
+"""So much of the id of an application is kept."""
+
+WINDOW_SECONDS = 60.0
+"""A rate is that of the last minute; what has not moved for so long has none."""
+
+
+class Step(StrEnum):
+    """What an attempt is at: Spark reads Kafka and writes a branch, what is staged is audited, one commit shows it."""
+
+    READ = "read"
+    AUDIT = "audit"
+    PUBLISH = "publish"
+
+    @property
+    def counts(self) -> str:
+        """One of what it counts."""
+        return "offset" if self is Step.AUDIT else "row"
+
+    @property
+    def expects(self) -> str:
+        """One of what it expects."""
+        return "row" if self is Step.PUBLISH else "offset"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far an attempt is in its step.
+
+    `rows` are counted: reading, the records that Spark has read; auditing, the offsets that are accounted for, with a
+    row or without; publishing, the rows that are visible. `rows_expected` is the most there can be, None where it is
+    not known: of the first two steps the number of offsets, which may have fewer records. `bytes_expected` are Kafka's
+    by the plan's estimate, and `bytes` the share of them that belongs to `rows`; both are about the reading only. The
+    ledger stamps `since`, when the step began (for reading: when the job was started), and `at`, when it was last
+    reported, by its own clock.
+    """
+
+    step: Step
+    rows: int = 0
+    rows_expected: int | None = None
+    bytes: int = 0
+    bytes_expected: int | None = None
+    since: datetime | None = None
+    at: datetime | None = None
+
+    def counted(self, rows: int) -> Progress:
+        """Return the progress with so many rows done; a number that falls, as when a task is repeated, is not taken
+        back."""
+        rows = max(rows, self.rows)
+        return replace(self, rows=rows, bytes=_share(self.bytes_expected or 0, rows, self.rows_expected))
+
+    def finished(self) -> Progress:
+        """Return the progress at the end of its step: every expected byte was read, also of offsets without a row."""
+        return replace(self, bytes=self.bytes_expected or 0)
+
+    def landed(self, at: datetime) -> Progress:
+        """Return the progress of what one commit has shown: all of it, at once."""
+        return self if self.step is not Step.PUBLISH else replace(self, rows=self.rows_expected or 0, at=at)
+
+    def recorded(self, before: Progress | None, now: datetime) -> Progress:
+        """Return the progress as it is recorded `now`, after what was on record of the same attempt `before`."""
+        goes_on = before is not None and before.step is self.step
+        return replace(self, since=before.since if before and goes_on else now, at=now)
+
+    @property
+    def rows_per_second(self) -> float | None:
+        """The mean rate since the step began; None before it is known."""
+        if self.since is None or self.at is None or not self.rows:
+            return None
+        seconds = (self.at - self.since).total_seconds()
+        return self.rows / seconds if seconds >= KNOWN_AFTER_SECONDS else None
+
+    def seconds_left(self, rows_per_second: float | None) -> float | None:
+        """Return how long the step still takes at a rate, at most; None where that is not known."""
+        if not rows_per_second or self.rows_expected is None:
+            return None
+        return max(0, self.rows_expected - self.rows) / rows_per_second
+
+    def bytes_per_second(self, rows_per_second: float | None) -> float | None:
+        """Return the rate in Kafka's bytes, by the plan's estimate."""
+        if rows_per_second is None or not self.bytes_expected or not self.rows_expected:
+            return None
+        return rows_per_second * self.bytes_expected / self.rows_expected
+
+    @property
+    def share(self) -> float | None:
+        """The share that is done, 0 to 1; None where the whole is not known, or nothing was counted yet."""
+        if not self.rows_expected or not self.rows:
+            return None
+        return min(1.0, max(self.rows / self.rows_expected, self._share_of_bytes()))
+
+    def _share_of_bytes(self) -> float:
+        return self.bytes / self.bytes_expected if self.bytes_expected else 0.0
+
+    def describe(self, rows_per_second: float | None = None) -> str:
+        """Return how far it is, as part of a sentence; what is not known is left out."""
+        return ", ".join(self._parts(rows_per_second))
+
+    def _parts(self, rows_per_second: float | None) -> Iterator[str]:
+        if self.rows_expected is None:
+            yield count(self.rows, self.step.counts)
+        elif self.step.counts == self.step.expects:
+            yield f"{self.rows:,} of {count(self.rows_expected, self.step.expects)}"
+        else:
+            yield f"{count(self.rows, self.step.counts)} of {count(self.rows_expected, self.step.expects)}"
+        if self.bytes_expected:
+            yield f"about {size(self.bytes)} of {size(self.bytes_expected)}"
+        if speed := self.bytes_per_second(rows_per_second):
+            yield f"{size(round(speed))}/s"
+        elif rows_per_second:
+            yield f"{rows_per_second:,.0f} {self.step.counts}s/s"
+        if left := self.seconds_left(rows_per_second):
+            yield f"about {span(left)} left"
+
+
+def _share(whole: int, rows: int, expected: int | None) -> int:
+    return min(whole, whole * rows // expected) if expected else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """What a Spark job has counted so far: rows of Kafka and of tables that it has read, tasks, bytes of files that
+    ended tasks have written; and the id of its application, empty where that is not known."""
+
+    rows: int = 0
+    table_rows: int = 0
+    tasks_done: int = 0
+    tasks: int = 0
+    bytes_written: int = 0
+    application: str = ""
+
+    def to_json(self, **beside: str) -> str:
+        """Return one line of JSON."""
+        return json.dumps(asdict(self) | beside)
+
+    @classmethod
+    def from_json(cls, text: str) -> Counters | None:
+        """Read what `to_json` has written; None for what it has not, such as a line that is half written."""
+        try:
+            found = json.loads(text)
+            numbers = {item.name: int(found[item.name]) for item in fields(cls) if item.name != "application"}
+            return cls(**numbers, application=str(found["application"])[:MOST_LETTERS])
+        except (ValueError, TypeError, KeyError):
+            return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """Rows per second over the last minute, from counts at moments of any clock that does not run backwards.
+
+    It begins with the first count above zero: before that a job starts, and says nothing about how fast it reads.
+    """
+
+    counts: tuple[tuple[float, int], ...] = ()
+
+    def after(self, now: float, rows: int) -> Speed:
+        """Return the speed after a further count; one that falls begins anew."""
+        last = self.counts[-1][1] if self.counts else 0
+        if rows < last:
+            return Speed(counts=((now, rows),) if rows else ())
+        if rows == last:
+            return self
+        recent = tuple(item for item in self.counts if now - item[0] <= WINDOW_SECONDS)
+        return Speed(counts=(*(recent or self.counts[-1:]), (now, rows)))
+
+    def rows_per_second(self, now: float) -> float | None:
+        """Return the rate; None before it is known, and once nothing has moved for a minute."""
+        if not self.counts:
+            return None
+        (begun, first), (latest, last) = self.counts[0], self.counts[-1]
+        if latest - begun < KNOWN_AFTER_SECONDS or now - latest > WINDOW_SECONDS:
+            return None
+        return (last - first) / (latest - begun)
+
+
+# What a person is shown of a piece of work while it goes on, and the sentence that says it.
+
+DOING = {Step.READ: "reading", Step.AUDIT: "auditing", Step.PUBLISH: "publishing"}
+_DONE = {Step.READ: "read", Step.AUDIT: "audited", Step.PUBLISH: "published"}
+
+
+def silence(seconds: float, free_in: float) -> str:
+    """Return since when a worker has given no sign of life, and in how many seconds another may take its wave over."""
+    when = f"in {span(free_in)}" if free_in else "now"
+    return f"no sign of life for {span(seconds)}; another worker can take it over {when}"
+
+
+class Moment(StrEnum):
+    """What has happened: a step has begun, goes on, or has ended; or a wave has landed."""
+
+    BEGUN = "begun"
+    GOING = "going"
+    ENDED = "ended"
+    LANDED = "landed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WavePosition:
+    """Which of how many waves it is.
+
+    Of a run also how many bytes the waves before it, it and those after it have in Kafka, by the plan's estimate, and
+    how long those before it took; it began at `begun`, on the clock of `Live.at`.
+    """
+
+    number: int
+    of: int
+    bytes_before: int = 0
+    bytes_here: int = 0
+    bytes_after: int = 0
+    seconds_before: float = 0.0
+    begun: float = 0.0
+
+    def seconds_left(self, now: float) -> float | None:
+        """Return how long the run still takes, if all of its waves are as fast as those before this one were; None
+        for the first, of which nothing is known.
+
+        So starting jobs, audits and commits are in it. A wave that takes longer than expected leaves those after it.
+        """
+        if not self.bytes_before or self.seconds_before < KNOWN_AFTER_SECONDS:
+            return None
+        pace = self.seconds_before / self.bytes_before
+        return max(0.0, pace * self.bytes_here - (now - self.begun)) + pace * self.bytes_after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressEvent:
+    """One moment of a piece of work.
+
+    `subject` names it ("wave p1w3"), `note` what else there is to say of it. `at` are seconds on a clock that does not
+    run backwards, `seconds` how long the step has taken until then, and of a wave that has landed, all of it.
+    """
+
+    subject: str
+    moment: Moment
+    progress: Progress
+    at: float
+    seconds: float
+    rows_per_second: float | None = None
+    place: WavePosition | None = None
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """The subject with its place: "wave p1w3 (3 of 12)"."""
+        return self.subject if self.place is None else f"{self.subject} ({self.place.number:,} of {self.place.of:,})"
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long the whole run still takes; None where that is not known."""
+        return None if self.place is None else self.place.seconds_left(self.at)
+
+    def sentence(self) -> str:
+        """Return one line for a person."""
+        match self.moment:
+            case Moment.BEGUN:
+                return f"{self.name}: {DOING[self.progress.step]}{self._expected()}{self._beside()}"
+            case Moment.GOING:
+                return f"{self.name}: {self.going()}"
+            case Moment.ENDED:
+                step = self.progress.step
+                done = f"{_DONE[step]} {count(self.progress.rows, step.counts)} in {span(self.seconds)}"
+                return f"{self.name}: {done}{self._beside()}"
+            case Moment.LANDED:
+                rows, lake = count(self.progress.rows, "row"), self.progress.bytes
+                landed = ", ".join((rows, *([size(lake)] if lake else []), span(self.seconds)))
+                return f"{self.name} landed: {landed}{self._beside()}"
+            case _:
+                assert_never(self.moment)
+
+    def going(self) -> str:
+        """Return how far the step is, and how long the whole run still takes."""
+        left = self.seconds_left
+        return self._step() + ("" if left is None else f"; all waves: about {span(left)} left")
+
+    def _step(self) -> str:
+        progress, step = self.progress, self.progress.step
+        if step is Step.PUBLISH:
+            return f"{DOING[step]}{self._expected()}, {span(self.seconds)} so far"
+        if not progress.rows:
+            return f"{DOING[step]}, nothing counted yet, {span(self.seconds)} so far"
+        return f"{_DONE[step]} {progress.describe(self.rows_per_second)}"
+
+    def _expected(self) -> str:
+        progress = self.progress
+        if progress.rows_expected is None:
+            return ""
+        kafka = f", about {size(progress.bytes_expected)} in Kafka" if progress.bytes_expected else ""
+        return f" {count(progress.rows_expected, progress.step.expects)}{kafka}"
+
+    def _beside(self) -> str:
+        return f": {self.note}" if self.note else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quiet:
+    """Which moments become a line of a log: beginnings and ends all, what goes on once in `seconds`."""
+
+    seconds: float = 30.0
+    last: float | None = None
+
+    def is_due(self, live: ProgressEvent) -> bool:
+        """Return whether a moment is worth a line."""
+        return live.moment is not Moment.GOING or self.last is None or live.at - self.last >= self.seconds
+
+    def after(self, live: ProgressEvent) -> Quiet:
+        """Return what is due once a moment has become a line."""
+        return Quiet(seconds=self.seconds, last=live.at)

@@ -1,0 +1,413 @@
+"""How each stream of a pipeline is: the facts of ledger and Kafka, and the state, lag and age that follow from them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from airflow_kafka_lake.core.audit.report import OffsetStatus, TimelineSlice
+from airflow_kafka_lake.core.kafka.snapshots import (
+    LEFT_OUT,
+    OBSERVED,
+    OpenTransaction,
+    PartitionSnapshot,
+    Snapshot,
+    TopicDescription,
+)
+from airflow_kafka_lake.core.kafka.times import Age, Unread
+from airflow_kafka_lake.core.ledger.guards import PauseRow
+from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.requests import RequestRecord
+from airflow_kafka_lake.core.ledger.streams import StreamRecord, hold, lag
+from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN, AttemptRecord
+from airflow_kafka_lake.core.offsets import NOTHING, RangeSet
+from airflow_kafka_lake.core.ordering.segments import Segment
+from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, PolicyKind
+
+# All that a status is made of: what the ledger has of a pipeline, and what Kafka says of its topics.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerState:
+    """What the ledger has of a pipeline. `unresolved` are its PLANNED, HELD and CANCELLED ranges, `skipped` the SKIPPED
+    ones; `attempts` are those of waves that an attempt works on. `requests` are those of all pipelines: a worker that
+    has a wave of another one is busy, and not missing. `tables` are those that it has ever written to."""
+
+    spec: PipelineSpec
+    streams: Sequence[StreamRecord]
+    tables: Collection[str] = ()
+    unresolved: Sequence[RangeRecord] = ()
+    skipped: Sequence[RangeRecord] = ()
+    waves: Sequence[WaveRecord] = ()
+    attempts: Sequence[AttemptRecord] = ()
+    segments: Sequence[Segment] = ()
+    pauses: Sequence[PauseRow] = ()
+    requests: Sequence[RequestRecord] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaState:
+    """What Kafka says of some topics, or the reason why it says nothing.
+
+    `topics` are those that exist. `ages` say how old the first unread record of a partition is, for those that were
+    asked about; `ages_state` is "observed", or says of which partitions they are, or why there are none.
+    """
+
+    snapshot: Snapshot | str
+    topics: Sequence[TopicDescription] = ()
+    transactions: Sequence[OpenTransaction] = ()
+    transactions_state: str = OBSERVED
+    ages: Mapping[Unread, Age] = field(default_factory=dict)
+    ages_state: str = "observed"
+
+    @property
+    def partitions(self) -> Mapping[Stream, PartitionSnapshot]:
+        """The partitions that were observed."""
+        return {} if isinstance(self.snapshot, str) else {item.stream: item for item in self.snapshot.partitions}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamFilter:
+    """Which streams a status is about: those of a topic, of some partitions, or all."""
+
+    topic: str | None = None
+    partitions: frozenset[int] | None = None
+
+    def __contains__(self, key: object) -> bool:
+        return (
+            isinstance(key, Stream)
+            and self.topic in (None, key.topic)
+            and (self.partitions is None or key.partition in self.partitions)
+        )
+
+
+EVERYTHING = StreamFilter()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineFacts:
+    """One moment of a pipeline."""
+
+    at: datetime
+    recorded: LedgerState
+    seen: KafkaState
+    chosen: StreamFilter = EVERYTHING
+
+
+# One stream beside what Kafka says of it: its state, lag, age, and what became of its offsets.
+
+OBSERVED_STATES = "observed"
+GONE = "gone"
+
+
+class StreamState(StrEnum):
+    """How a stream is, in one word; the worst last."""
+
+    GONE = "gone"
+    UP_TO_DATE = "up to date"
+    WAITING = "waiting"
+    RUNNING = "running"
+    NOT_PLANNED = "not planned"
+    BEHIND = "behind"
+    UNKNOWN = "unknown"
+    LOST = "lost"
+    BLOCKED = "blocked"
+
+
+WORST_FIRST = tuple(reversed(StreamState))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStatus:
+    """One stream at one moment; `bounds` and what follows from them are None where Kafka did not say.
+
+    `held`, `running` and `planned` are the disjoint parts of what is planned and not landed: on hold, in a wave that an
+    attempt works on, and all else.
+    """
+
+    record: StreamRecord
+    ranges: Sequence[RangeRecord]
+    bounds: PartitionSnapshot | None
+    bounds_state: str
+    isolation: Isolation
+    held: RangeSet
+    running: RangeSet
+    planned: RangeSet
+    skipped: RangeSet
+    age: Age | None = None
+    is_read: bool = True
+    """Whether the pipeline reads its topic still."""
+    deadline: datetime | None = None
+    """When retention may delete the first unread record, at the earliest."""
+
+    @property
+    def key(self) -> Stream:
+        """Which stream."""
+        return self.record.key
+
+    @property
+    def readable_end(self) -> int | None:
+        """The end of what can be read now."""
+        return self.bounds.readable_end(self.isolation) if self.bounds else None
+
+    @property
+    def lag(self) -> int | None:
+        """How many offsets can be read and are neither in the lake nor skipped."""
+        if self.bounds is None or self.readable_end is None:
+            return None
+        return lag(max(self.record.watermark, self.bounds.log_start), self.readable_end, self.record.covered)
+
+    @property
+    def hold(self) -> int | None:
+        """The first offset that the watermark waits for."""
+        return hold(self.record.watermark, (item.range for item in self.ranges))
+
+    @property
+    def planned_until(self) -> int:
+        """The end of what was ever planned."""
+        planned = self.record.planned
+        return max(self.record.origin, planned.last + 1) if planned else self.record.origin
+
+    @property
+    def lost(self) -> RangeSet:
+        """What Kafka no longer has of what was to be read, and no attempt may have read; of a topic that is gone, what
+        a plan had seen of it."""
+        if self.is_gone and not self.is_read:
+            return NOTHING
+        if self.is_gone:
+            end = max(self.planned_until, self.record.end_seen)
+        elif self.bounds is None:
+            return NOTHING
+        else:
+            end = self.bounds.log_start
+        return RangeSet.between(self.record.watermark, end) - self.record.covered - self.running
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether its topic was deleted, or created anew."""
+        return self.bounds_state.startswith(GONE)
+
+    @property
+    def waits(self) -> bool:
+        """Whether an open transaction is before the end of the log."""
+        return (
+            self.readable_end is not None and self.bounds is not None and self.readable_end < self.bounds.high_watermark
+        )
+
+    @property
+    def first_unread(self) -> int | None:
+        """The first offset that can be read and has not landed; None where there is none, or Kafka did not say."""
+        return first_unread(self.record, self.bounds, self.isolation)
+
+    @property
+    def state(self) -> StreamState:
+        """How the stream is: the worst that is true of it."""
+        if self.held:
+            return StreamState.BLOCKED
+        if self.lost:
+            return StreamState.LOST
+        if self.bounds is None:
+            return StreamState.GONE if self.is_gone and not self.ranges else StreamState.UNKNOWN
+        if self.running:
+            return StreamState.RUNNING
+        if self.lag or self.planned:
+            return StreamState.BEHIND
+        return StreamState.WAITING if self.waits else StreamState.UP_TO_DATE
+
+    def timeline(self) -> Iterator[TimelineSlice]:
+        """Give what became of each offset, in order: from the first that was ever planned to the end of the log."""
+        return (
+            TimelineSlice(range=item, status=status)
+            for item, status in sorted(
+                ((item, status) for status, offsets in self._statuses() for item in offsets), key=lambda one: one[0]
+            )
+        )
+
+    def _statuses(self) -> Iterator[tuple[OffsetStatus, RangeSet]]:
+        record = self.record
+        yield OffsetStatus.COMMITTED, record.covered - self.skipped
+        yield OffsetStatus.SKIPPED, self.skipped
+        yield OffsetStatus.RUNNING, self.running
+        lost = self.lost
+        yield OffsetStatus.LOST, lost
+        yield OffsetStatus.HELD, self.held - lost
+        yield OffsetStatus.PLANNED, self.planned - lost
+        if self.bounds is None:
+            return
+        end = self.bounds.readable_end(self.isolation)
+        yield OffsetStatus.UNREAD, self._unplanned(record.origin, end) - lost
+        yield OffsetStatus.WAITING, self._unplanned(max(record.origin, end), self.bounds.high_watermark) - lost
+
+    def _unplanned(self, start: int, end: int) -> RangeSet:
+        """Return what of a slice was never planned."""
+        planned = self.record.planned
+        first = planned.unbroken_end(start)
+        if first >= end:
+            return NOTHING
+        beyond = RangeSet.between(first, end)
+        return beyond - planned if planned and planned.last >= first else beyond
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPartition:
+    """A partition that no plan has seen; `start` is where the next one will begin to read it, None where only the plan
+    can tell."""
+
+    bounds: PartitionSnapshot
+    isolation: Isolation
+    start: int | None
+    age: Age | None = None
+    deadline: datetime | None = None
+
+    @property
+    def key(self) -> Stream:
+        """Which stream it will be."""
+        return self.bounds.stream
+
+    @property
+    def bounds_state(self) -> str:
+        """Whether its lag is known, and if not, why."""
+        return (
+            OBSERVED_STATES
+            if self.start is not None
+            else "unknown: where it is read from is for the next plan to find out"
+        )
+
+    @property
+    def lag(self) -> int | None:
+        """How many offsets the next plan will find."""
+        return None if self.start is None else lag(self.start, self.bounds.readable_end(self.isolation))
+
+    @property
+    def first_unread(self) -> int | None:
+        """The first offset that the next plan will find, if there is one."""
+        return self.start if self.lag else None
+
+
+def new_partitions(own: LedgerState, snapshot: Snapshot | str) -> list[NewPartition]:
+    """Return the partitions of a pipeline's topics that no plan has seen.
+
+    One that was added to a topic is read from its log start, as one of a new topic is under the policy `earliest`.
+    """
+    if isinstance(snapshot, str):
+        return []
+    known = {item.key for item in own.streams}
+    topics = {item.key.topic for item in own.streams}
+    return [
+        NewPartition(bounds=item, isolation=own.spec.isolation, start=_start_of(own.spec, item, topics))
+        for item in snapshot.partitions
+        if item.stream not in known and own.spec.reads(item.stream.topic)
+    ]
+
+
+def _start_of(spec: PipelineSpec, item: PartitionSnapshot, known: Collection[str]) -> int | None:
+    if item.stream.topic in known or spec.start.kind is PolicyKind.EARLIEST:
+        return item.log_start
+    return item.readable_end(spec.isolation) if spec.start.kind is PolicyKind.LATEST else None
+
+
+def stream_statuses(facts: PipelineFacts) -> list[StreamStatus]:
+    """Return the chosen streams of a pipeline as they are, in the order of the ledger."""
+    own, seen = facts.recorded, facts.seen
+    streams = [item for item in own.streams if item.key in facts.chosen]
+    ranges: dict[Stream, list[RangeRecord]] = defaultdict(list)
+    skipped: dict[Stream, list[RangeRecord]] = defaultdict(list)
+    for item in own.unresolved:
+        ranges[item.stream].append(item)
+    for item in own.skipped:
+        skipped[item.stream].append(item)
+    open_ = {wave.id for wave in own.waves if wave.state in OPEN and wave.lease_live}
+    bounds, states = seen.partitions, bounds_states(streams, seen.snapshot)
+    retention = {item.topic: item for item in seen.topics}
+    read = {topic for topic in {stream.key.topic for stream in streams} if own.spec.reads(topic)}
+    return [
+        StreamStatus(
+            record=stream,
+            ranges=ranges[stream.key],
+            bounds=bounds.get(stream.key),
+            bounds_state=states[stream.key],
+            isolation=own.spec.isolation,
+            held=_set(item for item in ranges[stream.key] if item.state in ON_HOLD),
+            running=_set(i for i in ranges[stream.key] if i.state not in ON_HOLD and i.wave in open_),
+            planned=_set(i for i in ranges[stream.key] if i.state not in ON_HOLD and i.wave not in open_),
+            skipped=_set(skipped[stream.key]),
+            is_read=stream.key.topic in read,
+            age=(age := _age(stream, bounds.get(stream.key), own.spec.isolation, seen.ages)),
+            deadline=_deadline(facts.at, age, retention.get(stream.key.topic)),
+        )
+        for stream in streams
+    ]
+
+
+def first_unread(record: StreamRecord, bounds: PartitionSnapshot | None, isolation: Isolation) -> int | None:
+    """Return the first offset of a stream that can be read and has not landed; None where there is none."""
+    if bounds is None:
+        return None
+    first = record.covered.unbroken_end(max(record.watermark, bounds.log_start))
+    return first if first < bounds.readable_end(isolation) else None
+
+
+def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> dict[Stream, str]:
+    """Return of each stream whether its bounds were observed, and if not, why."""
+    if isinstance(observed, str):
+        return {stream.key: f"unknown: {observed}" for stream in streams}
+    seen = {item.stream for item in observed.partitions}
+    topics = {item.topic: item.topic_id for item in observed.unknown}
+    topics |= {item.stream.topic: item.stream.topic_id for item in observed.partitions}
+    unknown = {(item.topic, item.partition): item.reason for item in observed.unknown}
+    states: dict[Stream, str] = {}
+    for stream in streams:
+        if stream.key in seen:
+            states[stream.key] = OBSERVED_STATES
+        elif (reason := unknown.get((stream.key.topic, stream.key.partition))) is not None:
+            states[stream.key] = f"unknown: {reason}"
+        elif (silent := observed.silent.get(stream.key.topic)) is not None:
+            states[stream.key] = f"unknown: {silent}"
+        elif stream.key.topic not in topics:
+            states[stream.key] = f"{GONE}: the topic was deleted"
+        elif topics[stream.key.topic] not in {stream.key.topic_id, None}:
+            states[stream.key] = f"{GONE}: the topic was re-created"
+        else:
+            states[stream.key] = f"unknown: {LEFT_OUT}"
+    return states
+
+
+def new_partition_statuses(facts: PipelineFacts) -> list[NewPartition]:
+    """Return the chosen partitions that no plan has seen, with how old what is in them is."""
+    retention = {item.topic: item for item in facts.seen.topics}
+    return [
+        replace(
+            item,
+            age=(age := facts.seen.ages.get(((item.key.topic, item.key.partition), item.first_unread or 0))),
+            deadline=_deadline(facts.at, age, retention.get(item.key.topic)),
+        )
+        for item in new_partitions(facts.recorded, facts.seen.snapshot)
+        if item.key in facts.chosen
+    ]
+
+
+def _set(ranges: Iterable[RangeRecord]) -> RangeSet:
+    found = [item.range for item in ranges]
+    return RangeSet(found) if found else NOTHING
+
+
+def _age(
+    stream: StreamRecord, bounds: PartitionSnapshot | None, isolation: Isolation, ages: Mapping[Unread, Age]
+) -> Age | None:
+    first = first_unread(stream, bounds, isolation)
+    return None if first is None else ages.get(((stream.key.topic, stream.key.partition), first))
+
+
+def _deadline(now: datetime, age: Age | None, topic: TopicDescription | None) -> datetime | None:
+    """Return when time-based retention may delete the first unread record, if it is as old as it may be."""
+    if age is None or topic is None or topic.retention_ms is None or "delete" not in topic.cleanup_policy:
+        return None
+    oldest = age.seconds if age.below is None else age.below
+    try:
+        return now + timedelta(milliseconds=topic.retention_ms) - timedelta(seconds=oldest)
+    except OverflowError:
+        return None

@@ -1,0 +1,359 @@
+"""Tables, branches, columns and appends in Spark's SQL for Iceberg."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+
+from airflow_kafka_lake.core.ddl import DEEPEST, MOST_DIGITS, refused_name
+from airflow_kafka_lake.core.errors import RefusedError
+from airflow_kafka_lake.core.spec import TABLE_PART
+from airflow_kafka_lake.core.wire import PREFIX
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructField, StructType
+
+
+# Add and widen a table's columns for decoded values, and cast rows to the table's types.
+
+WIDEN_TRIES = 3
+METADATA_COLUMNS = frozenset(
+    {"_change_ordinal", "_change_type", "_commit_snapshot_id", "_deleted", "_file", "_last_updated_sequence_number"}
+    | {"_partition", "_pos", "_row_id", "_spec_id"}
+)
+"""Iceberg's metadata columns: Spark reads no table with a column of such a name."""
+
+
+def widen(spark: SparkSession, table: str, wanted: Sequence[StructField], whose: str) -> None:
+    """Add the columns that the table lacks; another job may do the same at the same time."""
+    from pyspark.errors import PySparkException
+
+    for turn in range(WIDEN_TRIES):
+        try:
+            for change in changes(spark.table(table).schema, wanted, whose):
+                spark.sql(f"ALTER TABLE {table} {change}")
+        except PySparkException:
+            if turn + 1 == WIDEN_TRIES:
+                raise
+            spark.catalog.refreshTable(table)
+        else:
+            return
+
+
+def mend(spark: SparkSession, table: str) -> tuple[str, ...]:
+    """Drop the columns that keep every row out of a table, and return their names: structs without a field.
+
+    Parquet has no such type, so no file can hold a value of theirs, and none of the table's rows could be written.
+    """
+    dropped = tuple(_unwritable(spark.table(table).schema, ""))
+    if dropped:
+        spark.sql(f"ALTER TABLE {table} DROP COLUMNS ({', '.join(dropped)})")
+    return tuple(path.replace("`", "") for path in dropped)
+
+
+def _unwritable(kind: DataType, path: str) -> Iterator[str]:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    match kind:
+        case StructType():
+            for field in kind.fields:
+                here = f"{path}.{quoted(field.name)}".lstrip(".")
+                if _is_empty(field.dataType):
+                    yield here
+                else:
+                    yield from _unwritable(field.dataType, here)
+        case ArrayType():
+            yield from _unwritable(kind.elementType, f"{path}.element")
+        case MapType():
+            yield from _unwritable(kind.valueType, f"{path}.value")
+
+
+def _is_empty(kind: DataType) -> bool:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    match kind:
+        case StructType():
+            return all(_is_empty(field.dataType) for field in kind.fields)
+        case ArrayType():
+            return _is_empty(kind.elementType)
+        case MapType():
+            return _is_empty(kind.valueType) or _is_empty(kind.keyType)
+    return False
+
+
+def refused(kind: DataType, depth: int = 0) -> str | None:  # noqa: C901, PLR0911 - one case for each kind
+    """Return why a type is none that the table, Parquet and every reader of the table take; None where it is."""
+    from pyspark.sql import types as t
+
+    if depth > DEEPEST:
+        return f"is more than {DEEPEST} types deep"
+    match kind:
+        case t.StructType():
+            return _refused_struct(kind, depth)
+        case t.ArrayType():
+            return refused(kind.elementType, depth + 1)
+        case t.MapType():
+            if isinstance(kind.keyType, t.StructType | t.ArrayType | t.MapType):
+                return f"has keys of type {kind.keyType.simpleString()}"
+            return refused(kind.keyType, depth + 1) or refused(kind.valueType, depth + 1)
+        case t.DecimalType():
+            return None if kind.precision <= MOST_DIGITS else f"has more than {MOST_DIGITS} digits"
+    whole = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
+    times = (t.DateType, t.TimestampType, t.TimestampNTZType)
+    if isinstance(kind, t.CharType | t.VarcharType):
+        return f"is {kind.simpleString()}, which no Iceberg table has: use STRING"
+    if type(kind) in {t.StringType, t.BooleanType, t.BinaryType, t.FloatType, t.DoubleType, *whole, *times}:
+        return None
+    return f"is {kind.simpleString()}, which no Iceberg table has"
+
+
+def _refused_struct(kind: StructType, depth: int) -> str | None:
+    seen: dict[str, str] = {}
+    for field in kind.fields:
+        if problem := refused_name(field.name):
+            return f"has a field {field.name!r} that {problem}"
+        if field.name.lower() in seen:
+            return f"has fields {seen[field.name.lower()]} and {field.name}, which are one to SQL"
+        seen[field.name.lower()] = field.name
+        if problem := refused(field.dataType, depth + 1):
+            return f"has a field {field.name} that {problem}"
+    return None if kind.fields else "is a struct without fields"
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL takes it, whatever it holds."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def changes(table: StructType, wanted: Sequence[StructField], whose: str) -> list[str]:
+    """Return the clauses of `ALTER TABLE …` that let the table hold some columns; RefusedError when none can.
+
+    Iceberg widens int to bigint, float to double and a decimal's precision; nested fields are added like columns. Each
+    clause is a commit of the table, so one adds all that is missing, and one widens.
+    """
+    added: list[str] = []
+    widened: list[str] = []
+    for field in wanted:
+        for path, kind, is_there in _changes(field_of(table, field.name), field, quoted(field.name), whose):
+            if is_there:
+                widened.append(f"{path} TYPE {_ddl_of(kind)}")
+            else:
+                added.append(f"{path} {_ddl_of(kind)}")
+    return [f"ADD COLUMNS ({', '.join(added)})"] * bool(added) + [f"ALTER COLUMN {', '.join(widened)}"] * bool(widened)
+
+
+def field_of(table: StructType, name: str) -> StructField | None:
+    return next((field for field in table.fields if field.name.lower() == name.lower()), None)
+
+
+def _changes(
+    there: StructField | None, wanted: StructField, path: str, whose: str
+) -> Iterator[tuple[str, DataType, bool]]:
+    """Yield the columns that are not as wanted: path, type, and whether there is one to widen."""
+    if there is None:
+        yield path, wanted.dataType, False
+    else:
+        yield from _type_changes(there.dataType, wanted.dataType, path, whose)
+
+
+def _type_changes(there: DataType, wanted: DataType, path: str, whose: str) -> Iterator[tuple[str, DataType, bool]]:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(there, StructType) and isinstance(wanted, StructType):
+        for field in wanted.fields:
+            yield from _changes(field_of(there, field.name), field, f"{path}.{quoted(field.name)}", whose)
+    elif isinstance(there, ArrayType) and isinstance(wanted, ArrayType):
+        yield from _type_changes(there.elementType, wanted.elementType, f"{path}.element", whose)
+    elif isinstance(there, MapType) and isinstance(wanted, MapType):
+        if there.keyType != wanted.keyType:
+            raise _unfit(path, there, wanted, whose)
+        yield from _type_changes(there.valueType, wanted.valueType, f"{path}.value", whose)
+    elif not _holds(there, wanted):
+        if not _holds(wanted, there):
+            raise _unfit(path, there, wanted, whose)
+        yield path, wanted, True
+
+
+def _holds(wide: DataType, narrow: DataType) -> bool:
+    """Return whether every value of one type is one of the other, by Iceberg's rules of promotion."""
+    from pyspark.sql import types as t
+
+    if wide == narrow:
+        return True
+    if isinstance(wide, t.DecimalType) and isinstance(narrow, t.DecimalType):
+        return wide.scale == narrow.scale and wide.precision >= narrow.precision
+    whole = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
+    if isinstance(wide, whole) and isinstance(narrow, whole):
+        return whole.index(type(wide)) >= whole.index(type(narrow))
+    return isinstance(wide, t.DoubleType) and isinstance(narrow, t.FloatType)
+
+
+def _ddl_of(kind: DataType) -> str:
+    """Return a type as DDL, its names quoted."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    match kind:
+        case StructType():
+            return f"struct<{', '.join(f'{quoted(item.name)}: {_ddl_of(item.dataType)}' for item in kind.fields)}>"
+        case ArrayType():
+            return f"array<{_ddl_of(kind.elementType)}>"
+        case MapType():
+            return f"map<{_ddl_of(kind.keyType)}, {_ddl_of(kind.valueType)}>"
+    text: str = kind.simpleString()
+    return text
+
+
+def _unfit(path: str, there: DataType, wanted: DataType, whose: str) -> RefusedError:
+    name = path.replace("`", "")
+    return RefusedError(
+        f"column {name} is {there.simpleString()} in the table and {wanted.simpleString()} in {whose}: a "
+        "column is widened, never changed into another type. Rename the field, land in another table, or drop the "
+        "column where it is not needed"
+    )
+
+
+def aligned(column: Column, there: DataType, wanted: DataType) -> Column:
+    """Return a column of type `there` as the table's type: wider numbers, and nulls for fields it does not have."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if there == wanted:
+        return column
+    if isinstance(there, StructType) and isinstance(wanted, StructType):
+        fields = []
+        for field in wanted.fields:
+            mine = field_of(there, field.name)
+            value = f.lit(None).cast(field.dataType)
+            if mine is not None:
+                value = aligned(column.getField(mine.name), mine.dataType, field.dataType)
+            fields.append(value.alias(field.name))
+        return f.when(column.isNotNull(), f.struct(*fields))
+    if isinstance(there, ArrayType) and isinstance(wanted, ArrayType):
+        return f.transform(column, lambda item: aligned(item, there.elementType, wanted.elementType))
+    if isinstance(there, MapType) and isinstance(wanted, MapType):
+        return f.transform_values(column, lambda _, item: aligned(item, there.valueType, wanted.valueType))
+    return column.cast(wanted)
+
+
+# Tables, branches and appends in Spark's SQL for Iceberg.
+
+CATALOG = "lake"
+CATALOG_CLASS = "org.apache.iceberg.spark.SparkCatalog"
+EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+"""Branches need them."""
+# The worker commits to the same tables: a cached one would be old.
+SETTINGS = {f"spark.sql.catalog.{CATALOG}.cache-enabled": "false"}
+"""The default settings of every session; a connection may override them."""
+STAGED_BY, DECODED_AS = PREFIX + "staged-by", PREFIX + "decoded-as"
+COMMIT_TRIES = 10
+COMMIT_PAUSE_SECONDS = 0.3
+
+_REFUSED_COMMIT = "org.apache.iceberg.exceptions.CommitFailedException"
+WRITE_OPTIONS = {
+    "write-format": "parquet",
+    "compression-codec": "zstd",
+    "compression-level": "1",
+    # Files stay in offset order, and no row crosses the network: no shuffle, no sort by partition value.
+    "distribution-mode": "none",
+    "fanout-enabled": "true",
+}
+
+
+class OfTable(Protocol):
+    """A job that works on a table."""
+
+    @property
+    def table(self) -> str:
+        """The table as `namespace.table`."""
+
+
+def table_name(job: OfTable) -> str:
+    """Return the table as a quoted SQL identifier in the catalog `lake`."""
+    parts = job.table.split(".")
+    if len(parts) < 2:
+        raise RefusedError(f"The table {job.table!r} has no namespace: use namespace.table.", table=job.table)
+    return ".".join(f"`{_checked(part)}`" for part in (CATALOG, *parts))
+
+
+def _checked(part: str) -> str:
+    if not TABLE_PART.fullmatch(part):
+        raise RefusedError(f"The table {part!r} has characters that no table has; nothing was staged.")
+    return part
+
+
+def close_catalog(spark: SparkSession) -> None:
+    """Close the connections that a session has opened to the catalog; it is of no use afterwards.
+
+    Each session opens the catalog for itself, and Spark closes none. A catalog that cannot be closed, such as one that
+    a connection wraps in a cache, is left to Java.
+    """
+    with suppress(Exception):
+        manager = spark._jsparkSession.sessionState().catalogManager()  # noqa: SLF001 - no public door in Python
+        manager.catalog(CATALOG).icebergCatalog().close()
+
+
+def at_snapshot(table: str, snapshot: int) -> str:
+    """Return the FROM expression of a table's snapshot."""
+    return f"{table} VERSION AS OF {int(snapshot)}"
+
+
+def create_branch(spark: SparkSession, table: str, branch: str, days: int) -> None:
+    """Create a branch at main's head, kept for some days; an existing one is an error."""
+    repeated(lambda: spark.sql(f"ALTER TABLE {table} CREATE BRANCH `{branch}` RETAIN {int(days)} DAYS"))
+
+
+def drop_branch(spark: SparkSession, table: str, branch: str) -> None:
+    """Drop a branch, if it exists."""
+    repeated(lambda: spark.sql(f"ALTER TABLE {table} DROP BRANCH IF EXISTS `{branch}`"))
+
+
+def repeated(statement: Callable[[], object], sleep: Callable[[float], object] = time.sleep) -> None:
+    """Run a statement, and repeat it a bounded number of times while another commit to the table came first.
+
+    Iceberg repeats appends by itself, but not statements like CREATE BRANCH: beside a busy writer one lost race would
+    cost a whole job. A refused commit changed nothing, and a branch that another process made meanwhile is an error.
+    """
+    for turn in range(COMMIT_TRIES):
+        try:
+            statement()
+        except Exception as error:
+            if _REFUSED_COMMIT not in str(error) or turn + 1 == COMMIT_TRIES:
+                raise
+            sleep(random.uniform(0.5, 1.5) * COMMIT_PAUSE_SECONDS)
+        else:
+            return
+
+
+def append(records: DataFrame, table: str, branch: str, *, staged_by: str, decoded_as: str | None = None) -> None:
+    """Write rows to a branch in one commit, also of no rows; its summary names the attempt and the decoding.
+
+    Where that fails, the branch is looked at once: a commit that is there was made, whatever was answered.
+    """
+    writer = records.writeTo(f"{table}.`branch_{branch}`")
+    summary = {STAGED_BY: staged_by, **({DECODED_AS: decoded_as} if decoded_as else {})}
+    for key, value in {
+        **WRITE_OPTIONS,
+        **{f"snapshot-property.{name}": text for name, text in summary.items()},
+    }.items():
+        writer = writer.option(key, value)
+    try:
+        writer.append()
+    except Exception:
+        if not _is_staged(records.sparkSession, table, branch, staged_by):
+            raise
+
+
+def _is_staged(spark: SparkSession, table: str, branch: str, staged_by: str) -> bool:
+    """Return whether the rows are on the branch though no answer, or a refusal, came to their commit: a layer below may
+    have lost the answer, or sent the commit twice."""
+    heads = (
+        f"SELECT s.summary['{STAGED_BY}'] AS staged_by FROM {table}.refs AS r "
+        f"JOIN {table}.snapshots AS s ON s.snapshot_id = r.snapshot_id WHERE r.name = '{branch}'"
+    )
+    with suppress(Exception):  # what has failed is the commit
+        return [row["staged_by"] for row in spark.sql(heads).collect()] == [staged_by]
+    return False

@@ -1,1 +1,0 @@
-"""Sensors: look once, then wait in the triggerer."""

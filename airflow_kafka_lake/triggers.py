@@ -1,0 +1,651 @@
+"""Triggers: each asks the ledger one question, soon after an event of its pipeline and ever more rarely without one."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.errors import (
+    ConnectionSettingsError,
+    HeldError,
+    KafkaLakeError,
+    TransientError,
+    UnavailableError,
+    UnknownTopicError,
+    UsageError,
+)
+from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
+from airflow_kafka_lake.core.ledger.guards import pause_of, paused
+from airflow_kafka_lake.core.ledger.requests import RENEWALS, AskForWave, EndRequest, error_of
+from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.waves import FINISHED, OPEN, UNRESOLVED
+from airflow_kafka_lake.core.naming import nearest, unknown_topic
+from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder, describe
+from airflow_kafka_lake.core.reports.attention import serving, untaken_for_too_long
+from airflow_kafka_lake.core.wire import timestamp
+from airflow_kafka_lake.ports import Ledger, LedgerReader, OffsetSource
+from airflow_kafka_lake.services.decisions import newest_event
+from airflow_kafka_lake.wiring.connections import ConnectionSettings, aget_connection
+from airflow_kafka_lake.wiring.kafka import TYPES as KAFKA_TYPES
+from airflow_kafka_lake.wiring.kafka import KafkaConnection
+from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, ledger_url
+from airflow_kafka_lake.wiring.ledger import TYPES as LEDGER_TYPES
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
+    from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
+
+
+# When a waiting task looks again: one timer per wait, slower and slower, at once faster when something happens
+# (L15).
+#
+# Times are seconds on any clock that does not run backwards.
+
+FIRST_SECONDS = 2.0
+LONGEST_SECONDS = 900.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """One wait: the next check is `due` then, `pause` after the last one; a closed wait is due never."""
+
+    due: float | None
+    pause: float
+
+    @classmethod
+    def begin(cls, now: float) -> Wait:
+        """Start a wait: the first check is due after `FIRST_SECONDS`."""
+        return cls(due=now + FIRST_SECONDS, pause=FIRST_SECONDS)
+
+    def is_due(self, now: float) -> bool:
+        """Return whether it is time to check."""
+        return self.due is not None and now >= self.due
+
+    def checked(self, now: float) -> Wait:
+        """Return the wait after a check that did not end it: the pause doubles, up to `LONGEST_SECONDS`."""
+        if self.due is None:
+            return self
+        pause = min(self.pause * 2, LONGEST_SECONDS)
+        return Wait(due=now + pause, pause=pause)
+
+    def progressed(self, now: float) -> Wait:
+        """Return the wait after something happened: the pauses start anew.
+
+        No check comes later by that: where something always happens, none would come at all.
+        """
+        anew = Wait.begin(now)
+        return self if self.due is None else replace(anew, due=min(self.due, now + anew.pause))
+
+    def closed(self) -> Wait:
+        """Return the ended wait, which nothing opens again, whatever its last check answers."""
+        return replace(self, due=None)
+
+
+# The ledgers of a triggerer: its triggers share one for each address, however many of them wait.
+#
+# A deferred task waits for hours, and there may be hundreds. Each with connections of its own would take more of
+# them than a database has.
+
+
+class SharedLedgers:
+    """Opens a ledger once for all who ask for the same address with the same login, and closes it after the last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._opened: dict[URL, SqlLedger] = {}
+        self._users: dict[URL, int] = {}
+
+    def open(self, connection: ConnectionSettings) -> SqlLedger:
+        """Return the ledger of a connection; give it back with `close`. ConnectionSettingsError says what is wrong."""
+        from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
+
+        url = ledger_url(connection)
+        with self._lock:
+            if url not in self._opened:
+                self._opened[url] = SqlLedger(url)
+            self._users[url] = self._users.get(url, 0) + 1
+            return self._opened[url]
+
+    def close(self, ledger: object) -> None:
+        """Give back a ledger that `open` has returned; its connections are closed when nothing uses it any more."""
+        with self._lock:
+            found = next((url for url, opened in self._opened.items() if opened is ledger), None)
+            if found is None:
+                return
+            self._users[found] -= 1
+            if self._users[found]:
+                return
+            del self._users[found]
+            last = self._opened.pop(found)
+        last.close()
+
+
+LEDGERS = SharedLedgers()
+"""Those of this process."""
+
+
+# A trigger that asks the ledger: soon after an event of its pipeline, ever more rarely without one (L15).
+
+T = TypeVar("T")
+Source = Callable[[], OffsetSource]
+POLL_SECONDS = 5.0
+_UNKNOWN = (TransientError, ConnectionSettingsError)
+"""The task resolved the same connections a moment ago: one that Airflow does not find now is unknown, not missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitAnswer:
+    """Whether the wait is over, and why (not), in one sentence."""
+
+    done: bool
+    message: str
+
+
+class WaitEvent(TypedDict):
+    """How a wait ended: with what it waited for, or with an error that more waiting cannot remove."""
+
+    status: Literal["success", "error"]
+    message: str
+
+
+class LedgerTrigger(BaseTrigger):
+    """Asks one question until the answer is yes, then fires one `WaitEvent`.
+
+    A ledger, a Kafka or an Airflow that does not answer leaves the answer unknown: the wait goes on.
+    """
+
+    def __init__(self, *, pipeline: str, ledger_conn_id: str = DEFAULT_LEDGER) -> None:
+        super().__init__()
+        self.pipeline = pipeline
+        self.ledger_conn_id = ledger_conn_id
+        self._ledger: Ledger | None = None
+        self._source: OffsetSource | None = None
+
+    @abstractmethod
+    def ask(self, ledger: Ledger, source: Source) -> WaitAnswer:
+        """Ask once; raises what keeps the answer from being known, or what no waiting can change."""
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class's path and the constructor's arguments, which are attributes of the same names."""
+        names = inspect.signature(type(self)).parameters
+        return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Ask when a check is due; look for new events of the pipeline in between."""
+        wait = Wait.begin(self.now())
+        seen: int | None = None
+        while True:
+            await self.sleep(min(POLL_SECONDS, max(0.0, (wait.due or 0.0) - self.now())))
+            newest = await self._newest(seen)
+            if seen is not None and newest is not None and newest > seen:
+                wait = wait.progressed(self.now())
+            seen = seen if newest is None else newest
+            if not (wait.is_due(self.now()) or self.time_is_over()):
+                continue
+            event = await self._look()
+            if event is not None:
+                wait = wait.closed()
+                yield TriggerEvent(dict(event))
+                return
+            wait = wait.checked(self.now())
+
+    async def cleanup(self) -> None:
+        """Give the ledger back."""
+        ledger, self._ledger = self._ledger, None
+        await asyncio.to_thread(LEDGERS.close, ledger)
+
+    async def _look(self) -> WaitEvent | None:
+        """Ask once; return the event that ends the wait, None to go on."""
+        try:
+            if self._source is None and (name := await self.kafka()):
+                self._source = KafkaConnection(name, connection=await aget_connection(name, *KAFKA_TYPES)).source()
+            answer = await self.query(lambda ledger: self.ask(ledger, self._opened_source))
+        except _UNKNOWN as error:
+            self.log.info("not known: %s", error.message)
+            return None
+        except KafkaLakeError as error:
+            return {"status": "error", "message": f"{type(error).__name__}: {error.message}"}
+        self.log.info("%s", answer.message)
+        return {"status": "success", "message": answer.message} if answer.done else None
+
+    async def _newest(self, after: int | None) -> int | None:
+        """Return the newest event's sequence; None when it cannot be known."""
+        try:
+            return await self.query(lambda ledger: newest_event(ledger, self.pipeline, after or 0))
+        except KafkaLakeError:
+            return None
+
+    async def query(self, question: Callable[[Ledger], T]) -> T:
+        """Ask the ledger in a thread, and open it first where it is not open."""
+        if self._ledger is None:
+            connection = await aget_connection(self.ledger_conn_id, *LEDGER_TYPES)
+            self._ledger = await asyncio.to_thread(LEDGERS.open, connection)
+        return await asyncio.to_thread(question, self._ledger)
+
+    async def kafka(self) -> str | None:
+        """Return the connection of the Kafka that `ask` needs; None where it needs none, or it is not known yet."""
+        return None
+
+    def _opened_source(self) -> OffsetSource:
+        if self._source is None:
+            raise UnavailableError("the pipeline's connection to Kafka is not known yet")
+        return self._source
+
+    def time_is_over(self) -> bool:
+        """Return whether the wait has to end now: the next check is then due at once."""
+        return False
+
+    def now(self) -> float:
+        """Return the time on a clock that does not run backwards."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep without blocking the triggerer."""
+        await asyncio.sleep(seconds)
+
+
+# What a task waits for: each trigger asks one question, answered with yes or with what is missing.
+
+NAMED = 3
+"""Partitions that an answer names; more are counted."""
+
+
+class PlanResolvedTrigger(LedgerTrigger):
+    """Waits until every range of a plan is committed or skipped."""
+
+    def __init__(self, *, pipeline: str, plan: str, ledger_conn_id: str = DEFAULT_LEDGER) -> None:
+        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
+        self.plan = plan
+
+    def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
+        """See `LedgerTrigger`; a plan that the ledger does not know is not resolved."""
+        if not (found := ledger.ranges(plan=self.plan)):
+            return WaitAnswer(done=False, message=f"the ledger knows no range of plan {self.plan}")
+        open_ranges = [item for item in found if item.state in UNRESOLVED]
+        if not open_ranges:
+            return WaitAnswer(done=True, message=f"every range of plan {self.plan} is committed or skipped")
+        first = open_ranges[0]
+        where = f"first {first.stream} {first.range}, {first.state}"
+        ranges = count(len(open_ranges), f"range of plan {self.plan} is", f"ranges of plan {self.plan} are")
+        return WaitAnswer(done=False, message=f"{ranges} open, {where}")
+
+
+class DrainedTrigger(LedgerTrigger):
+    """Waits until every offset of some streams, from their origin up to an end, is committed or skipped.
+
+    `until` is `{topic: {partition: end}}` with partitions as text, the form of an offsets file.
+    """
+
+    def __init__(
+        self, *, pipeline: str, until: Mapping[str, Mapping[str, int]], ledger_conn_id: str = DEFAULT_LEDGER
+    ) -> None:
+        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
+        self.until = until
+
+    def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
+        """See `LedgerTrigger`; a stream that the ledger does not know is not drained."""
+        streams = ledger.streams(self.pipeline)
+        unread: list[StreamRecord] = []
+        for topic, ends in self.until.items():
+            if missing := _not_known_yet(ledger, self.pipeline, topic, streams):
+                return WaitAnswer(done=False, message=missing)
+            for partition, end in ends.items():
+                stream = _only(streams, topic, int(partition))
+                if stream is None:
+                    return WaitAnswer(done=False, message=f"the ledger knows no stream {topic}/{partition} yet")
+                if left := RangeSet.between(stream.origin, end) - stream.covered:
+                    message = f"{topic}/{partition}: {count(left.span, 'offset is', 'offsets are')} open, first {left}"
+                    return WaitAnswer(done=False, message=message)
+                unread += [stream] if 0 < end <= stream.origin else []
+        return WaitAnswer(done=True, message=f"every stream is drained up to its end{_below_origins(unread)}")
+
+
+class WaveFreeTrigger(LedgerTrigger):
+    """Waits until no process works on a wave."""
+
+    def __init__(self, *, pipeline: str, wave: str, ledger_conn_id: str = DEFAULT_LEDGER) -> None:
+        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
+        self.wave = wave
+
+    def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
+        """See `LedgerTrigger`."""
+        record = ledger.wave(self.wave)
+        if record.state in FINISHED or not record.lease_live:
+            return WaitAnswer(done=True, message=f"wave {self.wave} is {record.state} and free")
+        holder = record.holder.shown if record.holder else "another process"
+        until = timestamp(record.lease_until)
+        return WaitAnswer(done=False, message=f"{holder} works on wave {self.wave}; its lease is until {until}")
+
+
+class WaveLaunchableTrigger(WaveFreeTrigger):
+    """Waits until everything is drained that must come before a wave; a HeldError where only a person can go on."""
+
+    def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
+        """See `LedgerTrigger`."""
+        closed = ledger.gate(self.wave)
+        if not closed:
+            return WaitAnswer(done=True, message=f"everything that comes before wave {self.wave} is drained")
+        pipeline = ledger.wave(self.wave).pipeline
+        order = SegmentOrder(
+            pipeline,
+            Graph(ledger.segments(pipeline)),
+            ledger.streams(pipeline),
+            ledger.ranges(pipeline=pipeline, states=UNRESOLVED),
+        )
+        message = f"wave {self.wave} waits for its turn: {describe(closed[0], pipeline)}{order.because(closed[0])}"
+        if any(order.needs_person(blocker) for blocker in closed):
+            raise HeldError(f"{message}. See: {remedies.status(pipeline)}", wave=self.wave)
+        return WaitAnswer(done=False, message=message)
+
+
+class WaveAllowedTrigger(WaveFreeTrigger):
+    """Waits until fewer other waves of the pipeline are at work than it allows at once."""
+
+    def __init__(self, *, pipeline: str, wave: str, limit: int, ledger_conn_id: str = DEFAULT_LEDGER) -> None:
+        super().__init__(pipeline=pipeline, wave=wave, ledger_conn_id=ledger_conn_id)
+        self.limit = limit
+
+    def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
+        """See `LedgerTrigger`; who claims the wave may still find that another one was faster."""
+        others = [item for item in ledger.waves(self.pipeline, OPEN) if item.lease_live and item.id != self.wave]
+        at_work = f"{count(len(others), 'other wave is', 'other waves are')} at work"
+        if len(others) < self.limit:
+            return WaitAnswer(done=True, message=f"{at_work}, and {self.limit:,} may be at once")
+        return WaitAnswer(done=False, message=f"{at_work}, first {others[0].id}")
+
+
+class ResumedTrigger(LedgerTrigger):
+    """Waits until a pipeline, and a plan of it, is not paused, at most until a time (epoch seconds)."""
+
+    def __init__(
+        self, *, pipeline: str, until: float, plan: str | None = None, ledger_conn_id: str = DEFAULT_LEDGER
+    ) -> None:
+        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
+        self.until = until
+        self.plan = plan
+
+    def time_is_over(self) -> bool:
+        """Return whether the longest wait is over."""
+        return time.time() >= self.until
+
+    def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
+        """See `LedgerTrigger`; the end of the time ends the wait too, because the task then asks again itself."""
+        record = ledger.pipeline(self.pipeline)
+        pause = pause_of(record.pauses, self.plan) if record else None
+        if pause is None:
+            return WaitAnswer(done=True, message=f"{self.plan or self.pipeline} is not paused")
+        return WaitAnswer(done=self.time_is_over(), message=paused(pause).message)
+
+
+class WatermarkTrigger(LedgerTrigger):
+    """Waits until the watermark of one partition, or of all of a topic, reaches an offset or a time (milliseconds).
+
+    A time is reached when Kafka knows a first record at or after it and everything before that record is committed.
+    Only a time asks Kafka.
+    """
+
+    def __init__(
+        self,
+        *,
+        pipeline: str,
+        topic: str,
+        partition: int | None = None,
+        offset: int | None = None,
+        at_ms: int | None = None,
+        ledger_conn_id: str = DEFAULT_LEDGER,
+    ) -> None:
+        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.at_ms = at_ms
+
+    async def kafka(self) -> str | None:
+        """Return the connection that the pipeline's first plan has recorded."""
+        if self.at_ms is None:
+            return None
+        record = await self.query(lambda ledger: ledger.pipeline(self.pipeline))
+        return record.spec.kafka_connection if record else None
+
+    def ask(self, ledger: LedgerReader, source: Source) -> WaitAnswer:
+        """See `LedgerTrigger`."""
+        known = ledger.streams(self.pipeline)
+        if missing := _not_known_yet(ledger, self.pipeline, self.topic, known):
+            return WaitAnswer(done=False, message=missing)
+        streams: Sequence[StreamRecord] = [stream for stream in known if stream.key.topic == self.topic]
+        try:
+            if self.at_ms is None:
+                ends = self._ends_by_offset(ledger, streams)
+            else:
+                streams, ends = self._ends_by_time(self.at_ms, ledger, streams, source())
+        except LookupError as unknown:
+            return WaitAnswer(done=False, message=str(unknown))
+        unread: list[StreamRecord] = []
+        for partition, end in ends.items():
+            name = f"{self.topic}/{partition}"
+            stream = _only(streams, self.topic, partition)
+            if stream is None:
+                return WaitAnswer(done=False, message=f"the ledger knows no stream {name} yet")
+            if stream.watermark < end:
+                message = f"{name}: the watermark is {stream.watermark}, and {end} is waited for"
+                return WaitAnswer(done=False, message=message)
+            unread += [stream] if 0 < end <= stream.origin else []
+        return WaitAnswer(done=True, message=f"the watermarks of {self.topic} are there{_below_origins(unread)}")
+
+    def _ends_by_offset(self, ledger: LedgerReader, streams: Sequence[StreamRecord]) -> dict[int, int]:
+        """Return the end that each partition has to reach; LookupError while no partition is known."""
+        if self.partition is not None:
+            return {self.partition: self.offset or 0}
+        partitions = {stream.key.partition for stream in streams}
+        if not partitions:
+            raise LookupError(f"the ledger knows no stream of {self.topic} yet")
+        # Also those that a plan has seen and could not observe.
+        for layout in ledger.layouts(self.pipeline):
+            if layout.topic == self.topic:
+                partitions.update(range(layout.partitions))
+        return dict.fromkeys(sorted(partitions), self.offset or 0)
+
+    def _ends_by_time(
+        self, at_ms: int, ledger: LedgerReader, streams: Sequence[StreamRecord], kafka: OffsetSource
+    ) -> tuple[Sequence[StreamRecord], dict[int, int]]:
+        """Return the streams of the topic as Kafka has it now, and the end that each partition has to reach.
+
+        The watermark of an older generation says nothing about a time. LookupError while Kafka has no end.
+        """
+        try:
+            topic = kafka.describe([self.topic])[0]
+        except UnknownTopicError as error:
+            if streams:
+                raise
+            raise LookupError(error.message) from error
+        sizes = [item.partitions for item in ledger.layouts(self.pipeline) if item.topic_id == topic.topic_id]
+        if max(sizes, default=0) > topic.partitions:
+            raise LookupError(f"Kafka's answer leaves out partitions of {self.topic} that a plan has seen: asked again")
+        partitions = range(topic.partitions) if self.partition is None else [self.partition]
+        found = kafka.offsets_at([(self.topic, partition) for partition in partitions], at_ms)
+        ends: dict[int, int] = {}
+        for partition in partitions:
+            end = found.get((self.topic, partition))
+            if end is None:
+                raise LookupError(f"Kafka has no record of {self.topic}/{partition} that late yet")
+            ends[partition] = end
+        return [stream for stream in streams if stream.key.topic_id == topic.topic_id], ends
+
+
+class StableTrigger(LedgerTrigger):
+    """Waits until no commit of a group is pending in some partitions, at most until a time (epoch seconds)."""
+
+    def __init__(
+        self,
+        *,
+        pipeline: str,
+        kafka_conn_id: str,
+        group: str,
+        partitions: Sequence[Sequence[str | int]],
+        until: float,
+        ledger_conn_id: str = DEFAULT_LEDGER,
+    ) -> None:
+        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
+        self.kafka_conn_id = kafka_conn_id
+        self.group = group
+        self.partitions = [list(item) for item in partitions]
+        self.until = until
+
+    async def kafka(self) -> str:
+        """Return the connection that the task uses: its pipeline may have no plan yet."""
+        return self.kafka_conn_id
+
+    def time_is_over(self) -> bool:
+        """Return whether the longest wait is over."""
+        return time.time() >= self.until
+
+    def ask(self, _ledger: LedgerReader, source: Source) -> WaitAnswer:
+        """See `LedgerTrigger`; the end of the time ends the wait too, because the task then asks again itself."""
+        if self.time_is_over():
+            return WaitAnswer(
+                done=True, message=f"commits of group {self.group!r} are still pending, and the time is over"
+            )
+        only = {(str(topic), int(partition)) for topic, partition in self.partitions}
+        snapshot = source().snapshot(sorted({topic for topic, _ in only}), self.group, only)
+        unstable = (item for item in snapshot.partitions if item.group_offset_state is GroupOffsetState.UNSTABLE)
+        pending = [str(item.stream) for item in unstable]
+        if not pending:
+            return WaitAnswer(done=True, message=f"no commit of group {self.group!r} is pending")
+        return WaitAnswer(done=False, message=f"commits of group {self.group!r} are pending on {', '.join(pending)}")
+
+
+def _only(streams: Sequence[StreamRecord], topic: str, partition: int) -> StreamRecord | None:
+    """Return the stream of a partition, None when there is none; refuse to choose between generations of a topic."""
+    found = [stream for stream in streams if (stream.key.topic, stream.key.partition) == (topic, partition)]
+    if len(found) > 1:
+        raise UsageError(
+            f"topic {topic} was re-created, and the ledger knows {len(found)} generations of partition {partition}: "
+            "wait for a plan instead of an offset",
+            topic=topic,
+            partition=partition,
+        )
+    return found[0] if found else None
+
+
+def _below_origins(streams: Sequence[StreamRecord]) -> str:
+    """Return which streams begin at or above the end that was waited for: what lies below was passed without a row."""
+    if not streams:
+        return ""
+    named = ", ".join(f"{item.key} begins at {item.origin}" for item in streams[:NAMED])
+    more = f" and {count(len(streams) - NAMED, 'more partition')}" if len(streams) > NAMED else ""
+    return f"; nothing of it was read below an origin: {named}{more}"
+
+
+def _not_known_yet(ledger: LedgerReader, pipeline: str, topic: str, streams: Sequence[StreamRecord]) -> str | None:
+    """Return why nothing can be known of a topic before its pipeline's first plan; None once something can.
+
+    Refuses a topic that the pipeline does not read and never did: the wait would not end.
+    """
+    topics = {stream.key.topic for stream in streams}
+    if topic in topics:
+        return None
+    record = ledger.pipeline(pipeline)
+    if record is None:
+        return f"the ledger knows no pipeline {pipeline!r} yet{nearest(pipeline, ledger.pipelines())}"
+    if not record.spec.reads(topic):
+        raise unknown_topic(pipeline, topic, topics | set(record.spec.topics))
+    return None
+
+
+# Wait for a worker that brings a wave into the lake, and keep the request for it alive meanwhile.
+
+ENDED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
+"""States in which a task does not come back by itself."""
+
+
+class WaveServedTrigger(LedgerTrigger):
+    """Waits until a requested wave has ended, or was answered; renews the request while it waits, and revives none.
+
+    So the request lapses when the trigger ends without a word: a triggerer that starts again within `wanted_for`
+    (seconds) finds it alive, and the worker at work. It ends at once where Airflow says that the task has ended by a
+    person's hand. A task that was cleared asks anew, and goes on with the attempt that runs.
+    """
+
+    def __init__(
+        self,
+        *,
+        pipeline: str,
+        wave: str,
+        request: str,
+        actor: str,
+        wanted_for: float,
+        worker_timeout: float,
+        bytes_per_second: int | None = None,
+        ledger_conn_id: str = DEFAULT_LEDGER,
+    ) -> None:
+        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
+        self.wave = wave
+        self.request = request
+        self.actor = actor
+        self.wanted_for = wanted_for
+        self.worker_timeout = worker_timeout
+        self.bytes_per_second = bytes_per_second
+        self._renew_at: float | None = None
+
+    def ask(self, ledger: Ledger, _source: Source) -> WaitAnswer:
+        """See `LedgerTrigger`; UnfinishedError when no worker has come for `worker_timeout` (seconds)."""
+        asked = ledger.commit(
+            AskForWave(
+                id=self.request,
+                wave=self.wave,
+                actor=self.actor,
+                wanted_for=timedelta(seconds=self.wanted_for),
+                bytes_per_second=self.bytes_per_second,
+                renews=True,
+            )
+        )
+        self._renew_at = self.now() + self.wanted_for / RENEWALS
+        record = ledger.wave(self.wave)
+        if asked.request is None and record.state in FINISHED:
+            return WaitAnswer(done=True, message=f"wave {self.wave} is {record.state}")
+        if asked.request is None:
+            ended = f"the request {self.request} for wave {self.wave} has ended: a task that still waits asks anew"
+            return WaitAnswer(done=True, message=ended)
+        if error := error_of(asked.request):
+            return WaitAnswer(done=True, message=f"a worker has tried wave {self.wave}: {type(error).__name__}")
+        found = serving(asked.request, record, ledger.attempts(self.wave), asked.now)
+        if problem := untaken_for_too_long(record, found, timedelta(seconds=self.worker_timeout)):
+            ledger.commit(EndRequest(id=self.request, wave=self.wave))
+            raise problem
+        return WaitAnswer(done=False, message=found.message)
+
+    def time_is_over(self) -> bool:
+        """Return whether the request has to be renewed."""
+        return self._renew_at is not None and self.now() >= self._renew_at
+
+    async def on_kill(self) -> None:
+        """End the request of a task that a person has marked as ended; the worker ends its job then.
+
+        Airflow calls this as well when the task is cleared, which is about to ask again: its request is left to lapse.
+        """
+        if await asyncio.to_thread(self._has_ended):
+            await self.query(lambda ledger: ledger.commit(EndRequest(id=self.request, wave=self.wave)))
+            self.log.info("wave %s is not wanted any more", self.wave)
+
+    def _has_ended(self) -> bool:
+        from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+        ti: Any = self.task_instance
+        found = RuntimeTaskInstance.get_task_states(
+            dag_id=ti.dag_id, run_ids=[ti.run_id], task_ids=[ti.task_id], map_index=ti.map_index
+        )
+        key = ti.task_id if ti.map_index < 0 else f"{ti.task_id}_{ti.map_index}"
+        return found.get(ti.run_id, {}).get(key) in ENDED

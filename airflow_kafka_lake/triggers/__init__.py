@@ -1,1 +1,0 @@
-"""What waits in the triggerer, without a worker slot."""
