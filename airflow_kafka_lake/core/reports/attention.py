@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN, AttemptRecord, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.ordering.segments import SegmentOrder
-from airflow_kafka_lake.core.remedies import Remedy
+from airflow_kafka_lake.core.remedies import ACKNOWLEDGE_ORDER, Remedy
 from airflow_kafka_lake.core.reports.progress import Moment, ProgressEvent, silence
 from airflow_kafka_lake.core.reports.streams import LedgerState, PipelineFacts, StreamState, StreamStatus
 from airflow_kafka_lake.core.slices import Slice, Stream
@@ -158,7 +158,7 @@ def _out_of_order(streams: Iterable[StreamStatus], order: SegmentOrder) -> Itera
     for stream in streams:
         for text in order.waits(stream.key):
             named = remedies.found_in(text)
-            if any("--acknowledge-order" in item.words for item in named):
+            if any(ACKNOWLEDGE_ORDER in item.switches for item in named):
                 found[named].append((stream.key, text))
     for commands, waiting in found.items():
         key, text = waiting[0]

@@ -421,9 +421,7 @@ def _attention(item: Attention) -> Json:
         "subject": item.subject,
         "offsets": sum(one.range.span for one in item.slices),
         "streams": [list(key) for key in sorted({one.stream for one in item.slices})[:MOST_PARTS]],
-        "commands": [
-            {"command": remedy.command, "words": list(remedy.words), "line": str(remedy)} for remedy in item.commands
-        ],
+        "commands": [remedy.to_json() | {"line": str(remedy)} for remedy in item.commands],
     }
 
 

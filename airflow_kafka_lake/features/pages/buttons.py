@@ -6,16 +6,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.remedies import Remedy
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.features.pages.rendering import Json, Visitor, address
 
 ASKED_FIRST = frozenset({"skip", "reopen", "withdraw"})
 """Commands that are tried as a dry run before a person confirms them: it says exactly what they would do."""
-
-_FLAGS = frozenset({"acknowledge_order", "drop_staged", "accept_fewer"})
 
 
 class FieldKind(StrEnum):
@@ -77,56 +75,38 @@ def button_of(remedy: Remedy, pipeline: str, visitor: Visitor) -> Button | None:
     """Return the button for a command; None for one that has none, and for a visitor who may not give it."""
     if not visitor.may_decide:
         return None
-    given = _arguments(remedy)
-    match remedy.command:
-        case "skip" if {"topic", "partition", "from", "to"} <= given.keys():
-            return skip(pipeline, given, visitor)
-        case "release" if "subject" in given:
-            return release(pipeline, str(given["subject"]), visitor)
-        case "cancel" if "subject" in given:
-            return cancel(pipeline, str(given["subject"]), visitor, drop_staged="drop_staged" in given)
-        case "resume" if "subject" in given:
-            return resume(pipeline, str(given["subject"]), visitor)
+    match remedy:
+        case Remedy(command="skip", slice=Slice() as item):
+            return skip(pipeline, item, remedy, visitor)
+        case Remedy(command="release", subject=str(subject)):
+            return release(pipeline, subject, visitor)
+        case Remedy(command="cancel", subject=str(subject)):
+            return cancel(pipeline, subject, visitor, drop_staged="drop_staged" in remedy.switches)
+        case Remedy(command="resume", subject=str(subject)):
+            return resume(pipeline, subject, visitor)
         case _:
             return None
 
 
-def _arguments(remedy: Remedy) -> dict[str, Any]:
-    """Return the arguments of a command by name; the reason is the person's to give."""
-    given: dict[str, Any] = {}
-    words = iter(remedy.words)
-    for word in words:
-        name, equals, value = word.removeprefix("--").partition("=")
-        key = name.replace("-", "_")
-        if not word.startswith("--"):
-            given["subject"] = word
-        elif key in _FLAGS:
-            given[key] = True
-        else:
-            given[key] = value if equals else next(words, "")
-    given.pop("reason", None)
-    return given
-
-
-def skip(pipeline: str, given: Json, visitor: Visitor) -> Button:
-    """Return the button that passes a slice unread; `given` are the arguments of its command."""
-    where, start, end = f"{given['topic']}/{given['partition']}", given["from"], given["to"]
-    span = int(end) - int(start) if start.isdecimal() and end.isdecimal() else None
-    what = "what is between" if span is None else count(span, "offset")
+def skip(pipeline: str, item: Slice, remedy: Remedy, visitor: Visitor) -> Button:
+    """Return the button that passes a slice unread."""
+    where, start, end = str(item.stream), item.range.start, item.range.end
+    what = count(item.range.span, "offset")
     lines = [
         f"{what} of {where}, {start} to {end}, will not be in the table.",
         "The watermark passes them, and every audit counts them as skipped, with your name and reason.",
         "Only a reopen reads them later, and only while Kafka still has them.",
     ]
-    if given.get("acknowledge_order"):
+    if "acknowledge_order" in remedy.switches:
         lines.append("Later partitions of the topic no longer wait for them: the order of records has a gap here.")
-    sent = {key: given[key] for key in ("topic", "topic_id", "from", "to", *sorted(_FLAGS)) if key in given}
+    generation = {"topic_id": item.stream.topic_id} if remedy.names_topic_id else {}
+    sent = {"topic": item.stream.topic, **generation, "from": str(start), "to": str(end)}
     return Button(
         command="skip",
         url=_url(visitor, pipeline, "skip"),
-        label="Skip" if span is None else f"Skip {what}",
+        label=f"Skip {what}",
         title=f"Skip {where} {start}-{end}",
-        body=sent | {"partitions": [int(given["partition"])]},
+        body=sent | dict.fromkeys(remedy.switches, True) | {"partitions": [item.stream.partition]},
         consequences=tuple(lines),
         grave=True,
     )

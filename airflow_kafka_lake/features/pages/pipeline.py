@@ -176,7 +176,7 @@ def attention_of(document: Json, visitor: Visitor, most: int) -> tuple[Item, ...
 
 
 def _item(item: Json, pipeline: str, visitor: Visitor) -> Item:
-    remedies = [Remedy(each["command"], tuple(each["words"])) for each in item["commands"]]
+    remedies = [Remedy.from_json(each) for each in item["commands"]]
     lines = [each["line"] for each in item["commands"]]
     found = [button_of(remedy, pipeline, visitor) for remedy in remedies]
     if item["need"] in _RETRIED and visitor.may_decide:

@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 
 pytestmark = pytest.mark.unit
 
-STREAM = Stream("orders", "id", 1)
+STREAM = Stream("orders", "", 1)
 ITEM = RangeRecord(
     id="r-1",
     slice=Slice(STREAM, OffsetRange(0, 100)),

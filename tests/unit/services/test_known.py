@@ -201,7 +201,8 @@ def test_what_a_deleted_topic_has_lost_is_passed_by_the_command_that_is_named(be
     behind.kafka.delete_topic("orders")
     (command,) = status(behind)["needs_person"][0]["commands"]
     stream = behind.stream()
-    assert f"--topic-id={stream.key.topic_id}" in command["words"]
+    assert f" --topic-id={stream.key.topic_id} " in command["line"]
+    assert (command["slice"][1], command["names_topic_id"]) == (stream.key.topic_id, True)
     assert "--from 4 --to 8 --reason TEXT --acknowledge-order" in command["line"]
     decisions.skip(
         behind.worker(),
