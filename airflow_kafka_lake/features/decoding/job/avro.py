@@ -26,7 +26,7 @@ from airflow_kafka_lake.features.decoding.job.avro_schema import (
     _PER_SECOND,
     _PROMOTED,
     MISSING,
-    Field,
+    AvroField,
     Logical,
     Node,
     Unfit,
@@ -182,7 +182,7 @@ class Resolution:
             self.is_plain = False
         return _fields(steps, filled, width if above is not None else None, is_top=is_top)
 
-    def _default(self, item: Field, above: tuple[str, ...] | None) -> Any:
+    def _default(self, item: AvroField, above: tuple[str, ...] | None) -> Any:
         return self._value(item.node, item.node, above)(Bytes(_encoded(item.node, item.default)))
 
     def _member(self, writer: Node, reader: Node, above: tuple[str, ...] | None) -> Read:
@@ -290,7 +290,7 @@ def plainly(writer: Node, reader: Node, space: str) -> Written | None:
     return Written(space=space, schema={**schema, "fields": fields}, names=names)
 
 
-def _renamed(mine: Mapping[str, Field], fields: Sequence[Field]) -> dict[str, str]:
+def _renamed(mine: Mapping[str, AvroField], fields: Sequence[AvroField]) -> dict[str, str]:
     """Return the writer's names of the fields; one that was renamed goes before a new one of the old name."""
     found: dict[str, str] = {}
     for item in fields:

@@ -55,7 +55,7 @@ class Unfit(ValueError):  # noqa: N818 - no error of the program: what a value i
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Field:
+class AvroField:
     """A field of a record."""
 
     name: str
@@ -76,7 +76,7 @@ class Node:
     symbols: tuple[str, ...] = ()
     default: str | None = None
     items: Node | None = None
-    fields: list[Field] = field(default_factory=list)
+    fields: list[AvroField] = field(default_factory=list)
     branches: list[Node] = field(default_factory=list)
 
     @property
@@ -145,7 +145,7 @@ class _Parser:
             found.logical = _logical(given, kind, found.size)
         else:
             found.fields = [
-                Field(
+                AvroField(
                     name=item["name"],
                     node=self.node(item["type"], inside, depth + 1),
                     aliases=tuple(item.get("aliases") or ()),

@@ -48,7 +48,7 @@ _ROW = "row"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decoded:
+class DecodedRows:
     """Rows with their decoded columns; `refused` says by topic why none of its values can be decoded."""
 
     spark: SparkSession
@@ -73,10 +73,10 @@ class Decoded:
         return self.rows.select(*self.columns, *found)
 
 
-def decode(spark: SparkSession, rows: DataFrame, decoders: Sequence[Decoder], table: str) -> Decoded:
-    """Decode rows of the landing table; nothing is changed before `Decoded.fitted`."""
+def decode(spark: SparkSession, rows: DataFrame, decoders: Sequence[Decoder], table: str) -> DecodedRows:
+    """Decode rows of the landing table; nothing is changed before `DecodedRows.fitted`."""
     parts, named = _judged(spark, decoders, rows.columns, spark.table(table).schema)
-    return Decoded(
+    return DecodedRows(
         spark=spark,
         rows=_with_columns(rows, parts, named),
         columns=tuple(rows.columns),
