@@ -307,12 +307,14 @@ def upgrade(connection: Connection, name: str) -> None:
         return
     from alembic.config import Config
     from alembic.runtime.environment import EnvironmentContext
+    from alembic.runtime.migration import MigrationStep
     from alembic.script import ScriptDirectory
 
     script = ScriptDirectory(str(FOLDER))
 
     def steps(current: Any, _context: Any) -> Any:
-        return script._upgrade_revs("head", current)  # noqa: SLF001 (what `alembic upgrade` itself runs)
+        newest_first = script.iterate_revisions("head", current, implicit_base=True)
+        return [MigrationStep.upgrade_from_script(script.revision_map, found) for found in newest_first][::-1]
 
     with EnvironmentContext(Config(), script, fn=steps) as environment:
         environment.configure(connection=connection, version_table=VERSION_TABLE)
