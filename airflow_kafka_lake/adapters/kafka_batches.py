@@ -18,7 +18,7 @@ from airflow_kafka_lake.adapters.kafka_python import (
     SETTINGS,
     DescribeConfigsRequest,
     FetchRequest,
-    KafkaNetClient,
+    KafkaClient,
     LegacyRecordBatch,
     ListOffsetsRequest,
     MemoryRecords,
@@ -96,10 +96,10 @@ class Session:
     """
 
     def __init__(
-        self, client: KafkaNetClient, streams: Iterable[Stream], *, timeout: float, epochs: Mapping[Stream, int]
+        self, client: KafkaClient, streams: Iterable[Stream], *, timeout: float, epochs: Mapping[Stream, int]
     ) -> None:
         self._client = client
-        self._manager = client._manager  # noqa: SLF001  # as kafka-python's own clients do
+        self._manager = client.manager
         self._ids: dict[str, uuid.UUID] = {}
         for topic, topic_id, _ in streams:
             if self._ids.setdefault(topic, _uuid(topic_id)) != _uuid(topic_id):
@@ -111,7 +111,7 @@ class Session:
 
     async def sleep(self, seconds: float) -> None:
         """Let the other tasks go on for some seconds."""
-        await self._manager._net.sleep(seconds)  # noqa: SLF001  # the loop has no other door
+        await self._client.loop.sleep(seconds)
 
     async def side_by_side(self, conversations: Iterable[Callable[[], Awaitable[None]]]) -> None:
         """Run several tasks concurrently; when one fails the others still come to their end."""
@@ -651,7 +651,7 @@ class KafkaBatchReader:
             by_stream[gap.stream].append(gap)
         with self._connected() as client:
             session = Session(client, by_stream, timeout=self._timeout, epochs=epochs)
-            found = client._manager.run(self._read, session, by_stream, isolation, heartbeat)  # noqa: SLF001  # no other door
+            found = client.manager.run(self._read, session, by_stream, isolation, heartbeat)
         explained: dict[Slice, tuple[Explanation, ...]] = {}
         for stream, its_gaps in by_stream.items():
             parts = divided(found[stream], [gap.range for gap in its_gaps])
@@ -666,7 +666,7 @@ class KafkaBatchReader:
             return {}
         with self._connected() as client:
             session = Session(client, [stream for stream, _ in places], timeout=self._timeout, epochs=epochs)
-            found: Mapping[tuple[Stream, int], Tip] = client._manager.run(self._look_up, session, places)  # noqa: SLF001  # no other door
+            found: Mapping[tuple[Stream, int], Tip] = client.manager.run(self._look_up, session, places)
         return found
 
     async def _look_up(
@@ -710,9 +710,9 @@ class KafkaBatchReader:
         return {scan.stream: scan.found for scans in by_leader.values() for scan in scans}
 
     @contextmanager
-    def _connected(self) -> Iterator[KafkaNetClient]:
+    def _connected(self) -> Iterator[KafkaClient]:
         timeout_ms = int(self._timeout * 1000)
-        client = KafkaNetClient(
+        client = KafkaClient(
             **{
                 "reconnect_backoff_max_ms": _RECONNECT_AFTER_MS,
                 **self._settings,
@@ -724,8 +724,8 @@ class KafkaBatchReader:
         )
         try:
             try:
-                client._manager.run(_try_login, client._manager, timeout_ms // 2)  # noqa: SLF001  # no other door
-                client._manager.bootstrap(timeout_ms)  # noqa: SLF001
+                client.manager.run(_try_login, client.manager, timeout_ms // 2)
+                client.manager.bootstrap(timeout_ms)
             except (errors.KafkaError, OSError) as error:
                 raise translated(error, self._timeout) from error
             yield client

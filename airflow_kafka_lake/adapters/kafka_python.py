@@ -20,6 +20,8 @@ with warnings.catch_warnings():
     from kafka import KafkaConsumer, TopicPartition, errors
     from kafka.admin import KafkaAdminClient
     from kafka.net.compat import KafkaNetClient
+    from kafka.net.manager import KafkaConnectionManager
+    from kafka.net.selector import NetworkSelector
     from kafka.protocol.admin.configs import DescribeConfigsRequest
     from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
     from kafka.protocol.consumer.group import OffsetFetchRequest
@@ -42,6 +44,15 @@ if (_log := logging.getLogger("kafka")).level == logging.NOTSET:
     _log.setLevel(logging.CRITICAL)
 
 
+class KafkaClient(KafkaNetClient):
+    """kafka-python's client with its connection manager and its event loop, which it keeps to itself otherwise."""
+
+    def __init__(self, **configs: Any) -> None:
+        self.loop = NetworkSelector(**configs)
+        self.manager = KafkaConnectionManager(self.loop, **configs)
+        super().__init__(net=self.loop, manager=self.manager)
+
+
 def ask_brokers(settings: KafkaSettings, ask: Callable[[Any], Awaitable[T]], *, timeout: float, clock: Clock) -> T:
     """Run `ask` with kafka-python's connection manager; a retriable error is tried again within `timeout` seconds.
 
@@ -49,13 +60,12 @@ def ask_brokers(settings: KafkaSettings, ask: Callable[[Any], Awaitable[T]], *, 
     """
     until = time.monotonic() + timeout
     milliseconds = int(timeout * 1000)
-    client = KafkaNetClient(**settings.kafka_python(), request_timeout_ms=milliseconds)
-    manager = client._manager  # noqa: SLF001  # as kafka-python's own clients do
+    client = KafkaClient(**settings.kafka_python(), request_timeout_ms=milliseconds)
     try:
-        manager.bootstrap(milliseconds)
+        client.manager.bootstrap(milliseconds)
         while True:
             try:
-                return manager.run(ask, manager)
+                return client.manager.run(ask, client.manager)
             except errors.KafkaError as error:
                 if not error.retriable or time.monotonic() > until:
                     raise
@@ -72,6 +82,6 @@ def raise_for(code: int) -> None:
 
 __all__ = [
     "FAILED", "SETTINGS", "DescribeConfigsRequest", "FetchRequest", "FindCoordinatorRequest", "KafkaAdminClient",
-    "KafkaNetClient", "LegacyRecordBatch", "ListOffsetsRequest", "MemoryRecords", "MetadataRequest",
+    "KafkaClient", "LegacyRecordBatch", "ListOffsetsRequest", "MemoryRecords", "MetadataRequest",
     "OffsetFetchRequest", "OffsetForLeaderEpochRequest", "TopicPartition", "ask_brokers", "errors", "raise_for",
 ]  # fmt: skip

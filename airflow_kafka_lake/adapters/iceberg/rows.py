@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyiceberg.table
 from numpy.typing import NDArray
+from pyiceberg.conversions import from_bytes
 from pyiceberg.expressions import (
     AlwaysFalse,
     AlwaysTrue,
@@ -26,11 +27,11 @@ from pyiceberg.expressions import (
     Or,
 )
 from pyiceberg.expressions import And as All
-from pyiceberg.expressions.visitors import _StrictMetricsEvaluator
 from pyiceberg.io.pyarrow import ArrowProjectionVisitor, ArrowScan, _dataframe_to_data_files, _read_all_delete_files
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
+from pyiceberg.schema import Schema
 from pyiceberg.table import DataScan, FileScanTask, Table
-from pyiceberg.types import IcebergType, IntegerType, LongType, StringType
+from pyiceberg.types import IcebergType, IntegerType, LongType, PrimitiveType, StringType
 
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import SchemaMismatchError
@@ -106,7 +107,6 @@ def batches_of(
     """Read some columns of a filter's rows in files, one file after the other, batch by batch.
 
     Texts of the `coded` columns come as Parquet has them: a code for each row, and each value once.
-    PyIceberg's own reader begins with all files at once, and keeps in memory what is read faster than it is consumed.
     """
     scan = table.scan(row_filter=row_filter, selected_fields=tuple(fields))
     can_code = _manifest_group_planner is not None
@@ -115,8 +115,10 @@ def batches_of(
         scan.table_metadata, scan.io, scan.projection(), scan.row_filter, scan.case_sensitive, **cast(Any, how)
     )
     for file in files:
+        # `to_record_batches` begins with all files at once, and keeps the whole of a file in memory. Tried on PyIceberg
+        # 0.11.1 to 0.12.0, as `_dataframe_to_data_files` below.
         deletes = _read_all_delete_files(scan.io, [file])
-        found = reader._record_batches_from_scan_tasks_and_deletes([file], deletes)  # noqa: SLF001  # no other door
+        found = reader._record_batches_from_scan_tasks_and_deletes([file], deletes)  # noqa: SLF001
         yield from found if can_code else (_coded(batch, coded) for batch in found)
 
 
@@ -151,7 +153,7 @@ def _manifests(table: Table) -> list[ManifestFile]:
 
 def _planned(table: Table, row_filter: BooleanExpression, manifests: Sequence[ManifestFile]) -> Sequence[FileScanTask]:
     if _manifest_group_planner is None:
-        return list(_PlannerBefore012(table, row_filter, manifests)._plan_files_local())  # noqa: SLF001  # no other door
+        return list(_PlannerBefore012(table, row_filter, manifests).plan_files())
     planner = _manifest_group_planner(table.metadata, table.io, row_filter)
     return list(planner.plan_files(manifests, lambda entry: not _is_equality(entry)))
 
@@ -185,6 +187,7 @@ def data_files(table: Table, rows: pa.Table) -> Sequence[DataFile]:
     """Write rows as data files of the table's present partitioning; no file for no rows."""
     if not rows.num_rows:
         return ()
+    # In public PyIceberg writes files and commits them in one go; ours are part of a commit that does more.
     files = tuple(_dataframe_to_data_files(table.metadata, rows, table.io))
     for file in files:
         file.spec_id = table.spec().spec_id
@@ -427,12 +430,11 @@ def replacement(
     A file without rows of the slices stays; a file whose bounds prove that it has no others is not opened."""
     wanted = SliceSet(slices)
     single = len(slices) == 1
-    whole = _StrictMetricsEvaluator(table.schema(), near(slices)).eval
     removed: list[DataFile] = []
     rewritten: list[DataFile] = []
     for task in tasks:
         heartbeat()
-        if single and whole(task.file):
+        if single and _is_within(task.file, table.schema(), slices[0]):
             removed.append(task.file)
             continue
         scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
@@ -443,6 +445,29 @@ def replacement(
         removed.append(task.file)
         rewritten += data_files(table, rows.filter(pa.array(~replaced)))
     return Replacement(removed=tuple(removed), rewritten=tuple(rewritten))
+
+
+def _is_within(file: DataFile, schema: Schema, part: Slice) -> bool:
+    """Return whether a file's bounds prove that it has rows of the slice only.
+
+    A row without a position is no row of the slice. A bound that was cut short equals no topic id.
+    """
+    found: dict[str, tuple[Any, Any]] = {}
+    for name in POSITION[1:]:
+        field = schema.find_field(name)
+        kind, number = cast(PrimitiveType, field.field_type), field.field_id
+        low, high = ((bounds or {}).get(number) for bounds in (file.lower_bounds, file.upper_bounds))
+        if low is None or high is None or (file.null_value_counts or {}).get(number):
+            return False
+        found[name] = from_bytes(kind, low), from_bytes(kind, high)
+    _, topic_id, partition = part.stream
+    first, last = found["kafka_offset"]
+    return (
+        found["kafka_topic_id"] == (topic_id, topic_id)
+        and found["kafka_partition"] == (partition, partition)
+        and part.range.start <= first
+        and last < part.range.end
+    )
 
 
 def _inside(rows: pa.Table | pa.RecordBatch, wanted: SliceSet) -> _Flags:

@@ -227,12 +227,9 @@ class ConfluentRegistry:
     def close(self) -> None:
         """Close the connections; does nothing when there are none."""
         client = self.__dict__.pop("_client", None)
-        if client is None:
-            return
-        if hasattr(client, "close"):
-            client.close()
-        else:  # before 2.16
-            client._rest_client.session.close()  # noqa: SLF001  # no other door
+        if client is not None:
+            with client:  # has no `close` before 2.16
+                return
 
     @cached_property
     def _client(self) -> Any:
