@@ -15,7 +15,7 @@ _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _INSUFFICIENT_PRIVILEGE, _DISK_FULL = "42501", "53100"
 _LEAST_ROOM = 128 * 1024
-"""What SQLite needs at least beside its file, in bytes."""
+"""The least room that SQLite needs beside its file, in bytes."""
 
 _SQLITE_DENIED = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH})
 _STORE = re.compile(r"ACCESS_DENIED|AccessDenied|AuthorizationPermissionMismatch|storage\.objects\.\w+ (access|denied)")

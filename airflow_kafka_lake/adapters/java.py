@@ -1,4 +1,4 @@
-"""Find the Java and the PySpark that Spark jobs and the local broker run on; the errors name what is wrong."""
+"""Find the Java and the PySpark that Spark jobs and the local broker run on; the errors name the fault."""
 
 from __future__ import annotations
 

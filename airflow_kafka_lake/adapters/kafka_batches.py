@@ -191,7 +191,7 @@ class Session:
                 self._learn((topic.name, item.partition_index), item)
 
     def _learn(self, place: tuple[str, int], said: Any) -> None:
-        """Keep who leads a partition; a broker that has not heard of its newest leader is asked no further."""
+        """Keep the leader of a partition; a broker that has not heard of its newest leader is asked no further."""
         epoch = -1 if said.leader_epoch is None else said.leader_epoch
         if 0 <= epoch < self._known.get(place, 0):
             raise errors.LeaderNotAvailableError(
@@ -298,7 +298,7 @@ class Session:
 
 
 def translated(error: Exception, seconds: float) -> KafkaLakeError:
-    """Return what a client error means for us; the text holds no setting."""
+    """Return a client's error as one of ours; the text holds no setting."""
     if isinstance(error, (errors.AuthorizationError, *LOGIN_REFUSED)):
         return ConnectionSettingsError(
             f"Kafka refuses to let us read record batches ({type(error).__name__}). Give the connection's user the "
@@ -473,7 +473,7 @@ class Throughput:
 
     @property
     def largest_read(self) -> int:
-        """How much may be asked for at once: what a second pays for, so that the broker's load is even."""
+        """The most bytes of one request: those of one second, so that the broker's load is even."""
         return _LARGEST_STREAM_BYTES if self._rate is None else min(max(1, int(self._rate)), _LARGEST_STREAM_BYTES)
 
     def pause_after(self, size: int) -> float:
@@ -488,8 +488,8 @@ class Throughput:
 class GapScan:
     """Explains the asked offsets of one stream, in offset order.
 
-    Each Fetch answer is explained by itself: at isolation 1 it lists every aborted transaction that overlaps it, also
-    those that began before it or whose marker lies behind it.
+    Each Fetch answer is explained by itself: at isolation 1 it lists every aborted transaction that overlaps it, even
+    if it began earlier or its marker lies behind.
     """
 
     def __init__(
@@ -544,7 +544,7 @@ class GapScan:
             seconds -= _SIGN_OF_LIFE_SECONDS
 
     def _take(self, answer: FetchAnswer) -> int:
-        """Explain what lies before the end of the answer's last batch; return that end, 0 for an empty answer."""
+        """Explain the offsets before the end of the answer's last batch; return that end, 0 for an empty answer."""
         batches = opened(answer.records)
         if not batches:
             return 0
@@ -616,7 +616,7 @@ class KafkaBatchReader:
 
     `settings` are kafka-python's keyword arguments (`KafkaSettings.kafka_python()`); ConnectionSettingsError names a
     key that kafka-python would ignore. `timeout_seconds` bounds every single wait for Kafka, not the whole reading;
-    `bytes_per_second` bounds what is read. Connections live only as long as a call.
+    `bytes_per_second` bounds the reading. Connections live only as long as a call.
     """
 
     def __init__(
@@ -777,7 +777,7 @@ async def _doubt_holes(session: Session, scans: Sequence[GapScan]) -> None:
 
 
 def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Refuse what kafka-python would pass over in silence, above all a protocol that would mean plaintext."""
+    """Refuse settings that kafka-python would pass over in silence, above all a protocol that would mean plaintext."""
     if unknown := sorted(settings.keys() - SETTINGS):
         raise ConnectionSettingsError(
             f"kafka-python has no setting {', '.join(map(repr, unknown))}. Correct the connection's extra.",

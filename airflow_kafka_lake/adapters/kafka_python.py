@@ -1,4 +1,4 @@
-"""kafka-python, made quiet: it asks what librdkafka's admin client cannot, and reads raw record batches.
+"""kafka-python, made quiet: it serves requests that librdkafka's admin client lacks, and reads raw record batches.
 
 Its import warns, and its log calls every refused connection an error.
 """
@@ -39,7 +39,7 @@ FAILED = (errors.KafkaError, OSError)
 SETTINGS = frozenset(KafkaConsumer.DEFAULT_CONFIG)
 """Every keyword argument that some client of kafka-python knows and the connection may be given."""
 
-# The next attempt mends most of what it logs as an error. A level that is set elsewhere stays.
+# The next attempt mends most faults that it logs as errors. A level that is set elsewhere stays.
 if (_log := logging.getLogger("kafka")).level == logging.NOTSET:
     _log.setLevel(logging.CRITICAL)
 

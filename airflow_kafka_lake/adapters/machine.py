@@ -23,7 +23,7 @@ SAME_START_SECONDS = 1.5
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _START_FIELD = 19
-"""Of `/proc/PID/stat`, counted from what follows the name: ticks since the boot."""
+"""Of `/proc/PID/stat`, counted from behind the name: ticks since the boot."""
 
 _PID_NAMESPACE = Path("/proc/self/ns/pid")
 _INITIAL_NAMESPACE = "4026531836"
@@ -48,7 +48,7 @@ class SystemClock:
 
 
 class HostProcesses:
-    """Who this process is, and whether another one still lives (`ports.Processes`).
+    """The identity of this process, and whether another one still lives (`ports.Processes`).
 
     `machine_id` is the file with the id that distinguishes this machine from others of the same host name.
     """

@@ -51,10 +51,10 @@ def _is_logged(context: Any) -> bool:
     return bool(context.getConf().get("spark.eventLog.enabled", "false").lower() == "true")
 
 
-# Write what a driver has counted to a file beside its request.
+# Write a driver's counts to a file beside its request.
 #
-# When the file no longer changes, the driver hangs or was stopped, and its worker no longer renews the lease. What
-# it counts is shown to people, and nothing is decided by it.
+# When the file no longer changes, the driver hangs or was stopped, and its worker no longer renews the lease. Its
+# counts are shown to people, and nothing is decided by them.
 
 PROGRESS_FILE = "progress"
 _SECONDS = 2.0
@@ -71,7 +71,7 @@ _WITHIN = " kafka"
 
 _VALUE = re.compile(r"(\d+) -> (\d+(?:,\d{3})*)")
 _NESTED = 16
-"""Spark lists a query after those that it has begun while it was planned, so many at most; they may be over by then."""
+"""Spark lists a query after the queries that were begun while it was planned, so many at most; they may be over."""
 
 _LOOK_AGAIN = 15
 """After so many looks the plan of a running query is read again: it may have changed while it runs."""
@@ -93,8 +93,8 @@ def progress_lines(spark: SparkSession, folder: Path) -> Iterator[None]:
 
 
 def await_counts(spark: Any) -> None:
-    """Wait a moment for what was counted last, which is on its way to where it is looked up."""
-    with suppress(Exception):  # what is shown may be old
+    """Wait a moment for the last counts, which are on their way to the place where they are looked up."""
+    with suppress(Exception):  # the counts shown may be old
         spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(_LAST_MS)  # noqa: SLF001 - no public door in Python
 
 
@@ -133,7 +133,7 @@ def report_progress(counts: Counts, file: Path, ended: Any) -> None:
 
 
 def _write_progress(file: Path, text: str) -> None:
-    """Write over what is there, without making room anew."""
+    """Overwrite the file, without making room anew."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         os.pwrite(descriptor, text.ljust(_ROOM).encode(), 0)
@@ -143,7 +143,7 @@ def _write_progress(file: Path, text: str) -> None:
 
 @dataclass(slots=True)
 class Query:
-    """A query: the metrics that count the rows of its sources, and what they have counted."""
+    """A query: the metrics that count the rows of its sources, and their counts."""
 
     kafka: tuple[int, ...] = ()
     tables: tuple[int, ...] = ()
@@ -155,7 +155,7 @@ class Query:
 
 @dataclass(slots=True)
 class Counts:
-    """What a session has counted over the queries after `before`, and over all stages but `stages_before`.
+    """The counts of a session over the queries after `before`, and over all stages but `stages_before`.
 
     Executors report the rows of a task that runs every ten seconds, or as `spark.executor.heartbeatInterval` says. In a
     local master the counters of a stage do not change before a task ends, because Spark sends them without names there:
@@ -173,7 +173,7 @@ class Counts:
         active = self.active()
         found = {number: self._sql().executionMetrics(number).toString() for number in self._running()}
         signs = f"{sorted((number, stage[0]) for number, stage in active.items())} {list(found.values())}"
-        with suppress(Exception):  # what is shown may be old; the sign of life may not be lost over it
+        with suppress(Exception):  # the counts shown may be old; the sign of life may not be lost over it
             self._count_stages(active)
             self._count_rows(found)
         return self._counters().to_json(sign=hashlib.sha256(signs.encode()).hexdigest()[:16])
@@ -189,12 +189,12 @@ class Counts:
         )
 
     def _application(self) -> str:
-        with suppress(Exception):  # what is shown may be missing; the sign of life may not be lost over it
+        with suppress(Exception):  # the application may be missing; the sign of life may not be lost over it
             return str(self.spark.sparkContext.applicationId)
         return ""
 
     def active(self) -> dict[int, tuple[int, int, int]]:
-        """Return of each active stage how many tasks are done, how many it has, and what they have written."""
+        """Return each active stage's finished tasks, all its tasks, and the rows written by them."""
         stages = self.spark.sparkContext._jsc.sc().statusStore().activeStages()  # noqa: SLF001 - no public door in Python
         listed = (stages.apply(number) for number in range(stages.size()))
         found = {stage.stageId(): (stage.numCompleteTasks(), stage.numTasks(), stage.outputBytes()) for stage in listed}
@@ -210,7 +210,7 @@ class Counts:
         return self.spark._jsparkSession.sharedState().statusStore()  # noqa: SLF001 - as above
 
     def _running(self) -> list[int]:
-        """Return the queries that run, and once more those that have ended since they were last looked at."""
+        """Return the queries that run, and once more the ones that have ended since they were last looked at."""
         listed, new, over = self._sql().executionsList(), dict[int, Any](), 0
         for place in reversed(range(listed.size())):  # by number; thousands may be over
             query = listed.apply(place)
@@ -269,10 +269,10 @@ def _rows_of(node: Any) -> Iterator[int]:
             yield metric.accumulatorId()
 
 
-# What a driver does around a job: take its request, open a session, show what it does, write its result.
+# The steps of a driver around a job: take its request, open a session, show its progress, write its result.
 
 PROPERTIES_FILE, JAVA_OPTIONS_FILE = "spark.properties", "java.options"
-"""What else of a submit may hold secrets, beside the job's file."""
+"""The other files of a submit that may hold secrets, beside the job's file."""
 
 RESULT_FILE, MESSAGES_FILE = "result.json", "messages"
 _LEFT = "kafka_lake_document"
@@ -291,7 +291,7 @@ def run(argv: list[str], work: Work) -> None:
 def perform(spark: SparkSession, request: Mapping[str, Any], folder: Path, work: Work) -> None:
     """Do a job whose request was taken from `folder`.
 
-    The document is written last; that of a job that fails is what it has left for its worker (`leave`).
+    The document is written last; a job that fails writes the one that it has left for its worker (`leave`).
     """
     messages = (folder / MESSAGES_FILE).open("w", encoding="utf-8", buffering=1)
     with messages, progress_lines(spark, folder):
@@ -305,7 +305,7 @@ def perform(spark: SparkSession, request: Mapping[str, Any], folder: Path, work:
 
 
 def leave(error: Exception, document: Mapping[str, Any]) -> None:
-    """Have a document written by a job that ends with an error: what it is about may have been done."""
+    """Have a document written by a job that ends with an error: its work may have been done."""
     setattr(error, _LEFT, document)
 
 
@@ -315,7 +315,7 @@ def _write(folder: Path, document: Mapping[str, Any] | None) -> None:
 
 
 def taken(argv: list[str]) -> dict[str, Any]:
-    """Return the request in the file named by the only argument, and remove it with what lies beside it.
+    """Return the request in the file named by the only argument, and remove it with the files beside it.
 
     Spark and Java have read their files by now; a job that dies from here on leaves no secret behind.
     """

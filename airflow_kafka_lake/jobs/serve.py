@@ -7,8 +7,8 @@ a job. A job that fails ends the driver as it would end a driver of its own: wit
 The pipe's end is the worker's end: in the middle of a job the driver's whole process group dies at once. A worker that
 sends no sign for minutes while a job runs was stopped, or hangs; its lease is over, and the driver ends likewise.
 
-Nothing passes from one job to the next: each has a Spark session with settings, views and a catalog of its own, what it
-has cached is dropped, and every read of Kafka has consumers of its own.
+Nothing passes from one job to the next: each has a Spark session with settings, views and a catalog of its own, its
+caches are dropped, and every read of Kafka has consumers of its own.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class JobOrder:
 
     @classmethod
     def from_line(cls, line: bytes) -> JobOrder:
-        """Read what `to_line` wrote."""
+        """Read a line of `to_line`."""
         return cls(**json.loads(line))
 
 
@@ -122,10 +122,10 @@ def serve(
     new_session: Callable[[str], AbstractContextManager[SparkSession]],
     wear: Callable[[int, int], DriverAge],
 ) -> None:
-    """Carry out orders until there are no more; what a job raises passes through.
+    """Carry out orders until there are no more; a job's error passes through.
 
-    `new_session` opens a job's session, given its name; `wear` tells, given the number of jobs and of seconds, what the
-    driver uses.
+    `new_session` opens a job's session, given its name; `wear` tells, given the number of jobs and of seconds, the
+    resources of the driver.
     """
     jobs, begun = 0, time.monotonic()
     (home / READY_FILE).touch()
@@ -172,7 +172,7 @@ def _activate(sessions: Any, spark: SparkSession) -> None:
 
 
 def wear_of(base: SparkSession, jobs: int, seconds: int) -> DriverAge:
-    """Return what the driver's Java still uses after a collection, which also lets Spark remove what it shuffled."""
+    """Return the age and memory of a driver after a collection, in which Spark also removes its shuffle files."""
     gc.collect()
     jvm: Any = base._jvm  # noqa: SLF001 - no public door in Python
     beans = jvm.java.lang.management.ManagementFactory

@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 # Read no faster than asked: each record costs its task the time that its bytes may take.
 #
-# A shared consumer sleeps by itself (`SharedConsumer.java`), also for what Kafka sends and is no record. Spark's
-# Kafka source has no rate of its own in a batch read, but a task fetches only what its plan takes from it, so a
-# filter that sleeps keeps the Kafka client from fetching. It sleeps in SQL, by Java's own `Thread.sleep`, and needs
-# neither Python workers nor a class of ours on the executors.
+# A shared consumer sleeps by itself (`SharedConsumer.java`), also for data of Kafka that is no record. Spark's Kafka
+# source has no rate of its own in a batch read, but a task fetches only as its plan takes records, so a filter that
+# sleeps keeps the Kafka client from fetching. It sleeps in SQL, by Java's own `Thread.sleep`, and needs neither Python
+# workers nor a class of ours on the executors.
 
 FEWEST_PER_TASK = 250_000
 """Bytes per second of one task: with fewer, a large record would keep it silent for long."""
 
 LONGEST_SLEEP_MS = 60_000
-"""What one record costs at most: far below the time after which a silent job counts as hanging."""
+"""The most that one record costs: far below the time after which a silent job counts as hanging."""
 
 SHORTEST_SLEEP_MS = 20
 """Shorter sleeps are drawn: one record of several sleeps so long, so that all together sleep as long as they should."""
 
 OVERHEAD_BYTES = 16
-"""What a record counts beside key, value and headers, so that empty ones cost something too."""
+"""The bytes counted for a record beside key, value and headers, so that empty ones cost something too."""
 
 LEAST_FETCH, MOST_FETCH = 64 * 1024, 4 * 1024 * 1024
 
@@ -84,7 +84,7 @@ def condition(rate: int) -> str:
     long = sleep.format(f"CAST(least({cost}, {LONGEST_SLEEP_MS}D) AS BIGINT)")
     short = sleep.format(f"{SHORTEST_SLEEP_MS}L")
     drawn = f"IF(rand() < {cost} / {SHORTEST_SLEEP_MS}, {short}, '')"
-    # `reflect` is never null and never this text; the optimizer keeps what is not deterministic where it stands.
+    # `reflect` is never null and never this text; the optimizer keeps a call that is not deterministic where it stands.
     return f"IF({cost} >= {SHORTEST_SLEEP_MS}, {long}, {drawn}) <> 'awake'"
 
 
@@ -110,7 +110,7 @@ SETTING = "spark.kafka_lake.shared_consumer"
 SOURCE, CLASS = "SharedConsumer.java", "airflow_kafka_lake.SharedConsumer"
 
 WIDTH = 32
-"""Partitions that a consumer reads at the same time: it keeps what a fetch has brought of each of them."""
+"""Partitions that a consumer reads at the same time: it keeps the last fetch of each of them."""
 
 PER_POLL = 500
 """Records that a poll takes at most, and a task holds: a shared consumer asks for nothing between its polls, so few
@@ -130,11 +130,11 @@ _early: list[Any] = []
 def consumer_settings(
     job: StageJob, tasks: Sequence[Sequence[Slice]], kafka: Mapping[str, str], rate: int | None = None
 ) -> dict[str, str]:
-    """Return the settings of a task's consumer: those of the caller, and over them what decides about records.
+    """Return the settings of a task's consumer: the caller's, and over them the ones that decide about records.
 
-    Nothing decides for a missing offset, and no topic is created by being read. What a consumer has fetched of all its
-    partitions stays below `WIDTH` MiB, as Kafka keeps it: compressed. A poll unpacks a part of what one of the job's
-    tasks weighs. Only a smaller bound of the caller is kept. `rate`: bytes per second that a task reads; None does not
+    Nothing decides for a missing offset, and no topic is created by being read. The fetched data of all partitions of a
+    consumer stays below `WIDTH` MiB, as Kafka keeps it: compressed. A poll unpacks a part of the weight of one of the
+    job's tasks. Only a smaller bound of the caller is kept. `rate`: bytes per second that a task reads; None does not
     bound them.
     """
     most = max(map(len, tasks))
@@ -166,8 +166,8 @@ def shared_rows(
     """Return the records of the slices of each task, as Spark's Kafka source has them, of which nothing is fetched yet;
     and a function that returns, once they are written, the last record of each slice.
 
-    No task takes more than `rate` bytes per second; None: as fast as Kafka answers.
-    Raises what a session without a Java of its own raises (Spark Connect), or a Spark without the compiler.
+    No task takes more than `rate` bytes per second; None: as fast as Kafka answers. Raises the errors of a session
+    without a Java of its own (Spark Connect), or of a Spark without the compiler.
     """
     from pyspark.sql import DataFrame
 
@@ -204,7 +204,7 @@ def _tip(line: str, streams: Mapping[tuple[str, int], Stream]) -> Tip:
 
 
 def compile_early(jvm: Any) -> None:
-    """Compile the class before it is needed; what keeps it from being compiled is met again where it is needed."""
+    """Compile the class before it is needed; an error is met again where the class is needed."""
     with _compiling, suppress(Exception):
         _early.append(_cooked(jvm, source()))
 

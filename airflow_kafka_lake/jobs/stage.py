@@ -153,8 +153,9 @@ def _row(record: Any) -> tuple[Any, ...]:
 # summary holds `kafka-lake.staged-by = <attempt>` (`STAGED_BY`). So a reader tells the three cases apart by the
 # branch's head:
 #
-# no branch the job never began head without this STAGED_BY the job began and did not finish head with STAGED_BY =
-# attempt the job finished; what this one snapshot added is all there is
+# - no branch: the job never began;
+# - a head without this STAGED_BY: the job began and did not finish;
+# - a head with STAGED_BY = attempt: the job finished; its rows are the ones that this snapshot added.
 #
 # The same function runs under spark-submit and under Spark Connect: where a session has no Java of its own, it uses
 # DataFrames and SQL text only.
@@ -169,8 +170,8 @@ OF_SPARKS_SOURCE = (
     f"unix_millis(timestamp_millis(IF(unix_millis(timestamp) < {SPARK_EARLIEST_MS}, {2**63 - 1}, "
     "unix_millis(timestamp))))"
 )
-"""Kafka's time of a record, by what reads it. Where Spark's source may have read another number, this fails as the
-source itself does with a number that is too large: the driver then reads such records."""
+"""Kafka's time of a record, by reader. Where Spark's source may have read another number, this fails as the source
+itself does with a number that is too large: the driver then reads such records."""
 
 
 Tips = list[Callable[[], Iterable[Tip]]]
@@ -227,7 +228,7 @@ class Steps:
         try:
             append(records, table, self.job.branch, staged_by=self.job.attempt, decoded_as=self.job.decoding)
         except Exception as error:
-            # The rows may be there, and only the answer lost: what was read last is known all the same.
+            # The rows may be there, and only the answer lost: the last reads are known all the same.
             leave(error, document_of([tip for tips in self.tips for tip in tips()]))
             raise
         tips = [*self.tips, *self.looked_up]
@@ -329,7 +330,7 @@ def reads(job: StageJob) -> tuple[Read, ...]:
 
 
 def parts_of_source(job: StageJob) -> list[Slice]:
-    """Return what each consumer of Spark's own source reads: the slices, where they are split as Spark splits them."""
+    """Return the part of each consumer of Spark's own source: the slices, split as Spark splits them."""
     parts: list[Slice] = []
     for read in reads(job):
         for item in read.slices:
@@ -342,7 +343,7 @@ def parts_of_source(job: StageJob) -> list[Slice]:
 
 
 def tips_of_source(spark: SparkSession, job: StageJob) -> list[Tip]:
-    """Return the last row of what each consumer of Spark's own source has read, from the branch.
+    """Return the last row of each consumer of Spark's own source, from the branch.
 
     The source does not tell the leader epoch of a record. So its digest goes with it, and can be compared.
     """

@@ -29,7 +29,7 @@ from airflow_kafka_lake.services import pipeline_audit, reporting
 from airflow_kafka_lake.wiring.assemble import open_ports
 from airflow_kafka_lake.wiring.spark import fetch_jars
 
-# The demonstration's records, and what the broker acknowledged: the lake is compared with it.
+# The demonstration's records, as the broker acknowledged them: the lake is compared with them.
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -67,7 +67,7 @@ def create_topics(bootstrap: str) -> list[AcknowledgedRecords]:
 
 
 def fill(bootstrap: str, topics: Sequence[AcknowledgedRecords], progress: Callable[[str], None]) -> None:
-    """Produce every topic's records and note what was acknowledged."""
+    """Produce every topic's records and note the acknowledged ones."""
     by_name = {topic.topic: topic for topic in topics}
     for name, records in (("orders", _orders()), ("clicks", _clicks()), ("quiet", _quiet())):
         progress(f"producing {name}")
@@ -176,14 +176,14 @@ def _transactions(bootstrap: str, topic: AcknowledgedRecords) -> None:
             topic.visible.update(seen)
 
 
-# The proof: every row of the table against what the broker acknowledged, byte for byte.
+# The proof: every row of the table against the broker's acknowledgements, byte for byte.
 
 NUMBERS = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicProof:
-    """One topic: what was acknowledged, what is in the table, and the pipeline's own accounting beside it."""
+    """One topic: its acknowledged records, its rows in the table, and the pipeline's own accounting beside it."""
 
     topic: str
     partitions: int
@@ -281,7 +281,7 @@ class Show(Protocol):
     """Where the demonstration prints."""
 
     def progress(self, text: str) -> None:
-        """Show what is being done."""
+        """Show a step as it begins."""
 
     def note(self, text: str) -> None:
         """Print a line beside the result."""
@@ -373,7 +373,7 @@ class Demo:
         }
 
     def report(self, dag_run: dict[str, Any], seconds: Seconds) -> dict[str, Any]:
-        """Read ledger, table and broker, and compare them with what the broker acknowledged."""
+        """Read ledger, table and broker, and compare them with the broker's acknowledgements."""
         with patched_environment(self.environment):
             spec = Pipeline.from_toml(self.pipelines / "demo.toml").spec
             with open_ports(spec, actor="demo", progress=lambda _: None) as ports:

@@ -66,7 +66,7 @@ def _start(request: dict[str, Any], prctl: Callable[..., int]) -> int:
 
     def end_with_guardian() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        # What a shell without a terminal starts with `&` ignores it, and so would a server that is stopped by it.
+        # A process that a shell without a terminal starts with `&` ignores it, and so would a server, which it stops.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         if os.getppid() != guardian:
             os._exit(1)

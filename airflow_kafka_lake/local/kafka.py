@@ -105,7 +105,7 @@ class LocalKafka(LocalServer):
         super().close()
 
     def tool(self, main_class: str, *arguments: str) -> str:
-        """Run one of Kafka's tools (`kafka.tools.DumpLogSegments`, …) and return what it printed."""
+        """Run one of Kafka's tools (`kafka.tools.DumpLogSegments`, …) and return its output."""
         answer = subprocess.run(
             self._java("-Xmx256m", *_JVM, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", main_class, *arguments),
             capture_output=True, text=True, env=_environment(), cwd=self.data_dir, timeout=_TOOL_SECONDS, check=False,
@@ -169,7 +169,8 @@ _ONE_SMALL_NODE = {
 
 
 def _environment() -> dict[str, str]:
-    """Return this process's environment without what would change the broker's Java or give it Airflow's secrets."""
+    """Return this process's environment without variables that would change the broker's Java or hold Airflow's
+    secrets."""
     return {
         key: value
         for key, value in os.environ.items()

@@ -112,14 +112,14 @@ class Keeper:
 class LocalServer:
     """A server that lives as long as a `with` block; it is closed, too, when its start fails.
 
-    `name` and `place` are what messages call it and where it listens; `folders` go with this process.
+    `name` and `place` are its name and address in messages; `folders` go with this process.
     """
 
     def __init__(
         self, name: str, place: str, *, server_log: Path, folders: Sequence[Path], stop_seconds: float
     ) -> None:
         self.server_log = server_log
-        """What it prints, of all its starts."""
+        """Its output, of all its starts."""
         self._name, self._place = name, place
         self._folders = folders
         self._stop_seconds = stop_seconds
@@ -172,7 +172,7 @@ class LocalServer:
         wait_until(started, timeout=timeout, failed=failed, every=every)
 
     def end(self, number: signal.Signals) -> None:
-        """Send a signal and wait for the end; kill what has not ended in time. Does nothing when it is stopped."""
+        """Send a signal and wait for the end; kill it when that takes too long. Does nothing when it is stopped."""
         if self._keeper is None:
             return
         self._keeper.signal_group(number)

@@ -43,7 +43,7 @@ class _Mistake:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Pipeline:
-    """A validated pipeline; `spec` is what planners, operators and the ledger read.
+    """A validated pipeline; planners, operators and the ledger read its `spec`.
 
     Keywords are the keys of the file (docs/reference/pipeline-file.md); None means "not given". Every mistake found is
     named in one PipelineFileError.
@@ -246,7 +246,7 @@ _DECODES: Mapping[Format, tuple[frozenset[str], frozenset[str]]] = {
     Format.AVRO: (frozenset({"registry"}), frozenset({"subject"})),
     Format.PROTOBUF: (frozenset({"registry"}), frozenset({"subject", "message"})),
 }
-"""Format → the keys of [decode] that it needs, and those that it may have beside `format` and `limit`."""
+"""Format → the keys of [decode] that it needs, and the ones that it may have beside `format` and `limit`."""
 
 
 def _decode_mistakes(given: AbstractSet[str], values: Mapping[str, Any]) -> Iterator[_Mistake]:
@@ -278,7 +278,7 @@ def _with_decoding(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _crossed(given: Mapping[str, object], values: Mapping[str, Any]) -> Iterator[_Mistake]:
-    """Check what no key alone can: values that do not go together."""
+    """Check the keys together: values that do not go with each other."""
     if ("topics" in given) == ("topic_pattern" in given):
         found = "both topics and topic_pattern" if "topics" in given else "neither topics nor topic_pattern"
         yield _Mistake(section="source", key="topics", found=found, legal="one of the two")

@@ -90,7 +90,7 @@ _SPAN = re.compile(r"([0-9]{1,9}) ?([a-z]+)")
 
 
 def parse_span(value: object) -> int:
-    """Read a span of time as whole seconds, 30 days at most; UsageError names what is legal."""
+    """Read a span of time as whole seconds, 30 days at most; UsageError names the legal form."""
     match = _SPAN.fullmatch(value) if isinstance(value, str) else None
     seconds = int(match[1]) * SPANS.get(match[2], -1) if match else value
     if not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 <= seconds <= MAX_SPAN:
@@ -103,7 +103,7 @@ _SHARE = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?) ?%")
 
 
 def parse_limit(value: object) -> int | float:
-    """Read a number of records (int), or a share of them (float, 0 to 1); UsageError names what is legal."""
+    """Read a number of records (int), or a share of them (float, 0 to 1); UsageError names the legal form."""
     if match := _SHARE.fullmatch(value) if isinstance(value, str) else None:
         share = float(match[1]) / 100
         if share <= 1:
@@ -181,7 +181,7 @@ RATE_FORM = f"bytes per second: {SIZE_FORM}, at least {SLOWEST}"
 
 
 def parse_count(value: object) -> int:
-    """Read a number of waves; UsageError names what is legal."""
+    """Read a number of waves; UsageError names the legal form."""
     number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 9 else value
     if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MAX_COUNT:
         raise UsageError(f"{shown(value)} is not a number of waves: use {COUNT_FORM}.")
@@ -276,7 +276,7 @@ def read_text_file(path: Path, limit: int) -> str:
 
 
 def read_offsets_file(path: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return the file's `(topic, partition, offset)`, sorted; UsageError names file, place and what is legal."""
+    """Return the file's `(topic, partition, offset)`, sorted; UsageError names file, place and the legal form."""
     text = read_text_file(path, MAX_OFFSETS_FILE_BYTES)
     try:
         data = json.loads(text, object_pairs_hook=_once)
@@ -325,7 +325,7 @@ def _object(value: object, what: str) -> dict[str, object]:
 # The keys of a pipeline file: section and name, the keyword of `Pipeline`, and how the value is read.
 #
 # A reader takes the raw value and the folder that relative paths start from, and returns the typed value or raises
-# `IllegalValueError` with what is legal.
+# `IllegalValueError` with the legal form.
 
 RECEIPTS_SUFFIX = "__receipts"
 MAX_PATTERN = 1000
@@ -368,7 +368,7 @@ PARTITION_FORM = (
 
 
 class IllegalValueError(Exception):
-    """A value is not legal; `legal` says what is, `found` replaces the plain rendering of the value."""
+    """A value is not legal; `legal` is the legal form, `found` replaces the plain rendering of the value."""
 
     def __init__(self, legal: str, found: str | None = None) -> None:
         super().__init__(legal)
@@ -388,7 +388,7 @@ class Key:
     keyword: str
     read: Reader
     required: str = ""
-    """What is legal, when the key must be there."""
+    """The legal form, when the key must be there."""
 
 
 def _text(value: object, legal: str) -> str:
@@ -545,7 +545,7 @@ def _partition_by(value: object, _: Path | None) -> str:
 
 
 def _term(text: str) -> tuple[str, str, str]:
-    """Return transform, width with its comma, and column: one spelling for what means the same."""
+    """Return transform, width with its comma, and column: one spelling for each meaning."""
     match = _TERM.fullmatch(text)
     if match is None:
         raise IllegalValueError(PARTITION_FORM)

@@ -64,7 +64,7 @@ def wrapped_ledger(ledger: Ledger) -> Ledger:
 # Open the ports of a pipeline from its connections, for the length of a `with` block.
 
 CLIENT_ID = "kafka-lake-{}"
-"""What the brokers know a pipeline's clients by, so that a quota of the cluster can be about just them."""
+"""The client id of a pipeline's clients, so that a quota of the cluster can be about just them."""
 
 
 class OnFirstUse:
@@ -175,13 +175,13 @@ def open_ledger(ledger_conn_id: str = DEFAULT_LEDGER) -> Iterator[Ledger]:
 
 
 def clock_and_processes() -> tuple[Clock, Processes]:
-    """Return the time, and this process among the others, for what is done beside any pipeline."""
+    """Return the time, and this process among the others, for work beside any pipeline."""
     return SystemClock(), HostProcesses()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllPipelines:
-    """What is needed to see all pipelines: the ledger, the time, and the Kafka of each, or why there is none."""
+    """The sources of a view of all pipelines: the ledger, the time, and the Kafka of each, or why it has none."""
 
     ledger: Ledger
     clock: Clock
@@ -236,7 +236,7 @@ def find_pipeline(subject: str, ledger_conn_id: str) -> PipelineSpec:
             if isinstance(found, Pipeline) and found.spec.name == subject:
                 return found.spec
             if isinstance(found, PipelineFileError) and found.facts.get("pipeline") == subject:
-                raise found  # the ledger has it as it was before, which is not what the file says now
+                raise found  # the ledger has it as it was before, and the file has changed
     with open_ledger(ledger_conn_id) as ledger:
         return known_spec(ledger, subject)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 OBJECTS = 20_000
-"""After so many more objects the youngest are gone through; after ten times as many those that have lived on."""
+"""After so many more objects the youngest are gone through; after ten times as many the older ones too."""
 
 
 @contextmanager

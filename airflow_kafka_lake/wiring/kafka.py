@@ -28,14 +28,14 @@ class KafkaConnection:
         connection: ConnectionSettings | None = None,
         client_id: str | None = None,
     ) -> None:
-        """`client_id` is what the brokers know the clients by, unless the connection names another one."""
+        """`client_id` names the clients to the brokers, unless the connection names another one."""
         self.kafka_conn_id = kafka_conn_id
         self._connection = connection
         self._own = {"client.id": client_id} if client_id else {}
 
     @cached_property
     def settings(self) -> KafkaSettings:
-        """The validated settings; ConnectionSettingsError names what is wrong."""
+        """The validated settings; ConnectionSettingsError names the fault."""
         found = self._connection or get_connection(self.kafka_conn_id, *TYPES)
         return KafkaSettings.parse({**self._own, **found.extra}, connection=self.kafka_conn_id)
 
@@ -54,5 +54,5 @@ class KafkaConnection:
         return KafkaBatchReader(self.settings.kafka_python(), bytes_per_second=bytes_per_second)
 
     def check(self) -> str:
-        """Return in one sentence that the cluster answers; raises what keeps it from answering."""
+        """Return in one sentence that the cluster answers; raises the error that keeps it from answering."""
         return self.source().check()

@@ -25,7 +25,7 @@ class LakeConnection:
 
     @cached_property
     def settings(self) -> LakeSettings:
-        """The validated settings; ConnectionSettingsError names what is wrong."""
+        """The validated settings; ConnectionSettingsError names the fault."""
         found = get_connection(self.lake_conn_id, *TYPES)
         return LakeSettings.parse(self.lake_conn_id, found.extra, password=found.password, login=found.login)
 
@@ -46,7 +46,7 @@ class LakeConnection:
             lake.close()
 
     def check(self) -> str:
-        """Return in one sentence that the catalog answers; raises what keeps it from answering."""
+        """Return in one sentence that the catalog answers; raises the error that keeps it from answering."""
         lake = self.lake()
         try:
             with lake.catalog.reaching("list the namespaces"):

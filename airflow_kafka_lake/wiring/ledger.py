@@ -38,7 +38,7 @@ class LedgerConnection:
 
     @cached_property
     def url(self) -> URL:
-        """The database's address; ConnectionSettingsError names what is wrong."""
+        """The database's address; ConnectionSettingsError names the fault."""
         return ledger_url(self._connection or get_connection(self.ledger_conn_id, *TYPES))
 
     def ledger(self) -> SqlLedger:
@@ -48,11 +48,11 @@ class LedgerConnection:
         return SqlLedger(self.url)
 
     def schema(self) -> SqlLedger:
-        """Return what `db upgrade` and `db check` work on; each answers with the schema's revision."""
+        """Return the ledger of `db upgrade` and `db check`; each answers with the schema's revision."""
         return self.ledger()
 
     def check(self) -> str:
-        """Return in one sentence that the ledger answers; raises what keeps it from answering."""
+        """Return in one sentence that the ledger answers; raises the error that keeps it from answering."""
         ledger = self.ledger()
         try:
             return f"The ledger {ledger.ledger_id()} answers."

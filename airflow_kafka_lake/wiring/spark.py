@@ -40,7 +40,7 @@ _HISTORY = "history-server"
 _PARENT = "spark.openlineage.parent"
 _IDLE = "idle-minutes"
 IDLE_SECONDS, IDLE_SECONDS_OF_A_CLUSTER = 600.0, 120.0
-"""How long a warm driver waits for its next job; on a cluster it may hold what others wait for."""
+"""How long a warm driver waits for its next job; on a cluster it may hold executors that others wait for."""
 
 _QUIET_MINUTES = re.compile(r"[1-9][0-9]{0,4}")
 _IDLE_MINUTES = re.compile(r"0|[1-9][0-9]{0,3}")
@@ -57,7 +57,7 @@ class SparkConnection:
 
     @cached_property
     def master_and_conf(self) -> tuple[str, Mapping[str, str]]:
-        """The master's address and further Spark settings; ConnectionSettingsError names what is wrong."""
+        """The master's address and further Spark settings; ConnectionSettingsError names the fault."""
         connection = self._connection
         return (EMBEDDED_MASTER, {}) if connection is None else (master_of(connection), conf_of(connection))
 
@@ -116,8 +116,7 @@ class SparkConnection:
         )
 
     def check(self) -> str:
-        """Return one sentence if a job could be submitted from this machine, else raise what is missing; starts no
-        job."""
+        """Return one sentence if a job could be submitted from this machine, else raise the reason; starts no job."""
         runner = self.runner(catalog={}, kafka={})
         runner.check()
         return f"Jobs run on {runner.where()}; Java and the jars are there."
@@ -168,7 +167,7 @@ class SparkJobs:
     def check(self) -> None:
         """Raise the error of a missing Java, PySpark or jar, with the command that installs it.
 
-        The first driver that this command starts needs no second look, and what a warm one has loaded needs none.
+        The first driver that this command starts needs no second look, and a warm one's jars need none.
         """
         if self._engine is None:
             self._verify()
@@ -177,7 +176,7 @@ class SparkJobs:
             self._engine.is_verified = True
 
     def prepare(self, effort: int) -> None:
-        """Start a warm driver for the jobs that will probably be next; what is missing for them, they tell."""
+        """Start a warm driver for the jobs that will probably be next; anything that they lack, they report."""
         self._runner.prepare(effort)
 
     def _verify_once(self) -> None:
@@ -249,8 +248,8 @@ def _prepare_start(jars: Sequence[Path], progress: Callable[[str], None]) -> Non
 
 
 def without_rivals(further: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
-    """Return further settings, unless `conf` already says who the parent of an application is: half of two parents
-    would be none."""
+    """Return further settings, unless `conf` already names the parent of an application: half of two parents would be
+    none."""
     return {} if _names_parent(conf) else dict(further)
 
 

@@ -1,4 +1,4 @@
-"""The open catalog: load tables, bound every request, and name what went wrong without a secret."""
+"""The open catalog: load tables, bound every request, and name each fault without a secret."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _TO_MEND: Mapping[tuple[type[Exception], ...], str] = {
     (ImportError,): "a package is of a version that does not fit",
     (NoSuchNamespaceError, NotImplementedError): _NOT_THERE,
 }
-"""What repeating does not help against; the first kind that fits."""
+"""The faults that repeating does not mend; the first kind that fits."""
 
 _OF_CATALOG_AND_STORE = (
     *(kind for kinds in _TO_MEND for kind in kinds),
@@ -71,7 +71,7 @@ _REMOVE_OLD = TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED
 
 
 class CatalogSettings(Protocol):
-    """What opening a catalog needs to know."""
+    """The settings that open a catalog."""
 
     @property
     def connection_id(self) -> str:
@@ -188,8 +188,8 @@ class OpenCatalog:
     def look(self, identifier: str) -> str | None:
         """Write, read and remove a file among the files of a table, or where a SQL catalog would put them.
 
-        Before a table is there, only a REST catalog knows who may write its files, and where: then catalog and store
-        are asked for an answer of any kind, and None is returned.
+        Before a table is there, only a REST catalog knows the place of its files and their credentials: then catalog
+        and store are asked for an answer of any kind, and None is returned.
         """
         properties = self._settings.pyiceberg()
         if (table := self.find(identifier)) is not None:
@@ -252,10 +252,10 @@ class OpenCatalog:
         *,
         is_seen: Callable[[TableMetadata], bool],
     ) -> None:
-        """Commit once, and load the table anew: a catalog may answer that it has done what it has not.
+        """Commit once, and load the table anew: a catalog may confirm a commit that it has not done.
 
-        Then remove the metadata files that the table does not list any more, if its properties ask for it. Raises what
-        the catalog raises, and UnavailableError where the new load does not show the commit.
+        Then remove the metadata files that the table does not list any more, if its properties ask for it. Raises the
+        catalog's errors, and UnavailableError where the new load does not show the commit.
         """
         self.api.commit_table(table, required, updates)
         name = ".".join(table.name())
@@ -277,7 +277,7 @@ class OpenCatalog:
 
     @contextmanager
     def reaching(self, doing: str) -> Iterator[None]:
-        """Turn what catalog and storage may raise into UnavailableError or ConnectionSettingsError.
+        """Turn the exceptions of catalog and storage into UnavailableError or ConnectionSettingsError.
 
         The original exception is dropped on purpose: drivers put addresses and credentials into theirs.
         """
@@ -294,7 +294,7 @@ class OpenCatalog:
             ) from None
 
     def _problem(self, error: BaseException) -> str | None:
-        """Return what a person has to mend, None where the same call may succeed later."""
+        """Return the fault that a person has to mend, None where the same call may succeed later."""
         if isinstance(error, ValidationError):
             return "what answers there does not speak Iceberg's REST protocol"
         problem = next((text for kinds, text in _TO_MEND.items() if isinstance(error, kinds)), None)

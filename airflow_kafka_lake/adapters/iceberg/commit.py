@@ -160,7 +160,7 @@ def _latest_ms(metadata: TableMetadata) -> int:
     return max(metadata.last_updated_ms, *(entry.timestamp_ms for entry in metadata.snapshot_log), 0)
 
 
-# What one new snapshot of main consists of: manifests (small ones merged), the manifest list, the summary.
+# The parts of one new snapshot of main: manifests (small ones merged), the manifest list, the summary.
 
 MOST_SMALL = 50
 """Spark merges from a hundred on: with fewer, its staging commits, whose manifests main never gets, merge nothing."""
@@ -328,7 +328,7 @@ def write_snapshot(table: Table, prepared: PreparedSnapshot, summary: Mapping[st
 
 
 def _without_removed(table: Table, prepared: PreparedSnapshot, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-    """Return main's manifests; those that name a removed file are rewritten with the file as deleted."""
+    """Return main's manifests; manifests that name a removed file are rewritten with the file as deleted."""
     removed = {file.file_path for file in prepared.removed}
     found = []
     for manifest in manifests:
@@ -385,7 +385,7 @@ _TRIES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """One commit to be made: what it requires of the table, and what it changes.
+    """One commit to be made: its requirements of the table, and its changes.
 
     The commit removes the branch that it publishes and the branches of `ended`, each as it is when the head is loaded.
     `schema_id` and the prepared files' spec must be the table's when there are files.
@@ -404,7 +404,7 @@ class Move:
         return branch_of(self.asked.token.attempt)
 
     def requirements(self) -> Iterator[tuple[Requirement, TableRequirement]]:
-        """Return what must hold at the moment of the commit.
+        """Return the requirements that must hold at the moment of the commit.
 
         Main comes before the branch: when both changed, an earlier try may have landed, and the caller searches for it.
         """
@@ -432,7 +432,7 @@ class Move:
         return {name: refs[name] for name in self.ended if name in refs}
 
     def updates(self, snapshot: Snapshot, ending: Iterable[str]) -> tuple[TableUpdate, ...]:
-        """Return what the commit changes."""
+        """Return the changes of the commit."""
         # A ledger has no record of such a commit, so it must not replace the newest commit that is on record.
         asked, own = self.asked, SnapshotPosition(snapshot=snapshot.snapshot_id, sequence=snapshot.sequence_number or 0)
         place = asked.head.place_after(asked.owner, asked.token.kind, own)
@@ -570,7 +570,7 @@ class _Proof:
     branch: str
 
     def run(self) -> BranchFault | None:
-        """Create the branch, write to it, commit stale, drop it; return what the catalog does wrong."""
+        """Create the branch, write to it, commit stale, drop it; return the catalog's fault."""
         before = self._load().metadata.current_snapshot_id
         created = self._commit(self._create)
         table = self._load()
@@ -632,7 +632,7 @@ class _Proof:
         return 0, (remove_branch(self.branch), set_properties({PROVEN: str(self.catalog.identity)}))
 
     def _takes(self, table: Table, stale: TableRequirement) -> bool:
-        """Return whether a commit that requires what is not so is done; it would remove the branch, and no row."""
+        """Return whether a commit with a false requirement is done; it would remove the branch, and no row."""
         try:
             self.catalog.api.commit_table(table, (stale,), (remove_branch(self.branch),))
         except (CommitFailedException, BadRequestError):

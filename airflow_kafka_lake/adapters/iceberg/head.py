@@ -177,8 +177,8 @@ def _walk(
 
 
 def _shown_by(snapshot: Snapshot, audited: Mapping[str, str]) -> str | None:
-    """Return the attempt whose rows a snapshot of main shows: published by us, or, without a token, by a person who
-    moved main to a staged snapshot or cherry-picked it."""
+    """Return the attempt whose rows a snapshot of main shows: published by us, or, without a token, moved to main or
+    cherry-picked by a person."""
     summary = summary_of(snapshot)
     token = token_from_summary(summary)
     if token is not None:

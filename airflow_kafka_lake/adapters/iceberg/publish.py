@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.wire import OWNER, owner_to_property
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyAttempt:
-    """A staged attempt whose manifest is written: what a publish needs beyond the head."""
+    """A staged attempt whose manifest is written: all that a publish needs beyond the head."""
 
     prepared: PreparedSnapshot
     schema_id: int | None
@@ -33,7 +33,7 @@ def make_ready(
 ) -> ReadyAttempt | Rejected:
     """Write the manifest for an attempt's files; Rejected when they were written under several partition specs.
 
-    `known` is what an earlier reading of the same snapshot found, so that the files need not be read again.
+    `known` holds the files of an earlier reading of the same snapshot, so that they need not be read again.
     """
     if len({file.spec_id for file in staged.files}) > 1:
         return Rejected(requirement=Requirement.SPEC, detail="the staged files have several partition specs")

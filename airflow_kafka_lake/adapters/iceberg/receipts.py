@@ -1,4 +1,4 @@
-"""The receipts table: a record in the lake of what each attempt published, beside the table that it published to."""
+"""The receipts table: a record in the lake of each attempt's publish, beside the table that it published to."""
 
 from __future__ import annotations
 

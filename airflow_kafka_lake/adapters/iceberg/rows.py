@@ -166,7 +166,7 @@ class _PlannerBefore012(DataScan):
         self._manifests = list(manifests)
 
     def snapshot(self) -> Any:
-        """Return what has the manifests."""
+        """Return the metadata of the snapshot whose manifests are read."""
         return SimpleNamespace(manifests=lambda _: self._manifests)
 
     def scan_plan_helper(self) -> Iterator[list[ManifestEntry]]:
@@ -231,7 +231,7 @@ class Runs:
         texts = [_coded_positions(batch.column(name)) for name in self._texts]
         partitions = np.asarray(batch.column("kafka_partition"))
         offsets = np.asarray(batch.column("kafka_offset")).astype(np.int64, copy=False)
-        # Most batches have one topic, one id and one attempt: what has one value breaks no run.
+        # Most batches have one topic, one id and one attempt: a column of one value breaks no run.
         apart = [partitions, *(codes for values, codes in texts if len(values) > 1)]
         breaks = functools.reduce(np.logical_or, map(_changes, apart), offsets[1:] != offsets[:-1] + 1)
         firsts = np.concatenate(([0], np.flatnonzero(breaks) + 1))
@@ -249,7 +249,7 @@ class Runs:
             self._ends[key].append(ends[mine])
 
     def merge(self, other: Runs) -> None:
-        """Add what another one has collected."""
+        """Add the runs of another collection."""
         for key, starts in other._starts.items():
             self._starts[key].extend(starts)
             self._ends[key].extend(other._ends[key])
@@ -302,7 +302,7 @@ def _joined(starts: _Ints, ends: _Ints) -> tuple[RangeSet, int]:
 
 
 def _merged(starts: _Ints, ends: _Ints) -> tuple[_Ints, _Ints]:
-    """Sort runs, and join those that overlap or touch."""
+    """Sort runs, and join the ones that overlap or touch."""
     if not np.all(starts[1:] >= starts[:-1]):
         order = np.argsort(starts, kind="stable")
         starts, ends = starts[order], ends[order]

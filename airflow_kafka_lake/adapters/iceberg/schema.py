@@ -1,4 +1,4 @@
-"""The tables' columns and partitioning: what we create, and how an existing table differs."""
+"""The tables' columns and partitioning: the ones we create, and the differences of an existing table."""
 
 from __future__ import annotations
 

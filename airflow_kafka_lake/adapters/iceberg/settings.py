@@ -158,7 +158,7 @@ class LakeSettings:
         if self.kind is CatalogKind.SQL:
             properties["schema_version"] = "v1"
             properties["uri"] = _python_uri(self.uri)
-            # What was idle while a job ran may have been ended by a firewall.
+            # A connection that was idle while a job ran may have been ended by a firewall.
             properties["pool_pre_ping"] = "true"
         return properties
 

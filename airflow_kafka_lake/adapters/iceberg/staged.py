@@ -1,4 +1,4 @@
-"""What an attempt has staged: the files that its branch added, each of them opened, and what did not decode."""
+"""The staged rows of an attempt: the files that its branch added, each of them opened, and the decode failures."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Failures:
             )
 
     def merge(self, other: Failures) -> None:
-        """Add what another one has collected."""
+        """Add the failures of another collection."""
         self._offsets.merge(other._offsets)
         for stream, (offset, reason) in other._first.items():
             self._note(stream, offset, reason)

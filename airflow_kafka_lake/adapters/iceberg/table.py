@@ -136,7 +136,7 @@ class IcebergTable:
         return self._head_of(table)
 
     def _is_proven(self, table: Table) -> bool:
-        # A table that was registered in a SQL catalog keeps what another catalog has recorded on it.
+        # A table that was registered in a SQL catalog keeps the properties that another catalog has recorded on it.
         return self._catalog.identity in {None, table.properties.get(PROVEN)}
 
     def _head_of(self, table: Table) -> TableHead:
@@ -299,13 +299,13 @@ class IcebergTable:
             )
 
     def visible(self, slices: Sequence[Slice], heartbeat: Callable[[], None] = lambda: None) -> tuple[AttemptRows, ...]:
-        """Return what main holds of some slices, by attempt; files whose bounds exclude them are not opened."""
+        """Return the rows of main in some slices, by attempt; files whose bounds exclude them are not opened."""
         table = self._catalog.load(self.identifier)
         with self._catalog.reaching(f"read {self.identifier}"):
             return visible(table, slices, self.identifier, heartbeat)
 
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
-        """Append to `<table>__receipts` what is not there yet, creating it when missing."""
+        """Append to `<table>__receipts` the rows that it lacks, creating it when missing."""
         self._receipts.add(rows)
 
     def receipts(self, attempt: str) -> tuple[ReceiptRow, ...]:

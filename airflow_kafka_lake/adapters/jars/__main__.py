@@ -1,4 +1,4 @@
-"""`python -m airflow_kafka_lake.adapters.jars` fetches every set; `kafka-lake jars fetch` only what Spark needs."""
+"""`python -m airflow_kafka_lake.adapters.jars` fetches every set; `kafka-lake jars fetch` only the sets of Spark."""
 
 from __future__ import annotations
 

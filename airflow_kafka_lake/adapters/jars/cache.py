@@ -35,7 +35,7 @@ class JarsUnreachableError(UnavailableError):
 
 
 class Coordinates(Protocol):
-    """What Ivy needs to know of a jar."""
+    """The coordinates of a jar in Ivy."""
 
     @property
     def group(self) -> str: ...
@@ -53,7 +53,7 @@ def retrieve(jars: Sequence[Coordinates], folder: Path) -> None:
     """Bring the jars into `folder`, from Ivy's default repositories.
 
     They are `<group>.<artifact>-<version>[-<classifier>].<extension>` there. `$KAFKA_LAKE_IVY_SETTINGS` may name an
-    ivysettings.xml, for a mirror. Raises JarsUnreachableError, PysparkMissingError or what `require_java` raises.
+    ivysettings.xml, for a mirror. Raises JarsUnreachableError, PysparkMissingError, or the errors of `require_java`.
     """
     java, ivy = require_java(), _ivy_jar()
     with tempfile.TemporaryDirectory(prefix="kafka-lake-ivy-", ignore_cleanup_errors=True) as scratch:
@@ -142,10 +142,10 @@ class JarSet(StrEnum):
 
 
 JOBS = (JarSet.SPARK, JarSet.SPARK_AVRO)
-"""What every Spark job is given, in this order: the archive of a driver's classes fits one class path only."""
+"""The sets of every Spark job, in this order: the archive of a driver's classes fits one class path only."""
 
 STORES = (JarSet.S3,)
-"""What jobs are given besides, behind them, when the lake is in a store of that name."""
+"""The sets that follow them when the lake is in a store of that name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +219,7 @@ def fetch(
     """Return the set's verified files, fetching them first when they are missing or damaged.
 
     Safe to run twice at once and to kill at any moment. Raises JarsUnreachableError (worth repeating),
-    JarChecksumError, or what is wrong with Java or PySpark.
+    JarChecksumError, or the errors of a missing Java or PySpark.
     """
     progress = progress or (lambda _: None)
     try:

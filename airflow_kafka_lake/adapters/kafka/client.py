@@ -73,7 +73,7 @@ def spoken_at(address: str) -> str | None:
     """Return the security protocol of the listener at `host:port`, or HTTP, or TLS where no more can be told without a
     certificate; None where nothing known answers.
 
-    No login and no secret is sent, and nothing is believed of what answers. It takes a few seconds at most.
+    No login and no secret is sent, and no answer is believed. It takes a few seconds at most.
     """
     host, _, port = address.rpartition(":")
     place = (host.strip("[]"), int(port))
@@ -167,7 +167,7 @@ class Client:
         return [name for name, topic in known.items() if not topic.error or topic.error.name() not in MISSING]
 
     def answer(self, future: Future[_T], doing: str) -> _T:
-        """Return one future's result; raises what `translated` makes of its error."""
+        """Return one future's result; raises its error as `translated` words it."""
         if not future.done():
             self.completed([future], doing)
         try:
@@ -206,7 +206,7 @@ class Client:
         return UnavailableError(message, **facts)
 
     def _other_protocol(self) -> str | None:
-        """Return what speaks at the first address where anything known does, unless it is what is expected.
+        """Return the protocol of the first address that speaks a known one, None if it is the expected one.
 
         librdkafka says no more of it than of a broker that is down.
         """

@@ -77,7 +77,7 @@ def sample(settings: KafkaSettings, slices: Sequence[Slice], isolation: Isolatio
 
 
 class SampleReading:
-    """What was read of a slice so far."""
+    """The records of a slice that were read so far."""
 
     def __init__(self, slice_: Slice) -> None:
         self.slice = slice_
@@ -109,7 +109,7 @@ class SampleReading:
         return self._records >= RECORDS or self._bytes >= BYTES or self._seen_to == end
 
     def sample(self) -> Sample | None:
-        """Return what the records weigh; None without any."""
+        """Return the weight of the records; None without any."""
         if not self._records:
             return None
         span = self._seen_to - self.slice.range.start
@@ -160,7 +160,7 @@ def _read(consumer: Consumer, readings: Sequence[SampleReading], until: float) -
     waiting = {reading.place: reading for reading in readings}
     places = [TopicPartition(*place, reading.slice.range.start) for place, reading in waiting.items()]
     consumer.assign(places)
-    consumer.resume(places)  # what an earlier assignment has paused stays paused
+    consumer.resume(places)  # a partition that an earlier assignment paused stays paused
     while waiting and (left := until - time.monotonic()) > 0:
         message = consumer.poll(left)
         if message is None:

@@ -27,7 +27,7 @@ from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import LIGHT, Application, DriverAge
 from airflow_kafka_lake.jobs.serve import DONE_FILE, JOB_FILE, ORDERS_FILE, READY_FILE, WEAR_FILE, JobOrder
 
-# What a driver writes while it works: its log, and its signs of progress.
+# The files that a driver writes while it works: its log, and its signs of progress.
 
 _KEPT_LINES = 2_000
 
@@ -35,7 +35,7 @@ _KEPT_LINES = 2_000
 class Signs:
     """A driver's progress file (`jobs.driver`): whether it has changed within some seconds.
 
-    `counted` gets what the file counts, with every look; what cannot be read is left out.
+    `counted` gets the counts of the file, with every look; unreadable lines are left out.
     """
 
     def __init__(self, file: Path, seconds: float, counted: Callable[[Counters], None] = lambda _: None) -> None:
@@ -69,7 +69,7 @@ class FollowedLog:
         self._unfinished = b""
 
     def follow(self) -> None:
-        """Read what was written since the last call; does nothing before the file exists."""
+        """Read the lines written since the last call; does nothing before the file exists."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self._read)
@@ -193,7 +193,7 @@ class Driver:
         return self.end()
 
     def end(self, grace_seconds: float = GRACE_SECONDS) -> int:
-        """End what is left of the group, TERM and then KILL, and return the first process's code; safe to repeat.
+        """End the rest of the group, TERM and then KILL, and return the first process's code; safe to repeat.
 
         Without a grace it is KILL at once.
         """
@@ -317,7 +317,7 @@ class WarmDriver:
             self._rest = stack.pop_all()
 
     def fits(self, start: DriverStart) -> bool:
-        """Return whether the driver lives, is not worn, and does what one that is started so would do."""
+        """Return whether the driver lives, is not worn, and was started in the same way."""
         same = self._start.settings == start.settings and (self._start.is_heavy or not start.is_heavy)
         return same and not self._driver.has_exited() and not self._is_worn()
 
@@ -363,7 +363,7 @@ class WarmDriver:
         self._driver.end(grace_seconds=0)
 
     def forget(self, job: RunningJob) -> None:
-        """Remove what a job that has ended well has left."""
+        """Remove the files of a job that has ended well."""
         write_current(self._folder, "")
         shutil.rmtree(job.folder, ignore_errors=True)
 
@@ -378,7 +378,7 @@ class WarmDriver:
         self._rest.close()
 
     def end(self) -> None:
-        """End the driver and what it works on, with the time that Spark needs to leave a cluster."""
+        """End the driver and its work, with the time that Spark needs to leave a cluster."""
         self._driver.end()
         self._open.close()
         self._rest.close()
@@ -411,7 +411,7 @@ class Engine:
 
     There is at most one, with one job at a time; it is replaced when the next job needs another one, when its job has
     failed, and when it is worn. Close it at the end: until then it waits for the next job, some minutes at most.
-    `is_verified` says whether what the next driver loads was verified when the command began.
+    `is_verified` says whether the jars of the next driver were verified when the command began.
     """
 
     def __init__(self) -> None:
@@ -434,12 +434,12 @@ class Engine:
     def is_heavy(self, effort: int) -> bool:
         """Return whether a job, with all that this process has done before it, is worth a driver that compiles well.
 
-        What was done is taken for what will still be done.
+        The work done so far is taken for the work still to come.
         """
         return self._spent + effort > LIGHT
 
     def spent(self, effort: int) -> None:
-        """Count what a job has computed."""
+        """Count the effort of a job."""
         self._spent += effort
 
     def has_driver(self) -> bool:
@@ -447,9 +447,9 @@ class Engine:
         return self._driver is not None
 
     def prepare(self, start: DriverStart) -> None:
-        """Start the driver of the job that is next, unless there is a driver; whatever the job needs else replaces it.
+        """Start the driver of the job that is next, unless a suitable one is there; any other one is replaced.
 
-        What keeps it from starting, the job will meet and tell.
+        A fault that keeps it from starting is left to the job, which meets and reports it.
         """
         if self._driver is None and self._busy.acquire(blocking=False):
             try:
@@ -504,14 +504,14 @@ class Engine:
         return driver
 
 
-# What a driver says of itself once: which Spark application it is.
+# The Spark application of a driver, which it writes once.
 
 Show = Callable[[Application], None]
 """Is given a driver's application once, soon after the driver has begun."""
 
 
 class ApplicationFile:
-    """Passes on what a driver writes to its application file (`jobs.driver`), once."""
+    """Passes on the application that a driver writes to its file (`jobs.driver`), once."""
 
     def __init__(self, file: Path, history_server: str | None, show: Show) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""The error of a failed driver: the end of its log, secrets masked, and what to do about the usual reasons."""
+"""The error of a failed driver: the end of its log, secrets masked, and the remedy of each usual reason."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Job = StageJob | ReportingJob
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """A usual failure: its `pattern` in the driver's log, what it means for a person, and whether the same job may
+    """A usual failure: its `pattern` in the driver's log, its meaning for a person, and whether the same job may
     succeed later although nobody has changed anything."""
 
     name: str
@@ -184,7 +184,7 @@ REASONS = (
 
 
 def _subject(job: Job) -> tuple[str, str, dict[str, str]]:
-    """Return what a job is, what its failure leaves behind, and the facts of its error."""
+    """Return the name of a job, the state that its failure leaves behind, and the facts of its error."""
     if isinstance(job, StageJob):
         what = f"The Spark job of wave {job.wave} (attempt {job.attempt})"
         return what, "the wave is unharmed and can be run again", {"wave": job.wave, "attempt": job.attempt}
@@ -243,7 +243,7 @@ def tail(lines: Iterable[str]) -> str:
 
 
 def _without_code(lines: Iterable[str]) -> Iterator[str]:
-    """Leave out what Python shows of a frame: the line that names it, and the indented code and marks below."""
+    """Leave out Python's lines of a frame: the line that names it, and the indented code and marks below."""
     inside = False
     for line in lines:
         inside = bool(_PYTHON_FRAME.match(line)) or (inside and bool(_CODE.match(line)))

@@ -232,10 +232,10 @@ class SparkSubmitRunner:
 
     `catalog` holds the `spark.sql.catalog.lake…` settings, `kafka` Java client settings, `conf` further Spark settings;
     all three may hold secrets, which reach the driver in files of mode 0600 and appear nowhere else. `jars` are local
-    paths; `verify` is called before every start of a driver, and what it raises passes on. `spark_submit` and
+    paths; `verify` is called before every start of a driver, and its errors pass on. `spark_submit` and
     `java_home` default to the installed PySpark's and to spark-submit's own choice.
-    `driver_memory` defaults to what suits the master, `temporary` to the machine's place for temporary files,
-    `cache` (where the class archive is) to the one of the jars. `stage_program` is what a staging driver runs.
+    `driver_memory` defaults to the master's usual size, `temporary` to the machine's place for temporary files,
+    `cache` (where the class archive is) to the one of the jars. `stage_program` is the program of a staging driver.
     `application` is given each driver's application, with its page at `history_server`. With an `engine` jobs run in
     its warm driver, which waits `idle_seconds` for the next one; without, each in a driver of its own. Raises
     ConnectionSettingsError for a missing master, a setting that is not Spark's, and deploy mode `cluster`.
@@ -329,7 +329,7 @@ class SparkSubmitRunner:
     def prepare(self, effort: int) -> None:
         """Start a warm driver for jobs of so much effort that will probably be next, if it is to run on this machine.
 
-        On a cluster it would hold what others wait for, and its end would take its time.
+        On a cluster it would hold executors that others wait for, and its end would take its time.
         """
         if self._engine is not None and is_local(self._master):
             self._engine.prepare(self._start(is_heavy=self._engine.is_heavy(effort)))
@@ -384,7 +384,7 @@ class SparkSubmitRunner:
         code = running.driver.wait(renew, self._heartbeat_seconds, tick, running.is_done)
         log.finish()
         application.follow()
-        signs.is_recent()  # what was counted last
+        signs.is_recent()  # the last counts
         if running.has_failed(code):
             raise job_failed(job, code or 0, log.lines, self._secrets)
 
@@ -406,7 +406,7 @@ class SparkSubmitRunner:
             settings=(
                 *(self._master, self._catalog, self._conf, self._driver_memory, self._jars, self._waits),
                 *(self._spark_submit, self._java_home),
-                # One set of secrets for each driver: what its log may hold can be masked. A client's id is no secret.
+                # One set of secrets for each driver, so that all in its log can be masked. A client's id is no secret.
                 {key: value for key, value in self._kafka.items() if key != "client.id"},
             ),
             is_heavy=is_heavy and is_local(self._master),  # elsewhere its executors compute
@@ -460,7 +460,7 @@ class SparkSubmitRunner:
         return self._stage_program if isinstance(job, StageJob) else PACKAGE / job.program
 
     def _start_options(self, *, is_heavy: bool) -> list[str]:
-        """Return what makes the driver fast; a heavy job in a local master is worth the better compiler."""
+        """Return the options that make the driver fast; a heavy job in a local master is worth the better compiler."""
         options = HOT_ONLY if is_local(self._master) and is_heavy else QUICK_START
         archive = archive_path(self._jars, java_home=self._java_home, cache=self._cache)
         return [*options, *([f"-XX:SharedArchiveFile={archive}"] if archive.exists() else [])]
@@ -470,7 +470,7 @@ class SparkSubmitRunner:
 
 
 def _last_read(document: Path) -> list[Tip]:
-    """Return what a staging job has read last; nothing where it has not come so far."""
+    """Return the last reads of a staging job; nothing where it has not come so far."""
     with suppress(FileNotFoundError, ValueError):
         return [Tip.from_json(item) for item in json.loads(document.read_text(encoding="utf-8")).get("read", ())]
     return []

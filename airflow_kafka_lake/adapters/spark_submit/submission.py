@@ -82,7 +82,7 @@ def _is_left_behind(folder: Path) -> bool:
     return False
 
 
-# What a submit is made of: the private files, the command line without secrets, the environment without Airflow's.
+# The parts of a submit: the private files, the command line without secrets, the environment without Airflow's.
 
 PACKAGE = Path(airflow_kafka_lake.__file__).parent
 _FEATURES = ("features/__init__.py", "features/*/__init__.py", "features/*/job/**/*.py")
@@ -111,10 +111,10 @@ MANY_JOBS = {
     "spark.ui.retainedTasks": "10000",
     "spark.sql.ui.retainedExecutions": "200",
 }
-"""What a driver that runs job after job remembers of them, unless a connection says otherwise."""
+"""The limits on the memory of past jobs in a driver that runs one after the other, unless a connection sets others."""
 
 _REDACTION = {"spark.redaction.regex": SPARK_PATTERN, "spark.sql.redaction.options.regex": SPARK_PATTERN + "|url"}
-"""What a connection sets here is hidden too; it cannot uncover what is secret to us."""
+"""A connection's own pattern is added; it cannot uncover a secret of ours."""
 
 _ON_THIS_MACHINE = {
     "spark.ui.enabled": "false",
@@ -140,8 +140,8 @@ QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseParallelGC")
 """For light jobs (`core.spark.job`): their code never gets hot enough to pay for the better compiler."""
 _HOT = {"Invocation": 5_000, "MinInvocation": 600, "Compile": 15_000, "BackEdge": 40_000}
 HOT_ONLY = ("-XX:+UseParallelGC", *(f"-XX:Tier4{what}Threshold={20 * often}" for what, often in _HOT.items()))
-"""For heavy jobs: the better compiler gets what was used twenty times as often as Java waits for by itself. That is
-what each record goes through, and little of what Spark does once: compiling takes two fifths of the CPU seconds."""
+"""For heavy jobs: the better compiler gets code that was used twenty times as often as Java waits for by itself. That
+is the path of each record, and little of the code that runs once: compiling takes two fifths of the CPU seconds."""
 _LAUNCHER = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 
 _FOREIGN = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW", "KAFKA_LAKE", "SPARK_REMOTE", "SPARK_CONNECT", "PYSPARK_")
@@ -163,7 +163,7 @@ def checked_master(master: str) -> str:
 
 
 def checked_conf(conf: Mapping[str, str]) -> dict[str, str]:
-    """Return Spark settings; refuse those that are not Spark's, and the deploy mode `cluster`."""
+    """Return Spark settings. Raises ConnectionSettingsError for another one's, and for deploy mode `cluster`."""
     for key in conf:
         if not key.startswith("spark."):
             raise ConnectionSettingsError(f"{key!r} is no Spark setting: its name must begin with 'spark.'.", key=key)
@@ -219,7 +219,7 @@ def _without_rival(ours: Sequence[str], *theirs: str | None) -> list[str]:
 
 
 def write_files(folder: Path, *, request: Mapping[str, Any], settings: Mapping[str, str], options: str) -> None:
-    """Write what the driver reads; the files that may hold secrets are readable by their owner only."""
+    """Write the files that the driver reads; files that may hold secrets are readable by their owner only."""
     _write_private(folder / PROPERTIES_FILE, properties_text(settings))
     _write_private(folder / JAVA_OPTIONS_FILE, options)
     write_request(folder / REQUEST_FILE, request)
@@ -227,7 +227,7 @@ def write_files(folder: Path, *, request: Mapping[str, Any], settings: Mapping[s
 
 
 def write_request(path: Path, request: Mapping[str, Any]) -> None:
-    """Write what a job is asked for, with secrets, for its driver to remove."""
+    """Write a job's request, with secrets, for its driver to remove."""
     _write_private(path, json.dumps(request))
 
 
@@ -244,7 +244,7 @@ def command(
     """Return the command line: paths and names only, for everybody on the machine can read it.
 
     A local master takes all jars as its class path: it need not copy them, and the class archive covers ours. They all
-    are there or all are shipped, because what is shipped has a class loader of its own: the format, on the class path,
+    are there or all are shipped, because shipped jars have a class loader of their own: the format, on the class path,
     would not see it.
     """
     brought = _brought(conf)
@@ -316,9 +316,9 @@ def properties_text(settings: Mapping[str, str]) -> str:
 
 @cache
 def package_zip() -> bytes:
-    """Return what of this package the driver needs, as a zip: Spark's side has nothing of ours installed.
+    """Return the modules that the driver needs, as a zip: Spark's side has nothing of ours installed.
 
-    What is compiled here travels beside its source, which another Python than the driver's reads instead.
+    Compiled modules travel beside their source, which is read where the driver's Python is another version.
     """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:

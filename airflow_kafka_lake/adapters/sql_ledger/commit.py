@@ -150,7 +150,7 @@ def _plan_number(snapshots: Sequence[Any]) -> ScalarSelect[int]:
 
 
 def _forget_old_snapshots(connection: Connection, edits: Sequence[Edit], _: Ids) -> None:
-    """Delete what older plans saw, a bounded number at once, so that the first plan after an upgrade is not slow."""
+    """Delete the snapshots of older plans, a bounded number at once, lest the first plan after an upgrade be slow."""
     number = _plan_number([edit.after for edit in edits])
     key = (tables.snapshot.c.plan, tables.snapshot.c.stream)
     old = select(*key).where(tables.snapshot.c.number <= number - PLANS_KEPT).order_by(tables.snapshot.c.number)
@@ -519,7 +519,7 @@ T = TypeVar("T")
 
 
 def commit(connection: Connection, write: Write[T]) -> T:
-    """Return what a write answers, once its change is written."""
+    """Write a change, and return the answer of its `Write`."""
     loading = ScopeLoader(connection, write.scope())
     change = write.decide(loading.load())
     try:
@@ -534,8 +534,8 @@ def commit(connection: Connection, write: Write[T]) -> T:
 def apply(connection: Connection, change: Change[Any], ids: dict[Stream, int]) -> None:
     """Write a change with one statement for each kind of row and of edit, whatever the number of rows.
 
-    Each WHERE clause has what must be as it was read, and the number of rows is compared (law L10): ConcurrentError if
-    one is missing. `ids` learns the numbers of new streams.
+    Each WHERE clause repeats the values that were read, and the number of rows is compared (law L10): ConcurrentError
+    if one is missing. `ids` learns the numbers of new streams.
     """
     by_kind: dict[type, list[Edit]] = defaultdict(list)
     for edit in change.edits:
@@ -597,14 +597,14 @@ def _differs(before: Sequence[Any], after: Sequence[Any], field: str) -> bool:
 
 
 def _as_read(stored: RowMapping, rows: Sequence[Any], ids: Ids) -> dict[str, list[Any]]:
-    """Return, column by column, what names rows and what must be as it was read."""
+    """Return, column by column, the keys of the rows and the values that must be as they were read."""
     return {name: [stored.columns[name][1](row, ids) for row in rows] for name in (*stored.key, *stored.required)}
 
 
 def _found(
     connection: Connection, stored: RowMapping, values: dict[str, list[Any]], *, table: Any
 ) -> tuple[BoundRows, list[ColumnElement[bool]]]:
-    """Return the rows as a relation, with what they become, and the condition that each is there and as it was read."""
+    """Return the rows as a relation, with their new values, and the condition that each is there and as it was read."""
     given = given_of(connection, {name: table.c[name.removeprefix(_NEW)] for name in values}, values)
     same = [table.c[name] == given[name] for name in stored.key]
     same += [table.c[name].is_not_distinct_from(given[name]) for name in stored.required]

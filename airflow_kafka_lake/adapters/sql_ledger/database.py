@@ -48,7 +48,7 @@ _BUSY_STATES = frozenset({"40001", "40P01", "55P03"})
 
 
 class ErrorKind(Enum):
-    """What kind of error a database driver raised."""
+    """The kind of a database driver's error."""
 
     BUSY = auto()
     OVERLAP = auto()
@@ -227,7 +227,7 @@ def _checked_url(url: str | URL) -> URL:
 
 
 def error_kind(error: DBAPIError) -> ErrorKind:
-    """Return what a driver's error means for the transaction."""
+    """Return the meaning of a driver's error for the transaction."""
     state = getattr(error.orig, "pgcode", None)
     message = str(error.orig)
     if state in _BUSY_STATES or "database is locked" in message or "database table is locked" in message:

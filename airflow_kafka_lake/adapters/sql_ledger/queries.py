@@ -389,13 +389,13 @@ def standing(connection: Connection, attempts: Collection[str]) -> Mapping[str, 
 
 
 def of_waves(connection: Connection, waves: Collection[str]) -> tuple[RequestRow, ...]:
-    """Return what was asked for some waves, oldest first; their rows are locked with the waves."""
+    """Return the requests for some waves, oldest first; their rows are locked with the waves."""
     query = select(request).where(request.c.wave.in_(sorted(waves))).order_by(request.c.at, request.c.id)
     return tuple(RequestRow(**_values(row)) for row in connection.execute(query))
 
 
 def requests(connection: Connection, name: str | None) -> tuple[RequestRecord, ...]:
-    """Return what was asked for one wave, or all waves, in the order of plans and their waves."""
+    """Return the requests for one wave, or all waves, in the order of plans and their waves."""
     query = (
         select(request, wave.c.state, wave.c.lease_holder, wave.c.lease_until, now().label("now"))
         .join(wave, wave.c.id == request.c.wave)
@@ -421,13 +421,13 @@ def _record(row: Any) -> RequestRecord:
     )
 
 
-# History: events, watermark moves, receipts that wait for the lake, and what waves cost.
+# History: events, watermark moves, receipts that wait for the lake, and the costs of waves.
 
 _COLUMNS = ("pipeline", "actor", "kind", "subject", "detail")
 
 
 def throughput(connection: Connection, name: str) -> tuple[WaveCost, ...]:
-    """Return what the last committed waves of each table cost."""
+    """Return the costs of each table's last committed waves."""
     last = (
         select(wave.c.id, wave.c.table_name, wave.c.committed_at)
         .where(wave.c.pipeline == name, wave.c.state == WaveState.COMMITTED)
@@ -504,7 +504,7 @@ def of(pipeline: str, after: int, kind: str | None, actor: str | None) -> list[C
 def events(
     connection: Connection, where: Iterable[ColumnElement[bool]], limit: int, *, newest: bool = False
 ) -> tuple[Event, ...]:
-    """Return events by sequence: of those that are chosen the first, or the last, `limit`."""
+    """Return events by sequence: the first, or the last, `limit` of the chosen ones."""
     order = event.c.sequence.desc() if newest else event.c.sequence
     found = [_event(row) for row in connection.execute(select(event).where(*where).order_by(order).limit(limit))]
     return tuple(reversed(found) if newest else found)
@@ -600,7 +600,7 @@ def forget_sent(connection: Connection, items: Sequence[int]) -> None:
     connection.execute(delete(outbox).where(outbox.c.id.in_(select(given.c.id))))
 
 
-# Streams, their layouts and segments, and the gate: what must be drained before a wave may start (law L14).
+# Streams, their layouts and segments, and the gate: the streams to drain before a wave may start (law L14).
 
 
 def streams(
@@ -640,7 +640,7 @@ def streams(
 
 
 def _unacknowledged(connection: Connection, chosen: Sequence[ColumnElement[bool]]) -> dict[int, RangeSet]:
-    """Return what of each stream was skipped without acknowledging the order, and not acknowledged by a later skip."""
+    """Return each stream's skipped offsets whose order was not acknowledged, then or by a later skip."""
     passed = (
         select(range_.c.stream, range_.c.start_offset, range_.c.end_offset)
         .join(stream, stream.c.id == range_.c.stream)

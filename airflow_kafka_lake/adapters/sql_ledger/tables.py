@@ -87,13 +87,13 @@ class ChoiceType(TypeDecorator[StrEnum]):
 
 
 class LongText(TypeDecorator[str]):
-    """Free text from anywhere: what a database cannot store of it (NUL, broken UTF-8) is replaced."""
+    """Free text from anywhere; characters that a database cannot store (NUL, broken UTF-8) are replaced."""
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
-        """Bind what can be stored."""
+        """Bind the storable form."""
         return None if value is None else clean(value)
 
 
@@ -105,7 +105,7 @@ class Offsets(TypeDecorator[RangeSet]):
 
     @staticmethod
     def text(value: RangeSet) -> str | None:
-        """Return what is stored."""
+        """Return the stored text."""
         return json.dumps(value.to_pairs()) if value else None
 
     def process_bind_param(self, value: RangeSet | None, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
@@ -118,7 +118,7 @@ class Offsets(TypeDecorator[RangeSet]):
 
 
 def clean(text: str) -> str:
-    """Replace what a database cannot store."""
+    """Replace the characters that a database cannot store."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\N{REPLACEMENT CHARACTER}")
 
 
@@ -144,7 +144,7 @@ def now(plus: timedelta = timedelta()) -> ColumnElement[datetime]:
     return _Now(literal(plus.total_seconds(), Float))
 
 
-# Many rows in one statement: what is the same in every row is bound once, the rest is one JSON document.
+# Many rows in one statement: a value that all rows share is bound once, the rest is one JSON document.
 
 
 def rows(connection: Connection, columns: Sequence[Any], values: Iterable[Mapping[str, Any]]) -> Subquery:

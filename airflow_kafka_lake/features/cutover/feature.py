@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.spark.job import PositionColumns
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import AuditCheck, Feature, Json, Option, Ports
 
-# The cutover from what a pipeline has committed to what a live stream writes: nothing missing, nothing twice.
+# The cutover from a pipeline's committed rows to a live stream's: nothing missing, nothing twice.
 
 
 def position_columns(text: str, topics: Sequence[str]) -> PositionColumns:
@@ -69,7 +69,7 @@ class Cutover:
         return not (self.missing or self.question.pending or self.question.twice)
 
     def findings(self) -> Iterator[Finding]:
-        """Name offsets that neither table has, and those that both have."""
+        """Name offsets that neither table has, and offsets that both have."""
         asked = self.question
         if self.missing:
             message = f"behind the cutover at {asked.at} neither table has what Kafka has at {named(self.missing)}"
@@ -174,11 +174,11 @@ class Cutovers:
     """Rows that the live stream has more than once."""
 
     def findings(self) -> list[Finding]:
-        """Return what is missing or twice."""
+        """Return the offsets that are missing or twice."""
         return [item for cutover in self.cutovers for item in cutover.findings()]
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `audit --json` has under `cutover`."""
+        """Return the `cutover` part of `audit --json`."""
         wrong = sum(not cutover.sound for cutover in self.cutovers)
         return {
             "table": self.table,
@@ -189,7 +189,7 @@ class Cutovers:
         }
 
     def _sentence(self, wrong: int) -> str:
-        """Return what was judged and found, and of how many streams nothing could be."""
+        """Return the findings, and the number of streams that could not be judged."""
         judged = sum(cutover.question.judged or not cutover.sound for cutover in self.cutovers)
         left = len(self.cutovers) - judged + self.silent
         if not judged:
@@ -235,9 +235,9 @@ class CutoverCheck:
     def check(
         self, ports: Ports, spec: PipelineSpec, inputs: AuditInputs, observed: ObservedBounds, scope: AuditScope
     ) -> Cutovers:
-        """Judge the cutover of every stream that Kafka still has; Kafka explains what neither side has a row of.
+        """Judge the cutover of every stream that Kafka still has; Kafka explains offsets without a row.
 
-        Raises what `ports.LakeTable.positions` does, and UsageError for columns that are not given as they should be.
+        Raises the errors of `ports.LakeTable.positions`, and UsageError for columns that are not given correctly.
         """
         streams = [stream for stream in inputs.ledger.streams if stream.key in scope]
         topics = sorted({stream.key.topic for stream in streams})

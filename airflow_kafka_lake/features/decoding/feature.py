@@ -52,7 +52,7 @@ def plain_decoder(asked: Decoding, topics: Iterable[str]) -> Decoder:
 
 
 def registered_decoder(asked: Decoding, topic: str, versions: Sequence[RegisteredSchema]) -> Decoder:
-    """Return the decoder of a topic from all versions of its subject, of which the newest is what values are read as.
+    """Return the decoder of a topic from all versions of its subject, of which the newest is the reader's schema.
 
     Values of a version that cannot be used, or is of another kind, do not decode. Raises SchemaMismatchError for a
     subject of another kind, or without the message.
@@ -151,7 +151,7 @@ def _refusal(item: RangeRecord, here: RangeSet, reason: str, *, failed: int, row
     ).named
 
 
-# Decoding, as a feature of staging, with the command that decodes again what is in the lake.
+# Decoding, as a feature of staging, with the command that decodes the lake's rows again.
 
 
 def _registry(spec: PipelineSpec) -> SchemaRegistry:

@@ -1,4 +1,4 @@
-"""A person's decision to decode again what is in the lake, from its raw bytes."""
+"""A person's decision to decode the lake's rows again, from their raw bytes."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ from airflow_kafka_lake.services.watching import job_progress
 def redecode(
     ports: Ports, spec: PipelineSpec, *, topic: str | None = None, only_failed: bool = False
 ) -> Mapping[str, RedecodeResult]:
-    """Decode the rows of a pipeline's topics once more, one job for each table; return what was done by table.
+    """Decode the rows of a pipeline's topics once more, one job for each table; return the result of each table.
 
     Only decoded columns of a row change. Raises UsageError for a pipeline that decodes nothing, UnknownTopicError for a
-    topic that is not the pipeline's, StateError where nothing was planned yet, what `check_table` raises for a table
+    topic that is not the pipeline's, StateError where nothing was planned yet, the errors of `check_table` for a table
     that is not the recorded one or is another's, SchemaMismatchError for a schema that a table cannot take,
     JobFailedError when a job ended badly, ConcurrentError when main moved meanwhile: nothing is changed then.
     UnknownOutcomeError when the catalog's answers stay lost: repeat the call.
@@ -122,7 +122,7 @@ def _clean_up(ports: Ports, table: str) -> None:
 
 
 def _publish(ports: Ports, job: RedecodeJob, done: RedecodeResult, topic_ids: Sequence[str]) -> None:
-    """Make main what a job has staged, if main is still where the job began: no other commit is lost.
+    """Move main to a job's staged snapshot, if main is still where the job began: no other commit is lost.
 
     Each try commits on the head that it has checked and removes the branch: of all tries only one can land.
     """

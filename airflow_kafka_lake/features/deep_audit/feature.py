@@ -60,8 +60,8 @@ class Deep:
 
     @property
     def deleted(self) -> tuple[ContentDifference, ...]:
-        """Records without a row that are no more than what was deleted of their stream: that each range lacks exactly
-        those is counted with its rows."""
+        """Records without a row that are no more than the deleted ones of their stream: the count of rows shows that
+        each range lacks exactly these."""
         return tuple(
             item
             for item in self.comparison.differences
@@ -78,7 +78,7 @@ class Deep:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `audit --json` has under `deep`."""
+        """Return the `deep` part of `audit --json`."""
         wrong = sum(1 for _ in self.findings())
         offsets = sum(item.offsets for item in self.streams)
         left_out = sum(item.left_out.span for item in self.streams)
@@ -110,7 +110,7 @@ def _finding(item: ContentDifference) -> Finding:
 
 
 def _sentence(records: int, offsets: int, left_out: int, wrong: int) -> str:
-    """Return what was compared and found, and how much was not, of which nothing is known."""
+    """Return the extent and the findings of a comparison, and the amount that was not compared."""
     rest = f"{count(left_out, 'committed offset')} could not be compared"
     if not offsets:
         return f"nothing was compared with Kafka: {rest if left_out else 'nothing is committed'}"
@@ -143,7 +143,7 @@ def _left_out(item: ComparedStream) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeepCheck:
-    """A comparison that an audit is asked for; `bytes_per_second` bounds what is read from Kafka, None does not.
+    """A comparison that an audit is asked for; `bytes_per_second` bounds the reading from Kafka, None does not.
 
     It is a `ports.AuditCheck`.
     """
@@ -178,7 +178,7 @@ class DeepCheck:
         for table, slices in sorted(by_table.items()):
             snapshot = ports.lake.table(table).head().snapshot
             if snapshot is None:
-                continue  # a table without a row: what it should have is missing already
+                continue  # a table without a row: its rows are missing already
             offsets = sum(item.range.span for item in slices)
             ports.progress(f"comparing {count(offsets, 'offset')} of {table} with Kafka, on {ports.runner.where()}")
             job = CompareJob(

@@ -24,7 +24,7 @@ class GroupCommitter(Protocol):
     """Commits offsets to a consumer group, which is never read back as truth."""
 
     def commit(self, group: str, offsets: Mapping[Stream, int]) -> Mapping[Stream, str]:
-        """Commit offsets to a group, each only while its topic has the stream's id; returns those that were not
+        """Commit offsets to a group, each only while its topic has the stream's id; returns the streams that were not
         committed, with the reason: another id, a refusal of the broker (quiet ones too). Raises UnavailableError,
         UnknownTopicError."""
 
@@ -41,7 +41,7 @@ class SyncedGroup:
     refused: Mapping[Stream, str]
 
     def to_json(self, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return what `run` and `advance` have under `group_sync`, with what was committed `before` in the same run."""
+        """Return the `group_sync` part of `run` and `advance`, with the commits `before` it in the same run."""
         earlier = {_stream(item): item["offset"] for item in (before or {}).get("committed", ())}
         return {
             "group": self.group,

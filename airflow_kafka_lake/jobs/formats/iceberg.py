@@ -354,6 +354,6 @@ def _is_staged(spark: SparkSession, table: str, branch: str, staged_by: str) -> 
         f"SELECT s.summary['{STAGED_BY}'] AS staged_by FROM {table}.refs AS r "
         f"JOIN {table}.snapshots AS s ON s.snapshot_id = r.snapshot_id WHERE r.name = '{branch}'"
     )
-    with suppress(Exception):  # what has failed is the commit
+    with suppress(Exception):  # the error to raise is that of the commit
         return [row["staged_by"] for row in spark.sql(heads).collect()] == [staged_by]
     return False

@@ -1,7 +1,7 @@
-"""Avro by its writers' schemas: a reader in Python for what Spark's own cannot tell.
+"""Avro by its writers' schemas: a reader in Python where Spark's own cannot tell them apart.
 
 A value is resolved as Avro says: fields by their names, promotions, defaults. Beyond that its logical type is the
-writer's, because a number means what its writer meant: it is converted into the reader's, or does not decode.
+writer's, because a number has its writer's meaning: it is converted into the reader's, or does not decode.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Resolution:
         self.is_plain = False
         known = (id(writer), id(reader))
         if known not in self._generic:
-            # It may hold itself: what it needs is there before it is made.
+            # It may hold itself: its parts are there before it is made.
             self._generic[known] = made = []
             made.append(self._record(writer, reader, None))
         made = self._generic[known]
@@ -246,7 +246,7 @@ class Resolution:
         return _bytes if node.kind == "string" else _RAW[node.kind](node)
 
     def _never(self, writer: Node, reader: Node) -> Read:
-        """Return the reader of values that no reading makes right: what was written means something else."""
+        """Return the reader of values that no reading makes right: the writer's type means something else."""
         return self._failing(f"it was written as {writer}, and the newest version says {reader}")
 
     def _failing(self, cause: str, name: str | None = None) -> Read:
@@ -260,9 +260,9 @@ class Resolution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What Spark's own reader is told of a version: a schema of the same bytes, whose names are in a space of its own.
+    """A version as Spark's own reader is given it: a schema of the same bytes, whose names are in a space of its own.
 
-    `names` are those that the reader's types have there.
+    `names` are the reader's types there.
     """
 
     space: str

@@ -39,7 +39,7 @@ _MOST_EMPTY = 1_000_000
 Logical = tuple[Any, ...]
 
 
-class Unfit(ValueError):  # noqa: N818 - no error of the program: what a value is
+class Unfit(ValueError):  # noqa: N818 - no error of the program: a quality of a value
     """A value is none of its schema, or none of the columns; `path` leads to the field."""
 
     def __init__(self, cause: str, path: tuple[str, ...] = ()) -> None:
@@ -162,7 +162,7 @@ def full(name: str, space: str) -> str:
 
 
 def _logical(given: Mapping[str, Any], kind: str, size: int) -> Logical | None:
-    """Return the logical type where it changes what a value means; one that is not Avro's is none."""
+    """Return the logical type where it changes the meaning of a value; one that is not Avro's is none."""
     name = given.get("logicalType")
     if name == "decimal" and kind in {"bytes", "fixed"}:
         precision, scale = given.get("precision"), given.get("scale", 0)
@@ -234,9 +234,9 @@ def row_of(schema: Node) -> Node:
 
 
 def column_types(record: Node) -> list[tuple[str, DataType]]:
-    """Return the columns of a record by name: those of Spark's reader, and substitutes where a table has no such type.
+    """Return the columns of a record by name: of Spark's reader, with substitutes where a table has no such type.
 
-    A field of nulls alone is left out. Raises Unfit for what is too deep.
+    A field of nulls alone is left out. Raises Unfit for a type that is too deep.
     """
     above = (record.name,)
     return [(item.name, kind) for item in record.fields if (kind := _type(item.node, above)) is not None]

@@ -104,7 +104,7 @@ def _with_columns(rows: DataFrame, parts: Sequence[_Part], named: _Named) -> Dat
     columns = []
     for name, fields in named.items():
         value = f.coalesce(*[f.col(part.value).getField(field) for part, field in fields])
-        # What does not decode is null in every column, whatever of it could be read.
+        # A value that does not decode is null in every column, even if a part of it could be read.
         columns.append(f.when(f.col(ERROR_COLUMN).isNull(), value).alias(name))
     if ids := [f.col(part.id) for part in parts if part.decoder.format.is_registered]:
         columns.append(f.coalesce(*ids).alias(SCHEMA_ID_COLUMN))
@@ -189,7 +189,7 @@ class _Part:
         raise NotImplementedError
 
     def fields(self) -> list[StructField]:
-        """Return what the struct has for people. Raises Unfit or DdlError."""
+        """Return the struct's fields for people. Raises Unfit or DdlError."""
         raise NotImplementedError
 
     def problem(self) -> Column:
@@ -261,7 +261,7 @@ class _Text(_Part):
 class _Json(_Part):
     @cached_property
     def schema(self) -> StructType:
-        """What the values are read as."""
+        """The schema that the values are read by."""
         from pyspark.sql.types import StructType
 
         return StructType.fromJson(ddl_columns(self.decoder.schema))
@@ -320,7 +320,7 @@ class _Framed(_Part):
     """Values with the id of their schema before them."""
 
     def payload(self) -> Column:
-        """Return what stands behind the id."""
+        """Return the bytes behind the id."""
         from pyspark.sql import functions as f
 
         return f.expr(f"substring(value, {_FRAME_BYTES + 1})")
@@ -379,7 +379,7 @@ class _Avro(_Framed):
 
     @cached_property
     def _plain(self) -> Mapping[int, avro.Written]:
-        """What Spark reads, by its id: the newest first, which most values have."""
+        """The versions that Spark reads, by id: the newest first, which most values have."""
         found: dict[int, avro.Written] = {}
         given = json.loads(self.decoder.schema)
         if not isinstance(given, dict) or "fields" not in given or not self._is_javas(self._asked([])):
@@ -490,7 +490,7 @@ class _Avro(_Framed):
             for flaw in _flaws(node)
         ]
         return (
-            # What Spark cannot read is a row of nulls to it.
+            # Spark reads an unreadable value as a row of nulls.
             f.when(native.isNull() | end.isNull(), f.lit(_NO_VALUE))
             .when(end != self._digest(), f.lit("bytes are left behind the value"))
             .otherwise(reason(flaws, native))
@@ -539,7 +539,7 @@ def _raw(schema: Any, space: str, written: Iterable[avro.Written]) -> Any:
 
 
 def _fields(node: Node) -> list[tuple[str, Callable[[Column], Column], Node]]:
-    """Return what is inside a record, or a union of several members: its name, how it is reached, its type."""
+    """Return the name, the access and the type of each part of a record, or of a union of several members."""
     if node.kind == "record":
         inner = [(item.name, item.node) for item in node.fields]
     else:
@@ -565,7 +565,7 @@ def _has_decimal(node: Node) -> bool:
 
 
 def _landed(node: Node, column: Column) -> Column:
-    """Return what Spark has read as the types of the columns."""
+    """Return the values that Spark has read, as the types of the columns."""
     from pyspark.sql import functions as f
 
     node = _one(node)
@@ -601,7 +601,7 @@ def _decimal(data: Column, precision: int, scale: int) -> Column:
 
 
 def _flaws(node: Node) -> list[Flaw]:
-    """Return what may be wrong with a value that Spark has read."""
+    """Return the faults that a value read by Spark may have."""
     from pyspark.sql import functions as f
 
     node = _one(node)

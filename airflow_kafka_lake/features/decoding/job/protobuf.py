@@ -142,7 +142,7 @@ def reader(decoder: Decoder) -> Callable[[int | None, bytes | None], tuple[Any, 
 
 
 class _Messages:
-    """The message of a decoder, and what writers have called so."""
+    """The message of a decoder, and the writers' messages of that name."""
 
     def __init__(self, decoder: Decoder) -> None:
         self._decoder, self._texts = decoder, dict(decoder.writers)
@@ -233,8 +233,8 @@ def _is_map(field: Any) -> bool:
 
 
 def _refuse_put_aside(message: Any) -> None:
-    """Refuse what the library puts aside: a field that is there in another form than the schema says, and a number that
-    a closed enum lacks. A field that the schema does not have is no fault."""
+    """Refuse a value of which the library puts a part aside: a field that is there in another form than the schema
+    says, and a number that a closed enum lacks. A field that the schema does not have is no fault."""
     from google.protobuf.unknown_fields import UnknownFieldSet
 
     written = message.DESCRIPTOR.fields_by_number

@@ -1,4 +1,4 @@
-"""What Spark's JSON reader takes and gets wrong, or never ends to read: such a value does not fit its schema.
+"""Values that Spark's JSON reader takes and gets wrong, or never ends to read: they do not fit their schema.
 
 Each test looks at the text first, which is cheap, and asks for the field itself only where the text looks like it.
 """
@@ -34,7 +34,7 @@ _NAMED_INFINITE = "Inf|INF"
 
 
 def alone(text: Column) -> Column:
-    """Return whether a text that begins with a JSON value has nothing behind it; Spark leaves what follows the first.
+    """Return whether a text that begins with a JSON value has nothing behind it; Spark ignores the text after it.
 
     As an element of an array it makes one, and two with another behind it: a bracket that closes the array too early
     makes the same of both.
@@ -53,7 +53,7 @@ def quirks(text: Column, schema: StructType) -> Column:
 
     found = [f.lit(False)]
     if any(isinstance(kind, DecimalType) for kind in _inside(schema)):
-        # Only what is outside of strings is a number: without escaped characters, a string ends at the next quote.
+        # Numbers stand outside of strings: without escaped characters, a string ends at the next quote.
         bare = f.regexp_replace(f.regexp_replace(text, r"\\.", ""), '"[^"]*"', '""')
         found.append(text.rlike(_FAR_NUMBER) & bare.rlike(_FAR_NUMBER))
     for path, kind in _paths(schema, "$"):
@@ -83,7 +83,7 @@ def surrogates(text: Column) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """What may be wrong with a field that was read; `test` takes the column that holds it."""
+    """A fault that a field may have once it was read; `test` takes the column that holds it."""
 
     path: str
     cause: str
@@ -211,7 +211,7 @@ def times(kind: DataType) -> list[Flaw]:
 
 
 def misfit(text: Column, read: Column, schema: StructType, name: str) -> Column:
-    """Return which field of an object did not become its column, and what it is instead; null where all of them did."""
+    """Return the field of an object that did not become its column, and its kind instead; null where there is none."""
     return _Misfit(text, name).of(text, read, schema, ())
 
 
@@ -248,7 +248,7 @@ class _Misfit:
             inner = self.of(mine, value, field.dataType, path)
             return f.when(mine.isNotNull() & ~mine.startswith("{"), wrong).when(mine.isNotNull(), inner)
         if isinstance(field.dataType, t.ArrayType | t.MapType):
-            # Its items may be what does not fit: it is read once more, alone.
+            # Its items may be the misfit: it is read once more, alone.
             corrupt = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "c", **STRICT}
             alone = t.StructType([t.StructField("x", field.dataType), t.StructField("c", t.StringType())])
             again = f.from_json(f.concat(f.lit('{"x":'), mine, f.lit("}")), alone, corrupt)
@@ -297,8 +297,8 @@ def _inside(kind: Any) -> Iterator[DataType]:
 
 
 def _compounds(schema: StructType, above: str) -> Iterator[tuple[str | None, DataType]]:
-    """Name the lists and maps that are reached without going through others, and what no path can name; None: of such
-    a one the whole text is looked at."""
+    """Name the lists and maps that are reached without going through others, and None for one that no path can name:
+    there the whole text is looked at."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     for field in schema.fields:

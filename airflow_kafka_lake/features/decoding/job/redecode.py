@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# Decoding once more what is in the lake: what a job is asked, and what it did.
+# Decoding the lake's rows once more: a job's request, and its result.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedecodeJob:
     """Everything a decoding job needs but settings that may hold secrets.
 
-    The rows are those of the decoders' topics, with `only_failed` those that did not decode before. `id` is 16 hex
+    The rows are those of the decoders' topics, with `only_failed` only rows that did not decode before. `id` is 16 hex
     digits.
     """
 
@@ -55,7 +55,7 @@ class RedecodeJob:
 
     @property
     def token(self) -> Token:
-        """What the commit that publishes the rows says about itself."""
+        """The token in the commit that publishes the rows."""
         return Token(pipeline=self.pipeline, wave=DECODE, attempt=self.staged_as, fence=0, ranges="", kind=DECODE)
 
     @property
@@ -65,17 +65,17 @@ class RedecodeJob:
 
     @property
     def task(self) -> str:
-        """What the job does."""
+        """The job's task, in words."""
         return f"decodes {self.table} again"
 
     @property
     def left(self) -> str:
-        """What a failure leaves behind, and what to do then."""
+        """The state that a failure leaves behind, and its remedy."""
         return "nothing was changed: repeat it"
 
     @property
     def advice(self) -> Mapping[str, str]:
-        """The usual reasons of a failure mean here what they mean for staging."""
+        """The remedies of the usual reasons, as for staging."""
         return {}
 
     @property
@@ -101,7 +101,7 @@ class RedecodeJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedecodeResult:
-    """What a job did: rows that it decoded, and how many of them do not decode now either.
+    """The result of a job: rows that it decoded, and how many of them do not decode now either.
 
     `base` is the snapshot of main that it read, and `staged` the one on its branch, with the same rows; both are None
     when it found no row to decode and left no branch.
@@ -117,13 +117,13 @@ class RedecodeResult:
         return {"rows": self.rows, "failed": self.failed}
 
 
-# Decode once more what a table holds, from its raw bytes: on a branch of its own, compared with what was there.
+# Decode a table's rows once more, from their raw bytes: on a branch of its own, compared with the rows before.
 #
-# The job makes nothing visible: it returns a branch with the same rows, as many, and of those that were decoded the
-# same bytes at the same positions. The worker publishes the branch if main is still where the job began.
+# The job makes nothing visible: it returns a branch with the same rows, as many, and of the decoded ones the same bytes
+# at the same positions. The worker publishes the branch if main is still where the job began.
 
 ROW = ("kafka_topic_id", "kafka_partition", "kafka_offset", "ingest_attempt")
-"""What names one row: an offset that was read again has another attempt's row."""
+"""The key of one row: an offset that was read again has another attempt's row."""
 
 _SOURCE = "kafka_lake_decoded"
 
@@ -191,7 +191,7 @@ def _rows(spark: SparkSession, job: RedecodeJob, table: str, snapshot: int) -> D
 
 
 def _compared(spark: SparkSession, job: RedecodeJob, table: str, base: int) -> RedecodeResult:
-    """Refuse a branch whose rows are not those of the base; return what is on it."""
+    """Refuse a branch whose rows are not those of the base; return its result."""
     # Which rows did not decode before is known only at the base: the branch has them by their names.
     before = _rows(spark, job, table, base).selectExpr(*ROW, f"{_digest()} AS was")
     branch = spark.sql(f"SELECT * FROM {table} VERSION AS OF '{job.branch}'")

@@ -85,7 +85,7 @@ def _run(folder: Path, main: str) -> None:
         raise SchemaMismatchError(f"protoc refuses it: {message[:300]}")
 
 
-# Protobuf files as descriptors: what a registry's text says, the messages of a file, and all that it imports.
+# Protobuf files as descriptors: the text of a registry, the messages of a file, and all that it imports.
 
 _GOOGLE = "any api descriptor duration empty field_mask source_context struct timestamp type wrappers"
 # Before 2.16 Confluent's client has the module under the older name of its package.
@@ -194,7 +194,7 @@ _MAIN = "registered.proto"
 
 
 class RegistryClientMissingError(TerminalError):
-    """What Confluent's client for schema registries needs is not installed."""
+    """A package that Confluent's client for schema registries needs is not installed."""
 
 
 class ConfluentRegistry:
@@ -244,7 +244,7 @@ class ConfluentRegistry:
         try:
             return SchemaRegistryClient(self._settings.confluent())
         except (OSError, ValueError, TypeError) as error:
-            # The text of an error may repeat what was given.
+            # The text of an error may repeat a secret of the settings.
             problem = getattr(error, "strerror", None) or type(error).__name__
             raise self._refusal(f"the client does not take its certificates or key ({problem})") from None
 
@@ -317,7 +317,7 @@ class ConfluentRegistry:
     # The conversation
 
     def _read(self, subject: str, number: int, *, serialized: bool = False) -> Any:
-        """Read one version; what something refers to may be deleted softly and is still there."""
+        """Read one version; a version that another refers to may be deleted softly, and is still there."""
 
         def read() -> Any:
             # The client remembers a version in the form in which it was first asked for.

@@ -165,7 +165,7 @@ class RegistryConnection:
 
     @cached_property
     def settings(self) -> RegistrySettings:
-        """The validated settings; ConnectionSettingsError names what is wrong."""
+        """The validated settings; ConnectionSettingsError names the fault."""
         found = self._connection or get_connection(self.registry_conn_id, *TYPES)
         return RegistrySettings.parse(
             self.registry_conn_id,
@@ -184,7 +184,7 @@ class RegistryConnection:
         return ConfluentRegistry(self.settings)
 
     def check(self) -> str:
-        """Return in one sentence that the registry answers; raises what keeps it from answering."""
+        """Return in one sentence that the registry answers; raises the error that keeps it from answering."""
         registry = self.registry()
         try:
             return registry.check()

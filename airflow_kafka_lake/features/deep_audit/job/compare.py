@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# Are the rows of a table the records that Kafka still has? What a job is asked to compare, and what it finds.
+# Are the rows of a table the records that Kafka still has? A job's request, and its findings.
 #
 # Both sides are digested: first per bucket of offsets, then, where a bucket differs, per offset. Nothing but
 # digests and counts leaves the job.
@@ -43,7 +43,7 @@ SLICE_SECONDS = 20
 
 
 class Mismatch(StrEnum):
-    """In what a row and a record can differ."""
+    """The part in which a row and a record differ."""
 
     MISSING = "missing"
     UNKNOWN = "unknown"
@@ -59,9 +59,9 @@ class CompareJob:
     """Everything a comparing job needs but settings that may hold secrets.
 
     `snapshot` is the table's snapshot that is read. The slices are disjoint, and Kafka has all of them.
-    `bytes_per_second` bounds, on average, what is read from Kafka; None: as fast as it comes. Where something behind a
-    slice must not be touched, its last records are in `singly`, as in `StageJob`, and what has none in `unread`.
-    `epochs` are leader epochs, as in `StageJob`.
+    `bytes_per_second` bounds, on average, the reading from Kafka; None: as fast as it comes. Where something behind a
+    slice must not be touched, its last records are in `singly`, as in `StageJob`, and slices without a record in
+    `unread`. `epochs` are leader epochs, as in `StageJob`.
     """
 
     pipeline: str
@@ -83,17 +83,17 @@ class CompareJob:
 
     @property
     def task(self) -> str:
-        """What the job does, in words."""
+        """The job's task, in words."""
         return f"compares {self.table} with Kafka"
 
     @property
     def left(self) -> str:
-        """What a failure leaves behind, and what to do then."""
+        """The state that a failure leaves behind, and its remedy."""
         return "nothing was changed: audit again"
 
     @property
     def advice(self) -> Mapping[str, str]:
-        """What else the usual reasons of a failure mean here."""
+        """The remedies of the usual reasons that are other ones here."""
         return {"data-loss": f"Retention or deletion passed offsets while they were compared; {self.left}."}
 
     @property
@@ -140,7 +140,7 @@ class ContentDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentComparison:
-    """What a job found: records and bytes of keys and values that Kafka gave, and every difference, sorted."""
+    """The findings of a job: records and bytes of keys and values that Kafka gave, and every difference, sorted."""
 
     records: int
     bytes: int
@@ -211,7 +211,7 @@ def parts_of(job: CompareJob) -> tuple[tuple[Slice, ...], ...]:
 
 
 def narrowed(slices: Iterable[Slice], buckets: Iterable[tuple[str, int, int]], size: int) -> tuple[Slice, ...]:
-    """Return what of the slices lies in some buckets, each `(topic id, partition, number)`."""
+    """Return the parts of the slices in some buckets, each `(topic id, partition, number)`."""
     wanted: dict[tuple[str, int], list[OffsetRange]] = defaultdict(list)
     for topic_id, partition, number in buckets:
         wanted[topic_id, partition].append(OffsetRange(number * size, (number + 1) * size))
@@ -229,7 +229,7 @@ def differences(
     kafka: Mapping[Stream, Mapping[int, Record]],
     lake: Mapping[Stream, Mapping[int, Record]],
 ) -> tuple[ContentDifference, ...]:
-    """Compare two sides that are at hand, offset by offset: what a job must find, in the simplest words."""
+    """Compare two sides that are at hand, offset by offset: a job's result, in the simplest words."""
     found: dict[tuple[Stream, Mismatch], list[int]] = defaultdict(list)
     for item in slices:
         stream = item.stream
@@ -251,9 +251,9 @@ def differences(
 
 # Compare the rows of a table with the records that Kafka still has, by digest, in Spark.
 #
-# Every record and every row becomes one digest per field. Per bucket of offsets they are counted and combined on
-# both sides; only where a bucket differs are its offsets compared one by one, in a second read. What leaves the
-# executors is a few numbers per bucket, so memory is bounded whatever is compared.
+# Every record and every row becomes one digest per field. Per bucket of offsets they are counted and combined on both
+# sides; only where a bucket differs are its offsets compared one by one, in a second read. A few numbers per bucket
+# leave the executors, so memory is bounded whatever is compared.
 #
 # A field's digest tells a null from an empty value, and a header's place from another's. Kafka is read slice by
 # slice; between two slices the job waits as long as the asked rate needs, and says how far it is.
@@ -317,7 +317,7 @@ def compare(
 
 
 class _Throughput:
-    """Waits between slices until what was read is no more than the rate allows."""
+    """Waits between slices until the bytes read are no more than the rate allows."""
 
     def __init__(self, rate: int | None, sleep: Callable[[float], None], now: Callable[[], float]) -> None:
         self._rate, self._sleep, self._now = rate, sleep, now
@@ -332,7 +332,7 @@ class _Throughput:
 def _compare_buckets(
     spark: SparkSession, job: CompareJob, part: Sequence[Slice], *, kafka: Mapping[str, str], lake: DataFrame
 ) -> tuple[ContentComparison, list[tuple[str, int, int]]]:
-    """Read one slice of Kafka; return what was read, and the buckets that differ from the table's."""
+    """Read one slice of Kafka; return the findings, and the buckets that differ from the table's."""
     theirs = _buckets(_kafka(spark, job, part, kafka), job.bucket)
     keys = ("kafka_topic_id", "kafka_partition", "bucket")
     on = _expr(" AND ".join(f"k.{name} = l.{name}" for name in keys))
@@ -394,7 +394,7 @@ def _compare_offsets(
 
 
 def _kafka(spark: SparkSession, job: CompareJob, part: Sequence[Slice], kafka: Mapping[str, str]) -> DataFrame:
-    """Return digests of what Kafka has of some slices; read as a staging job reads."""
+    """Return digests of Kafka's records in some slices; read as a staging job reads."""
     late = _overflowing(spark, job, part)
     if job.singly:
         # Also where no slice ends in this slice: a poll of its last piece may reach that far.
@@ -416,7 +416,7 @@ def _kafka(spark: SparkSession, job: CompareJob, part: Sequence[Slice], kafka: M
 
 
 def _overflowing(spark: SparkSession, job: CompareJob, part: Sequence[Slice]) -> tuple[Slice, ...]:
-    """Return where the table has records with a time that what reads Kafka here cannot read."""
+    """Return the slices in which the table has a record whose time Spark's Kafka source cannot read."""
     beyond = f"kafka_timestamp_raw NOT BETWEEN {-SPARK_LATEST_MS} AND {SPARK_LATEST_MS}"
     if job.singly or spark.conf.get(SETTING, "true").lower() == "false":
         beyond += f" OR coalesce(kafka_timestamp_raw, unix_millis(kafka_timestamp)) < {SPARK_EARLIEST_MS}"
@@ -435,7 +435,7 @@ def _overflowing(spark: SparkSession, job: CompareJob, part: Sequence[Slice]) ->
 
 
 def _lake(spark: SparkSession, job: CompareJob, parts: Sequence[Sequence[Slice]]) -> DataFrame:
-    """Return digests of what the table's snapshot has of the slices, each with the number of its slice."""
+    """Return digests of the rows of the table's snapshot in the slices, each with the number of its slice."""
     slices: list[dict[str, Any]] = [
         {
             "slice": number,
@@ -452,7 +452,7 @@ def _lake(spark: SparkSession, job: CompareJob, parts: Sequence[Sequence[Slice]]
     asked = spark.sql(text, {"slices": json.dumps(slices), "shape": shape})
     rows = spark.sql(f"SELECT * FROM {at_snapshot(table_name(job), job.snapshot)}")
     lowest, highest = min(item["a"] for item in slices), max(item["b"] for item in slices)
-    # What the bounds of a file can tell is said of its columns; the rest is the join's.
+    # Conditions on columns let the bounds of a file exclude it; the rest is the join's.
     near = rows.filter(f"kafka_offset >= {int(lowest)} AND kafka_offset < {int(highest)}").filter(
         rows["kafka_topic_id"].isin(sorted({item["i"] for item in slices}))
     )
@@ -483,7 +483,7 @@ def _expr(text: str) -> Any:
 
 
 def _added(found: Sequence[ContentDifference]) -> tuple[ContentDifference, ...]:
-    """Add up what several slices found of the same stream."""
+    """Add up the findings of several slices of the same stream."""
     by_kind: dict[tuple[Any, ...], list[ContentDifference]] = defaultdict(list)
     for item in found:
         by_kind[(*item.stream, item.mismatch)].append(item)

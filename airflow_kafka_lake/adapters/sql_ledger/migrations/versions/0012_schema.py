@@ -1,5 +1,5 @@
-"""The schema, complete: what an empty database is given. It must not change, because existing ledgers have it; a later
-revision is a file of its own beside it.
+"""The schema of an empty database, complete. It must not change, because existing ledgers have it; a later revision is
+a file of its own beside it.
 
 Revision ID: 0012
 Revises:
