@@ -1,26 +1,23 @@
-"""What this package adds to Airflow's API server and its page: the pages that its features offer.
+"""The pages that this package adds to Airflow's API server.
 
 Airflow imports this module in every process, also in Dag processor, scheduler and workers; only the API server asks an
-application anything, so each is built when its first request comes.
+application anything, so it is built when its first request comes.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from airflow.sdk.plugins_manager import AirflowPlugin
 
-from airflow_kafka_lake.ports import Site
-from airflow_kafka_lake.registration import FEATURES
+from airflow_kafka_lake.core.addresses import SITE
 
 
 class OnFirstRequest:
-    """An ASGI application that is built when it is first asked something."""
+    """The pages as an ASGI application, which is built when it is first asked something."""
 
-    def __init__(self, build: Callable[[], Any]) -> None:
-        self._build = build
+    def __init__(self) -> None:
         self._built: Any = None
         self._building = threading.Lock()
 
@@ -36,24 +33,20 @@ class OnFirstRequest:
         """Return the application."""
         with self._building:
             if self._built is None:
-                self._built = self._build()
+                from airflow_kafka_lake.pages.web.app import build
+                from airflow_kafka_lake.wiring.assemble import open_ports
+
+                self._built = build(open_ports)
         return self._built
 
 
-def _application(site: Site) -> OnFirstRequest:
-    def build() -> Any:
-        from airflow_kafka_lake.wiring.assemble import open_ports
-
-        return site.build(open_ports)
-
-    return OnFirstRequest(build)
-
-
 class KafkaLakePlugin(AirflowPlugin):
-    """The pages of the installed features; without such a feature it offers nothing."""
+    """The pages, and where Airflow's own page shows them."""
 
     name = "kafka_lake"
-    fastapi_apps: list[Any] = [  # noqa: RUF012  # Airflow's base class has it so
-        {"app": _application(site), "url_prefix": site.prefix, "name": site.name} for site in FEATURES.sites
+    fastapi_apps: list[Any] = [{"app": OnFirstRequest(), "url_prefix": SITE, "name": "Kafka Lake"}]  # noqa: RUF012  # Airflow's base class has it so
+    # An address without a leading slash is below `[api] base_url`, whatever path that has.
+    external_views: list[Any] = [  # noqa: RUF012
+        {"name": "Kafka Lake", "href": "kafka-lake/", "destination": "nav", "url_route": "kafka-lake"},
+        {"name": "Kafka Lake", "href": "kafka-lake/dags/{DAG_ID}", "destination": "dag", "url_route": "kafka-lake-dag"},
     ]
-    external_views: list[Any] = [dict(view) for site in FEATURES.sites for view in site.views]  # noqa: RUF012

@@ -30,7 +30,6 @@ from airflow_kafka_lake.core.spark.job import Application
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.links import PAGE, SNAPSHOT, SPARK, never_failing, show
 from airflow_kafka_lake.ports import Clock, Ports
-from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services.reporting import status
 from airflow_kafka_lake.wiring.kafka import KafkaConnection
 from airflow_kafka_lake.wiring.lake import LakeConnection
@@ -39,18 +38,17 @@ from airflow_kafka_lake.wiring.lake import LakeConnection
 
 
 def show_page(task: Any, pipeline: str, *, wave: str | None = None, at_once: Mapping[str, Any] | None = None) -> None:
-    """Link to the page of a pipeline, or of a wave on it, if there are pages; with a context `at_once`, before the task
+    """Link to the page of a pipeline, or of a wave on it; with a context `at_once`, before the task
     has ended."""
     with never_failing("the link to the page"):
         base = conf.get("api", "base_url", fallback="")
-        if FEATURES.sites:
-            show(task, PAGE, pipeline_page(base, pipeline, wave), at_once=at_once)
+        show(task, PAGE, pipeline_page(base, pipeline, wave), at_once=at_once)
 
 
-def go_on_address(context: Mapping[str, Any]) -> str | None:
-    """Return the page from which a person goes on after the dry run of a task's Dag run; None if there are no pages."""
+def go_on_address(context: Mapping[str, Any]) -> str:
+    """Return the page from which a person goes on after the dry run of a task's Dag run."""
     ti = context["ti"]
-    return dry_run_page(conf.get("api", "base_url", fallback=""), ti.dag_id, ti.run_id) if FEATURES.sites else None
+    return dry_run_page(conf.get("api", "base_url", fallback=""), ti.dag_id, ti.run_id)
 
 
 # Metrics by Airflow's own Stats, to whichever collector Airflow sends its own: StatsD, Datadog or OpenTelemetry.

@@ -18,7 +18,6 @@ from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services import running
 from bench.measuring import measured
 from bench.synthetic import BYTES, TOPIC, Log, Rows
@@ -90,8 +89,8 @@ def synthetic(home: Path, log: Log, **sizes: int) -> Iterator[tuple[Ports, Pipel
         processes=HostProcesses(),
         actor="bench",
         progress=lambda _: None,
-        features=FEATURES,
-        added={"group_sync": MemoryKafka(), "schemas": MemoryRegistry()},
+        group_sync=MemoryKafka(),
+        schemas=MemoryRegistry(),
     )
     yield ports, PipelineSpec(name=TOPIC, topics=(TOPIC,), table="raw.bench", **sizes)
     ledger.close()

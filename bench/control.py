@@ -10,8 +10,8 @@ from pathlib import Path
 
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.features.pages.pipeline import LISTED, pipeline_page
-from airflow_kafka_lake.features.pages.rendering import Visitor
+from airflow_kafka_lake.pages.pipeline import LISTED, pipeline_page
+from airflow_kafka_lake.pages.rendering import Visitor
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import planning, reporting, staging
 from airflow_kafka_lake.services.advance import flush

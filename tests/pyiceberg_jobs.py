@@ -26,7 +26,7 @@ from airflow_kafka_lake.jobs.formats import DECODED_AS, STAGED_BY
 from tests.kit.memory_runner import Position
 
 if TYPE_CHECKING:
-    from airflow_kafka_lake.features.decoding.job.redecode import RedecodeJob
+    from airflow_kafka_lake.jobs.decoding.redecode import RedecodeJob
 
 Load = Callable[[str], Table]
 Decoded = Callable[[bytes | None], Mapping[str, Any]]

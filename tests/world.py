@@ -19,7 +19,6 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services import advance, planning, recovery, reopening, running, staging
 from tests import truth
 from tests.gates import Passing, gated
@@ -138,8 +137,8 @@ class World:
             processes=FakeProcesses(pid, self.dead),
             actor=f"worker-{pid}",
             progress=self.said.append,
-            features=FEATURES,
-            added={"group_sync": self.kafka, "schemas": self.schemas},
+            group_sync=self.kafka,
+            schemas=self.schemas,
         )
         return gated(ports, passing) if passing else ports
 

@@ -18,7 +18,6 @@ from airflow_kafka_lake.cli.command import (
     Result,
     go_on,
     offset_number,
-    option_argument,
     ports_of,
     scope_of,
     spec_of,
@@ -28,7 +27,7 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.report import messages
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.registration import FEATURES
+from airflow_kafka_lake.pipeline.keys import parse_size
 from airflow_kafka_lake.services import accepted_deletes, pipeline_audit, reporting
 
 BEYOND = 2**63 - 1
@@ -40,16 +39,22 @@ NOTED = 3
 def audit(arguments: argparse.Namespace, output: Output) -> Result:
     """Compare ledger and lake, and with options Kafka or a live table."""
     report = report_file(arguments.report) if arguments.report else None
-    page = FEATURES.page("audit") if report else None
-    checks = FEATURES.audit_checks({item.name: getattr(arguments, item.name) for item in FEATURES.audit_options})
+    checks = pipeline_audit.further_checks(
+        deep=arguments.deep,
+        deep_rate=parse_size(arguments.deep_rate) if arguments.deep_rate else None,
+        cutover=arguments.cutover,
+        cutover_columns=arguments.cutover_columns,
+    )
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec, need_spark=any(check.needs_spark for check in checks)) as ports:
         reporting.known_spec(ports.ledger, spec.name)
         document = pipeline_audit.audit(
             ports, spec, scope=scope_of(arguments), ask_kafka=report is not None, checks=checks
         )
-    if report and page:
-        write_report(report, page(document))
+    if report:
+        from airflow_kafka_lake.pages.charts import audit_page
+
+        write_report(report, audit_page(document))
         output.note(f"report: {report}")
     return Result(document=document, exit_code=0 if document["ok"] else REFUSED)
 
@@ -138,7 +143,16 @@ COMMANDS = (
         help="compare ledger and lake: nothing missing, twice or unexplained",
         arguments=(
             PIPELINE,
-            *map(option_argument, FEATURES.audit_options),
+            Argument("--deep", action="store_true", help="read Kafka again, in Spark, and compare every byte"),
+            Argument("--deep-rate", metavar="SIZE", help='with --deep: how much to read a second, such as "20 MiB"'),
+            Argument(
+                "--cutover", metavar="TABLE", help="also judge the cutover with the table that a live stream writes to"
+            ),
+            Argument(
+                "--cutover-columns",
+                metavar="topic=C,partition=C,offset=C",
+                help="columns of that table; otherwise kafka_topic, kafka_partition, kafka_offset",
+            ),
             Argument("--report", metavar="FILE", help="write a page for a browser, with a strip for every partition"),
             TOPIC,
             PARTITION,

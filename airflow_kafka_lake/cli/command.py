@@ -24,8 +24,7 @@ from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import PIPELINE_NAME, TOPIC_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.pipeline.keys import MAX_OFFSET, parse_bound, parse_count, parse_rate, shown
-from airflow_kafka_lake.ports import FeatureCommand, LedgerReader, Option, Ports
-from airflow_kafka_lake.registration import FEATURES
+from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services import bulk_decisions
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.wiring.assemble import open_ledger, open_ports
@@ -357,33 +356,3 @@ def stream_of(ledger: LedgerReader, pipeline: str, arguments: argparse.Namespace
         ids = ", ".join(stream.key.topic_id for stream in found)
         raise UsageError(f"topic {arguments.topic} was re-created: choose a generation with --topic-id, one of {ids}")
     return found[0]
-
-
-# Commands and options that features bring.
-
-
-def option_argument(option: Option) -> Argument:
-    """Return a feature's option as argparse takes it."""
-    if option.metavar is None:
-        return Argument(option.flag, action="store_true", help=option.help)
-    return Argument(option.flag, metavar=option.metavar, help=option.help)
-
-
-def command_of(feature: FeatureCommand) -> Command:
-    """Return a feature's command as the command line takes it."""
-
-    def act(arguments: argparse.Namespace, output: Output) -> Result:
-        spec = spec_of(arguments.pipeline, arguments.ledger)
-        given = {item.name: getattr(arguments, item.name) for item in feature.options}
-        with ports_of(arguments, output, spec, need_spark=feature.needs_spark) as ports:
-            return Result(document=feature.act(ports, spec, arguments.topic, given))
-
-    def view(output: Output, document: Json) -> None:
-        for line in feature.lines(document):
-            output.line(line)
-
-    arguments = (PIPELINE, TOPIC, *map(option_argument, feature.options))
-    return Command(name=feature.name, help=feature.help, arguments=arguments, action=act, view=view)
-
-
-FEATURE_COMMANDS = tuple(map(command_of, FEATURES.commands))

@@ -38,7 +38,6 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.pipeline.keys import read_offsets_file
-from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services import bulk_decisions, decisions, reporting
 from airflow_kafka_lake.services.decisions import PauseSubject
 from airflow_kafka_lake.services.reporting import known_spec
@@ -360,7 +359,9 @@ def segments(arguments: argparse.Namespace, output: Output) -> Result:
         reporting.known_spec(ledger, spec.name)
         document = reporting.segments(ledger, spec)
     if arguments.svg:
-        _write(Path(arguments.svg), FEATURES.page("segments")(document))
+        from airflow_kafka_lake.pages.charts import segments_svg
+
+        _write(Path(arguments.svg), segments_svg(document))
         output.note(f"drawn into {arguments.svg}")
     return Result(document=document)
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from airflow_kafka_lake.cli.audit import COMMANDS as AUDIT
-from airflow_kafka_lake.cli.command import FEATURE_COMMANDS as FEATURES
 from airflow_kafka_lake.cli.command import Argument, Command, Json, Result
 from airflow_kafka_lake.cli.decisions import COMMANDS as DECISIONS
 from airflow_kafka_lake.cli.decisions import HOLD_COMMANDS as HOLDS
@@ -113,7 +112,6 @@ COMMANDS: tuple[Command, ...] = (
     *PAUSING,
     *DECISIONS,
     *SEGMENTS,
-    *FEATURES,
     *AUDIT,
     *WORKER,
     *SETUP_COMMANDS,

@@ -1,4 +1,4 @@
-"""Commands that move records: `plan`, `run`, `ingest`, `advance`, `worker`, `recover`, `rebuild`."""
+"""Commands that move records: `plan`, `run`, `ingest`, `advance`, `decode`, `worker`, `recover`, `rebuild`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from airflow_kafka_lake.cli.command import (
     PIPELINE,
     REFUSED,
     REPEAT,
+    TOPIC,
     WAVE,
     Argument,
     Command,
@@ -44,6 +45,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import decisions, planning, rebuilding, recovery, reporting, running, staging
 from airflow_kafka_lake.services.advance import advance as move_watermarks
+from airflow_kafka_lake.services.group_sync import sync_group
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.running import RunLimits, WaveWorker
 from airflow_kafka_lake.wiring.assemble import clock_and_processes, open_ledger
@@ -121,7 +123,7 @@ def run(arguments: argparse.Namespace, output: Output) -> Result:
         "left": [item.to_json() for item in done.left],
         "rows": sum(item.rows or 0 for item in done.waves),
         "advanced": advance_document(spec.name, done.moves)["streams"],
-        **done.followed,
+        "group_sync": done.group and done.group.to_json(),
         "waiting_for_stable": waiting_document(done.plan) if done.plan else [],
         "notes": list(done.plan.notes) if done.plan else [],
         "held": list(done.held),
@@ -178,7 +180,8 @@ def advance(arguments: argparse.Namespace, output: Output) -> Result:
     with ports_of(arguments, output, spec) as ports:
         reporting.known_spec(ports.ledger, spec.name)
         document = advance_document(spec.name, move_watermarks(ports, spec.name))
-        document |= ports.features.after_advance(ports, spec)
+        group = sync_group(ports, spec)
+        document["group_sync"] = group and group.to_json()
     return Result(document=document)
 
 
@@ -194,6 +197,28 @@ def _show_moves(output: Output, title: str, moves: list[Json]) -> None:
     output.long_table(
         title, ("stream", "#from", "#to"), [(stream_text(item), item["from"], item["to"]) for item in moves]
     )
+
+
+# The command `decode`.
+
+
+def decode(arguments: argparse.Namespace, output: Output) -> Result:
+    """Decode again what is in the lake."""
+    from airflow_kafka_lake.services.redecoding import redecode
+
+    spec = spec_of(arguments.pipeline, arguments.ledger)
+    with ports_of(arguments, output, spec, need_spark=True) as ports:
+        done = redecode(ports, spec, topic=arguments.topic, only_failed=arguments.failed)
+    tables = [{"table": table, **item.to_json()} for table, item in done.items()]
+    return Result(document={"pipeline": spec.name, "tables": tables})
+
+
+def show_decode(output: Output, document: Json) -> None:
+    """Name the tables that were decoded again, and how many rows still do not decode."""
+    for item in document["tables"]:
+        left = f"{item['failed']:,} of them do not decode" if item["failed"] else "all of them decode"
+        done = f"{count(item['rows'], 'row')} decoded again; {left}" if item["rows"] else "no such rows"
+        output.line(f"{item['table']}: {done}")
 
 
 COMMANDS = (
@@ -230,6 +255,17 @@ COMMANDS = (
         arguments=(PIPELINE,),
         action=advance,
         view=show_advance,
+    ),
+    Command(
+        name="decode",
+        help="decode once more what is in the lake, from its raw bytes",
+        arguments=(
+            PIPELINE,
+            TOPIC,
+            Argument("--failed", action="store_true", help="only rows that did not decode"),
+        ),
+        action=decode,
+        view=show_decode,
     ),
 )
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_kafka_lake.features.decoding.registry.settings import DEFAULT_REGISTRY, RegistryConnection
 from airflow_kafka_lake.hooks.connection import ConnectionHook
+from airflow_kafka_lake.wiring.registry import DEFAULT_REGISTRY, RegistryConnection
 
 if TYPE_CHECKING:
-    from airflow_kafka_lake.features.decoding.registry.client import ConfluentRegistry
+    from airflow_kafka_lake.adapters.registry.client import ConfluentRegistry
 
 
 class SchemaRegistryHook(ConnectionHook):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from airflow_kafka_lake.core.decoding import Decoder
 from airflow_kafka_lake.core.errors import JobFailedError, RefusedError
 from airflow_kafka_lake.core.kafka.times import EARLIEST_MS, LATEST_MS, NO_TIMESTAMP, SPARK_EARLIEST_MS
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -44,28 +42,7 @@ from airflow_kafka_lake.jobs.shared_consumer import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-
-# Load the feature that decodes by name, so that the package is whole without it.
-
-FEATURE = "airflow_kafka_lake.features.decoding.job.decode"
-
-
-class Decoded(Protocol):
-    """Rows of the landing table with their decoded columns."""
-
-    @property
-    def refused(self) -> Mapping[str, str]:
-        """By topic, why none of its values can be decoded."""
-
-    def fitted(self, table: str) -> DataFrame:
-        """Widen the table (a quoted name) where it lacks columns, and return the rows in its types."""
-
-
-def decode(spark: SparkSession, rows: DataFrame, decoders: Sequence[Decoder], table: str) -> Decoded:
-    """Decode rows of the landing table; the table (a quoted name) is looked at and not changed."""
-    feature: Any = importlib.import_module(FEATURE)
-    found: Decoded = feature.decode(spark, rows, decoders, table)
-    return found
+    from airflow_kafka_lake.jobs.decoding.decode import DecodedRows
 
 
 # Read, in the driver, the records whose timestamps overflow in Spark's Kafka source, with the same Java client.
@@ -200,11 +177,13 @@ class Steps:
     looked_up: Tips = field(default_factory=list)
     """As `tips`, of readers that do not tell by themselves: the rows are read for it."""
 
-    def read(self) -> DataFrame | Decoded:
+    def read(self) -> DataFrame | DecodedRows:
         """Return the job's records as rows of the table; nothing is fetched yet, and the table is left as it is."""
         rows = _rows(self)
         if not self.job.decoders:
             return rows
+
+        from airflow_kafka_lake.jobs.decoding.decode import decode  # pandas and more, for pipelines that decode
 
         found = decode(self.spark, rows, self.job.decoders, table_name(self.job))
         for topic, why in found.refused.items():
@@ -215,7 +194,7 @@ class Steps:
         """Create the attempt's branch; an existing one is an error."""
         create_branch(self.spark, table_name(self.job), branch_name(self.job), RETAIN_DAYS)
 
-    def append(self, records: DataFrame | Decoded) -> tuple[Tip, ...]:
+    def append(self, records: DataFrame | DecodedRows) -> tuple[Tip, ...]:
         """Give the table the columns that the rows need, and write them to the branch in one commit; return the last
         record that each consumer has read of a slice."""
         table = table_name(self.job)

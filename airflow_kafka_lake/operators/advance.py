@@ -25,6 +25,7 @@ from airflow_kafka_lake.operators.plan import PLAN_KEY, refuse_left_out
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ledger, Ports
 from airflow_kafka_lake.services.advance import advance, begin_delivery, end_delivery
+from airflow_kafka_lake.services.group_sync import sync_group
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.running import finish_plan, refuse_holds
 from airflow_kafka_lake.signals import send_status, show_page
@@ -186,7 +187,7 @@ class AdvanceWatermarkOperator(BaseOperator):
                     known_spec(ports.ledger, spec.name)  # a ledger that has lost them moves nothing, and says so
                 if ports.ledger.pipeline(spec.name) is not None:
                     advance(ports, spec.name)
-                    ports.features.after_advance(ports, spec)
+                    sync_group(ports, spec)
                     send_status(ports, spec)
                 moves = self._notify(context, ports, spec.name, result.get("plan"))
         return {

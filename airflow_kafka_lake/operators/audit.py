@@ -24,8 +24,8 @@ from airflow_kafka_lake.operators.boundary import (
     spec_of,
 )
 from airflow_kafka_lake.pipeline import Pipeline
-from airflow_kafka_lake.registration import FEATURES
-from airflow_kafka_lake.services.pipeline_audit import audit
+from airflow_kafka_lake.pipeline.keys import parse_size
+from airflow_kafka_lake.services.pipeline_audit import FurtherCheck, audit, further_checks
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.signals import SparkPage, show_page
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
@@ -95,7 +95,7 @@ class AuditOperator(SparkTask):
     def execute(self, context: Context) -> dict[str, Any]:
         """Audit; returns the numbers of `summary`, raises AirflowFailException naming the first problem."""
         with airflow_errors():
-            scope, checks = self._scope(), FEATURES.audit_checks(self._asked())
+            scope, checks = self._scope(), self._checks()
             file = report_file(fspath(self.report)) if self.report else None
             spec = spec_of(self.pipeline, self.ledger_conn_id)
             show_page(self, spec.name)
@@ -109,7 +109,9 @@ class AuditOperator(SparkTask):
                 with self.working():
                     document = audit(ports, spec, scope=scope, ask_kafka=file is not None, checks=checks)
             if file:
-                write_report(file, FEATURES.page("audit")(document))
+                from airflow_kafka_lake.pages.charts import audit_page
+
+                write_report(file, audit_page(document))
                 self.log.info("report: %s", file)
         numbers = summary(document)
         signals.send(partial(of_audit, numbers))
@@ -122,15 +124,15 @@ class AuditOperator(SparkTask):
             topic=bounds.topic, partitions=None if bounds.partitions is None else frozenset(bounds.partitions)
         )
 
-    def _asked(self) -> dict[str, Any]:
-        """Return the options of the checks beside the numbers; one that refines a check is left out without it."""
+    def _checks(self) -> tuple[FurtherCheck, ...]:
+        """Return the checks beside the numbers; an option that refines a check is left out without it."""
         deep = flag_of(self.deep, "deep")
-        return {
-            "deep": deep,
-            "deep_rate": self.deep_rate if deep else None,
-            "cutover": self.cutover,
-            "cutover_columns": self.cutover_columns if self.cutover else None,
-        }
+        return further_checks(
+            deep=deep,
+            deep_rate=parse_size(self.deep_rate) if deep and self.deep_rate else None,
+            cutover=self.cutover,
+            cutover_columns=self.cutover_columns if self.cutover else None,
+        )
 
     def _judge(self, document: Mapping[str, Any]) -> None:
         self.log.info("%s", document["totals"]["sentence"])

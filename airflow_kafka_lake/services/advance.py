@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, expected
 from airflow_kafka_lake.core.ledger.changes import NotifiedRow
@@ -13,6 +13,7 @@ from airflow_kafka_lake.core.ledger.moves import BeginDelivery
 from airflow_kafka_lake.core.ledger.records import Advance, Claim, OutboxItem
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ledger, Ports
+from airflow_kafka_lake.services.group_sync import SyncedGroup, sync_group
 
 # Move watermarks over committed ranges, and send the lake what only the ledger knows yet (the outbox).
 
@@ -26,12 +27,12 @@ def advance(ports: Ports, pipeline: str) -> tuple[Advance, ...]:
 
 @dataclass(slots=True)
 class Advances:
-    """The advances of one run: all their moves, and what features did after them."""
+    """The advances of one run: all their moves, and all that was committed to the pipeline's group."""
 
     ports: Ports
     spec: PipelineSpec
     moves: list[Advance] = field(default_factory=list)
-    followed: dict[str, Any] = field(default_factory=dict)
+    group: SyncedGroup | None = None
 
     def after_wave(self) -> None:
         """Advance in the middle of a run, so that consumers need not wait for its last wave.
@@ -43,18 +44,18 @@ class Advances:
             moves = self.ports.ledger.advance(self.spec.name)
             self.moves += moves
             if moves:
-                self._follow()
+                self._sync()
         except Exception as error:  # noqa: BLE001  # the wave is committed, whatever happens to what follows it
             self.ports.progress(f"watermarks move later in this run: {expected(error, 'advancing after a wave')}")
 
     def at_end(self) -> None:
-        """Advance, send the outbox, and let features follow."""
+        """Advance, send the outbox, and commit the watermarks to the group."""
         if self.ports.ledger.pipeline(self.spec.name) is not None:
             self.moves += advance(self.ports, self.spec.name)
-        self._follow()
+        self._sync()
 
-    def _follow(self) -> None:
-        self.followed = self.ports.features.after_advance(self.ports, self.spec, self.followed)
+    def _sync(self) -> None:
+        self.group = sync_group(self.ports, self.spec, self.group)
 
 
 def flush(ports: Ports, pipeline: str) -> None:

@@ -28,6 +28,7 @@ from airflow_kafka_lake.core.errors import (
     TransientError,
     UnavailableError,
     UnknownSubjectError,
+    UsageError,
 )
 from airflow_kafka_lake.core.kafka.losses import believed
 from airflow_kafka_lake.core.ledger.deletions import RECEIPT as DELETED
@@ -37,9 +38,36 @@ from airflow_kafka_lake.core.naming import require_streams
 from airflow_kafka_lake.core.reports.streams import bounds_states
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.ports import AuditCheck, Lake, LakeTable, LedgerReader, Ports
+from airflow_kafka_lake.ports import Lake, LakeTable, LedgerReader, Ports
+from airflow_kafka_lake.services.cutover import CutoverCheck
+from airflow_kafka_lake.services.deep_audit import DeepCheck
 from airflow_kafka_lake.services.identity import check_table
 from airflow_kafka_lake.services.reporting import observe
+
+FurtherCheck = DeepCheck | CutoverCheck
+
+
+def further_checks(
+    *,
+    deep: bool = False,
+    deep_rate: int | None = None,
+    cutover: str | None = None,
+    cutover_columns: str | None = None,
+) -> tuple[FurtherCheck, ...]:
+    """Return the checks that a person asks for beside the comparison of ledger and lake.
+
+    Raises UsageError for an option without the one that it refines.
+    """
+    if deep_rate and not deep:
+        raise UsageError("--deep-rate bounds what --deep reads: give --deep too")
+    if cutover_columns and not cutover:
+        raise UsageError("--cutover-columns names columns of the table that --cutover names: give --cutover too")
+    found: list[FurtherCheck] = []
+    if deep:
+        found.append(DeepCheck(bytes_per_second=deep_rate))
+    if cutover:
+        found.append(CutoverCheck(table=cutover, columns=cutover_columns))
+    return tuple(found)
 
 
 def audit(
@@ -48,12 +76,12 @@ def audit(
     *,
     scope: AuditScope = EVERYTHING,
     ask_kafka: bool = False,
-    checks: Sequence[AuditCheck] = (),
+    checks: Sequence[FurtherCheck] = (),
 ) -> dict[str, Any]:
     """Compare ledger, lake and receipts; returns `audit --json`.
 
     Rows are read from the tables themselves, only the columns that name their attempt and offset. `ask_kafka` adds
-    Kafka's bounds; a Kafka that does not answer is no finding. `checks` are further checks that features add.
+    Kafka's bounds; a Kafka that does not answer is no finding. `checks` are those of `further_checks`.
     Raises TransientError when anything else could not be read, which is no finding either, and UnknownSubjectError when
     no stream is in scope.
     """

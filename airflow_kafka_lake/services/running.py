@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
@@ -40,6 +39,7 @@ from airflow_kafka_lake.core.planning.selection import WaveChoice, Work, choose
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Clock, Ledger, Ports, Processes
 from airflow_kafka_lake.services.advance import Advances
+from airflow_kafka_lake.services.group_sync import SyncedGroup
 from airflow_kafka_lake.services.planning import plan_after_others
 from airflow_kafka_lake.services.recovery import clean_up, recover
 from airflow_kafka_lake.services.reporting import known_spec
@@ -150,14 +150,14 @@ NO_LIMIT = RunLimits()
 class Run:
     """What a run did. `problems` are the errors of waves, in wave order, and of hanging transactions; `left` are the
     unfinished waves that it was not asked for; `moves` has one move of each stream, however many waves moved it;
-    `followed` is what features did after the watermarks moved."""
+    `group` has the watermarks that its group was told."""
 
     plan: Plan | None
     waves: tuple[WaveRecord, ...]
     moves: tuple[Advance, ...]
     held: tuple[str, ...]
     problems: tuple[KafkaLakeError, ...]
-    followed: Mapping[str, Any] = field(default_factory=dict)
+    group: SyncedGroup | None = None
     left: tuple[Work, ...] = ()
 
     @property
@@ -205,7 +205,7 @@ def run(
         moves=joined(advances.moves),
         held=describe_blocked(ports, spec.name, decided),
         problems=tuple(problems),
-        followed=advances.followed,
+        group=advances.group,
         left=work.choice().left,
     )
 

@@ -43,6 +43,7 @@ from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.advance import send_first
 from airflow_kafka_lake.services.attempt_audit import audit_attempt, refuse_fewer
 from airflow_kafka_lake.services.claims import Heartbeat, InDoubt, claim_wave, ending_on_error
+from airflow_kafka_lake.services.decoding import decoders, refuse_undecoded
 from airflow_kafka_lake.services.identity import check_head, require_published
 from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
 from airflow_kafka_lake.services.publishing import (
@@ -236,7 +237,7 @@ def _prove_again(
         audited = audit_attempt(ports, claim, staged, heartbeat)
         if audited.rest_is_proven:
             return Shortfall(verdicts=audited.failed, spared=source.attempt)
-        if failed := audited.failed or ports.features.refuse_undecoded(asked, claim, staged):
+        if failed := audited.failed or refuse_undecoded(asked, claim, staged):
             raise UnexplainedError(failed[0].reason, attempt=source.attempt)
         receipts = audited.receipts
     return AuditedAttempt(attempt=source.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=receipts)
@@ -277,7 +278,7 @@ def _stage_anew(
         table.ensure(claim.spec.partition_by)
     if failed := split_deadly(ports, claim) or _precheck(ports, claim, heartbeat):
         return Shortfall(verdicts=failed)
-    how = ports.features.decoders(ports, asked, {item.stream.topic for item in claim.ranges})
+    how = decoders(ports, asked, {item.stream.topic for item in claim.ranges})
     staged = read(ports, claim, how, heartbeat)
     if isinstance(staged, tuple):
         return Shortfall(verdicts=staged)
@@ -287,9 +288,7 @@ def _stage_anew(
         ports.ledger.commit(MarkStaged(key=claim.key, audited=staged.snapshot, staged_bytes=staged.bytes))
         return Shortfall(verdicts=audited.failed, spared=claim.key.attempt)
     if failed := (
-        audited.failed
-        or refuse_fewer(ports, claim, staged, heartbeat)
-        or ports.features.refuse_undecoded(asked, claim, staged)
+        audited.failed or refuse_fewer(ports, claim, staged, heartbeat) or refuse_undecoded(asked, claim, staged)
     ):
         return Shortfall(verdicts=failed)
     _tell_undecoded(ports, claim, staged)

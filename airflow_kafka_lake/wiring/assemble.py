@@ -16,12 +16,12 @@ from airflow_kafka_lake.core.spark.job import Application
 from airflow_kafka_lake.core.spec import PIPELINE_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline, load_pipelines
 from airflow_kafka_lake.ports import Clock, Ledger, OffsetSource, Ports, Processes, unprepared
-from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.watching import Lines
 from airflow_kafka_lake.wiring.kafka import ANSWER_SECONDS, KafkaConnection
 from airflow_kafka_lake.wiring.lake import LakeConnection
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, LedgerConnection
+from airflow_kafka_lake.wiring.registry import registry_of
 from airflow_kafka_lake.wiring.spark import Engine, SparkConnection, SparkJobs
 
 # Wrappers of the ports that this process opens, with which a program can watch or disturb every call.
@@ -135,9 +135,10 @@ def open_ports(
         OnFirstUse(lambda: kafka.batches(spec.slowest_audit)),
         OnFirstUse(lake.lake),
         OnFirstUse(jobs),
+        OnFirstUse(kafka.group_committer),
+        OnFirstUse(lambda: registry_of(spec)),
     ]
-    ledger, source, batches, tables, runner = opened
-    added = {name: OnFirstUse(build) for name, build in FEATURES.ports(spec).items()}
+    ledger, source, batches, tables, runner, group, schemas = opened
     if need_kafka:
         _ = kafka.settings, lake.settings
     if need_spark:
@@ -149,18 +150,18 @@ def open_ports(
             batches=batches,
             lake=tables,
             runner=runner,
+            group_sync=group,
+            schemas=schemas,
             clock=SystemClock(),
             processes=HostProcesses(),
             actor=actor,
             progress=progress,
             live=Lines(progress) if live is None else live,
             prepare=runner.prepare if need_spark else unprepared,
-            features=FEATURES,
-            added=added,
         )
         yield wrapped(ports)
     finally:
-        for adapter in (*opened, *added.values()):
+        for adapter in opened:
             adapter.close()
 
 

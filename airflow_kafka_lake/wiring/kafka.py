@@ -9,7 +9,7 @@ from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.wiring.connections import ConnectionSettings, get_connection
 
 if TYPE_CHECKING:
-    from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
+    from airflow_kafka_lake.adapters.kafka.source import KafkaGroupCommitter, KafkaOffsetSource
     from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
 
 TYPES = ("kafka", "kafka_lake_kafka")
@@ -52,6 +52,13 @@ class KafkaConnection:
         from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
 
         return KafkaBatchReader(self.settings.kafka_python(), bytes_per_second=bytes_per_second)
+
+    def group_committer(self) -> KafkaGroupCommitter:
+        """Return what commits watermarks to groups of the cluster (`ports.GroupCommitter`); connects on first use."""
+        from airflow_kafka_lake.adapters.kafka.source import KafkaGroupCommitter
+        from airflow_kafka_lake.adapters.machine import SystemClock
+
+        return KafkaGroupCommitter(self.settings, clock=SystemClock())
 
     def check(self) -> str:
         """Return in one sentence that the cluster answers; raises the error that keeps it from answering."""

@@ -24,7 +24,6 @@ from airflow_kafka_lake.core.reports.progress import ProgressEvent  # noqa: E402
 from airflow_kafka_lake.core.spec import PipelineSpec  # noqa: E402
 from airflow_kafka_lake.pipeline import Pipeline  # noqa: E402
 from airflow_kafka_lake.ports import Ledger, Ports  # noqa: E402
-from airflow_kafka_lake.registration import FEATURES  # noqa: E402
 from airflow_kafka_lake.wiring import assemble  # noqa: E402
 from tests.kit.clock import FakeClock  # noqa: E402
 from tests.kit.memory_kafka import MemoryKafka  # noqa: E402
@@ -83,8 +82,8 @@ class World:
             actor=actor,
             progress=self.logged.append,
             live=self.seen.append,
-            features=FEATURES,
-            added={"group_sync": self.kafka, "schemas": self.schemas},
+            group_sync=self.kafka,
+            schemas=self.schemas,
         )
 
 

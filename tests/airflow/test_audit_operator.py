@@ -13,6 +13,7 @@ from airflow_kafka_lake.core.errors import UnavailableError, UsageError
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.operators.audit import AuditOperator
 from airflow_kafka_lake.services import running
+from airflow_kafka_lake.services.pipeline_audit import further_checks
 
 from .conftest import ORDERS, World
 
@@ -88,14 +89,14 @@ def test_contents_and_a_cutover_are_judged_when_asked_for(landed: World, context
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ({"deep_rate": "20 MiB"}, "--deep-rate bounds what --deep reads: give --deep too"),
-        ({"shallow": True}, "shallow"),
+        ({"deep_rate": 20}, "--deep-rate bounds what --deep reads: give --deep too"),
+        ({"cutover_columns": "topic="}, "--cutover-columns names columns of the table that --cutover names"),
     ],
 )
-def test_an_option_that_would_do_nothing_is_refused(world: World, words: dict[str, Any], why: str) -> None:
+def test_an_option_that_would_do_nothing_is_refused(words: dict[str, Any], why: str) -> None:
     """An audit that passes over it would be taken for one that did what was asked."""
     with pytest.raises(UsageError, match=why):
-        world.ports().features.audit_checks(words)
+        further_checks(**words)
 
 
 def test_a_killed_comparison_ends_its_driver(landed: World, context: dict[str, Any], monkeypatch: Any) -> None:

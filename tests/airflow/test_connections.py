@@ -15,13 +15,13 @@ from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.spark.job import HISTORY
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.features.decoding.registry.settings import RegistryConnection
 from airflow_kafka_lake.hooks.registry import SchemaRegistryHook
 from airflow_kafka_lake.wiring import connections
 from airflow_kafka_lake.wiring.assemble import open_ports
 from airflow_kafka_lake.wiring.connections import ConnectionSettings, aget_connection, get_connection
 from airflow_kafka_lake.wiring.kafka import KafkaConnection
 from airflow_kafka_lake.wiring.ledger import ledger_url
+from airflow_kafka_lake.wiring.registry import RegistryConnection
 from airflow_kafka_lake.wiring.spark import (
     EMBEDDED_MASTER,
     Engine,
@@ -388,7 +388,7 @@ def test_schemas_come_from_the_registry_that_the_pipeline_names(monkeypatch: pyt
         given(monkeypatch, "r", {"conn_type": "http", "host": server.url})
         with open_ports(spec, actor="test", progress=print) as ports:
             assert server.asked == []
-            assert ports.added["schemas"].versions("orders-value")[0].text == '"string"'
+            assert ports.schemas.versions("orders-value")[0].text == '"string"'
 
 
 @pytest.mark.parametrize("decoding", [None, Decoding(format=Format.STRING)], ids=["none", "string"])
@@ -399,7 +399,7 @@ def test_pipeline_that_names_no_registry_has_no_schemas(decoding: Decoding | Non
         open_ports(spec, actor="test", progress=print) as ports,
         pytest.raises(ConnectionSettingsError, match=r"'orders' names no schema registry.*\[decode\] registry"),
     ):
-        ports.added["schemas"].versions("orders-value")
+        ports.schemas.versions("orders-value")
 
 
 def test_ledger_of_our_own_type_names_its_database() -> None:

@@ -13,7 +13,6 @@ from airflow.sdk.execution_time.xcom import XCom
 from airflow.serialization.serialized_objects import DagSerialization
 from starlette.routing import Match
 
-from airflow_kafka_lake import signals
 from airflow_kafka_lake.core.addresses import SITE, pipeline_page
 from airflow_kafka_lake.core.errors import JobFailedError
 from airflow_kafka_lake.core.spark.job import Application
@@ -24,7 +23,6 @@ from airflow_kafka_lake.operators.audit import AuditOperator
 from airflow_kafka_lake.operators.decisions import ReopenOperator
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
-from airflow_kafka_lake.ports import Features
 from airflow_kafka_lake.sensors import WatermarkSensor
 from airflow_kafka_lake.task_groups import kafka_lake_ingest
 
@@ -193,22 +191,12 @@ def test_other_tasks_link_to_the_page_of_their_pipeline(world: World, context: C
 @pytest.mark.parametrize("wave", [None, "8a2bc2f1-w0"])
 def test_page_that_is_linked_to_is_one_of_the_site(wave: str | None) -> None:
     """The addresses that tasks give are those that the API server answers."""
-    from airflow_kafka_lake.features.pages.web.routes import pages
+    from airflow_kafka_lake.pages.web.routes import pages
 
     path = pipeline_page("", "orders", wave).removeprefix(SITE)
     scope = {"type": "http", "method": "GET", "path": path, "root_path": ""}
     (route,) = [route for route in pages.routes if route.matches(scope)[0] is Match.FULL]
     assert str(getattr(route, "path", "")) == "/pipelines/{pipeline}" + ("" if wave is None else "/waves/{wave}")
-
-
-def test_installation_without_pages_links_to_none(
-    world: World, context: Context, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The pages are a feature that may be taken out."""
-    monkeypatch.setattr(signals, "FEATURES", Features())
-    task = IngestWaveOperator(task_id="ingest", wave=planned(world, context))
-    task.execute(context)
-    assert link(task, PAGE) == ""
 
 
 def test_deferred_task_keeps_the_link_that_it_had(

@@ -24,8 +24,8 @@ from itsdangerous import TimestampSigner, URLSafeTimedSerializer
 from sqlalchemy import inspect
 
 from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
-from airflow_kafka_lake.features.pages.web import access
-from airflow_kafka_lake.features.pages.web.access import Server
+from airflow_kafka_lake.pages.web import access
+from airflow_kafka_lake.pages.web.access import Server
 from airflow_kafka_lake.plugins import KafkaLakePlugin
 from airflow_kafka_lake.wiring.assemble import open_ports
 from tests.airflow.page_server import COOKIE, PageServer, token
@@ -95,10 +95,10 @@ def test_plugin_costs_other_processes_nothing() -> None:
     script = (
         "import sys, airflow.sdk.plugins_manager; before = set(sys.modules); import airflow_kafka_lake.plugins; "
         "print([name for name in set(sys.modules) - before if not name.startswith('airflow_kafka_lake')], "
-        "[name for name in sys.modules if name.startswith('airflow_kafka_lake.features.pages.')])"
+        "[name for name in sys.modules if name.startswith('airflow_kafka_lake.pages.')])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[] ['airflow_kafka_lake.features.pages.feature']"
+    assert done.stdout.splitlines()[-1] == "[] []"
 
 
 def test_page_needs_a_user(server: PageServer) -> None:

@@ -149,7 +149,7 @@ def _answering() -> set[str]:
     package = ROOT / "airflow_kafka_lake"
     files = [path for folder in ("operators", "sensors", "triggers") for path in (package / folder).glob("*.py")]
     classes = {match["name"] for path in files for match in CLASS.finditer(path.read_text(encoding="utf-8"))}
-    decided = re.findall(r'@actions\.post\("/(\w+)"\)', (package / "features/pages/web/actions.py").read_text("utf-8"))
+    decided = re.findall(r'@actions\.post\("/(\w+)"\)', (package / "pages/web/actions.py").read_text("utf-8"))
     metrics = {metric.full_name for metric in METRICS}
     return {command.name for command in COMMANDS} | (classes - ABSTRACT) | metrics | set(decided)
 
@@ -272,7 +272,7 @@ def test_glossary_defines_each_word_once_and_the_package_uses_it() -> None:
     assert [word for word in words if word.lower() not in code] == []
 
 
-_ROOMS = "adapters|cli|core|features|hooks|jobs|operators|pipeline|ports|sensors|services|triggers|wiring"
+_ROOMS = "adapters|cli|core|hooks|jobs|operators|pages|pipeline|ports|sensors|services|triggers|wiring"
 MODULE = re.compile(rf"`((?:{_ROOMS})/[\w/]+)(?:\.py)?`")
 
 

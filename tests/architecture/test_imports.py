@@ -47,7 +47,7 @@ WORLDLY = {
 OUTWARD = {"open", "print", "input", "exec", "eval", ".now", ".utcnow", ".today"}
 """Calls of a clock and of the world, methods with their dot."""
 
-LIGHT = ("pipeline", "ports", "get_provider_info", "core", "services", "registration")
+LIGHT = ("pipeline", "ports", "get_provider_info", "core", "services")
 """What Dag files, provider discovery and the Spark driver import: standard library and ourselves."""
 
 NOT_IMPORTABLE = {"__main__", "env", "versions"}

@@ -24,10 +24,10 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 CONSTRAINTS = sorted((Path(__file__).parent / "constraints").glob("*.txt"))
 
 IN_AN_EXTRA = {
-    "pyspark": ("jobs/", "features/decoding/job/", "features/deep_audit/job/"),
-    "py4j": ("features/decoding/job/",),
-    "google": ("features/decoding/job/protobuf.py", "features/decoding/registry/"),
-    "grpc_tools": ("features/decoding/registry/",),
+    "pyspark": ("jobs/", "jobs/decoding/"),
+    "py4j": ("jobs/decoding/",),
+    "google": ("jobs/decoding/protobuf.py", "adapters/registry/"),
+    "grpc_tools": ("adapters/registry/",),
     "attr": ("signals.py",),
     "openlineage": ("signals.py",),
 }

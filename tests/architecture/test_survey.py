@@ -15,13 +15,13 @@ from tests.architecture.survey import PACKAGE, House, lookups, survey
 pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
-    "modules": 198,
-    "lines": 53_109,
+    "modules": 196,
+    "lines": 52_772,
     "module_max": 800,
-    "depth": 26,
-    "data_types": 354,
-    "participles": 13,
-    "lookups": 1_151,
+    "depth": 25,
+    "data_types": 349,
+    "participles": 12,
+    "lookups": 1_143,
 }
 """The most that each figure may be. Who makes one smaller writes the new one here; none is ever raised: an addition is
 paid for by a removal."""
@@ -29,17 +29,15 @@ paid for by a removal."""
 SMALL, IMPORTERS = 150, 2
 BY_NAME = (
     r"(.+\.)?(__main__|guardian|plugins|airflow_commands)$"
-    r"|(hooks|example_dags|features\.decoding\.job|adapters\.sql_ledger\.migrations\.versions)\."
+    r"|(hooks|example_dags|jobs\.decoding|adapters\.sql_ledger\.migrations\.versions)\."
 )
 """Modules that Airflow, Alembic, Spark or a shell loads by name."""
 
 SMALL_YET = frozenset(
     {
-        "features.group_sync.kafka",
-        "features.pages.feature",
-        "features.pages.web.app",
-        "features.pages.web.documents",
         "jobs.load_classes",
+        "pages.web.app",
+        "pages.web.documents",
         "services.accepted_deletes",
     }
 )

@@ -24,8 +24,8 @@ from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spark.job import StageJob
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.features.decoding.job.redecode import RedecodeJob, RedecodeResult
-from airflow_kafka_lake.features.deep_audit.job.compare import CompareJob, ContentComparison, Mismatch
+from airflow_kafka_lake.jobs.compare import CompareJob, ContentComparison, Mismatch
+from airflow_kafka_lake.jobs.decoding.redecode import RedecodeJob, RedecodeResult
 from tests import warm
 from tests.contracts.runner_worlds import (
     AT_MS,

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
+from airflow_kafka_lake.adapters.registry.client import ConfluentRegistry
+from airflow_kafka_lake.adapters.registry.settings import RegistrySettings
 from airflow_kafka_lake.core.decoding import Format, RegisteredSchema
 from airflow_kafka_lake.core.errors import SchemaMismatchError, UnavailableError, UnknownSubjectError
-from airflow_kafka_lake.features.decoding.feature import SchemaRegistry
-from airflow_kafka_lake.features.decoding.registry.client import ConfluentRegistry
-from airflow_kafka_lake.features.decoding.registry.settings import RegistrySettings
 from airflow_kafka_lake.local.processes import free_ports
+from airflow_kafka_lake.ports import SchemaRegistry
 from tests import protos
 from tests.kit.memory_registry import MemoryRegistry
 from tests.registry_server import RegistryServer

@@ -20,6 +20,8 @@ from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.machine import SystemClock
+from airflow_kafka_lake.adapters.registry.client import ConfluentRegistry
+from airflow_kafka_lake.adapters.registry.settings import RegistrySettings
 from airflow_kafka_lake.adapters.spark_submit.runner import end_application
 from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.errors import UnavailableError
@@ -28,8 +30,6 @@ from airflow_kafka_lake.core.ledger.waves import Absent, Found, Unknown
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.features.decoding.registry.client import ConfluentRegistry
-from airflow_kafka_lake.features.decoding.registry.settings import RegistrySettings
 from airflow_kafka_lake.wiring.connections import ConnectionSettings
 from airflow_kafka_lake.wiring.ledger import ledger_url
 from tests.contracts.lake_worlds import LEDGER, NAME, TOPIC_ID, IcebergWorld, attempt_id, offsets, record, token

@@ -11,9 +11,10 @@ from urllib.parse import urlparse
 
 from airflow_kafka_lake.core.spark.job import StageJob
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.features.decoding.feature import plain_decoder, registered_decoder
+from airflow_kafka_lake.jobs.decoding.decode import DecodedRows, decode
 from airflow_kafka_lake.jobs.formats import table_name
-from airflow_kafka_lake.jobs.stage import Decoded, Steps, decode, stage
+from airflow_kafka_lake.jobs.stage import Steps, stage
+from airflow_kafka_lake.services.decoding import plain_decoder, registered_decoder
 from tests.decoding.cases import MAY_REFUSE, Case, Drawn, Stage, judged, plain
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class _Given(Steps):
     values: Sequence[bytes | None] = ()
     first: int = 0
 
-    def read(self) -> Decoded:
+    def read(self) -> DecodedRows:
         decoder = self.job.decoders[0]
         rows = [
             (None, value, None, decoder.topics[0], "id", 0, self.first + number, None, 0, None, self.job.attempt)

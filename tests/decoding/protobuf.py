@@ -26,8 +26,8 @@ from google.protobuf import (
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError
 
+from airflow_kafka_lake.adapters.registry.client import messages
 from airflow_kafka_lake.core.decoding import Decoding, Format, RegisteredSchema
-from airflow_kafka_lake.features.decoding.registry.client import messages
 from tests.decoding.cases import EPOCH, NONE, Case, Draw, Drawn, Stage, column, entries, part, same_float
 
 Field = descriptor_pb2.FieldDescriptorProto

@@ -18,7 +18,6 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,8 +29,8 @@ from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit.driver import end_orphan
 from airflow_kafka_lake.cli.entry_point import main as kafka_lake
 from airflow_kafka_lake.core.spark.job import StageJob
-from airflow_kafka_lake.features.decoding.job.redecode import RedecodeJob
-from airflow_kafka_lake.ports import Features, ReportingJob
+from airflow_kafka_lake.jobs.decoding.redecode import RedecodeJob
+from airflow_kafka_lake.ports import ReportingJob
 from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.lake import LakeConnection
 from tests.faults import standing_decoding, tasks
@@ -67,6 +66,9 @@ class KafkaStandIn:
         return self._cluster
 
     def batches(self, bytes_per_second: int | None = None) -> StandingKafka:
+        return self._cluster
+
+    def group_committer(self) -> StandingKafka:
         return self._cluster
 
 
@@ -120,13 +122,7 @@ def perform(order: Mapping[str, Any]) -> int:
     traps.DELAY_SECONDS = DELAY_SECONDS
     arming.arm({arming.FAILPOINTS: armed, arming.DIARY: order["diary"]})
     assemble.KafkaConnection, assemble.SparkConnection = KafkaStandIn, JobsStandIn  # type: ignore[assignment,misc]
-    stand_ins = {"group_sync": lambda _: kafka(Path.cwd())[0], "schemas": standing_decoding.registry}
-    assemble.FEATURES = Features(  # type: ignore[misc]
-        tuple(
-            replace(item, ports={name: stand_ins.get(name, build) for name, build in item.ports.items()})
-            for item in assemble.FEATURES.all
-        )
-    )
+    assemble.registry_of = standing_decoding.registry  # type: ignore[assignment]
     words = order["words"]
     try:
         return tasks.perform(words) if words[0] in tasks.TASKS else kafka_lake(words)

@@ -22,7 +22,6 @@ from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.registration import FEATURES
 from airflow_kafka_lake.services import running
 from tests.gates import Passing, gated
 from tests.kit.memory_kafka import MemoryKafka
@@ -80,8 +79,8 @@ class StoredWorld:
             processes=FakeProcesses(pid, self.dead),
             actor=f"worker-{pid}",
             progress=self.said.append,
-            features=FEATURES,
-            added={"group_sync": self._kafka, "schemas": MemoryRegistry()},
+            group_sync=self._kafka,
+            schemas=MemoryRegistry(),
         )
         return gated(ports, passing) if passing else ports
 

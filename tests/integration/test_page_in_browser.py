@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.reports.status import groups_of
-from airflow_kafka_lake.features.pages.pipeline import dry_run_page, pipeline_page
-from airflow_kafka_lake.features.pages.rendering import Visitor
-from airflow_kafka_lake.features.pages.web.access import CSP
-from airflow_kafka_lake.features.pages.web.views import static_files
 from airflow_kafka_lake.local.processes import wait_until
+from airflow_kafka_lake.pages.pipeline import dry_run_page, pipeline_page
+from airflow_kafka_lake.pages.rendering import Visitor
+from airflow_kafka_lake.pages.web.access import CSP
+from airflow_kafka_lake.pages.web.views import static_files
 from airflow_kafka_lake.services import claims, decisions, reporting
 from tests.browser import Page, browser
 from tests.world import World

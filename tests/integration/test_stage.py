@@ -39,9 +39,9 @@ from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spark.job import FEWEST, StageJob
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.features.decoding.job.decode import decoded
-from airflow_kafka_lake.features.deep_audit.job.compare import CompareJob, compare
 from airflow_kafka_lake.jobs import shared_consumer
+from airflow_kafka_lake.jobs.compare import CompareJob, compare
+from airflow_kafka_lake.jobs.decoding.decode import decoded
 from airflow_kafka_lake.jobs.driver import (
     PROGRESS_FILE,
     Counts,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
@@ -41,6 +40,7 @@ from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spark.job import PositionColumns, StageJob
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
+from airflow_kafka_lake.jobs.compare import CompareJob
 
 LONGEST = 20_000
 """More items than this are only counted, such as all receipts of the lake."""
@@ -75,16 +75,12 @@ TOLD: dict[type, tuple[str, ...]] = {
     StageJob: ("wave", "attempt", "table", "slices"),
     TableHead: ("uuid", "snapshot"),
     Token: ("pipeline", "wave", "attempt", "fence", "ranges", "kind"),
+    CompareJob: ("pipeline", "table", "snapshot", "slices"),
     Unclear: ("head",),
     UnknownPartition: ("topic", "topic_id", "partition"),
     RangeDecision: ("range_id", "state"),
 }
 """Type → the fields that are recorded. Of any other type only its name is."""
-
-with suppress(ModuleNotFoundError):  # the feature may have been taken out
-    from airflow_kafka_lake.features.deep_audit.job.compare import CompareJob
-
-    TOLD[CompareJob] = ("pipeline", "table", "snapshot", "slices")
 
 UNTOLD = frozenset({"reason", "error", "started", "heartbeat", "counted"})
 """Arguments that are free text or no values."""

@@ -3,38 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any, Generic, Protocol
 
 from airflow_kafka_lake.ports import (
     BatchReader,
+    GroupCommitter,
     JobRunner,
     LakeTable,
     Ledger,
     OffsetSource,
     Ports,
+    SchemaRegistry,
 )
 from tests.kit.writes import WRITES
-
-
-def _of_a_feature(port: str, name: str, protocol: str) -> dict[str, type]:
-    with suppress(ModuleNotFoundError):
-        return {port: getattr(import_module(f"airflow_kafka_lake.features.{name}.feature"), protocol)}
-    return {}
-
 
 PORTS: Mapping[str, type] = {
     "ledger": Ledger,
     "source": OffsetSource,
     "batches": BatchReader,
-    **_of_a_feature("group_sync", "group_sync", "GroupCommitter"),
+    "group_sync": GroupCommitter,
     "table": LakeTable,
     "runner": JobRunner,
-    **_of_a_feature("schemas", "decoding", "SchemaRegistry"),
+    "schemas": SchemaRegistry,
 }
-"""Port → the protocol with all of its methods; the port of a feature that was removed is left out."""
+"""Port → the protocol with all of its methods."""
 
 _TEXT = "runner.where"
 """It only returns text: no interceptor gets to see it."""
@@ -89,7 +82,8 @@ def intercepted(ports: Ports, interceptor: Interceptor) -> Ports:
         batches=Intercepted("batches", ports.batches, interceptor),
         lake=_Tables(ports.lake, interceptor),
         runner=Intercepted("runner", ports.runner, interceptor),
-        added={name: Intercepted(name, port, interceptor) for name, port in ports.added.items()},
+        group_sync=Intercepted("group_sync", ports.group_sync, interceptor),
+        schemas=Intercepted("schemas", ports.schemas, interceptor),
     )
 
 

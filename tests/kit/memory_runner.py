@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import contextmanager
+from typing import Any, Protocol
 
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import (
@@ -25,10 +25,9 @@ from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spark.job import StageJob, Tip, record_digest
 from airflow_kafka_lake.core.spec import Isolation
+from airflow_kafka_lake.jobs.compare import CompareJob, ContentComparison, Record, differences
+from airflow_kafka_lake.jobs.decoding.redecode import RedecodeJob
 from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
-
-if TYPE_CHECKING:
-    from airflow_kafka_lake.features.decoding.job.redecode import RedecodeJob
 
 Headers = tuple[tuple[str, bytes | None], ...]
 Position = tuple[str, str, int, int, bytes | None, bytes | None, Headers, int]
@@ -117,18 +116,8 @@ class MemoryRunner:
         """Compare keys, values, headers and times; or decode again, of which a row in memory keeps only the error."""
         if self.failures:
             raise JobFailedError(self.failures.popleft(), table=job.table)
-        with suppress(ModuleNotFoundError):  # the feature may have been removed
-            from airflow_kafka_lake.features.decoding.job.redecode import RedecodeJob
-
-            if isinstance(job, RedecodeJob):
-                return self._redecode(job, progress)
-        from airflow_kafka_lake.features.deep_audit.job.compare import (
-            CompareJob,
-            ContentComparison,
-            Record,
-            differences,
-        )
-
+        if isinstance(job, RedecodeJob):
+            return self._redecode(job, progress)
         assert isinstance(job, CompareJob)
         kafka: dict[Stream, dict[int, Record]] = defaultdict(dict)
         lake: dict[Stream, dict[int, Record]] = defaultdict(dict)

@@ -16,7 +16,6 @@ from hashlib import blake2b
 from typing import Any
 
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.registration import FEATURES
 from tests.gates import UNGATED
 from tests.kit.clock import FakeClock
 from tests.kit.memory_lake import store as lake_store
@@ -143,8 +142,8 @@ def step(world: World, actor: Actor) -> Actor:
         processes=FakeProcesses(actor.pid, world.dead),
         actor=actor.name,
         progress=lambda _: None,
-        features=FEATURES,
-        added={"group_sync": world.kafka, "schemas": world.schemas},
+        group_sync=world.kafka,
+        schemas=world.schemas,
     )
     over, failed = True, None
     lake_store._IDS = itertools.count(1000 * actor.pid + len(actor.answers))

@@ -85,8 +85,7 @@ def _is_left_behind(folder: Path) -> bool:
 # The parts of a submit: the private files, the command line without secrets, the environment without Airflow's.
 
 PACKAGE = Path(airflow_kafka_lake.__file__).parent
-_FEATURES = ("features/__init__.py", "features/*/__init__.py", "features/*/job/**/*.py")
-_TRAVELS = ("__init__.py", "core/**/*.py", "jobs/**/*.py", "jobs/**/*.java", *_FEATURES)
+_TRAVELS = ("__init__.py", "core/**/*.py", "jobs/**/*.py", "jobs/**/*.java")
 REQUEST_FILE = "job.json"
 _ZIP_FILE = "kafka_lake.zip"
 

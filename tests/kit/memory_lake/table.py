@@ -60,7 +60,7 @@ from tests.kit.memory_lake.store import (
 )
 
 if TYPE_CHECKING:
-    from airflow_kafka_lake.features.decoding.job.redecode import RedecodeJob
+    from airflow_kafka_lake.jobs.decoding.redecode import RedecodeJob
 
 
 def _judged(row: Row, wrong: UndecodedOffsets | None) -> Row:

@@ -19,9 +19,8 @@ from airflow_kafka_lake import ports
 from airflow_kafka_lake.core import ledger, rebuilding
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.ledger.changes import AttemptWrite, Write
-from airflow_kafka_lake.features.decoding.feature import SchemaRegistry
-from airflow_kafka_lake.features.group_sync.feature import GroupCommitter
 from airflow_kafka_lake.jobs.stage import Steps
+from airflow_kafka_lake.ports import GroupCommitter, SchemaRegistry
 from tests.kit import arming, failpoints
 from tests.kit.traps import DRIVER_CALLS, InDriver, Mode, modes, parse
 

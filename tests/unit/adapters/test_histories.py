@@ -116,7 +116,7 @@ def test_schemas_are_told_by_their_ids(world: World) -> None:
     """What is in them is their subject's business."""
     lines: list[str] = []
     world.schemas.register("orders-value", Format.AVRO, '"string"')
-    recorded(recorder_of(lines, world), world.worker()).added["schemas"].versions("orders-value")
+    recorded(recorder_of(lines, world), world.worker()).schemas.versions("orders-value")
     (versions,) = told(lines)
     assert versions.asked == {"subject": "orders-value"}
     assert versions.answer == {"value": [{"id": 1, "version": 1, "format": "avro"}]}

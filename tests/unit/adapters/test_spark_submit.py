@@ -37,9 +37,9 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spark.halving import is_unknown
 from airflow_kafka_lake.core.spark.job import LIGHT, StageJob
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.features.decoding.job.redecode import RedecodeJob
-from airflow_kafka_lake.features.deep_audit.job.compare import CompareJob, ContentComparison
 from airflow_kafka_lake.jobs import stage
+from airflow_kafka_lake.jobs.compare import CompareJob, ContentComparison
+from airflow_kafka_lake.jobs.decoding.redecode import RedecodeJob
 
 pytestmark = pytest.mark.unit
 
@@ -725,7 +725,7 @@ def test_what_travels_is_small_and_complete(tmp_path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         modules = [name.removesuffix(".py") for name in archive.namelist() if name.endswith(".py")]
     names = [name.removesuffix("/__init__").replace("/", ".") for name in modules]
-    assert {"airflow_kafka_lake.jobs.stage", "airflow_kafka_lake.features.deep_audit.job.compare"} <= set(names)
+    assert {"airflow_kafka_lake.jobs.stage", "airflow_kafka_lake.jobs.compare"} <= set(names)
     code = (
         f"import importlib, sys; sys.path[:0] = [{str(path)!r}]\n"
         f"for name in {names!r}: print(importlib.import_module(name).__file__)"

@@ -12,9 +12,9 @@ from pyspark.sql import types as t
 
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.features.decoding.job import protobuf
-from airflow_kafka_lake.features.decoding.job.decode import _named
-from airflow_kafka_lake.features.decoding.job.quirks import _paths
+from airflow_kafka_lake.jobs.decoding import protobuf
+from airflow_kafka_lake.jobs.decoding.decode import _named
+from airflow_kafka_lake.jobs.decoding.quirks import _paths
 from airflow_kafka_lake.jobs.formats.iceberg import (
     METADATA_COLUMNS,
     aligned,

@@ -16,9 +16,9 @@ from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.features.cutover.feature import CutoverCheck
-from airflow_kafka_lake.features.deep_audit.feature import DeepCheck
 from airflow_kafka_lake.services import decisions, pipeline_audit
+from airflow_kafka_lake.services.cutover import CutoverCheck
+from airflow_kafka_lake.services.deep_audit import DeepCheck
 from tests.evidence import Notes, evidence_of
 from tests.gates import Killed, KilledError
 from tests.kit.history_check import check

@@ -9,8 +9,8 @@ import pytest
 
 from airflow_kafka_lake.core.errors import UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
-from airflow_kafka_lake.features.cutover.feature import CutoverCheck
 from airflow_kafka_lake.services import pipeline_audit
+from airflow_kafka_lake.services.cutover import CutoverCheck
 from tests.kit.memory_lake import Row
 from tests.world import SPEC, World
 

@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spark.job import PositionColumns
-from airflow_kafka_lake.features.cutover.feature import (
+from airflow_kafka_lake.services.cutover import (
     CutoverQuestion,
     ask,
     judge,

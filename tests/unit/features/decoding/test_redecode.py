@@ -8,8 +8,8 @@ import pytest
 
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import RefusedError
-from airflow_kafka_lake.features.decoding.job import redecode as module
-from airflow_kafka_lake.features.decoding.job.redecode import RedecodeJob, RedecodeResult
+from airflow_kafka_lake.jobs.decoding import redecode as module
+from airflow_kafka_lake.jobs.decoding.redecode import RedecodeJob, RedecodeResult
 
 pytestmark = pytest.mark.unit
 

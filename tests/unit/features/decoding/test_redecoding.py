@@ -23,8 +23,8 @@ from airflow_kafka_lake.core.errors import (
     UsageError,
 )
 from airflow_kafka_lake.core.ledger.waves import Committed, Token
-from airflow_kafka_lake.features.decoding.redecoding import redecode
 from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.redecoding import redecode
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer
 from tests.world import SPEC, World

@@ -16,6 +16,9 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
+from airflow_kafka_lake.adapters.registry import client, settings
+from airflow_kafka_lake.adapters.registry.client import ConfluentRegistry, RegistryClientMissingError
+from airflow_kafka_lake.adapters.registry.settings import RegistrySettings
 from airflow_kafka_lake.core.decoding import Format
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
@@ -24,9 +27,6 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
-from airflow_kafka_lake.features.decoding.registry import client, settings
-from airflow_kafka_lake.features.decoding.registry.client import ConfluentRegistry, RegistryClientMissingError
-from airflow_kafka_lake.features.decoding.registry.settings import RegistrySettings
 from tests.registry_server import RegistryServer
 
 pytestmark = pytest.mark.unit

@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import types as t
 
 from airflow_kafka_lake.core.decoding import Decoder, Format
-from airflow_kafka_lake.features.decoding.job import protobuf
-from airflow_kafka_lake.features.decoding.job.avro import Resolution, reader
-from airflow_kafka_lake.features.decoding.job.avro_schema import Unfit, column_types, parsed, row_of
+from airflow_kafka_lake.jobs.decoding import protobuf
+from airflow_kafka_lake.jobs.decoding.avro import Resolution, reader
+from airflow_kafka_lake.jobs.decoding.avro_schema import Unfit, column_types, parsed, row_of
 from tests.protos import compiled, message_class
 
 pytestmark = pytest.mark.unit

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.features.deep_audit.job.compare import (
+from airflow_kafka_lake.jobs.compare import (
     MOST_PER_SLICE,
     CompareJob,
     ContentComparison,

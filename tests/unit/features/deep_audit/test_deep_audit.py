@@ -13,9 +13,9 @@ from airflow_kafka_lake.core.audit.report import AuditScope
 from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.features.deep_audit.feature import DeepCheck, _bytes_per_offset
-from airflow_kafka_lake.features.deep_audit.job.compare import CompareJob
+from airflow_kafka_lake.jobs.compare import CompareJob
 from airflow_kafka_lake.services import pipeline_audit, reading
+from airflow_kafka_lake.services.deep_audit import DeepCheck, _bytes_per_offset
 from tests.world import World
 
 pytestmark = pytest.mark.unit

@@ -8,8 +8,9 @@ import pytest
 
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.features.group_sync.feature import sync_group
 from airflow_kafka_lake.services import decisions
+from airflow_kafka_lake.services.group_sync import sync_group
+from airflow_kafka_lake.services.running import Run
 from tests.gates import Before
 from tests.world import World
 
@@ -38,14 +39,17 @@ def refusals(world: World, worker: Any = None) -> list[str]:
     return sorted(done.refused.values())
 
 
+def committed(run: Run) -> dict[int, int]:
+    """Return what a run says that its group was told, by partition."""
+    assert run.group is not None
+    return {key.partition: offset for key, offset in run.group.committed.items()}
+
+
 def test_group_follows_the_watermarks(mirrored: World) -> None:
     """After every advance the group has committed what is committed; without the key no group is told anything."""
     done = mirrored.run()
     assert told(mirrored) == {0: 3, 1: 4}
-    assert [(item["partition"], item["offset"]) for item in done.followed["group_sync"]["committed"]] == [
-        (0, 3),
-        (1, 4),
-    ]
+    assert committed(done) == {0: 3, 1: 4}
     mirrored.produce(2, 1)
     assert mirrored.run().exit_code == 0
     assert told(mirrored) == {0: 3, 1: 6}
@@ -61,7 +65,7 @@ def test_group_follows_each_wave(mirrored: World) -> None:
         worker=mirrored.worker(lambda call: seen.append(told(mirrored)) if call == "runner.stage" else None)
     )
     assert sum(filter(None, seen[-1].values())) == len(seen) - 1
-    assert {item["partition"]: item["offset"] for item in done.followed["group_sync"]["committed"]} == {0: 3, 1: 4}
+    assert committed(done) == {0: 3, 1: 4}
 
 
 def test_group_that_is_ahead_is_never_moved_back(mirrored: World) -> None:
@@ -86,8 +90,8 @@ def test_refusal_of_the_broker_is_reported_and_fails_nothing(mirrored: World) ->
     mirrored.kafka.consumed.add("shown")
     done = mirrored.run()
     assert done.exit_code == 0
-    assert {item["reason"] for item in done.followed["group_sync"]["refused"]} == {"UNKNOWN_MEMBER_ID"}
-    assert done.followed["group_sync"]["committed"] == []
+    assert set(done.group.refused.values()) == {"UNKNOWN_MEMBER_ID"}
+    assert committed(done) == {}
     assert told(mirrored) == {0: None, 1: None}
     mirrored.check()
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
 
+from airflow_kafka_lake.adapters.kafka.source import KafkaGroupCommitter
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.features.group_sync.kafka import KafkaGroupCommitter
 from tests.kit.clock import FakeClock
 from tests.kit.memory_kafka import MemoryKafka
 

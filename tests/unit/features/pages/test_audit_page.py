@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.audit.report import OffsetStatus
-from airflow_kafka_lake.features.pages.charts import (
+from airflow_kafka_lake.pages.charts import (
     COLUMNS,
     EXACT,
     MEANINGS,
     audit_page,
     timeline_of,
 )
-from airflow_kafka_lake.features.pages.rendering import static_text
+from airflow_kafka_lake.pages.rendering import static_text
 from tests.reading_html import handlers, read
 
 pytestmark = pytest.mark.unit

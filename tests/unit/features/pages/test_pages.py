@@ -16,8 +16,8 @@ from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome
 from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.core.reports.status import groups_of, progress_document
-from airflow_kafka_lake.features.pages.charts import segments_page, segments_svg
-from airflow_kafka_lake.features.pages.pipeline import (
+from airflow_kafka_lake.pages.charts import segments_page, segments_svg
+from airflow_kafka_lake.pages.pipeline import (
     NEEDS,
     SHOWN,
     WAITING_WAVES,
@@ -29,7 +29,7 @@ from airflow_kafka_lake.features.pages.pipeline import (
     wave_page,
     waves_page,
 )
-from airflow_kafka_lake.features.pages.rendering import (
+from airflow_kafka_lake.pages.rendering import (
     Visitor,
     missing,
     number,

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from airflow_kafka_lake.core.errors import UnavailableError
-from airflow_kafka_lake.features.pages.web.access import Workers
+from airflow_kafka_lake.pages.web.access import Workers
 
 pytestmark = pytest.mark.unit
 

@@ -1,0 +1,224 @@
+"""Decode once more the raw bytes of a table: on a branch of its own, compared before it is shown."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_kafka_lake.core.decoding import ERROR_COLUMN, Decoder
+from airflow_kafka_lake.core.errors import RefusedError
+from airflow_kafka_lake.core.ledger.waves import DECODE, Token
+from airflow_kafka_lake.core.spark.job import LANDED, LIGHT, RETAIN_DAYS, branch_of
+from airflow_kafka_lake.jobs.decoding.decode import decode
+from airflow_kafka_lake.jobs.digests import FIELDS
+from airflow_kafka_lake.jobs.driver import run
+from airflow_kafka_lake.jobs.formats import mend, repeated, table_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+# Decoding the lake's rows once more: a job's request, and its result.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedecodeJob:
+    """Everything a decoding job needs but settings that may hold secrets.
+
+    The rows are those of the decoders' topics, with `only_failed` only rows that did not decode before. `id` is 16 hex
+    digits.
+    """
+
+    id: str
+    pipeline: str
+    table: str
+    decoders: tuple[Decoder, ...]
+    only_failed: bool
+
+    @property
+    def name(self) -> str:
+        """The application name."""
+        return f"kafka-lake {self.pipeline} decode {self.table}"
+
+    @property
+    def staged_as(self) -> str:
+        """The branch's name, as `LakeTable.drop` takes it: never an attempt's, whose branch others may drop."""
+        return f"{DECODE}_{self.id}"
+
+    @property
+    def branch(self) -> str:
+        """The branch the job writes to."""
+        return branch_of(self.staged_as)
+
+    @property
+    def token(self) -> Token:
+        """The token in the commit that publishes the rows."""
+        return Token(pipeline=self.pipeline, wave=DECODE, attempt=self.staged_as, fence=0, ranges="", kind=DECODE)
+
+    @property
+    def program(self) -> str:
+        """Where in the package the driver's program is."""
+        return "jobs/decoding/redecode.py"
+
+    @property
+    def task(self) -> str:
+        """The job's task, in words."""
+        return f"decodes {self.table} again"
+
+    @property
+    def left(self) -> str:
+        """The state that a failure leaves behind, and its remedy."""
+        return "nothing was changed: repeat it"
+
+    @property
+    def advice(self) -> Mapping[str, str]:
+        """The remedies of the usual reasons, as for staging."""
+        return {}
+
+    @property
+    def effort(self) -> int:
+        """More than a light job's: how many rows the job will read is not known."""
+        return LIGHT + 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that travels."""
+        return {
+            "id": self.id,
+            "pipeline": self.pipeline,
+            "table": self.table,
+            "decoders": [item.to_json() for item in self.decoders],
+            "only_failed": self.only_failed,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RedecodeJob:
+        """Read the form that travels."""
+        return cls(**{**data, "decoders": tuple(map(Decoder.from_json, data["decoders"]))})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedecodeResult:
+    """The result of a job: rows that it decoded, and how many of them do not decode now either.
+
+    `base` is the snapshot of main that it read, and `staged` the one on its branch, with the same rows; both are None
+    when it found no row to decode and left no branch.
+    """
+
+    rows: int
+    failed: int
+    base: int | None = None
+    staged: int | None = None
+
+    def to_json(self) -> dict[str, int]:
+        """Return the form that the command shows."""
+        return {"rows": self.rows, "failed": self.failed}
+
+
+# Decode a table's rows once more, from their raw bytes: on a branch of its own, compared with the rows before.
+#
+# The job makes nothing visible: it returns a branch with the same rows, as many, and of the decoded ones the same bytes
+# at the same positions. The worker publishes the branch if main is still where the job began.
+
+ROW = ("kafka_topic_id", "kafka_partition", "kafka_offset", "ingest_attempt")
+"""The key of one row: an offset that was read again has another attempt's row."""
+
+_SOURCE = "kafka_lake_decoded"
+
+
+def redecode(
+    spark: SparkSession, job: RedecodeJob, progress: Callable[[str], object] = lambda _: None
+) -> RedecodeResult:
+    """Decode the job's rows once more on its branch; a table without such rows is left alone.
+
+    Raises RefusedError for a schema that the table cannot take; errors of Spark and of the table pass through. No
+    branch is left then; columns that were added stay.
+    """
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    table = table_name(job)
+    base = _snapshot(spark, table, "main")
+    if base is None:
+        return RedecodeResult(rows=0, failed=0)
+    rows = _rows(spark, job, table, base)
+    progress(f"decoding rows of {job.table}")
+    decoded = decode(spark, rows.select(*LANDED), job.decoders, table)
+    for topic, why in decoded.refused.items():
+        raise RefusedError(f"[decode] values of {topic} cannot be decoded: {why}. Nothing was changed.")
+    mend(spark, table)
+    found = decoded.fitted(table)
+    names = [name for name in found.columns if name not in LANDED]
+    repeated(lambda: spark.sql(f"ALTER TABLE {table} CREATE BRANCH `{job.branch}` RETAIN {RETAIN_DAYS} DAYS"))
+    try:
+        found.select(*ROW, *names).createOrReplaceTempView(_SOURCE)
+        where = " AND ".join(f"t.{name} = s.{name}" for name in ROW)
+        sets = ", ".join(f"t.`{name}` = s.`{name}`" for name in names)
+        spark.sql(
+            f"MERGE INTO {table}.`branch_{job.branch}` t USING {_SOURCE} s ON {where} "
+            f"WHEN MATCHED THEN UPDATE SET {sets}"
+        )
+        progress("comparing the rows with those that were there")
+        done = _compared(spark, job, table, base)
+    except BaseException:
+        _drop(spark, job)
+        raise
+    if not done.rows:
+        _drop(spark, job)
+        return done
+    return dataclasses.replace(done, base=base, staged=_snapshot(spark, table, job.branch))
+
+
+def _drop(spark: SparkSession, job: RedecodeJob) -> None:
+    repeated(lambda: spark.sql(f"ALTER TABLE {table_name(job)} DROP BRANCH IF EXISTS `{job.branch}`"))
+
+
+def _snapshot(spark: SparkSession, table: str, branch: str) -> int | None:
+    found = spark.sql(f"SELECT snapshot_id FROM {table}.refs WHERE name = '{branch}'").collect()
+    return int(found[0][0]) if found else None
+
+
+def _rows(spark: SparkSession, job: RedecodeJob, table: str, snapshot: int) -> DataFrame:
+    """Return the rows of a snapshot that the job is about."""
+    from pyspark.sql import functions as f
+
+    rows = spark.sql(f"SELECT * FROM {table} VERSION AS OF {snapshot}")
+    topics = sorted({topic for decoder in job.decoders for topic in decoder.topics})
+    mine = rows.filter(f.col("ingest_attempt").isNotNull() & f.col("kafka_topic").isin(topics))
+    if not job.only_failed:
+        return mine
+    return mine.filter(f.col(ERROR_COLUMN).isNotNull()) if ERROR_COLUMN in rows.columns else mine.limit(0)
+
+
+def _compared(spark: SparkSession, job: RedecodeJob, table: str, base: int) -> RedecodeResult:
+    """Refuse a branch whose rows are not those of the base; return its result."""
+    # Which rows did not decode before is known only at the base: the branch has them by their names.
+    before = _rows(spark, job, table, base).selectExpr(*ROW, f"{_digest()} AS was")
+    branch = spark.sql(f"SELECT * FROM {table} VERSION AS OF '{job.branch}'")
+    after = branch.selectExpr(*ROW, f"{_digest()} AS is", f"{ERROR_COLUMN} IS NOT NULL AS failed")
+    kept, same, failed = (
+        before.join(after, on=list(ROW), how="left")
+        .selectExpr("count(*)", "count_if(was = is)", "count_if(failed)")
+        .collect()[0]
+    )
+    rows = before.count()
+    whole = spark.sql(f"SELECT count(*) FROM {table} VERSION AS OF {base}").collect()[0][0]
+    if not rows == kept == same or whole != branch.count():
+        raise RefusedError(
+            f"[decode] the rows on branch {job.branch} of {job.table} are not those that were there: of {rows}, {same} "
+            "are the same. Main was not moved."
+        )
+    return RedecodeResult(rows=rows, failed=failed)
+
+
+def _digest() -> str:
+    return f"xxhash64({', '.join(FIELDS.values())})"
+
+
+def work(spark: SparkSession, request: Mapping[str, Any], progress: Callable[[str], object]) -> Mapping[str, Any]:
+    """Do the job of a request, `{"job": …}`; returns its document."""
+    return dataclasses.asdict(redecode(spark, RedecodeJob.from_json(request["job"]), progress))
+
+
+if __name__ == "__main__":
+    run(sys.argv[1:], work)

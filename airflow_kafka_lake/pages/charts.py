@@ -1,0 +1,302 @@
+"""Timelines of partitions, the graph of segments, and the page of an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+
+from markupsafe import Markup
+
+from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.audit.report import OffsetStatus
+from airflow_kafka_lake.pages.rendering import IDLE, Json, Visitor, draw, render, visible
+
+# One partition's timeline: a box for each part of its offsets, told apart by pattern as well as by colour.
+
+EXACT = 200
+"""Parts that are drawn one by one; of more, each of `COLUMNS` columns shows the most urgent part in it."""
+
+COLUMNS = 500
+LEAST = 0.4
+"""Width of the smallest part, in per cent."""
+
+ALARMING = 1.2
+"""The same of a part that is on hold or lost: one offset among millions must be seen."""
+
+
+MEANINGS: Mapping[str, str] = {
+    OffsetStatus.COMMITTED: "in the lake, every offset accounted for",
+    OffsetStatus.RUNNING: "being read now",
+    OffsetStatus.PLANNED: "planned, and not begun",
+    OffsetStatus.UNREAD: "in Kafka, not planned yet",
+    OffsetStatus.WAITING: "not stable yet, an open transaction is before it",
+    OffsetStatus.SKIPPED: "passed by a person's decision",
+    OffsetStatus.HELD: "needs a person",
+    OffsetStatus.LOST: "gone from Kafka before it was read",
+}
+"""The legend, in its order."""
+
+
+def word(status: str) -> str:
+    """Return a status for people: what is committed has landed."""
+    return "landed" if status == OffsetStatus.COMMITTED.value else status
+
+
+_DRAWING = Markup('<svg class="timeline" role="img" aria-label="{}">{}</svg>')
+_BOX = Markup('<rect class="{}" x="{:.6g}%" width="{:.6g}%"><title>{}</title></rect>')
+_MARK = Markup('<rect class="{}" x="{:.6g}%"><title>{} {}</title></rect>')
+"""What is put into these is text."""
+
+_ALARMS = frozenset({OffsetStatus.HELD, OffsetStatus.LOST})
+_URGENCY = {status.value: number for number, status in enumerate(OffsetStatus)}
+
+
+def timeline_of(stream: Json) -> Markup:
+    """Draw a stream's timeline; each part has what it is as a tooltip, and the whole has it as a label."""
+    parts = stream["timeline"]
+    if not parts:
+        return Markup('<span class="faint">no offset is known of yet</span>')
+    start, end = parts[0]["from"], parts[-1]["to"]
+    drawn = _exact(parts, start, end) if len(parts) <= EXACT else _columns(parts, start, end)
+    # The most urgent last: a narrow part is widened, and must not vanish under its neighbour.
+    boxes = [box for _, box in sorted(drawn, key=lambda item: item[0])]
+    label = f"partition {stream['partition']}, offsets {start} to {end}: {summary(parts)}"
+    return _drawing(label, (*boxes, *_marks(stream, start, end)))
+
+
+def shares_bar(shares: Iterable[tuple[str, int]], label: str) -> Markup:
+    """Draw how many offsets have which status, one box for each, in the order in which they are given."""
+    counted = list(shares)
+    whole = sum(number for _, number in counted)
+    sides = accumulate((100 * number / whole for _, number in counted), initial=0.0)
+    boxes = [
+        _box(kind, left, 100 * number / whole, f"{word(kind)}: {number:,}")
+        for (kind, number), left in zip(counted, sides, strict=False)
+    ]
+    words = ", ".join(f"{number:,} {word(kind)}" for kind, number in counted) or "nothing"
+    return _drawing(f"{label}: {words}", boxes)
+
+
+def _drawing(label: str, boxes: Iterable[Markup]) -> Markup:
+    return _DRAWING.format(visible(label), Markup().join(boxes))
+
+
+def summary(parts: Sequence[Json]) -> str:
+    """Return how many offsets of a timeline have which status."""
+    spans = dict.fromkeys(_URGENCY, 0)
+    for part in parts:
+        spans[part["status"]] += part["to"] - part["from"]
+    return ", ".join(f"{span:,} {word(status)}" for status, span in spans.items() if span)
+
+
+def _exact(parts: Sequence[Json], start: int, end: int) -> Iterator[tuple[int, Markup]]:
+    scale = 100 / (end - start)
+    for part in parts:
+        width = (part["to"] - part["from"]) * scale
+        title = f"{word(part['status'])} [{part['from']}, {part['to']})"
+        title += f": {part['message']}" if part["message"] else ""
+        yield _URGENCY[part["status"]], _box(part["status"], (part["from"] - start) * scale, width, title)
+
+
+def _columns(parts: Sequence[Json], start: int, end: int) -> Iterator[tuple[int, Markup]]:
+    """Show the most urgent part of each column; neighbours that show the same become one box."""
+    size = (end - start) / COLUMNS
+    worst: dict[int, str] = {}
+    for part in parts:
+        first, last = int((part["from"] - start) / size), int((part["to"] - 1 - start) / size)
+        for column in range(first, min(last, COLUMNS - 1) + 1):
+            worst[column] = max(worst.get(column, part["status"]), part["status"], key=_URGENCY.__getitem__)
+    # Within an unbroken run of columns, a column's number less its place in the list stays the same.
+    runs = groupby(enumerate(sorted(worst)), key=lambda item: (worst[item[1]], item[1] - item[0]))
+    for (status, _), run in runs:
+        columns = [column for _, column in run]
+        interval = (start + int(columns[0] * size), start + int((columns[-1] + 1) * size))
+        width = len(columns) * 100 / COLUMNS
+        title = f"{word(status)} somewhere in [{interval[0]}, {interval[1]})"
+        yield _URGENCY[status], _box(status, columns[0] * 100 / COLUMNS, width, title)
+
+
+def _box(status: str, left: float, width: float, title: str) -> Markup:
+    wide = max(width, ALARMING if status in _ALARMS else LEAST)
+    return _BOX.format(status, min(left, 100 - wide), wide, visible(title))
+
+
+def _marks(stream: Json, start: int, end: int) -> Iterator[Markup]:
+    """Draw a line at each seal, and one at the watermark."""
+    for offset in stream.get("seals", ()):
+        if start <= offset <= end:
+            yield _MARK.format("sealed", _share(offset, start, end), "sealed at", offset)
+    watermark = stream.get("watermark")
+    if watermark is not None and start < watermark < end:
+        yield _MARK.format("watermark", _share(watermark, start, end), "watermark", watermark)
+
+
+def _share(offset: int, start: int, end: int) -> float:
+    return min((offset - start) * 100 / (end - start), 100 - LEAST)
+
+
+# The graph of segments: from left to right what comes first to what comes last.
+
+Node = tuple[str, str, int, int]
+
+WIDE, HIGH, GAP_X, GAP_Y, MARGIN = 210, 46, 90, 16, 20
+LONGEST_NAME = 24
+MOST_BOXES = 400
+"""Segments that a page draws; of more it says what waits, and a picture of its own has all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """One segment where it is drawn; `kind` is a class of the style sheet, none for one that may start."""
+
+    x: int
+    y: int
+    kind: str
+    title: str
+    name: str
+    line: str
+
+
+def segments_svg(document: Json) -> str:
+    """Return `segments --json` as a picture that stands alone, light and dark."""
+    return _graph(document, alone=True)
+
+
+def segments_page(visitor: Visitor, document: Json) -> str:
+    """Draw the page of a pipeline's segments: what waits for what, and the graph where it fits."""
+    count = sum(len(stream["segments"]) for stream in document["streams"])
+    ordered = any(segment["parents"] for stream in document["streams"] for segment in stream["segments"])
+    return draw(
+        "segments.html",
+        visitor,
+        poll=IDLE,
+        document=document,
+        waits=[
+            (f"{stream['topic']}/{stream['partition']}", text)
+            for stream in document["streams"]
+            for text in stream["blocked_by"]
+        ],
+        graph=_graph(document) if ordered and count <= MOST_BOXES else None,
+        reason=_no_graph(document["pipeline"], count if ordered else 0),
+    )
+
+
+def _no_graph(pipeline: str, count: int) -> str:
+    if not count:
+        return "No topic of this pipeline has had more than one layout: nothing waits for anything."
+    return f"{count:,} segments of {pipeline} are too many for a page: the command segments draws them, with --svg FILE"
+
+
+def _graph(document: Json, *, alone: bool = False) -> str:
+    nodes = {_node(stream, item): (stream, item) for stream in document["streams"] for item in stream["segments"]}
+    parents = {node: [p for p in map(_parent, item["parents"]) if p in nodes] for node, (_, item) in nodes.items()}
+    places = _places(parents)
+    return render(
+        "graph.svg",
+        alone=alone,
+        title=f"Segments of {document['pipeline']}",
+        width=max((x for x, _ in places.values()), default=0) + WIDE + MARGIN,
+        height=max((y for _, y in places.values()), default=0) + HIGH + MARGIN,
+        wide=WIDE,
+        high=HIGH,
+        edges=[_edge(places[parent], places[node]) for node in nodes for parent in parents[node]],
+        boxes=[_segment_box(*nodes[node], *place) for node, place in places.items()],
+    )
+
+
+def _places(parents: Mapping[Node, list[Node]]) -> dict[Node, tuple[int, int]]:
+    """Return where each node is drawn: as far to the right as its longest way is long."""
+    depth = _depths(parents)
+    places: dict[Node, tuple[int, int]] = {}
+    filled: dict[int, int] = {}
+    for node in sorted(parents, key=lambda n: (depth[n], n)):
+        row = filled.get(depth[node], 0)
+        filled[depth[node]] = row + 1
+        places[node] = (MARGIN + depth[node] * (WIDE + GAP_X), MARGIN + row * (HIGH + GAP_Y))
+    return places
+
+
+def _node(stream: Json, item: Json) -> Node:
+    return (stream["topic"], stream["topic_id"], stream["partition"], item["start"])
+
+
+def _parent(item: Json) -> Node:
+    return (item["topic"], item["topic_id"], item["partition"], item["start"])
+
+
+def _depths(parents: Mapping[Node, list[Node]]) -> dict[Node, int]:
+    """Return the length of the longest way to each node; the graph has no cycle, so the rounds come to an end."""
+    depth = dict.fromkeys(parents, 0)
+    changed = True
+    while changed:
+        changed = False
+        for node, above in parents.items():
+            deepest = max((depth[parent] + 1 for parent in above), default=0)
+            changed |= deepest != depth[node]
+            depth[node] = deepest
+    return depth
+
+
+def _edge(start: tuple[int, int], end: tuple[int, int]) -> tuple[int, int, int, int, int]:
+    """Return both ends of a curve, and where it bends."""
+    x1, y1, x2, y2 = start[0] + WIDE, start[1] + HIGH // 2, end[0] - 3, end[1] + HIGH // 2
+    return x1, y1, x2, y2, (x1 + x2) // 2
+
+
+def _segment_box(stream: Json, item: Json, x: int, y: int) -> Box:
+    kind, state = _state(item)
+    full = f"{stream['topic']}/{stream['partition']}"
+    end = "open" if item["seal"] is None else item["seal"]
+    return Box(
+        x=x,
+        y=y,
+        kind=kind,
+        title=f"{full}, topic id {stream['topic_id']}",
+        name=full if len(full) <= LONGEST_NAME else "…" + full[-LONGEST_NAME + 1 :],
+        line=f"{item['start']} to {end} · {count(item['layout'], 'partition')} · {state}",
+    )
+
+
+def _state(item: Json) -> tuple[str, str]:
+    if item["drained"]:
+        return "drained", "drained"
+    return ("", "may start") if item["launchable"] else ("waits", "waits")
+
+
+# The report of an audit as one HTML file that needs nothing else: no network, no script.
+
+SHOWN = 500
+"""Findings that a page lists; all of them are in the JSON document."""
+
+_CHECKS = {"deep": "Contents, compared with Kafka", "cutover": "Cutover with the live stream"}
+_NEVER = frozenset({OffsetStatus.RUNNING, OffsetStatus.WAITING})
+"""What an audit does not look at: the moment."""
+
+
+def audit_page(document: Json) -> str:
+    """Render `audit --json` as a whole HTML document."""
+    found, streams = document["findings"], document["streams"]
+    topics = [
+        (topic, list(mine)) for topic, mine in groupby(streams, key=lambda item: (item["topic"], item["topic_id"]))
+    ]
+    return render(
+        "audit.html",
+        document=document,
+        meanings=[(status, meaning) for status, meaning in MEANINGS.items() if status not in _NEVER],
+        sealed=any(stream.get("seals") for stream in streams),
+        found=found[:SHOWN],
+        more=len(found[SHOWN:]),
+        place=place,
+        checks=[(title, document[name]) for name, title in _CHECKS.items() if document.get(name)],
+        topics=topics,
+        names=[name for (name, _), _ in topics],
+        timeline=timeline_of,
+    )
+
+
+def place(finding: Json) -> str:
+    """Return where a finding is: a partition, or a wave, or a table."""
+    if finding["topic"]:
+        return f"{finding['topic']}/{finding['partition']}"
+    return finding["wave"] or finding["table"] or ""

@@ -1,0 +1,271 @@
+"""The cutover to a live stream: nothing missing between two tables, nothing in both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from airflow_kafka_lake.core.accounting import EXPLAINED, Explanation
+from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.audit.check import SHOWN, AuditInputs, Finding, FindingKind, by_stream
+from airflow_kafka_lake.core.audit.report import AuditScope, ObservedBounds
+from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.waves import RESOLVED, UNRESOLVED, RangeState
+from airflow_kafka_lake.core.offsets import NAMED, RangeSet
+from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spark.job import PositionColumns
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.ports import Ports
+
+# The cutover from a pipeline's committed rows to a live stream's: nothing missing, nothing twice.
+
+
+def position_columns(text: str, topics: Sequence[str]) -> PositionColumns:
+    """Read `topic=…,partition=…,offset=…`, each of which may be left out; `topic=` says that there is no such column,
+    which needs a pipeline of one topic. Raises UsageError for anything else."""
+    given: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, column = (word.strip() for word in part.partition("="))
+        if not equals or name not in {"topic", "partition", "offset"} or name in given:
+            raise UsageError("cutover columns are given as topic=COLUMN,partition=COLUMN,offset=COLUMN")
+        given[name] = column
+    if given.get("topic") != "":
+        return PositionColumns(**given)
+    if len(topics) != 1:
+        raise UsageError("a live table without a column for the topic needs a pipeline of one topic")
+    return PositionColumns(**{**given, "topic": None}, only_topic=topics[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutoverQuestion:
+    """One stream at its cutover, before Kafka is asked.
+
+    `at`: the end of the unbroken committed run; `live_from`: the live stream's first row from there on; `pending`:
+    planned and uncommitted offsets between them; `open`: unplanned offsets that neither table has, for Kafka to
+    explain. Not `judged`: the live stream has not reached the cutover yet.
+    """
+
+    stream: Stream
+    at: int
+    live_from: int | None
+    twice: RangeSet
+    pending: RangeSet
+    open: RangeSet
+    judged: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cutover:
+    """One stream at its cutover."""
+
+    question: CutoverQuestion
+    missing: RangeSet = field(default_factory=RangeSet)
+
+    @property
+    def sound(self) -> bool:
+        """Return whether nothing is missing, pending or twice."""
+        return not (self.missing or self.question.pending or self.question.twice)
+
+    def findings(self) -> Iterator[Finding]:
+        """Name offsets that neither table has, and offsets that both have."""
+        asked = self.question
+        if self.missing:
+            message = f"behind the cutover at {asked.at} neither table has what Kafka has at {named(self.missing)}"
+            yield Finding(kind=FindingKind.CUTOVER_MISSING, stream=asked.stream, offsets=self.missing, message=message)
+        if asked.pending:
+            message = (
+                f"behind the cutover at {asked.at} these are planned and not committed yet: {named(asked.pending)}"
+            )
+            yield Finding(kind=FindingKind.CUTOVER_MISSING, stream=asked.stream, offsets=asked.pending, message=message)
+        if asked.twice:
+            message = f"the live stream has rows at offsets that the pipeline has committed: {named(asked.twice)}"
+            yield Finding(kind=FindingKind.CUTOVER_TWICE, stream=asked.stream, offsets=asked.twice, message=message)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stream's entry in `audit --json` under `cutover`."""
+        asked = self.question
+        topic, topic_id, partition = asked.stream
+        sets = {"missing": self.missing, "pending": asked.pending, "twice": asked.twice}
+        return {
+            "topic": topic,
+            "topic_id": topic_id,
+            "partition": partition,
+            "at": asked.at,
+            "live_from": asked.live_from,
+            **{name: found.to_pairs()[:SHOWN] for name, found in sets.items()},
+            **{f"{name}_span": found.span for name, found in sets.items()},
+        }
+
+    def line(self) -> str:
+        """Return one line for people: where the cutover is, and its state."""
+        asked = self.question
+        live = "has no row from there on" if asked.live_from is None else f"begins at {asked.live_from}"
+        state = (
+            "nothing missing, nothing twice"
+            if asked.judged
+            else "nothing twice; there is nothing to judge behind it yet"
+        )
+        if not self.sound:
+            state = (
+                f"{self.missing.span:,} missing, {asked.pending.span:,} not committed yet, {asked.twice.span:,} in both"
+            )
+        return f"{asked.stream}: committed up to {asked.at}, the live stream {live}: {state}"
+
+
+def ask(
+    stream: Stream,
+    origin: int,
+    ranges: Iterable[RangeRecord],
+    *,
+    live: RangeSet,
+    group_offset: int | None,
+) -> CutoverQuestion:
+    """Find a stream's cutover: from the end of the unbroken committed run to the live stream's first row.
+
+    Without such a row, up to the live stream's group offset.
+    """
+    mine = tuple(ranges)
+    covered = RangeSet(item.range for item in mine if item.state in RESOLVED)
+    at = covered.unbroken_end(origin)
+    live_from = next((max(item.start, at) for item in live if item.end > at), None)
+    end = live_from if live_from is not None else max(at, group_offset or 0)
+    between = RangeSet.between(at, end) - covered
+    pending = between & RangeSet(item.range for item in mine if item.state in UNRESOLVED)
+    committed = RangeSet(item.range for item in mine if item.state is RangeState.COMMITTED)
+    return CutoverQuestion(
+        stream=stream,
+        at=at,
+        live_from=live_from,
+        twice=committed & live,
+        pending=pending,
+        open=between - pending,
+        judged=live_from is not None or end > at,
+    )
+
+
+def judge(question: CutoverQuestion, explanations: Iterable[Explanation]) -> Cutover:
+    """Return the cutover: open offsets that Kafka explains (markers, aborted and cleaned records) are not missing."""
+    explained = RangeSet(item.range for item in explanations if item.fate in EXPLAINED)
+    return Cutover(question=question, missing=question.open - explained)
+
+
+def named(offsets: RangeSet) -> str:
+    """Return a few slices by name, and how many offsets there are."""
+    first = offsets.named(NAMED)
+    more = ", …" if offsets.range_count > NAMED else ""
+    return f"{first}{more} ({count(offsets.span, 'offset')})"
+
+
+# Compare the rows of a live stream with the ranges that a pipeline has committed.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cutovers:
+    """The cutover of every stream, and lines about streams that could not be judged."""
+
+    table: str
+    cutovers: tuple[Cutover, ...]
+    lines: tuple[str, ...]
+    silent: int = 0
+    """Streams of which Kafka has nothing any more: nothing can be judged of them."""
+    twice: int = 0
+    """Rows that the live stream has more than once."""
+
+    def findings(self) -> list[Finding]:
+        """Return the offsets that are missing or twice."""
+        return [item for cutover in self.cutovers for item in cutover.findings()]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the `cutover` part of `audit --json`."""
+        wrong = sum(not cutover.sound for cutover in self.cutovers)
+        return {
+            "table": self.table,
+            "ok": not wrong,
+            "sentence": self._sentence(wrong),
+            "lines": [*(cutover.line() for cutover in self.cutovers), *self.lines],
+            "streams": [cutover.to_json() for cutover in self.cutovers],
+        }
+
+    def _sentence(self, wrong: int) -> str:
+        """Return the findings, and the number of streams that could not be judged."""
+        judged = sum(cutover.question.judged or not cutover.sound for cutover in self.cutovers)
+        left = len(self.cutovers) - judged + self.silent
+        if not judged:
+            return (
+                f"no cutover with {self.table} could be judged: of {count(left, 'partition')} nothing can be told yet"
+            )
+        state = f"nothing is missing and nothing is {'in both' if self.twice else 'twice'}"
+        more = f"; {count(self.twice, 'row is', 'rows are')} twice in {self.table} itself" if self.twice else ""
+        more += f"; {count(left, 'partition')} could not be judged yet" if left else ""
+        return f"{count(judged, 'cutover')} with {self.table}: {f'{wrong} not sound' if wrong else state}{more}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutoverCheck:
+    """The check of the table that a live stream writes to; `columns` is the text that `position_columns` reads."""
+
+    name: ClassVar[str] = "cutover"
+    needs_spark: ClassVar[bool] = False
+    table: str
+    columns: str | None = None
+
+    def narrow(self, inputs: AuditInputs) -> AuditInputs:
+        """Leave out the live stream's rows, which have no attempt, where it shares a table with the pipeline."""
+        tables = tuple(
+            replace(table, attempt_rows=tuple(item for item in table.attempt_rows if item.attempt is not None))
+            if table.identifier == self.table
+            else table
+            for table in inputs.tables
+        )
+        return replace(inputs, tables=tables)
+
+    def check(
+        self, ports: Ports, spec: PipelineSpec, inputs: AuditInputs, observed: ObservedBounds, scope: AuditScope
+    ) -> Cutovers:
+        """Judge the cutover of every stream that Kafka still has; Kafka explains offsets without a row.
+
+        Raises the errors of `ports.LakeTable.positions`, and UsageError for columns that are not given correctly.
+        """
+        streams = [stream for stream in inputs.ledger.streams if stream.key in scope]
+        topics = sorted({stream.key.topic for stream in streams})
+        columns = position_columns(self.columns, topics) if self.columns else PositionColumns()
+        shared = self.table in {table.identifier for table in inputs.tables}
+        ports.progress(f"reading {self.table}")
+        contents = ports.lake.table(self.table).positions(columns, topics, live_only=shared)
+        rows = {(item.stream.topic, item.stream.partition): item for item in contents}
+        ranges = by_stream(inputs.ledger.ranges)
+        questions, lines, twice = [], [], 0
+        for stream in streams:
+            bounds, theirs = observed.bounds.get(stream.key), rows.get((stream.key.topic, stream.key.partition))
+            if bounds is None:
+                why = observed.states.get(stream.key, "unknown")
+                lines.append(f"{stream.key} ({stream.key.topic_id}): not judged: {why}")
+                continue
+            offsets = theirs.offsets if theirs else RangeSet()
+            questions.append(
+                ask(stream.key, stream.origin, ranges[stream.key], live=offsets, group_offset=bounds.group_offset)
+            )
+            if theirs and theirs.duplicates:
+                twice += theirs.duplicates
+                lines.append(f"{stream.key}: the live stream has {count(theirs.duplicates, 'row')} twice")
+        return Cutovers(
+            table=self.table,
+            cutovers=_judged(ports, spec, questions, observed.leader_epochs),
+            lines=tuple(lines),
+            silent=len(streams) - len(questions),
+            twice=twice,
+        )
+
+
+def _judged(
+    ports: Ports, spec: PipelineSpec, questions: Sequence[CutoverQuestion], epochs: Mapping[Stream, int]
+) -> tuple[Cutover, ...]:
+    gaps = {question.stream: [Slice(question.stream, item) for item in question.open] for question in questions}
+    asked = [gap for mine in gaps.values() for gap in mine]
+    explained = ports.batches.explain(asked, spec.isolation, epochs=epochs) if asked else {}
+    return tuple(
+        judge(question, (item for gap in gaps[question.stream] for item in explained.get(gap, ())))
+        for question in questions
+    )
