@@ -1,4 +1,4 @@
-"""The asset of a pipeline, what its events say, and what a Dag that they trigger reads of them."""
+"""The asset of a pipeline, its events, and the slices that a Dag triggered by them reads."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LandedSlice(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landed:
-    """What watermarks of a pipeline have passed: `slices`, which do not overlap, with so many `rows`.
+    """The slices that watermarks of a pipeline have passed: `slices`, which do not overlap, with so many `rows`.
 
     These are all moves after move `after` up to move `sequence`. A consumer that keeps `sequence` and finds another
     `after` the next time has missed something (Airflow queues no run for a Dag that is paused) or is told it again.
@@ -60,7 +60,7 @@ class Landed:
 
 
 def landed(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[str, Landed]:
-    """Return what has triggered a Dag run, for each pipeline: each slice once, also if an event came twice.
+    """Return the slices that have triggered a Dag run, for each pipeline: each slice once, also if an event came twice.
 
     The argument is the variable of that name in a task's context; events of other assets are left out.
     """
@@ -95,7 +95,7 @@ def _landed(pipeline: str, extras: Iterable[Mapping[str, Any]]) -> Landed:
 
 
 def _after(extra: Mapping[str, Any]) -> int:
-    """Return the move after which an event begins; what an earlier version has emitted counts as one move."""
+    """Return the move after which an event begins; an event of an earlier version counts as one move."""
     return extra.get("after", extra["sequence"] - 1)
 
 

@@ -1,4 +1,4 @@
-"""What Airflow reads to discover this provider; imports nothing of Airflow."""
+"""The facts by which Airflow discovers this provider; imports nothing of Airflow."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def connection_type(name: str) -> dict[str, Any]:
 
 
 def _connection_types() -> list[dict[str, Any]]:
-    """Return types of our own, so that Airflow's connections page tests what our tasks do; types of others stay theirs,
-    and are taken as well."""
+    """Return types of our own, so that Airflow's connections page tests them as our tasks use them; types of others
+    stay theirs, and are taken as well."""
     return [_lake(), _ledger(), _kafka(), _registry(), _spark()]
 
 

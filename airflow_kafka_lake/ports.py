@@ -54,11 +54,11 @@ from airflow_kafka_lake.core.spec import Isolation
 
 
 def uncounted(_: Counters) -> None:
-    """Take no notice of what a job counts."""
+    """Take no notice of a job's counts."""
 
 
 def unread(_: Sequence[Tip]) -> None:
-    """Take no notice of what a job has read last."""
+    """Take no notice of a job's last reads."""
 
 
 class ReportingJob(Protocol):
@@ -78,15 +78,15 @@ class ReportingJob(Protocol):
 
     @property
     def task(self) -> str:
-        """What the job does, for messages: "compares … with Kafka"."""
+        """The job's task, for messages: "compares … with Kafka"."""
 
     @property
     def left(self) -> str:
-        """What a failure leaves behind, and what to do next, for messages."""
+        """The state that a failure leaves behind, and its remedy, for messages."""
 
     @property
     def advice(self) -> Mapping[str, str]:
-        """What the usual reasons of a failure mean for this job, where it differs from staging."""
+        """The remedies of the usual reasons of a failure, where they differ from staging."""
 
     @property
     def effort(self) -> int:
@@ -113,9 +113,9 @@ class JobRunner(Protocol):
     ) -> None:
         """Run the job to its end. `started` gets the job reference once; `heartbeat` is called every few seconds while
         the job makes progress, and an exception it raises ends the job. A job without progress for too long is ended.
-        `counted` gets what the job has counted before each beat, and at its end, as far as that is known; `read` gets
-        the last record that each of its consumers has read of a slice, also of a job that fails over its commit.
-        Raises JobFailedError with the last lines of the job's log, secrets masked."""
+        `counted` gets the job's counts before each beat, and at its end, as far as they are known; `read` gets the last
+        record that each of its consumers has read of a slice, also of a job that fails over its commit. Raises
+        JobFailedError with the last lines of the job's log, secrets masked."""
 
     def report(
         self,
@@ -126,9 +126,9 @@ class JobRunner(Protocol):
     ) -> Mapping[str, Any]:
         """Run a job to its end and return its document; a job that fails has changed nothing.
 
-        `progress` gets a sentence from time to time, `counted` what the job has counted. Raises JobFailedError as
-        `stage` does, also for a slice that Kafka no longer has and for an expired snapshot, SchemaMismatchError for a
-        schema that does not fit the table.
+        `progress` gets a sentence from time to time, `counted` the job's counts. Raises JobFailedError as `stage` does,
+        also for a slice that Kafka no longer has and for an expired snapshot, SchemaMismatchError for a schema that
+        does not fit the table.
         """
 
     def end_orphan(self, job: str | None, name: str) -> bool:
@@ -178,7 +178,7 @@ class OffsetSource(Protocol):
 
     def topics(self, names: Sequence[str], pattern: str | None) -> tuple[str, ...]:
         """Return existing topics, sorted: `names` as given (UnknownTopicError names a missing one) or all that match
-        the pattern (`core.spec.topic_matcher`), without those that the connection's user may not describe."""
+        the pattern (`core.spec.topic_matcher`), without topics that the connection's user may not describe."""
 
     def describe(self, topics: Sequence[str]) -> tuple[TopicDescription, ...]:
         """Return id, partition count and retention of each topic; UnknownTopicError names a missing one."""
@@ -262,8 +262,8 @@ class MainBranch(Protocol):
         expired, rows by `ingest_attempt` at the same head. Attempts without a base never published."""
 
     def publish(self, publication: Publication, heartbeat: Callable[[], None] = lambda: None) -> PublishOutcome:
-        """Make what is staged visible by one compare-and-set commit on `publication.head` (law L9): the rows of an
-        attempt beside those of main, or all rows of main, decoded again.
+        """Make staged rows visible by one compare-and-set commit on `publication.head` (law L9): the rows of an attempt
+        beside those of main, or all rows of main, decoded again.
 
         The same commit removes every row that main has of the slices in `publication.replaces`, whichever attempt wrote
         it; all other rows of the rewritten files stay. Raises SchemaMismatchError for a table whose rows cannot be
@@ -284,7 +284,7 @@ class MainBranch(Protocol):
         """Move main with an empty commit, so that no publisher that checked an earlier head can succeed.
 
         The token's pipeline in this ledger owns the topics of `owned` from then on, even if another owned them before.
-        The same commit removes the staging branches of the attempts in `ended`: what they have staged can never be
+        The same commit removes the staging branches of the attempts in `ended`: their staged rows can never be
         published, even if main is rolled back to the head that they checked. `line` is the newest line of the ledger's
         history when the head was checked; None for a commit that the ledger records only afterwards.
         """
@@ -294,7 +294,7 @@ class MainBranch(Protocol):
 
 
 class StagingBranches(Protocol):
-    """What attempts have staged."""
+    """The staged rows of attempts."""
 
     def staged(self, attempt: str, heartbeat: Callable[[int], None] = lambda _: None) -> StagedContent | None:
         """Open every file that the attempt's branch added and read partition and offset columns; None: no branch, or
@@ -336,7 +336,7 @@ class TableRows(Protocol):
 
 
 class ReceiptsTable(Protocol):
-    """`<table>__receipts`: what each attempt published, in the lake itself."""
+    """`<table>__receipts`: the publishes of each attempt, in the lake itself."""
 
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
         """Append to `<table>__receipts`, creating it when missing; rows that are there already are not added twice
@@ -370,16 +370,15 @@ class Lake(Protocol):
         """
 
 
-# The ledger: what plans, waves and ranges are on record. Everyone reads it; it is written only under a fence.
+# The ledger: the record of plans, waves and ranges. Everyone reads it; it is written only under a fence.
 #
-# The reads are three ports, by who asks: planning reads pipelines, an attempt its wave, people and audits the
-# history.
+# The reads are three ports, by asker: planning reads pipelines, an attempt its wave, people and audits the history.
 
 T = TypeVar("T")
 
 
 class PipelineReader(Protocol):
-    """The pipelines: configurations, streams and layouts, and what their waves cost."""
+    """The pipelines: configurations, streams and layouts, and the costs of their waves."""
 
     def pipelines(self) -> tuple[str, ...]:
         """Return all names, sorted."""
@@ -393,18 +392,18 @@ class PipelineReader(Protocol):
         """Return the pipeline's streams, sorted by key; every generation of a re-created topic."""
 
     def layouts(self, pipeline: str) -> tuple[Layout, ...]:
-        """Return the layouts in which the pipeline's topics were observed, also those that are not in force yet."""
+        """Return the layouts in which the pipeline's topics were observed, also layouts that are not in force yet."""
 
     def segments(self, pipeline: str) -> tuple[Segment, ...]:
         """Return the pipeline's segments, sorted by stream and start."""
 
     def throughput(self, pipeline: str) -> tuple[WaveCost, ...]:
-        """Return what the last committed waves of each table cost, without those that have no committed range or that
-        a rebuild restored."""
+        """Return the costs of each table's last committed waves, without waves that have no committed range or that a
+        rebuild restored."""
 
 
 class WaveReader(Protocol):
-    """The waves: their ranges and attempts, and what they must wait for."""
+    """The waves: their ranges and attempts, and their blockers."""
 
     def wave(self, wave: str) -> WaveRecord:
         """Return one wave; UnknownSubjectError when there is none."""
@@ -426,17 +425,17 @@ class WaveReader(Protocol):
         states: Iterable[RangeState] | None = None,
         crossing: Slice | None = None,
     ) -> tuple[RangeRecord, ...]:
-        """Return ranges by one of pipeline, wave or plan, sorted by stream and start: all, or those that share offsets
-        with a slice."""
+        """Return ranges by one of pipeline, wave or plan, sorted by stream and start: all, or the ones that share
+        offsets with a slice."""
 
     def attempts(self, wave: str | None = None, *, pipeline: str | None = None) -> tuple[AttemptRecord, ...]:
         """Return the attempts of one wave by fence, or those of a whole pipeline by wave and fence."""
 
     def requests(self, wave: str | None = None) -> tuple[RequestRecord, ...]:
-        """Return what tasks ask workers for, of one wave or of all: in the order in which waves were planned."""
+        """Return the tasks' requests to workers, of one wave or of all: in the order in which waves were planned."""
 
     def gate(self, wave: str) -> tuple[Blocker, ...]:
-        """Return what a wave must wait for: ancestors of its PLANNED ranges' segments that are not drained (law L14).
+        """Return the blockers of a wave: ancestors of its PLANNED ranges' segments that are not drained (law L14).
 
         HELD ranges are not read with the wave and wait for nothing, nor does a plan made without ordering."""
 
@@ -491,7 +490,7 @@ class Ledger(LedgerReader, Protocol):
     """All reads, and the one way to write: a write decides in one transaction, and all of its changes are made or none.
 
     A write that is refused with StaleFenceError leaves one event `refused`, which names the attempt and its fence.
-    Three methods decide nothing and are no writes: `advance`, and two acknowledgements of what others have received.
+    Three methods decide nothing and are no writes: `advance`, and two acknowledgements of deliveries.
     """
 
     def commit(self, write: Write[T]) -> T:
@@ -565,11 +564,11 @@ class Ports:
     processes: Processes
     actor: str
     progress: Callable[[str], None]
-    """Shows a person what is being done, one short sentence at a time."""
+    """Shows a person the current step, one short sentence at a time."""
     live: Callable[[ProgressEvent], None] = unseen
     """Shows a person how far it is, moment by moment; it fails nothing."""
     wanted: Callable[[str], None] = always
-    """Asked about a wave each time its lease is renewed; what it raises ends the attempt, and its job."""
+    """Asked about a wave each time its lease is renewed; its error ends the attempt, and its job."""
     prepare: Callable[[int], None] = unprepared
     """Told that jobs of so much effort (`core.spark.job`) will probably follow, whose driver may start meanwhile; it
     fails nothing."""

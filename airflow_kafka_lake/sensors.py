@@ -136,13 +136,13 @@ class LedgerSensor(BaseSensorOperator):
 
 
 class SegmentDrainedSensor(LedgerSensor):
-    """Waits until every offset below a seal is committed or skipped; what the ledger does not know is not drained.
+    """Waits until every offset below a seal is committed or skipped; an offset unknown to the ledger is not drained.
 
     The seal is a plan's end (`plan`), or explicit ends (`until`); exactly one of the two is given.
 
     :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param plan: plan id, or the XCom `plan` of PlanIngestOperator (templated); one that planned nothing ends the wait,
-        one that left something out fails, and that of a dry run skips what comes after
+        one that left something out fails, and that of a dry run skips the tasks after it
     :param until: `{"TOPIC": {"PARTITION": END}}`: from each stream's origin up to END, exclusive (templated)
     :param ledger_conn_id: Airflow connection of the ledger (templated)
     :param deferrable: wait in the triggerer, without a worker slot; `[operators] default_deferrable` where left out

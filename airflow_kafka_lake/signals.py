@@ -64,7 +64,7 @@ def are_sent() -> bool:
 
 
 def send(make: Callable[[], Iterable[MetricSample]]) -> None:
-    """Send what a fact gives; whatever goes wrong with that is no business of the task."""
+    """Send the metrics of a fact; a failure of that is no business of the task."""
     with never_failing("metrics"):
         if are_sent():
             for sample in make():
@@ -93,8 +93,8 @@ def _send(sample: MetricSample) -> None:
 
 # Lineage of a wave for OpenLineage, in the way of Airflow's provider: a task has a method that its listener asks.
 #
-# The listener asks in a process of its own when the task has ended. So what it needs is gathered before, while the
-# task may still use its connections, and only where the provider is installed and has somewhere to send events.
+# The listener asks in a process of its own when the task has ended. So its facts are gathered before, while the task
+# may still use its connections, and only where the provider is installed and has somewhere to send events.
 
 
 def is_sent() -> bool:
@@ -107,7 +107,7 @@ def is_sent() -> bool:
 
 
 def lineage_of(spec: PipelineSpec, wave: LandedWave) -> WaveLineage:
-    """Gather what a committed wave read and wrote: one look at its table."""
+    """Gather the inputs and outputs of a committed wave: one look at its table."""
     return WaveLineage(
         pipeline=spec.name,
         wave=wave.record.id,
@@ -273,11 +273,11 @@ class SparkPage:
                 show(self._task, SPARK, self.application.history)
 
 
-# What the work on a wave lets others see of itself: how long its steps take, and that it recorded a commit.
+# The signals of the work on a wave: the duration of its steps, and its recorded commit.
 
 
 class StepTimes:
-    """Times the steps of what is shown live, and passes it on to who shows it."""
+    """Times the steps of live progress, and passes them on to the display."""
 
     def __init__(self, live: Callable[[ProgressEvent], None], clock: Clock) -> None:
         self._live = live
@@ -320,7 +320,7 @@ class CommittingLedger:
         return done
 
 
-# What the task of a wave tells others while it works and when the wave has landed.
+# The signals of a wave's task while it works and when the wave has landed.
 
 _logger = logging.getLogger(__name__)
 
@@ -354,7 +354,7 @@ class WaveSignals:
                 raise
 
     def needs(self) -> dict[str, Any]:
-        """Return what `open_ports` is given besides: who hears of an application, and who is named as its parent."""
+        """Return further arguments of `open_ports`: the receiver of an application, and its parent."""
         return {"application": self._spark.began, "spark_conf": self._parent()}
 
     def _parent(self) -> dict[str, str]:
@@ -364,7 +364,7 @@ class WaveSignals:
         return {}
 
     def landed(self, ports: Ports, spec: PipelineSpec, record: WaveRecord, *, by_worker: bool = False) -> None:
-        """Log the wave by all of its names, and link to what is left to see of it.
+        """Log the wave by all of its names, and link to its pages.
 
         One that a worker has brought took as long as its attempt; the steps of that are known to the worker.
         """

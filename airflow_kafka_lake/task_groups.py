@@ -126,7 +126,7 @@ def kafka_lake_ingest(
 DAG_ID = "kafka_lake.{pipeline}"
 
 Of = Callable[[str], Any]
-"""What is asked for each pipeline, by its name."""
+"""The value for each pipeline, by its name."""
 
 
 def pipeline_dags(
@@ -142,8 +142,8 @@ def pipeline_dags(
     A file that does not validate is a Dag with one task, which fails with the reason. It has the id that it had as a
     pipeline, so that it is unpaused if that was; no file keeps the Dag of another from being made.
 
-    A scheduled or triggered run reads what is missing. A run of Airflow's own backfill reads its data interval: so a
-    cron expression or a timedelta is given intervals here, which Airflow 3 by itself gives them only by a setting.
+    A scheduled or triggered run reads all that is missing. A run of Airflow's own backfill reads its data interval: so
+    a cron expression or a timedelta is given intervals here, which Airflow 3 by itself gives them only by a setting.
 
     :param folder: of the pipeline files (`*.toml`); left out, that of `[kafka_lake] pipelines_folder`
     :param schedule: of all, or a function that returns a pipeline's, by its name

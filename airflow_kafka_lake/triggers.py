@@ -101,7 +101,7 @@ class Wait:
 
 
 class SharedLedgers:
-    """Opens a ledger once for all who ask for the same address with the same login, and closes it after the last."""
+    """Opens a ledger once for all users of the same address and login, and closes it after the last."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -109,7 +109,7 @@ class SharedLedgers:
         self._users: dict[URL, int] = {}
 
     def open(self, connection: ConnectionSettings) -> SqlLedger:
-        """Return the ledger of a connection; give it back with `close`. ConnectionSettingsError says what is wrong."""
+        """Return the ledger of a connection; give it back with `close`. ConnectionSettingsError names the fault."""
         from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 
         url = ledger_url(connection)
@@ -155,7 +155,7 @@ class WaitAnswer:
 
 
 class WaitEvent(TypedDict):
-    """How a wait ended: with what it waited for, or with an error that more waiting cannot remove."""
+    """The end of a wait: with its answer, or with an error that more waiting cannot remove."""
 
     status: Literal["success", "error"]
     message: str
@@ -176,7 +176,7 @@ class LedgerTrigger(BaseTrigger):
 
     @abstractmethod
     def ask(self, ledger: Ledger, source: Source) -> WaitAnswer:
-        """Ask once; raises what keeps the answer from being known, or what no waiting can change."""
+        """Ask once; raises the error that keeps the answer unknown, or that no waiting can change."""
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class's path and the constructor's arguments, which are attributes of the same names."""
@@ -257,7 +257,7 @@ class LedgerTrigger(BaseTrigger):
         await asyncio.sleep(seconds)
 
 
-# What a task waits for: each trigger asks one question, answered with yes or with what is missing.
+# The waits of a task: each trigger asks one question, answered with yes or with the missing part.
 
 NAMED = 3
 """Partitions that an answer names; more are counted."""
@@ -359,7 +359,7 @@ class WaveAllowedTrigger(WaveFreeTrigger):
         self.limit = limit
 
     def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
-        """See `LedgerTrigger`; who claims the wave may still find that another one was faster."""
+        """See `LedgerTrigger`; a claim of the wave may still find that another one was faster."""
         others = [item for item in ledger.waves(self.pipeline, OPEN) if item.lease_live and item.id != self.wave]
         at_work = f"{count(len(others), 'other wave is', 'other waves are')} at work"
         if len(others) < self.limit:
@@ -452,7 +452,7 @@ class WatermarkTrigger(LedgerTrigger):
         partitions = {stream.key.partition for stream in streams}
         if not partitions:
             raise LookupError(f"the ledger knows no stream of {self.topic} yet")
-        # Also those that a plan has seen and could not observe.
+        # Also partitions that a plan has seen and could not observe.
         for layout in ledger.layouts(self.pipeline):
             if layout.topic == self.topic:
                 partitions.update(range(layout.partitions))
@@ -541,7 +541,7 @@ def _only(streams: Sequence[StreamRecord], topic: str, partition: int) -> Stream
 
 
 def _below_origins(streams: Sequence[StreamRecord]) -> str:
-    """Return which streams begin at or above the end that was waited for: what lies below was passed without a row."""
+    """Return the streams that begin at or above the awaited end: the offsets below were passed without a row."""
     if not streams:
         return ""
     named = ", ".join(f"{item.key} begins at {item.origin}" for item in streams[:NAMED])

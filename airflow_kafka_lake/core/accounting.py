@@ -58,7 +58,7 @@ class Accounting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What the raw batches show of one slice of a gap; `seen` describes the evidence."""
+    """The fate of one slice of a gap, by the raw batches; `seen` describes the evidence."""
 
     range: OffsetRange
     fate: Fate
@@ -67,7 +67,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamContent:
-    """What data files hold of one stream: distinct offsets, and rows beyond one per offset."""
+    """The content of data files of one stream: distinct offsets, and rows beyond one per offset."""
 
     stream: Stream
     offsets: RangeSet
@@ -76,10 +76,10 @@ class StreamContent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt(HasSlice):
-    """What was read back from the staged files for one range, with its accounting.
+    """The content of the staged files for one range, read back, with its accounting.
 
     `range_id` is the ledger's; `first_offset` and `last_offset` (inclusive) are None for zero rows; `leader_epoch` is
-    what the range was read under, for a ledger that does not know the range.
+    the epoch of the read, for a ledger that does not know the range.
     """
 
     range_id: str
@@ -94,9 +94,9 @@ class Receipt(HasSlice):
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """What became of a range's offsets without a row, as far as it was asked: numbers, and what is left unexplained.
+    """The fates of a range's offsets without a row, as far as asked: numbers, and the offsets left unexplained.
 
-    `seen` describes what was found where an explanation is missing, a few of them.
+    `seen` describes the evidence where an explanation is missing, a few of them.
     """
 
     accounting: Accounting = field(default_factory=Accounting)
@@ -125,7 +125,7 @@ class Tally:
 
 
 def account(asked: OffsetRange, staged: RangeSet, explanations: Iterable[Explanation]) -> Accounting:
-    """Count every offset of a range once; what has no explanation is unexplained."""
+    """Count every offset of a range once; one without an explanation is unexplained."""
     tally = Tally()
     tally.add(staged.gaps(asked), tuple(explanations))
     return Accounting(visible=staged.within(asked).span) + tally.accounting
@@ -146,8 +146,8 @@ def _once_each(explanations: Sequence[Explanation]) -> Iterator[tuple[OffsetRang
 
 
 def receipt(range_id: str, asked: Slice, staged: RangeSet, tally: Tally) -> Receipt:
-    """Build the receipt of one range from what is staged and what became of the rest; what was not asked about is
-    unexplained."""
+    """Build the receipt of one range from its staged rows and the fates of the rest; an offset that was not asked about
+    is unexplained."""
     inside = staged.within(asked.range)
     found = Accounting(visible=inside.span) + tally.accounting
     return Receipt(
@@ -169,9 +169,9 @@ def shares(
 ) -> tuple[Accounting, ...]:
     """Return the accounting of each piece: they add up to the whole, class by class, and each to its piece's span.
 
-    `visible` are the offsets with a row, which are exact; `found` is what Kafka's batches still show of the others, and
-    counts as far as the whole's numbers allow (what was aborted may have been compacted since). What they do not show
-    is shared out in the order of the pieces. Raises ValueError when `visible` is not what the whole counts.
+    `visible` are the offsets with a row, which are exact; `found` are the fates of the others by Kafka's batches now,
+    and counts as far as the whole's numbers allow (an aborted record may have been compacted since). The remainder is
+    shared out in the order of the pieces. Raises ValueError when `visible` is not as many as the whole counts.
     """
     explanations = tuple(found)
     known = [account(piece, visible, explanations) for piece in pieces]
@@ -186,7 +186,7 @@ def shares(
 
 
 def _at_most(item: Accounting, left: dict[str, int]) -> dict[str, int]:
-    """Take what was found of a piece out of what is left of each class."""
+    """Take the fates found in a piece out of the remainder of each class."""
     taken = {name: min(getattr(item, name), left[name]) for name in CLASSES}
     for name, number in taken.items():
         left[name] -= number
@@ -194,7 +194,7 @@ def _at_most(item: Accounting, left: dict[str, int]) -> dict[str, int]:
 
 
 def _filled(item: Accounting, span: int, left: dict[str, int]) -> Accounting:
-    """Take from what is left whatever a piece still lacks: no class can run out, because both sides add up."""
+    """Take from the remainder all that a piece still lacks: no class can run out, because both sides add up."""
     missing = span - item.span
     for name in CLASSES:
         number = min(missing, left[name])

@@ -29,9 +29,9 @@ def web_address(text: object) -> str | None:
 
 
 def template_problem(template: str) -> str | None:
-    """Return what is wrong with a template of addresses of snapshots; None when nothing is.
+    """Return the fault in a template of addresses of snapshots; None without one.
 
-    It has `{table}` and `{snapshot}` where they belong, after the host. A link is shown to everybody who sees the task,
+    It has `{table}` and `{snapshot}` where they belong, after the host. Everybody with access to the task sees a link,
     so nothing that is named like a secret may be in it.
     """
     unknown = sorted(set(_FIELD.findall(template)) - _FIELDS)

@@ -32,7 +32,7 @@ _KNOWN = "BOOLEAN, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), STRING, BINARY, DAT
 
 
 class DdlError(ValueError):
-    """A schema that is no DDL, or that a table cannot have; its text says where and what to do."""
+    """A schema that is no DDL, or that a table cannot have; its text names the place and the remedy."""
 
 
 def columns(text: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Decoding of values into columns beside the raw bytes: what a pipeline asks for, and what a job gets.
+"""Decoding of values into columns beside the raw bytes: a pipeline's request, and a job's decoder.
 
 A value that does not decode stays in the table, with nulls and the reason in `decode_error`. The frame of Confluent's
 serializers is one zero byte, four bytes with the writer's schema id (big endian), for Protobuf the indexes of the
@@ -21,7 +21,7 @@ SCHEMA_ID_COLUMN = "value_schema_id"
 
 
 class Format(StrEnum):
-    """What the values of a topic are."""
+    """The format of a topic's values."""
 
     JSON = "json"
     AVRO = "avro"
@@ -53,7 +53,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """What a pipeline asks for.
+    """A pipeline's request for decoding.
 
     `schema` is Spark's DDL for JSON; `registry` a connection and `subject` the registry's name of a topic's schemas
     (`{topic}` is replaced) for Avro and Protobuf, `message` the full name of a Protobuf message (None: the first of the
@@ -117,11 +117,11 @@ class RegisteredSchema:
 class Decoder:
     """How a job decodes the values of some topics.
 
-    `schema` is what values are read as: DDL, the newest Avro schema, or the newest Protobuf descriptors. `writers` are
-    the ids a frame may name with the schema of each, as values are resolved from it. `name` says in words what the
-    schema is, `subject` is whose versions the writers' are, `unusable` has the ids of its other versions, each with the
-    reason. `asked` is the digest of the `Decoding` that it was made
-    for. `refused` says why no value of the topics can be decoded: they land with that reason.
+    `schema` is the reader's: DDL, the newest Avro schema, or the newest Protobuf descriptors. `writers` are the ids a
+    frame may name with the schema of each, as values are resolved from it. `name` describes the schema in words,
+    `subject` has the writers' versions, `unusable` has the ids of its other versions, each with the reason. `asked` is
+    the digest of the `Decoding` that it was made for. `refused` says why no value of the topics can be decoded: they
+    land with that reason.
     """
 
     format: Format

@@ -1,4 +1,4 @@
-"""What people name: a topic, a generation, a partition or a word that is not there is refused by name (law L5)."""
+"""Names given by people: a topic, a generation, a partition or a word that is not there is refused by name (law L5)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def nearest(word: object, words: Collection[str]) -> str:
 
 
 def unknown_topic(pipeline: str, topic: str, known: Collection[str]) -> UnknownTopicError:
-    """Return the refusal: a topic is none of a pipeline's, and what it has instead."""
+    """Return the refusal: a topic is none of a pipeline's, with the ones it has instead."""
     return UnknownTopicError(
         f"topic {topic!r} is not one of pipeline {pipeline}: it has {_listed(known)}{nearest(topic, sorted(known))}",
         topic=topic,
@@ -36,8 +36,8 @@ def require_streams(
     topic_id: str | None = None,
     partitions: Collection[int] | None = None,
 ) -> None:
-    """Refuse what narrows a pipeline's streams to none, or names a partition that none of them has: no answer about
-    nothing looks like a sound one. Raises UnknownSubjectError."""
+    """Refuse names that narrow a pipeline's streams to none, or names a partition that none of them has: no answer
+    about nothing looks like a sound one. Raises UnknownSubjectError."""
     everything = list(streams)
     known = [key for key in everything if topic in (None, key.topic)]
     meant = {key.partition for key in known if topic_id in (None, key.topic_id)}

@@ -95,7 +95,7 @@ class RangeSet:
 
     @classmethod
     def union(cls, sets: Iterable[RangeSet]) -> RangeSet:
-        """Return what is in any of some sets; those that lie one behind the other are only put together."""
+        """Return the union of some sets; sets that lie one behind the other are only put together."""
         together: list[list[RangeSet]] = []
         reached = 0
         for item in sorted((some for some in sets if some), key=lambda some: some.first):
@@ -192,11 +192,11 @@ class RangeSet:
         return self & other.gaps(OffsetRange(self.first, self.last + 1))
 
     def complement(self, end: int) -> RangeSet:
-        """Return what of `[0, end)` is not in this set."""
+        """Return the offsets of `[0, end)` that are not in this set."""
         return self.gaps(OffsetRange(0, end)) if end > 0 else RangeSet()
 
     def within(self, interval: OffsetRange) -> RangeSet:
-        """Return what of the set lies in one slice, without a walk through all the rest."""
+        """Return the part of the set in one slice, without a walk through all the rest."""
         first, last = bisect_right(self.ends, interval.start), bisect_left(self.starts, interval.end)
         if first >= last:
             return RangeSet()
@@ -205,7 +205,8 @@ class RangeSet:
         return RangeSet._of(starts, ends)
 
     def gaps(self, interval: OffsetRange) -> RangeSet:
-        """Return what of one slice is not in this set: a gap begins where a range ends, and ends where one begins."""
+        """Return the offsets of one slice that this set lacks: a gap begins at the end of a range, and ends at a
+        start."""
         inside = self.within(interval)
         starts, ends = array("q", (interval.start,)) + inside.ends, inside.starts + array("q", (interval.end,))
         for edge in (0, -1):
@@ -224,7 +225,7 @@ class RangeSet:
         return max(start, self.ends[at - 1]) if at else start
 
     def joined(self, most: int) -> RangeSet:
-        """Return at most so many ranges that hold the set: the nearest ones are joined over what lies between."""
+        """Return at most so many ranges that hold the set: the nearest ones are joined over their gaps."""
         between = sorted((b.start - a.end for a, b in itertools.pairwise(self.ranges)), reverse=True)
         if len(self.ranges) <= most:
             return self
@@ -233,7 +234,7 @@ class RangeSet:
         return self | RangeSet(joins)
 
     def at_most(self, number: int) -> RangeSet:
-        """Return the set, or a larger one of at most so many ranges: what is too many is one with all between."""
+        """Return the set, or a larger one of at most so many ranges: the surplus ones are one, with all between."""
         if self.range_count <= number:
             return self
         first = itertools.islice(self, number - 1)
@@ -258,7 +259,7 @@ class RangeSet:
 
 
 def _joined(pairs: Iterable[tuple[int, int]]) -> tuple[array[int], array[int]]:
-    """Join what overlaps or touches, at once where it comes in order; returns starts and ends, sorted."""
+    """Join ranges that overlap or touch, at once where they come in order; returns starts and ends, sorted."""
     starts, ends = array("q"), array("q")
     in_order, start_before, reached = True, -1, -1
     for start, end in pairs:

@@ -44,7 +44,7 @@ class Slice:
 
     @classmethod
     def from_json(cls, data: Sequence[Any]) -> Slice:
-        """Read what `to_json` returned."""
+        """Read the form that `to_json` returns."""
         *stream, start, end = data
         return cls(Stream(*stream), OffsetRange(start, end))
 

@@ -1,4 +1,4 @@
-"""What a pipeline is: the frozen, validated value behind a pipeline file."""
+"""The frozen, validated value behind a pipeline file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Isolation(StrEnum):
 
 
 class Ordering(StrEnum):
-    """What waits for what when a topic's layout changes."""
+    """The order that is kept when a topic's layout changes."""
 
     KEY = "key"
     PARTITION = "partition"
@@ -145,7 +145,7 @@ class PipelineSpec:
     waves_at_once: int | None = None
     """How many waves may be at work at the same time, over all runs, Dags and hosts; None: as many as are begun."""
     bytes_per_second: int | None = None
-    """What all jobs together read of Kafka's bytes in a second at most; None: as fast as Kafka answers."""
+    """The most Kafka bytes that all jobs together read in a second; None: as fast as Kafka answers."""
 
     @property
     def timeout(self) -> timedelta:
@@ -168,7 +168,7 @@ class PipelineSpec:
         return self.table.replace("{topic}", legal_table_part(topic))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the stored form, with stable keys; what the pipeline does not ask for is left out."""
+        """Return the stored form, with stable keys; keys that the pipeline does not ask for are left out."""
         stored = {
             "name": self.name,
             "kafka_connection": self.kafka_connection,
@@ -230,7 +230,7 @@ def legal_table_part(topic: str) -> str:
 
 
 def checked(pattern: re.Pattern[str], value: str, what: str, legal: str) -> str:
-    """Return `value` when the whole of it matches, else refuse with what is legal."""
+    """Return `value` when the whole of it matches, else refuse with the legal form."""
     if not isinstance(value, str) or not pattern.fullmatch(value):
         raise PipelineFileError(f"{what} {value!r} is not legal: use {legal}.", value=str(value))
     return value

@@ -127,6 +127,6 @@ def owner_to_property(ledger_id: str, pipeline: str) -> str:
 
 
 def owner_from_property(text: str) -> tuple[str, str]:
-    """Read what `owner_to_property` wrote: `(ledger id, pipeline)`."""
+    """Read a property of `owner_to_property`: `(ledger id, pipeline)`."""
     ledger_id, _, pipeline = text.partition("/")
     return ledger_id, pipeline

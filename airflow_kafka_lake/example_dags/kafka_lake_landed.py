@@ -1,4 +1,4 @@
-"""Runs when rows have landed, of whichever pipeline, and returns what landed: each slice of offsets once.
+"""Runs when rows of any pipeline have landed, and returns them: each slice of offsets once.
 
 A Dag of your own would be scheduled on `pipeline_asset("orders")`, and read just these offsets from the table.
 """

@@ -1,4 +1,4 @@
-"""Read again what is in the lake: choose a period in the form, see what would happen, approve it.
+"""Read again a period that is in the lake: choose it in the form, see the effects, approve it.
 
 The task `explain` checks and shows which offsets, rows and waves it is about, and changes nothing. The task `approve`
 shows the same in its tab *Required Actions* and waits for a person. Then `reopen` records the decision, with that

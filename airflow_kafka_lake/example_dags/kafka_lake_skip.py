@@ -1,4 +1,4 @@
-"""Leave offsets unread: choose a period in the form, see what would happen, approve it.
+"""Leave offsets unread: choose a period in the form, see the effects, approve it.
 
 The task `explain` checks and shows which offsets of which waves would stay unread, and changes nothing. The task
 `approve` shows the same in its tab *Required Actions* and waits for a person. Then `skip` records the decision, with

@@ -1,4 +1,4 @@
-"""Take off the plan what no run has begun to read: see what would happen, approve it.
+"""Take off the plan the offsets that no run has begun to read: see the effects, approve it.
 
 The task `explain` checks and shows which planned offsets would leave the plan, and changes nothing. The task `approve`
 shows the same in its tab *Required Actions* and waits for a person. Then `withdraw` records the decision, with that

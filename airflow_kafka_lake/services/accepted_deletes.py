@@ -26,7 +26,7 @@ from airflow_kafka_lake.services.pipeline_audit import gather_audit, require_sco
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedDeletes:
-    """What was recorded, or would be: `decision` is None for a dry run."""
+    """The deletes recorded, or to be recorded: `decision` is None for a dry run."""
 
     decision: str | None
     deleted: tuple[DeletedRange, ...]

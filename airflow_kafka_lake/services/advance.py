@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ledger, Ports
 from airflow_kafka_lake.services.group_sync import SyncedGroup, sync_group
 
-# Move watermarks over committed ranges, and send the lake what only the ledger knows yet (the outbox).
+# Move watermarks over committed ranges, and send the lake the outbox: receipts that only the ledger has yet.
 
 
 def advance(ports: Ports, pipeline: str) -> tuple[Advance, ...]:
@@ -59,7 +59,7 @@ class Advances:
 
 
 def flush(ports: Ports, pipeline: str) -> None:
-    """Send the outbox to the receipts tables (ledger first, lake second); what fails is sent next time."""
+    """Send the outbox to the receipts tables (ledger first, lake second); a failed receipt is sent next time."""
     for table, items in _by_table(ports.ledger.outbox(pipeline)).items():
         try:
             _send(ports, table, items)
@@ -68,9 +68,9 @@ def flush(ports: Ports, pipeline: str) -> None:
 
 
 def send_first(ports: Ports, claim: Claim) -> None:
-    """Send what the table must have before the rows of a claim, or a rebuild would read them wrongly.
+    """Send the receipts that must precede the rows of a claim, or a rebuild would read them wrongly.
 
-    Those are the origins of streams; and of ranges that are read again the reopen, with the shares of split ranges.
+    These are the origins of streams; and of ranges that are read again the reopen, with the shares of split ranges.
     """
     kind = None if any(item.generation for item in claim.ranges) else "origin"
     if items := _by_table(ports.ledger.outbox(claim.pipeline, kind=kind)).get(claim.table):
@@ -93,7 +93,7 @@ def _send(ports: Ports, table: str, items: Sequence[OutboxItem]) -> None:
 
 
 class Receiver(Protocol):
-    """Who is notified (Airflow), as far as it can be asked."""
+    """The receiver of notifications (Airflow), as far as it can be asked."""
 
     def has_ended(self, holder: str) -> bool:
         """Return whether a deliverer is known to have ended: nothing that he sends is accepted any more."""
@@ -113,8 +113,8 @@ class Delivery:
 def begin_delivery(ledger: Ledger, pipeline: str, holder: str, receiver: Receiver) -> Delivery | None:
     """Take on the delivery of everything that was not notified; None when there is nothing to notify of.
 
-    What a deliverer has left that has ended is taken over, unless it has arrived. Raises ConcurrentError while another
-    one delivers: what it does not deliver is left to the next task that asks.
+    The rest of a deliverer that has ended is taken over, unless it has arrived. Raises ConcurrentError while another
+    one delivers: its rest is left to the next task that asks.
     """
     moves = ledger.unnotified(pipeline)
     if not moves:

@@ -52,8 +52,8 @@ GAPS_AT_ONCE = 20_000
 class AttemptAudit:
     """The receipts of a staged attempt; `failed` names the ranges that must not be published, with the reason.
 
-    `rest_is_proven`: the failed ones are parts without a row, and all else is proven, so that what is staged can be
-    published as it is once they are revoked.
+    `rest_is_proven`: the failed ones are parts without a row, and all else is proven, so that the staged rows can be
+    published as they are once they are revoked.
     """
 
     receipts: tuple[Receipt, ...]
@@ -64,7 +64,7 @@ class AttemptAudit:
 def audit_attempt(
     ports: Ports, claim: Claim, staged: StagedContent, heartbeat: Callable[[int], None] = lambda _: None
 ) -> AttemptAudit:
-    """Compare what is staged with what was planned, and explain every offset without a row from Kafka's batches.
+    """Compare the staged rows with the planned ranges, and explain every offset without a row from Kafka's batches.
 
     Topic ids are compared before and after the explanations, ends and leader epochs after them: they bracket the
     accounting (fine print of §3). `heartbeat` gets how many offsets are explained. Raises UnavailableError when they

@@ -135,7 +135,7 @@ def check_table(ports: Ports, pipeline: str, table: str, topic_ids: Sequence[str
 
 def require_published(ports: Ports, wave: WaveRecord) -> None:
     """Look whether a wave that is recorded as committed is in the lake still: the ledger alone does not know that its
-    table was dropped, created anew or rolled back. Raises what `check_table` raises."""
+    table was dropped, created anew or rolled back. Raises as `check_table`."""
     ranges = ports.ledger.ranges(wave=wave.id)
     check_table(ports, wave.pipeline, wave.table, sorted({item.stream.topic_id for item in ranges}))
 

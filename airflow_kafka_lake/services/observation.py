@@ -1,4 +1,4 @@
-"""Observe topics and tables for a plan, and leave out those that are blocked (law L13)."""
+"""Observe topics and tables for a plan, and leave out the blocked ones (law L13)."""
 
 from __future__ import annotations
 

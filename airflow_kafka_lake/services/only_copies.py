@@ -37,7 +37,7 @@ Offsets = Mapping[Stream, RangeSet]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptBranch:
-    """A branch that is to stay: its table, what is known of its attempt, and how a person gives it up."""
+    """A branch that is to stay: its table, the facts of its attempt, and how a person gives it up."""
 
     table: str
     pipeline: str
@@ -47,9 +47,9 @@ class KeptBranch:
     since: datetime | None = None
 
     def refusal(self, offsets: Offsets, *, why: str | None = None) -> str:
-        """Return which records are only there, and what to do: publish them, or give them up.
+        """Return the refusal: the records that are only there, and the remedy: publish them, or give them up.
 
-        `why` is what keeps it from being published as it is, with what to do about that.
+        `why` is the reason why it cannot be published as it is, with the remedy.
         """
         parts = [f"{key} {found.describe()}, {count(found.span, 'offset')}" for key, found in sorted(offsets.items())]
         more = f" and of {count(len(parts) - NAMED, 'more partition')}" if len(parts) > NAMED else ""
@@ -70,9 +70,9 @@ class KeptBranch:
 def lost_by_kafka(
     ranges: Iterable[RangeRecord], failed: Mapping[str, KafkaLakeError], passed: Slice | None = None
 ) -> Offsets:
-    """Return which offsets of some ranges cannot be read again, less those that a person passes unread.
+    """Return the offsets of some ranges that cannot be read again, less the ones that a person passes unread.
 
-    `failed` says by range what became of topic and log.
+    `failed` has by range the error of topic or log.
     """
     found: dict[Stream, RangeSet] = {}
     for item in ranges:

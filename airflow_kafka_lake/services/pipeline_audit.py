@@ -153,7 +153,7 @@ def gather_audit(
     at_rest: bool = False,
     scope: AuditScope = EVERYTHING,
 ) -> AuditInputs:
-    """Read ledger, tables, ledger, each ledger at one moment: what was committed before the lake was read has its rows
+    """Read ledger, tables, ledger, each ledger at one moment: ranges committed before the lake was read have their rows
     there, and all that the lake has is on record after it. So a pipeline that goes on meanwhile seems neither ahead of
     its lake nor behind it.
 
@@ -222,8 +222,8 @@ def _read(
         return TableInputs(identifier=table.identifier)
     except DamagedTableError as error:
         damaged = error.message
-    # Commits and receipts after the rows: what is visible was accounted for and committed before. What waits for the
-    # lake before the receipts there: it is in one of the two.
+    # Commits and receipts after the rows: visible rows were accounted for and committed before. What waits for the lake
+    # before the receipts there: it is in one of the two.
     waiting = ledger.outbox(pipeline, kind=DELETED)
     return TableInputs(
         identifier=table.identifier,

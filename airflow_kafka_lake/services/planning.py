@@ -83,10 +83,10 @@ def plan_after_others(
     timeout: timedelta = timedelta(0),
     reason: str | None = None,
 ) -> PlanResult:
-    """Plan; after another planner again, for what that one has not seen or was not asked for is left.
+    """Plan; after another planner again, for the offsets that it has not seen or was not asked for.
 
-    Each time one of the others has recorded what it wanted, so that they become fewer. Raises as `plan` does,
-    ConcurrentError when others were first each time.
+    Each time one of the others has recorded its plan, so that they become fewer. Raises as `plan` does, ConcurrentError
+    when others were first each time.
     """
     for left in reversed(range(PLAN_TRIES)):
         try:
@@ -108,7 +108,7 @@ def plan(
     timeout: timedelta = timedelta(0),
     reason: str | None = None,
 ) -> PlanResult:
-    """Decide what is read next and record it; wait at most `timeout` for group offsets that are not stable.
+    """Decide the next plan and record it; wait at most `timeout` for group offsets that are not stable.
 
     `reason` is why a person asks for it; it is kept with the plan.
 
@@ -219,7 +219,7 @@ def _moved(ports: Ports, facts: PlanFacts) -> list[Stream]:
 
 
 def _gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation, *, plan_id: str) -> PlanFacts:
-    """Ask Kafka and the ledger what the observed partitions leave open."""
+    """Ask Kafka and the ledger the questions that the observed partitions leave open."""
     group, doubts = start_group(spec, seen), seen.epochs_in_doubt
     times = _times(ports, spec, bounds, seen)
     topics = sorted({item.stream.topic for item in seen.new})
@@ -243,7 +243,7 @@ def _gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation,
 def _elsewhere(
     ports: Ports, spec: PipelineSpec, before: PipelineRecord | None, seen: Observation
 ) -> tuple[Elsewhere, ...]:
-    """Return what is committed in other tables than the file names; asked only where others are on record."""
+    """Return the committed ranges in other tables than the file names; asked only where others are on record."""
     selected = {item.stream.topic for item in seen.selected}
     topics = selected | {stream.topic for stream in seen.known}
     if before is None or before.tables.keys() <= {spec.table_for(topic) for topic in topics}:
@@ -266,7 +266,7 @@ def _times(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation) 
 
 
 def plan_from(ports: Ports, facts: PlanFacts, declare: Declare = declare_nothing) -> Plan:
-    """Decide a plan, and sample what it would read, to weigh it; EmptyPeriodError for a period that holds nothing."""
+    """Decide a plan, and sample its records, to weigh it; EmptyPeriodError for a period that holds nothing."""
     wanted = want(facts)
     if wanted.holds_nothing:
         raise nothing_lies(facts, wanted.asked, _sampled(ports, facts.spec, ends_of(facts, wanted.asked)))
@@ -309,7 +309,7 @@ def open_transactions(ports: Ports, waiting: Sequence[PartitionSnapshot]) -> tup
 
 def hanging(plan: Plan, transactions: Iterable[OpenTransaction], bounds: Bounds) -> tuple[OpenTransaction, ...]:
     """Return the transactions that no producer will end, and that the plan ends before."""
-    if bounds.end is not None:  # a period that reaches beyond what is stable is refused
+    if bounds.end is not None:  # a period that reaches beyond the stable end is refused
         return ()
     reached = {
         (item.snapshot.stream.topic, item.snapshot.stream.partition)

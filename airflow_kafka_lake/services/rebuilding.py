@@ -59,8 +59,8 @@ NO_LEDGER = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuildResult:
-    """What a rebuild restored; `reopened` ranges vanished from the lake and are read again, `deleted` ranges stay
-    committed though others have deleted rows of them."""
+    """The result of a rebuild; `reopened` ranges vanished from the lake and are read again, `deleted` ranges stay
+    committed even if others have deleted rows of them."""
 
     id: str
     waves: int
@@ -77,10 +77,10 @@ def rebuild(
     """Make the ledger agree with the lake: coverage, watermarks, skips, origins, owner; safe to repeat at any time.
 
     Raises ConcurrentError while another process works on the pipeline, IdentityError when the lake was rolled back or
-    re-created (unless accepted: what vanished is planned again) or contradicts its receipts, OwnershipError when
+    re-created (unless accepted: the vanished ranges are planned again) or contradicts its receipts, OwnershipError when
     another pipeline owns a topic, StateError when neither ledger nor lake has anything of it, UnknownOutcomeError when
-    main could not be moved, OnlyCopyError when what is staged and would be dropped exists nowhere else (unless
-    `drop_staged` gives that up).
+    main could not be moved, OnlyCopyError when staged rows that would be dropped exist nowhere else (unless
+    `drop_staged` gives them up).
     """
     claims: list[Claim] = []
     with ending_on_error(ports, claims):
@@ -220,7 +220,7 @@ def _receipts_of(
 
 
 def _read_unmoved(ports: Ports, spec: PipelineSpec, known: LedgerMemory, table: str) -> TableReading | None:
-    """Read a table that has anything of ours as it is, so that what will be refused is refused before main moves."""
+    """Read a table that has anything of ours as it is, so that a refusal comes before main moves."""
     lake = ports.lake.table(table)
     seen, head = _topics_seen(spec, known, lake.all_receipts()), lake.head()
     owners = _owned(ports, spec, table, head=head, seen=seen)
@@ -241,7 +241,7 @@ def _read_unmoved(ports: Ports, spec: PipelineSpec, known: LedgerMemory, table: 
 
 
 def _is_still(ports: Ports, readings: Iterable[TableReading]) -> bool:
-    """Return whether no table has moved while it was read: else what was read, of two moments, decides nothing."""
+    """Return whether no table has moved while it was read: else the reading, of two moments, decides nothing."""
     return all(
         ports.lake.table(item.table).head().snapshot == (item.commits[-1].snapshot if item.commits else None)
         for item in readings
@@ -253,7 +253,7 @@ def _read(
 ) -> list[TableReading]:
     """Move main of a table that has anything of ours, then read its history, rows and receipts.
 
-    Rows are those that were read before where no other commit came in between.
+    Rows are the ones read before where no other commit came in between.
     """
     lake = ports.lake.table(table)
     every_receipt = lake.all_receipts()
@@ -312,7 +312,7 @@ def _move_main(
 ) -> tuple[TableHead, dict[str, str]]:
     """Commit the rebuild's token and the ownership of its topics; after an unknown answer the table is searched.
 
-    What the pipeline owns is read from the very head that is moved: a topic that a planner with the old ledger has
+    The pipeline's topics are read from the very head that is moved: a topic that a planner with the old ledger has
     claimed meanwhile changes its owner too. The commit drops staging branches, but for those of others (`theirs`, by
     their receipts): no attempt of the old ledger can publish, whatever main is set to later. Returns the head and those
     topics, each with the id of the ledger that owned it until then; without topics nothing is moved.
@@ -335,7 +335,7 @@ def _move_main(
 
 
 def _ended(ports: Ports, pipeline: str, lake: LakeTable, theirs: set[str]) -> set[str]:
-    """Return the attempts that a rebuild ends: the pipeline's, and those that neither ledger nor receipts know."""
+    """Return the attempts that a rebuild ends: the pipeline's, and the ones that neither ledger nor receipts know."""
     branches = set(lake.branches())
     mine = {item.attempt for item in ports.ledger.attempts(pipeline=pipeline)}
     return branches - ((theirs | ports.ledger.standing(branches).keys()) - mine)

@@ -46,7 +46,7 @@ from airflow_kafka_lake.services.publishing import adopt, probe, token_of, topic
 
 FENCE_TRIES = 30
 OTHERWISE_CUT = "It has receipts of other ranges than the wave has now, so no run publishes it"
-"""Why the branch is dropped though it holds just what is left of the wave."""
+"""Why the branch is dropped though it holds just the rest of the wave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +70,9 @@ def move_main(
 ) -> Found | Absent:
     """Move main away from a head that was read after the fence went up; return the result of a search after that.
 
-    That others have moved main is not enough: after a rollback it would again be the head that an earlier publisher
-    has read. `check` refuses a head, or returns what to commit on it, None for nothing; a commit that `find_commit`
-    finds ends it too. Raises `unmoved` when main could not be moved, IdentityError when the table refuses it for good.
+    That others have moved main is not enough: after a rollback it would again be the head that an earlier publisher has
+    read. `check` refuses a head, or returns the commit to make on it, or None; a commit that `find_commit` finds ends
+    it too. Raises `unmoved` when main could not be moved, IdentityError when the table refuses it for good.
     """
     find_commit = find_commit or (lambda: Absent(head=table.head()))
     owner = (ports.ledger.ledger_id(), token.pipeline)
@@ -122,8 +122,7 @@ def _move_main_from(
 ) -> Found | Absent:
     """Search for the wave, move main, and search again.
 
-    Our commit drops the branches of earlier attempts, which their commits require, but for one that has no row of what
-    is revoked.
+    Our commit drops the branches of earlier attempts, which their commits require, but for one that has no revoked row.
     """
     table = ports.lake.table(claim.table)
     ended: list[str] | None = None
@@ -132,7 +131,7 @@ def _move_main_from(
         nonlocal ended
         if ended is None:
             ended = _ended(ports, claim, table, spared=spared, skipped=skipped, give_up=give_up)
-        # What a ledger does not know, or main has lost, must not be hidden behind a commit that is there and known.
+        # A commit that a ledger does not know, or main has lost, must not be hidden behind one that is there and known.
         return FenceCommit(
             ended=ended, line=check_head(ports, claim.pipeline, claim.table, head=head, topic_ids=topic_ids_of(claim))
         )
@@ -167,11 +166,11 @@ def _ended(
 
 
 def _kept(table: LakeTable, claim: Claim, spared: str | None, skipped: Slice | None) -> str | None:
-    """Return the attempt whose branch stays, because no row of what is revoked is in it.
+    """Return the attempt whose branch stays, because it has no revoked row.
 
     An attempt without receipts has never begun to publish, and cannot any more: only its branch can be `spared`. A skip
-    of offsets that were revoked before revokes nothing: what was staged since is just what the wave still has, and
-    Kafka may not have it any more. With receipts of just that, its commit is welcome at any time.
+    of offsets that were revoked before revokes nothing: the rows staged since are just the rest of the wave, and Kafka
+    may not have them any more. With receipts of just these, its commit is welcome at any time.
     """
     if spared:
         return None if table.receipts(spared) else spared
@@ -197,7 +196,7 @@ def newest_resumable(claim: Claim, table: LakeTable) -> AttemptRecord | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """What must be revoked from a wave before the rest can be published: ranges or parts of them, each to a hold or,
+    """The part to revoke from a wave before the rest can be published: ranges or parts of them, each to a hold or,
     still PLANNED, to a wave of its own. `spared` is the attempt whose branch holds just that rest."""
 
     verdicts: tuple[RangeDecision, ...]
@@ -239,7 +238,7 @@ def revoke(
         )
 
 
-# Finish waves that earlier runs left open, by what the lake has of them, and drop abandoned staging branches.
+# Finish waves that earlier runs left open, by their rows in the lake, and drop abandoned staging branches.
 
 OPEN_WAVES = (WaveState.CLAIMED, WaveState.STAGED, WaveState.PUBLISHING)
 OVERTAKEN = (ConcurrentError, StaleFenceError, StateError)
@@ -248,7 +247,7 @@ OVERTAKEN = (ConcurrentError, StaleFenceError, StateError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryResult:
-    """What `recover` found: waves that were in the lake, waves to stage again, waves that others work on; branches."""
+    """The findings of `recover`: waves in the lake, waves to stage again, waves of other workers; branches."""
 
     adopted: tuple[str, ...]
     returned: tuple[str, ...]
@@ -285,9 +284,9 @@ def recover(ports: Ports, pipeline: str) -> RecoveryResult:
 def recover_wave(ports: Ports, wave: WaveRecord, *, by_force: bool = False, asked: str = "") -> bool:
     """Commit a wave that is in the lake, else return it to be staged again; returns whether it was there.
 
-    `by_force` takes it from a living holder too, who can then neither go on nor record anything more of it. `asked` is
-    kept with an attempt that is given up: who wanted that, and why. Raises ConcurrentError while another process works
-    on it.
+    `by_force` takes it from a living holder too, which can then neither go on nor record anything more of it. `asked`
+    is kept with an attempt that is given up: by whom, and why. Raises ConcurrentError while another process works on
+    it.
     """
     claim = claim_wave(ports, wave.id, by_force=by_force, to_decide=True)
     with ending_on_error(ports, [claim]):
@@ -311,11 +310,12 @@ class Swept:
 
 
 def sweep(ports: Ports, tables: Sequence[str]) -> Swept:
-    """Drop the staging branches of attempts that are over; what fails is dropped next time.
+    """Drop the staging branches of attempts that are over; a failed drop is repeated next time.
 
-    Only the ledger says what is over, so the branch of an attempt that it does not know is left alone: it belongs to
-    another ledger, or to a part of this one that was lost. A branch is listed before the ledger is asked about it, and
-    what is over stays so. Should an ended attempt still be about to publish, its commit requires the branch and fails.
+    Only the ledger knows which attempts are over, so the branch of an attempt that it does not know is left alone: it
+    belongs to another ledger, or to a part of this one that was lost. A branch is listed before the ledger is asked
+    about it, and an attempt that is over stays so. If it is still about to publish, its commit requires the branch and
+    fails.
     """
     dropped: list[str] = []
     foreign: list[str] = []

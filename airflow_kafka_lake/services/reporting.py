@@ -1,4 +1,4 @@
-"""Status, segments and waves: how far a pipeline is, and what blocks it."""
+"""Status, segments and waves: the progress of a pipeline, and its blockers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from airflow_kafka_lake.services.topics import existing_topics
 
 
 def known_spec(ledger: LedgerReader, name: str) -> PipelineSpec:
-    """Return a pipeline's recorded configuration; UnknownSubjectError names what the ledger does know."""
+    """Return a pipeline's recorded configuration; UnknownSubjectError names the known ones."""
     record = ledger.pipeline(name)
     if record is None:
         known = ", ".join(ledger.pipelines()) or "none yet"
@@ -106,7 +106,7 @@ def overview(
 
 
 def recorded(ledger: LedgerReader, spec: PipelineSpec) -> LedgerState:
-    """Return what the ledger has of a pipeline at one moment, in a fixed number of statements.
+    """Return the ledger's state of a pipeline at one moment, in a fixed number of statements.
 
     One of them reads all waves there ever were, each with its rows: their counts, the rows that have landed and the
     newest of them are made of these (0.2 s of a processor for 10,000 waves of 20 ranges).
@@ -143,7 +143,7 @@ def _facts(ports: Ports, own: LedgerState, chosen: StreamFilter) -> PipelineFact
 
 
 def segments(ledger: LedgerReader, spec: PipelineSpec) -> dict[str, Any]:
-    """Return `segments --json`: every segment with its parents, and what keeps it from starting, at one moment."""
+    """Return `segments --json`: every segment with its parents and its blockers, at one moment."""
     return ledger.at_once(partial(_segments, spec=spec))
 
 
@@ -161,8 +161,8 @@ def look(
     *,
     chosen: StreamFilter = EVERYTHING,
 ) -> KafkaState:
-    """Return what Kafka says of the topics of some pipelines, also of those that no plan has seen, and how old what
-    they have not read is."""
+    """Return Kafka's state of the topics of some pipelines, also of topics that no plan has seen, and the age of their
+    unread records."""
     if isinstance(source, str):
         return KafkaState(snapshot=source, ages_state=f"unknown: {source}")
     topics: dict[str, TopicDescription] = {}
@@ -199,7 +199,7 @@ def look(
 
 
 def _topics(source: OffsetSource, own: LedgerState) -> set[str]:
-    """Return the topics that a pipeline has read, and those that its next plan will."""
+    """Return the topics that a pipeline has read, and the ones that its next plan will read."""
     pattern = own.spec.topic_pattern
     found = own.spec.topics if pattern is None else source.topics((), pattern)
     return {*found, *(item.key.topic for item in own.streams)}

@@ -46,11 +46,11 @@ def slices(
 
 
 def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[SelectedSlice, ...]:
-    """Return what a selection means of a pipeline's streams, sorted; a time after the last record is the log's end.
+    """Return a selection's slices of a pipeline's streams, sorted; a time after the last record is the log's end.
 
     Raises UnknownSubjectError for a partition that the pipeline has not, UsageError where a topic was re-created and no
     generation is chosen, or where no partition has an offset in the period, RangeExpiredError where a period by time
-    may begin among offsets that are gone: what is left of it would be taken for all of it.
+    may begin among offsets that are gone: its rest would be taken for all of it.
     """
     streams = ports.ledger.streams(pipeline)
     selection.require(pipeline, streams)

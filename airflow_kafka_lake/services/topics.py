@@ -1,4 +1,4 @@
-"""Whether topics, and what was planned of them, are still in Kafka as they were recorded.
+"""Whether topics, and their planned offsets, are still in Kafka as they were recorded.
 
 Each topic is asked for by name: Kafka's list of topics may lack some.
 """
@@ -58,7 +58,7 @@ def existing_topics(source: OffsetSource, topics: Iterable[str]) -> tuple[dict[s
 def compare_topics(
     source: OffsetSource, expected: Iterable[TopicKey]
 ) -> tuple[dict[TopicKey, IdentityError], Problems]:
-    """Return, for each `(topic, topic_id)` that Kafka no longer has, what it has instead; and what is not known."""
+    """Return, for each `(topic, topic_id)` that Kafka no longer has, its present one; and the unknown topics."""
     pairs = sorted(set(expected))
     found, problems = existing_topics(source, {topic for topic, _ in pairs})
     ids = {name: item.topic_id for name, item in found.items()}
@@ -72,7 +72,7 @@ def compare_topics(
 
 
 def changed_topics(ports: Ports, expected: Iterable[TopicKey]) -> dict[TopicKey, IdentityError]:
-    """Return, for each `(topic, topic_id)` that Kafka no longer has, what it has instead; raises what is unknown."""
+    """Return, for each `(topic, topic_id)` that Kafka no longer has, its present one; raises for an unknown one."""
     changed, unknown = compare_topics(ports.source, expected)
     for error in unknown.values():
         raise error
@@ -96,7 +96,7 @@ def planned_epochs(ranges: Iterable[RangeRecord]) -> dict[Stream, int]:
 
 
 def check_losses(ports: Ports, ranges: Sequence[RangeRecord]) -> Losses:
-    """Ask Kafka for topic ids, log starts, ends and leader epochs, and compare them with what was planned."""
+    """Ask Kafka for topic ids, log starts, ends and leader epochs, and compare them with the plan."""
     changed, problems = compare_topics(ports.source, {(item.stream.topic, item.stream.topic_id) for item in ranges})
     facts = LogFacts(changed=changed, problems=problems)
     if topics := facts.to_observe(ranges):

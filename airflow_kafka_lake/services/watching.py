@@ -63,7 +63,7 @@ class Watch:
             self._show(Moment.ENDED, note=note)
 
     def landed(self, *, rows: int, lake_bytes: int, note: str = "") -> None:
-        """Show what has landed."""
+        """Show the landed rows."""
         self.progress = Progress(step=Step.PUBLISH, rows=rows, rows_expected=rows, bytes=lake_bytes)
         self._step_begun = self._begun
         self._show(Moment.LANDED, note=note)
@@ -82,12 +82,12 @@ class Watch:
             rows_per_second=self._speed.rows_per_second(now),
             note=note,
         )
-        with suppress(Exception):  # what cannot be shown stops no work
+        with suppress(Exception):  # a failure to show progress stops no work
             self._ports.live(live)
 
 
 class Lines:
-    """Writes what is shown as lines of a log: beginnings and ends, and a line each half minute between."""
+    """Writes progress as lines of a log: beginnings and ends, and a line each half minute between."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
@@ -113,7 +113,7 @@ class Places:
         return works
 
     def at(self, wave: str, ended: Collection[str]) -> Ports:
-        """Return ports that show the place of a wave that begins now, after those that have ended."""
+        """Return ports that show the place of a wave that begins now, after the ones that have ended."""
         now = self._ports.clock.monotonic()
         here, before = self._bytes.get(wave, 0), sum(self._bytes.get(item, 0) for item in ended)
         return placed(
@@ -139,7 +139,7 @@ def placed(ports: Ports, place: WavePosition) -> Ports:
 def job_progress(
     ports: Ports, subject: str, progress: Progress, rows: Callable[[Counters], int] = attrgetter("rows")
 ) -> Iterator[Callable[[Counters], None]]:
-    """Show what a job counts, from begin to end; `rows` chooses which of its counters."""
+    """Show a job's counts, from begin to end; `rows` chooses which of its counters."""
     watch = Watch(ports, subject)
     watch.begin(progress)
 

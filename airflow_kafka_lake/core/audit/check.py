@@ -102,10 +102,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTruth:
-    """What Kafka and its producers know of one stream.
+    """The truth about one stream, from Kafka and its producers.
 
-    `acknowledged`: offsets whose records readers must see, as producers were told; `aborted`: those that no reader may
-    see. Digests of contents by offset are compared where lake and truth both have one.
+    `acknowledged`: offsets whose records readers must see, as producers were told; `aborted`: offsets that no reader
+    may see. Digests of contents by offset are compared where lake and truth both have one.
     """
 
     acknowledged: RangeSet
@@ -116,7 +116,7 @@ class StreamTruth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerInputs:
-    """What the ledger has of one pipeline, all of it at one moment."""
+    """The ledger's records of one pipeline, all of one moment."""
 
     pipeline: str
     streams: tuple[StreamRecord, ...]
@@ -127,13 +127,13 @@ class LedgerInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableInputs:
-    """What one table of the pipeline has: main's history oldest first, what main holds, and all receipts.
+    """The content of one table of the pipeline: main's history oldest first, main's rows, and all receipts.
 
     The history and the receipts were read after the rows, and `behind_rows` are the snapshots of the history as it was
-    before them: what landed in between has commits, and rows that were not read.
+    before them: a wave landed in between has commits, and rows that were not read.
 
-    `digests` are those of the rows' contents by stream and offset, where they have been read. `damaged` says why
-    main could not be read: what it holds is not known then.
+    `digests` are those of the rows' contents by stream and offset, where they have been read. `damaged` says why main
+    could not be read: its rows are not known then.
     """
 
     identifier: str
@@ -171,7 +171,7 @@ class AuditInputs:
 
     @property
     def deletions(self) -> Deletions:
-        """What was deleted on purpose, as the tables' receipts say."""
+        """The rows deleted on purpose, as the tables' receipts say."""
         return Deletions.of(row for table in self.tables for row in table.receipts)
 
     @property
@@ -251,7 +251,7 @@ def _unfinished(inputs: AuditInputs) -> Iterator[Finding]:
 # Compare commits, receipts and ledger about the same attempts.
 
 SHOWN_BY_ATTEMPT = frozenset({RangeState.PLANNED, RangeState.COMMITTED})
-"""What a range of a published wave can be: not committed yet, or committed."""
+"""The states of a range of a published wave: not committed yet, or committed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -383,7 +383,7 @@ def _has_rows_or_needs_none(token: Token, with_rows: set[str | None], commit_che
 
 def _unlike_ledger(token: Token, commit_check: CommitCheck, ranges: Sequence[RangeRecord]) -> str | None:
     known = commit_check.attempts.get(token.attempt)
-    # What an attempt has staged may be committed under the fence of a later one, which a rebuild does not bring back.
+    # An attempt's staged rows may be committed under the fence of a later one, which a rebuild does not bring back.
     if known is None or known.wave != token.wave or known.fence > token.fence:
         return "is unknown to the ledger"
     wave = commit_check.waves.get(token.wave)
@@ -618,7 +618,7 @@ def check_committed(
     *,
     by_others: Callable[[], str] = str,
 ) -> Iterator[Finding]:
-    """Find what a committed range lacks: offsets in its accounting, rows, less those deleted on purpose, and
+    """Find the gaps of a committed range: offsets in its accounting, rows, less those deleted on purpose, and
     acknowledged records. `by_others` describes deletions by others."""
     asked = RangeSet((item.range,))
     recorded = item.accounting or Accounting()

@@ -52,8 +52,8 @@ class TimelineSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamBounds:
-    """What Kafka has of a stream now: `[log_start, readable_end)`, and the group offset of the end policy; under which
-    leader epoch that was told, if it was told."""
+    """Kafka's bounds of a stream now: `[log_start, readable_end)`, the group offset of the end policy, and the leader
+    epoch of the answer, if known."""
 
     log_start: int
     readable_end: int
@@ -89,7 +89,7 @@ def _of_range(item: RangeRecord) -> TimelineSlice:
 
 
 def _lost(item: TimelineSlice, log_start: int) -> Iterator[TimelineSlice]:
-    """Split off what retention has passed, unless the part was read or skipped."""
+    """Split off the part that retention has passed, unless the part was read or skipped."""
     if item.status in {OffsetStatus.COMMITTED, OffsetStatus.SKIPPED} or item.range.start >= log_start:
         yield item
         return
@@ -215,10 +215,10 @@ def audit_document(
     observed: ObservedBounds | None = None,
     segments: Sequence[Segment] = (),
 ) -> Json:
-    """Return `audit --json`: the numbers of each stream, and every finding, once as text beside what it is about.
+    """Return `audit --json`: the numbers of each stream, and every finding, once as text beside its subject.
 
-    Streams and ranges are those before the lake was read: what has landed since is in the next audit. The accounting is
-    the audited one: what the ledger calls visible and the table does not show is unexplained. Numbers of rows are null
+    Streams and ranges are those before the lake was read: rows landed since are in the next audit. The accounting is
+    the audited one: an offset visible to the ledger and missing in the table is unexplained. Numbers of rows are null
     for a stream with waves in a table that could not be read; its accounting is the recorded one then.
     """
     observed = observed or ObservedBounds()

@@ -1,4 +1,4 @@
-"""What Kafka's raw record batches say of offsets that have no row."""
+"""The evidence of Kafka's raw record batches on offsets that have no row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 
 
 class Control(StrEnum):
-    """What a control batch records; OTHER is a kind of no meaning here, or a marker whose record is gone."""
+    """The record of a control batch; OTHER is a kind of no meaning here, or a marker whose record is gone."""
 
     COMMIT = "commit"
     ABORT = "abort"
@@ -69,7 +69,7 @@ class Pieces:
         return self._left[-1].start if self._left else None
 
     def upto(self, end: int) -> Iterator[OffsetRange]:
-        """Take what lies below `end`."""
+        """Take the offsets below `end`."""
         while self._left and self._left[-1].start < end:
             piece = self._left.pop()
             if piece.end > end:
@@ -97,8 +97,8 @@ def explain(
     and `aborted` lists every aborted transaction that overlaps it; where aborted records have rows (read_uncommitted)
     the list is empty. An offset without a record is COMPACTED only when a later batch follows, or when it is below
     `end_known`, the end up to which nothing more can come. All else is UNEXPLAINED. The result is sorted, disjoint and
-    covers exactly `asked`. What a job cannot read is UNREADABLE or OVERFLOWING, the latter
-    unless an abort hides it from every reader.
+    covers exactly `asked`. A record that a job cannot read is UNREADABLE or OVERFLOWING, the latter unless an abort
+    hides it from every reader.
     """
     pieces = Pieces(asked)
     found = [_said(piece, Fate.UNEXPLAINED, f"below the log start {log_start}") for piece in pieces.upto(log_start)]

@@ -26,11 +26,11 @@ from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spark.job import Tip
 
-# Whether a partition's log is still the one that was planned from: what a plan recorded against what is seen now.
+# Whether a partition's log is still the planned one: a plan's record against Kafka's answer now.
 #
-# A leader epoch that changed is no loss by itself: every restart of a broker raises it. Kafka knows where each
-# epoch ended. When the epoch that was recorded ended below what was recorded under it, the log was cut there,
-# however long it has grown again since.
+# A leader epoch that changed is no loss by itself: every restart of a broker raises it. Kafka knows where each epoch
+# ended. When the recorded epoch ended below an offset recorded under it, the log was cut there, however long it has
+# grown again since.
 
 EpochKey = tuple[str, int, int]
 """`(topic, partition, leader epoch)`."""
@@ -40,7 +40,7 @@ EpochEnds = Mapping[EpochKey, int | None]
 
 
 def epochs_in_doubt(recorded: Iterable[tuple[PartitionSnapshot, int | None]]) -> tuple[EpochKey, ...]:
-    """Return the recorded epochs whose end must be asked for: those that are not the partition's any more, sorted."""
+    """Return the recorded epochs whose end must be asked for: not the partition's any more, sorted."""
     found = {
         (seen.stream.topic, seen.stream.partition, epoch)
         for seen, epoch in recorded
@@ -57,7 +57,7 @@ def leader_epochs(seen: Iterable[PartitionSnapshot]) -> dict[tuple[str, int], in
 
 
 def believed(seen: Snapshot, known: Mapping[Stream, int | None]) -> Snapshot:
-    """Return what was seen; partitions whose leader answers under an older epoch than is `known` are unknown."""
+    """Return a snapshot in which partitions whose leader answers under an older epoch than is `known` are unknown."""
     return _without(
         seen,
         {
@@ -70,8 +70,8 @@ def believed(seen: Snapshot, known: Mapping[Stream, int | None]) -> Snapshot:
 
 
 def not_cut(seen: Snapshot, ends: Mapping[Stream, int]) -> Snapshot:
-    """Return what was seen; partitions whose log ends below an end that a plan has seen are unknown: what is missing
-    there, and what is written there anew, is in no number."""
+    """Return a snapshot in which partitions whose log ends below a plan's end are unknown: the number of records that
+    are missing there, or written anew, is not known."""
     return _without(
         seen,
         {
@@ -108,7 +108,7 @@ def epochs_of_tips(tips: Iterable[Tip]) -> tuple[EpochKey, ...]:
 
 def is_proven(tip: Tip, ends: EpochEnds, log_start: int) -> bool:
     """Return whether the leader's log has a record that was read, as far as the ends of epochs tell: it lies within its
-    epoch. What retention has passed since cannot be compared any more."""
+    epoch. A record that retention has passed since cannot be compared any more."""
     if tip.offset < log_start:
         return True
     if tip.leader_epoch is None:
@@ -168,7 +168,7 @@ def cut_below(
     return end if end < until else None
 
 
-# What Kafka no longer has of a planned range: errors and holds that name the offsets and the remedies.
+# Offsets of a planned range that Kafka no longer has: errors and holds that name them and the remedies.
 
 NAMED = 5
 """Slices that a reason names; more are counted."""
@@ -208,7 +208,7 @@ def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRec
 
 
 def held_by(range_id: str, error: KafkaLakeError) -> RangeDecision:
-    """Return the hold of a range for an error; it is due to what Kafka lost of it, where the error says what."""
+    """Return the hold of a range for an error; it has the lost offsets, where the error names them."""
     lost = error.lost if isinstance(error, LostRecordsError) else None
     return hold(range_id, error.named, RangeSet((lost,)) if lost else NOTHING)
 
@@ -216,7 +216,7 @@ def held_by(range_id: str, error: KafkaLakeError) -> RangeDecision:
 def passed(item: RangeRecord, part: OffsetRange) -> RangeDecision:
     """Return the hold of offsets of which no row was read, and which the log start passed before they were explained.
 
-    What was read beside them is staged and complete: it goes on without them.
+    The rows read beside them are staged and complete: they go on without them.
     """
     reason = LogStartMovedError(
         f"{_proposed(part)}, no row came of them, and the log start has passed them before their batches could be "
@@ -233,7 +233,7 @@ def passed(item: RangeRecord, part: OffsetRange) -> RangeDecision:
 
 
 def lost_end(pipeline: str, seen: PartitionSnapshot, record: StreamRecord, ends: EpochEnds) -> LostRecordsError | None:
-    """Return how a log lost what a stream's newest plan has seen of it; None when it did not. Raises as `loss`."""
+    """Return the loss of offsets that a stream's newest plan has seen; None without a loss. Raises as `loss`."""
     until = record.end_seen
     if (cut := cut_below(seen, record.leader_epoch, until, ends)) is None:
         return None
@@ -261,7 +261,7 @@ def gone_topic(item: RangeRecord, what: IdentityError) -> IdentityError:
 
 
 def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> str:
-    """Return the refusal: what was read again has fewer rows than the lake has now, and how a person agrees to that."""
+    """Return the refusal: a second read has fewer rows than the lake has now, and how a person agrees to that."""
     named = lost.named(NAMED)
     more = f" and {count(lost.range_count - NAMED, 'more range')}" if lost.range_count > NAMED else ""
     return (
@@ -276,13 +276,13 @@ def _proposed(gone: OffsetRange) -> str:
     return f"skip {gone}: {count(gone.span, 'offset')}"
 
 
-# Can what was planned still be read, and is it what was planned? Judged from what Kafka answered.
+# Can the planned offsets still be read, and are they the planned records? Judged from Kafka's answers.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """What became of some ranges, by id: `failed` with what happened to topic or log, `unknown` with the reason why
-    that cannot be told; the others are as they were planned. `seen` is what was compared."""
+    """The losses of some ranges, by id: `failed` with the error of topic or log, `unknown` with the reason of a missing
+    answer; the others are as they were planned. `seen` are the compared partitions."""
 
     failed: Mapping[str, KafkaLakeError] = field(default_factory=dict)
     unknown: Mapping[str, str] = field(default_factory=dict)
@@ -291,7 +291,7 @@ class Losses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFacts:
-    """What Kafka says of the topics and logs of some ranges.
+    """Kafka's facts about the topics and logs of some ranges.
 
     `changed` are `(topic, topic_id)` that are not there any more, `problems` topics of which nothing can be said;
     `snapshot` has the partitions of the others, and `ends` where leader epochs in doubt ended.
@@ -317,7 +317,7 @@ class LogFacts:
         return leader_epochs(self.snapshot.partitions if self.snapshot else ())
 
     def losses(self, ranges: Sequence[RangeRecord]) -> Losses:
-        """Compare topic ids, log starts, ends and leader epochs with what was planned."""
+        """Compare topic ids, log starts, ends and leader epochs with the planned ones."""
         failed: dict[str, KafkaLakeError] = {}
         unknown: dict[str, str] = {}
         seen, silent = self._partitions(), self.snapshot.unknown if self.snapshot else ()

@@ -15,11 +15,11 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.wire import timestamp
 
-# What was seen of Kafka's partitions at one moment.
+# Kafka's partitions as seen at one moment.
 
 
 class GroupOffsetState(StrEnum):
-    """What a group's committed offset is; only KNOWN has a number (law L5)."""
+    """The state of a group's committed offset; only KNOWN has a number (law L5)."""
 
     KNOWN = "known"
     NONE = "none"
@@ -44,11 +44,11 @@ class PartitionSnapshot:
     group_offset_state: GroupOffsetState = GroupOffsetState.NONE
 
     def readable_end(self, isolation: Isolation) -> int:
-        """Return the exclusive end of what may be planned under an isolation (law L7)."""
+        """Return the exclusive end of the offsets that may be planned under an isolation (law L7)."""
         return self.last_stable if isolation is Isolation.READ_COMMITTED else self.high_watermark
 
     def readable(self, isolation: Isolation) -> Slice | None:
-        """Return what can be read under an isolation; None where that is nothing."""
+        """Return the offsets that can be read under an isolation; None without any."""
         end = self.readable_end(isolation)
         return Slice(self.stream, OffsetRange(self.log_start, end)) if self.log_start < end else None
 
@@ -154,7 +154,7 @@ class OpenTransaction:
         return since is not None and now - since > (self.timeout or BROKERS_LIMIT) + GRACE
 
     def describe(self, now: datetime) -> str:
-        """Name it for a person, and what ends it when it hangs."""
+        """Name it for a person, and its remedy when it hangs."""
         unnamed = "a transaction that its coordinator does not know"
         name = f"transaction {self.transactional_id!r}" if self.transactional_id else unnamed
         since = f"open since {timestamp(self.started_at)}" if self.started_at else "open since an unknown time"

@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.offsets import OffsetRange
 
-# Where times lie in Kafka's offsets, and what of a time may be gone. Pure.
+# Where times lie in Kafka's offsets, and which part of a period may be gone. Pure.
 
 FIRST = 0
 """The time that Kafka's first record answers to."""
@@ -66,11 +66,11 @@ EARLIEST_MS, LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
 """The years 1 to 9999. Python, the transforms of table formats in it and most databases hold no others as a time."""
 
 NO_TIMESTAMP = -1
-"""What Kafka has where a record has no time; it is no moment of 1969."""
+"""Kafka's time of a record without one; it is no moment of 1969."""
 
 SPARK_EARLIEST_MS = -2_208_902_400_000
-"""The second day of 1900. What is earlier Spark's Kafka source takes for a time of the calendar before 1582, and of the
-zone of its Java as it was then: other numbers come out, and some of them become the same."""
+"""The second day of 1900. Spark's Kafka source takes an earlier time for one of the calendar before 1582, in the zone
+of its Java as it was then: other numbers come out, and some of them become the same."""
 
 SPARK_LATEST_MS = (2**63 - 1) // 1000
 """The last number that Spark's Kafka source reads: it counts microseconds in 64 bits, and fails above (year 294247)."""
@@ -88,9 +88,8 @@ def is_beyond_spark(timestamp_ms: int) -> bool:
 
 # How old the first unread record of each partition is, found by asking Kafka for offsets by time.
 #
-# A search by halves over fixed ages, for all partitions at once: a few calls, whatever the number of partitions,
-# and no record is read. What Kafka answers goes by the records' own timestamps, as producers or the broker wrote
-# them.
+# A search by halves over fixed ages, for all partitions at once: a few calls, whatever the number of partitions, and no
+# record is read. Kafka's answers go by the records' own timestamps, as producers or the broker wrote them.
 
 _MINUTE, _HOUR, _DAY, _MILLI = 60, 3600, 86_400, 1000
 AGES = (
@@ -125,7 +124,7 @@ class Age:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgeSearch:
-    """What is known so far: for each partition its first unread offset, and between which two ages its record is.
+    """The state of a search: for each partition its first unread offset, and the two ages between which its record is.
 
     `young` is the place in `AGES` of the oldest age that the record has passed, -1 for none; `old` is that of the
     youngest age that it has not passed.
@@ -155,7 +154,7 @@ class AgeSearch:
         }
 
     def after(self, answers: Mapping[Key, int | None]) -> Self:
-        """Return what is known with Kafka's answers: the first offset at or after each time, None for no such record.
+        """Return the search narrowed by Kafka's answers: the first offset at or after each time, or None.
 
         When that offset lies above the first unread one, everything between is older than the time that was asked for.
         """
@@ -180,7 +179,7 @@ class AgeSearch:
 
 
 def searches(unread: Mapping[Unread, int], now: datetime) -> tuple[AgeSearch, ...]:
-    """Return what to search for some first unread offsets, each with how much is unread; of too many, those with most.
+    """Return the searches for some first unread offsets, each with the number unread; of too many, the ones with most.
 
     Two in one partition need two searches, as Kafka is asked about one time of a partition at once.
     """

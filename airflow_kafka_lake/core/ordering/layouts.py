@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Ordering, Partitioner, PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 
-# What a plan adds to the segments of its topics, and what that was decided from.
+# A plan's additions to the segments of its topics, and their facts.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Overrun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutChange:
-    """What a plan adds to the segments: layouts, and segments that are opened, sealed or given more parents."""
+    """A plan's additions to the segments: layouts, and segments that are opened, sealed or given more parents."""
 
     layouts: tuple[Layout, ...] = ()
     segments: tuple[Segment, ...] = ()
@@ -67,7 +67,7 @@ class LayoutChange:
 
     @property
     def waiting(self) -> frozenset[Stream]:
-        """Streams of which nothing is planned yet: those that only a layout has that is not in force."""
+        """Streams of which nothing is planned yet: the ones of a layout that is not in force."""
         return frozenset(item.stream for item in self.in_grace if item.is_new)
 
     def __or__(self, other: LayoutChange) -> LayoutChange:
@@ -75,7 +75,7 @@ class LayoutChange:
 
     @classmethod
     def of_all(cls, changes: Iterable[LayoutChange]) -> LayoutChange:
-        """Return what several changes add together, in their order."""
+        """Return the sum of several changes, in their order."""
         every = tuple(changes)
         parts = {
             item.name: tuple(chain.from_iterable(getattr(change, item.name) for change in every))
@@ -86,7 +86,7 @@ class LayoutChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownLayouts:
-    """What the ledger knows of a pipeline's streams, segments and layouts."""
+    """A pipeline's streams, segments and layouts in the ledger."""
 
     streams: Mapping[Stream, StreamRecord]
     graph: Graph
@@ -95,7 +95,7 @@ class KnownLayouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedTopic:
-    """A topic as one snapshot has it: its number of partitions, and those that were observed and are asked for."""
+    """A topic as one snapshot has it: its number of partitions, and the ones that were observed and are asked for."""
 
     name: str
     id: str
@@ -142,7 +142,7 @@ def apply_layout_change(graph: Graph, layout_change: LayoutChange) -> LayoutPlan
 
 
 def topics_seen(snapshot: Snapshot, asked: Collection[Stream]) -> tuple[ObservedTopic, ...]:
-    """Return the topics of a snapshot; the number of partitions counts those that could not be observed."""
+    """Return the topics of a snapshot; the number of partitions counts the unobserved ones too."""
     seen: dict[tuple[str, str], dict[int, PartitionSnapshot]] = defaultdict(dict)
     for item in snapshot.partitions:
         seen[item.stream.topic, item.stream.topic_id][item.stream.partition] = item
@@ -166,7 +166,7 @@ def topics_seen(snapshot: Snapshot, asked: Collection[Stream]) -> tuple[Observed
 
 
 def evolve(spec: PipelineSpec, topic: ObservedTopic, known: KnownLayouts) -> LayoutChange:
-    """Decide what becomes of a topic's segments; partitions that must wait are in `in_grace`.
+    """Decide the segments of a topic; partitions that must wait are in `in_grace`.
 
     More partitions matter to ordering by key only: in the other modes an old partition just goes on.
     """
@@ -219,7 +219,7 @@ def _sealed_where_they_end(older: Iterable[Segment], known: KnownLayouts) -> Ite
 
 
 def _expand(spec: PipelineSpec, topic: ObservedTopic, known: KnownLayouts, current: int) -> LayoutChange:
-    """Wait until the grace of an expansion is over, then seal what is open and open the new layout's segments."""
+    """Wait until the grace of an expansion is over, then seal the open segments and open the new layout's."""
     pending = max((i for i in _layouts(topic, known) if not i.in_force), key=lambda i: i.partitions, default=None)
     is_new = pending is None or pending.partitions != topic.partitions
     seen_at = topic.at if is_new or pending is None else pending.seen_at
@@ -244,10 +244,10 @@ def _expand(spec: PipelineSpec, topic: ObservedTopic, known: KnownLayouts, curre
 
 
 def _relayed(spec: PipelineSpec, topic: ObservedTopic, known: KnownLayouts, current: int) -> tuple[Segment, ...]:
-    """Return the old segments, sealed where their logs end now, and those of the new layout.
+    """Return the old segments, sealed where their logs end now, and the new layout's.
 
-    Old are also the partitions of a layout that was outgrown before it was in force: they continue what was there
-    before them, and are continued.
+    Old are also the partitions of a layout that was outgrown before it was in force: they continue the segments before
+    them, and are continued.
     """
     older = _older_generation(topic, known)
     old: dict[int, Segment] = {}
@@ -282,8 +282,8 @@ def _pending(topic: ObservedTopic, known: KnownLayouts) -> list[int]:
 
 
 def written_under(segment: Segment, layouts: Iterable[Layout]) -> frozenset[int]:
-    """Return the layouts under which records of a segment may have been written: its own, and those that the topic was
-    seen in before the next one came into force."""
+    """Return the layouts under which records of a segment may have been written: its own, and the topic's others before
+    the next one came into force."""
     later = [item for item in layouts if item.topic_id == segment.stream.topic_id and item.partitions > segment.layout]
     following = min((item.partitions for item in later if item.in_force), default=None)
     seen = {item.partitions for item in later if following is None or item.partitions < following}
@@ -291,10 +291,10 @@ def written_under(segment: Segment, layouts: Iterable[Layout]) -> frozenset[int]
 
 
 class Older:
-    """Older segments, to be asked which of them a partition continues: those that can hold records of the same keys.
+    """Older segments, to be asked which of them a partition continues: the ones that can hold records of the same keys.
 
-    They are kept by what their partitions leave modulo a number of partitions, so that asking for every partition of a
-    topic takes as long as it has partitions and parents.
+    They are kept by the remainder of their partitions modulo a number of partitions, so that asking for every partition
+    of a topic takes as long as it has partitions and parents.
     """
 
     def __init__(self, spec: PipelineSpec, segments: Iterable[Segment], layouts: Iterable[Layout]) -> None:
@@ -337,7 +337,7 @@ def _by_residue(segments: Iterable[Segment], modulus: int) -> Mapping[int, Seque
 
 
 def check_seals(spec: PipelineSpec, topic: ObservedTopic, known: KnownLayouts) -> LayoutChange:
-    """Check what was declared: a log that runs past its seal is an error, one that still ends there a layout grace
+    """Check the declared seals: a log that runs past its seal is an error, one that still ends there a layout grace
     later is sealed for good."""
     changes = []
     for partition, seen in sorted(topic.seen.items()):

@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 # Segments: slices of streams under one layout of their topic, and which must be finished before which (law L14).
 #
 # A segment is sealed once its end is known for good, and drained once every offset below its seal is committed, or
-# skipped by a person who acknowledged the order. Both are computed from rows, never stored.
+# skipped with the order acknowledged. Both are computed from rows, never stored.
 
 SegmentKey = tuple[Stream, int]
 """`(stream, first offset)`: the identity of a segment."""
@@ -61,8 +61,8 @@ class Segment:
 class Blocker:
     """An ancestor that is not drained, and the segment that waits for it.
 
-    `missing` are its offsets that are not committed or skipped, `unacknowledged` those that were skipped without
-    acknowledging the order; both are empty, and `sealed` is False, where its end is not known yet.
+    `missing` are its offsets that are not committed or skipped, `unacknowledged` the ones skipped without acknowledging
+    the order; both are empty, and `sealed` is False, where its end is not known yet.
     """
 
     child: SegmentKey
@@ -77,7 +77,7 @@ class Blocker:
 
 
 class Graph:
-    """The segments of a pipeline by stream and start, and who is whose ancestor."""
+    """The segments of a pipeline by stream and start, and their ancestors."""
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         self._by_key = {item.key: item for item in segments}
@@ -164,12 +164,12 @@ class Graph:
                 )
 
     def levels(self, streams: Mapping[Stream, StreamRecord]) -> Levels:
-        """Return how deep each segment lies below what is not drained yet."""
+        """Return the depth of each segment below the ones that are not drained yet."""
         return Levels(self, streams)
 
 
 class Levels:
-    """Depth of segments in the graph of what is not drained: 0 waits for nothing.
+    """Depth of segments in the graph of undrained ones: 0 waits for nothing.
 
     A wave never holds two levels, so no wave waits for itself.
     """
@@ -205,9 +205,9 @@ def is_drained(segment: Segment, streams: Mapping[Stream, StreamRecord]) -> bool
 
 
 def _open(segment: Segment, record: StreamRecord | None) -> tuple[RangeSet, RangeSet]:
-    """Return what is neither committed nor skipped, and what was skipped without acknowledging the order.
+    """Return the open offsets, and the offsets skipped without acknowledging the order.
 
-    It counts from the stream's origin. What retention has passed is not drained by that (law L14).
+    It counts from the stream's origin. Retention that passes an offset does not drain it (law L14).
     """
     if segment.seal is None or not segment.sealed:
         return RangeSet(), RangeSet()
@@ -246,7 +246,7 @@ def started_after(
 
 
 def gate_of(graph: Graph, streams: Iterable[StreamRecord], wanted: Iterable[RangeRecord]) -> tuple[Blocker, ...]:
-    """Return what keeps a wave with these PLANNED ranges from starting; what is on hold waits for nothing."""
+    """Return the blockers of a wave with these PLANNED ranges; a range on hold waits for nothing."""
     return blockers(graph, {item.key: item for item in streams}, [(item.stream, item.range) for item in wanted])
 
 
@@ -257,7 +257,7 @@ def waiting(graph: Graph, streams: Iterable[StreamRecord], planned: Iterable[Ran
 
 
 def gate_closed(wave: str, pipeline: str, closed: Sequence[Blocker]) -> GateClosedError | HeldError:
-    """Return the refusal: what a wave waits for first; HeldError when only a person can go on."""
+    """Return the refusal: it names the first blockers of a wave; HeldError when only a person can go on."""
     first = closed[0]
     more = f", and {len(closed) - 1} more" if len(closed) > 1 else ""
     for_a_person = all(blocker.sealed and not blocker.missing for blocker in closed)
@@ -270,7 +270,7 @@ def gate_closed(wave: str, pipeline: str, closed: Sequence[Blocker]) -> GateClos
 
 
 def describe(blocker: Blocker, pipeline: str) -> str:
-    """Return what of an ancestor is open, and what a person can do about it."""
+    """Return the open offsets of an ancestor, and a person's remedy."""
     parent, (topic, _, partition) = blocker.parent, blocker.parent.stream
     where = f"{topic}/{partition} from {parent.start}"
     if parent.seal is None or not parent.sealed:
@@ -288,7 +288,7 @@ def _start(segment: Segment) -> int:
     return segment.start
 
 
-# What comes before what, for people and programs: each segment with its parents, and what keeps it from starting.
+# The order of segments, for people and programs: each with its parents, and its blockers.
 
 Json = dict[str, Any]
 NAMED = 3
@@ -338,7 +338,7 @@ class SegmentOrder:
         return blockers(self._graph, self._streams, [(segment.stream, here)]) if segment.parents else ()
 
     def waits(self, stream: Stream) -> list[str]:
-        """Return for each segment of a stream that may not start what it waits for, down to range and reason."""
+        """Return the blockers of each segment of a stream that may not start, down to range and reason."""
         return [
             f"order: what lies from {segment.start} on waits: "
             f"{describe(blocker, self._pipeline)}{self.because(blocker)}"

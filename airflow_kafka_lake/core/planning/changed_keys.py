@@ -1,6 +1,6 @@
-"""What a changed pipeline file does to a pipeline that is on record, key by key: a plan says it before it acts.
+"""The effects of a changed pipeline file on a pipeline that is on record, key by key: a plan names them before it acts.
 
-No key takes back what is committed, and each has its effect, or none, from a moment on that a person cannot guess.
+No key takes back committed rows, and each has its effect, or none, from a moment on that a person cannot guess.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ another pipeline."""
 
 
 def elsewhere(spec: PipelineSpec, ranges: Sequence[RangeRecord], tables: Mapping[str, str]) -> tuple[Elsewhere, ...]:
-    """Return what is committed in other tables, sorted; `tables` has the table of each wave."""
+    """Return the committed ranges in other tables, sorted; `tables` has the table of each wave."""
     found: dict[tuple[str, str], int] = {}
     for item in ranges:
         table = tables.get(item.wave, "")
@@ -124,8 +124,8 @@ def nothing_lands(facts: PlanFacts, plan: Plan) -> tuple[PlanBlock, ...]:
 
 
 def notes(facts: PlanFacts, plan: Plan) -> tuple[str, ...]:
-    """Return what a person must know who has changed the file: where rows are that are not where it says, and the
-    effect of each key that is not as it was when the pipeline was last planned."""
+    """Return the notes for a person after a change of the file: where rows are that are not in its tables, and the
+    effect of each key that has changed since the pipeline was last planned."""
     return (*_created_anew(plan, facts), *_in_other_tables(facts), *_changed(facts))
 
 

@@ -1,4 +1,4 @@
-"""What a plan will cost: bytes, rows and time, from a sample of Kafka and from earlier waves."""
+"""The costs of a plan: bytes, rows and time, from a sample of Kafka and from earlier waves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.planning.plan import UNMEASURED_BYTES_PER_OFFSET, F
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.wire import instant
 
-# What the next waves weigh and how long they take, from a sample of Kafka and from what the last waves cost.
+# The weight and duration of the next waves, from a sample of Kafka and from the costs of the last waves.
 #
 # Two weights, never mixed: Kafka's bytes are those of keys, values and headers, uncompressed; the lake's are those
 # of the files that a job writes of them.
@@ -23,21 +23,21 @@ from airflow_kafka_lake.core.wire import instant
 SAMPLED_SLICES = 16
 
 LEAST_BYTES_PER_OFFSET = 16.0
-"""What Kafka's framing of a record takes, about: a tombstone, a marker or an aborted record is work too."""
+"""The size of Kafka's framing of a record, about: a tombstone, a marker or an aborted record is work too."""
 
 JOB_START_SECONDS = 12.0
 BYTES_PER_SECOND = 20e6
-"""What a wave takes before one has committed: cautious figures for two cores, in Kafka's bytes."""
+"""The speed of a wave before one has committed: cautious figures for two cores, in Kafka's bytes."""
 
 _START_DOUBT_SECONDS = 12.0
 _SLOPE_DOUBT = 1 / BYTES_PER_SECOND
 _JITTER_SECONDS, _JITTER_SHARE = 5.0, 0.1
-"""By how much two runs of the same wave differ: so many seconds, and such a share of what it took."""
+"""By how much two runs of the same wave differ: so many seconds, and such a share of its duration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class TopicCost:
-    """What a committed wave has of one topic; `kafka_bytes` as its plan estimated them."""
+    """A committed wave's part of one topic; `kafka_bytes` as its plan estimated them."""
 
     topic: str
     offsets: int
@@ -46,8 +46,8 @@ class TopicCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveCost:
-    """What one committed wave cost: the seconds of its attempt, the bytes of the files it wrote (None: adopted without
-    them), and what it has of each topic, sorted."""
+    """The costs of one committed wave: the seconds of its attempt, the bytes of the files it wrote (None: adopted
+    without them), and its part of each topic, sorted."""
 
     seconds: float
     lake_bytes: int | None
@@ -60,7 +60,7 @@ class WaveCost:
 
 
 def to_read(asked: Iterable[StreamDemand], known: Mapping[Stream, StreamRecord]) -> Iterator[Slice]:
-    """Give what of some streams may be read: nothing that the log or the watermark has passed."""
+    """Give the slices of some streams that may be read: nothing that the log or the watermark has passed."""
     for item in asked:
         record = known.get(item.snapshot.stream)
         start = max(item.start, item.snapshot.log_start, record.watermark if record else 0)
@@ -96,7 +96,7 @@ def weights(topics: Collection[str], samples: Iterable[Sample], costs: Iterable[
 
 
 def lake_bytes(kafka_bytes: Mapping[str, int], costs: Iterable[WaveCost]) -> tuple[int | None, str]:
-    """Return what the lake will have of each topic's Kafka bytes, and where that is known from.
+    """Return the bytes in the lake of each topic's Kafka bytes, and the source of the estimate.
 
     Topics that share a wave share its files too, each by its weight. Waves that wrote nothing do not count.
     """
@@ -165,7 +165,7 @@ def _source(topics: set[str], sampled: Collection[str], earlier: Collection[str]
     return ", ".join(parts)
 
 
-# What a plan will cost, and until when it can wait.
+# The costs of a plan, and until when it can wait.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,16 +48,16 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, PolicyKind
 from airflow_kafka_lake.core.wire import instant, timestamp
 
-# What a plan is decided from: what was observed, and the answers to what that left open. Gathered by a service.
+# The facts that a plan is decided from: observations, and answers to questions they left open; a service gathers them.
 
 SAMPLED = 8
-"""Partitions whose first and last records are read to learn what Kafka no longer has, or for a message."""
+"""Partitions whose first and last records are read to learn which records Kafka no longer has, or for a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What a plan is decided from: Kafka's partitions, those that are asked about, the streams on record, and the
-    topics that are left out."""
+    """The observations of a plan: Kafka's partitions, the ones asked about, the streams on record, and the topics that
+    are left out."""
 
     snapshot: Snapshot
     selected: tuple[PartitionSnapshot, ...]
@@ -113,11 +113,11 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFacts:
-    """All that a plan is decided from, but for the weight of what it reads.
+    """All that a plan is decided from, but for the weight of its records.
 
     `starts` has the start policy's group offsets of new streams where another group rules the end; `ends` has where
     leader epochs in doubt ended; `costs` are those of the last waves; `before` is the pipeline as it is on record, and
-    `elsewhere` what is committed in other tables than its file names now.
+    `elsewhere` the ranges committed in other tables than its file names now.
     """
 
     plan_id: str
@@ -135,7 +135,7 @@ class PlanFacts:
 
     @property
     def recorded(self) -> KnownLayouts:
-        """What the ledger knows of streams, segments and layouts."""
+        """The ledger's streams, segments and layouts."""
         return KnownLayouts(streams=self.seen.known, graph=self.graph, layouts=self.layouts)
 
     @property
@@ -146,7 +146,7 @@ class PlanFacts:
         return {topic: partition + 1 for topic, partition in sorted(there)}
 
 
-# What is asked next, from what is known so far.
+# The next questions, from the facts so far.
 
 
 def moments(spec: PipelineSpec, bounds: Bounds, seen: Observation) -> tuple[int, ...]:
@@ -155,8 +155,8 @@ def moments(spec: PipelineSpec, bounds: Bounds, seen: Observation) -> tuple[int,
 
 
 def doubtful_heads(spec: PipelineSpec, bounds: Bounds, seen: Observation, times: Times) -> list[Slice]:
-    """Return where first records must be read: of partitions that may have lost the begin of the period, or of what is
-    to be read at all."""
+    """Return where first records must be read: of partitions that may have lost the begin of the period, or of their
+    slice."""
     doubts = [
         item
         for item in seen.selected
@@ -184,7 +184,7 @@ def start_offsets(seen: Observation, answer: Iterable[PartitionSnapshot]) -> dic
 
 
 def blocked_topics(problems: Mapping[str, KafkaLakeError]) -> tuple[PlanBlock, ...]:
-    """Return what leaves whole topics out of a plan."""
+    """Return the problems that leave whole topics out of a plan."""
     return tuple(PlanBlock(topic=topic, partition=None, reason=error.message) for topic, error in problems.items())
 
 
@@ -237,7 +237,7 @@ _TAIL = 10
 def period_of(
     bounds: Bounds, asked: Iterable[StreamDemand], known: Mapping[Stream, StreamRecord], times: Times
 ) -> Period | None:
-    """Return what lies in the period, None where none was asked for."""
+    """Return the content of the period, None where none was asked for."""
     if not bounds.is_period:
         return None
     asked = tuple(asked)
@@ -279,7 +279,7 @@ def _largest(asked: Sequence[StreamDemand]) -> list[PartitionSnapshot]:
 
 
 def nothing_lies(facts: PlanFacts, asked: Sequence[StreamDemand], samples: Sequence[Sample]) -> EmptyPeriodError:
-    """Return the refusal of a period in which nothing lies: it says what Kafka has instead."""
+    """Return the refusal of a period in which nothing lies: it names the times that Kafka has instead."""
     spec, bounds, largest = facts.spec, facts.bounds, _largest(asked)
     earliest, newest = _times([part for item in largest if (part := item.readable(spec.isolation))], samples)
     whose = "Kafka's records" if len(largest) == len(asked) else f"records of the {len(largest)} largest partitions"
@@ -324,10 +324,10 @@ def _describe(bounds: Bounds) -> str:
     return f"from {'the origin' if start is None else start} to {'the end policy' if end is None else end}"
 
 
-# From facts to a plan: what each stream is asked for, and what the plan makes of it. Pure: no port is asked.
+# From facts to a plan: the demand of each stream, and the plan made of it. Pure: no port is asked.
 
 Declare = Callable[[KnownLayouts, Sequence[ObservedTopic]], LayoutChange]
-"""What a person declares about the segments that there are then."""
+"""A person's declaration about the segments that there are then."""
 
 
 def declare_nothing(_known: KnownLayouts, _topics: Sequence[ObservedTopic]) -> LayoutChange:
@@ -337,14 +337,14 @@ def declare_nothing(_known: KnownLayouts, _topics: Sequence[ObservedTopic]) -> L
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What the streams are asked for, and what is left out; `period` is None where none was asked for."""
+    """The demand of the streams, and the topics left out; `period` is None where none was asked for."""
 
     asked: tuple[StreamDemand, ...]
     blocked: tuple[PlanBlock, ...]
     unknown: tuple[UnknownPartition, ...]
     period: Period | None
     slices: tuple[Slice, ...]
-    """What of it may be read."""
+    """The part of it that may be read."""
 
     @property
     def holds_nothing(self) -> bool:
@@ -354,12 +354,12 @@ class Demand:
 
     @property
     def to_weigh(self) -> list[Slice]:
-        """What a sample is read of, to weigh the rest."""
+        """The slices to sample, to weigh the rest."""
         return heaviest(self.slices)
 
 
 def want(facts: PlanFacts) -> Demand:
-    """Decide what each stream is asked for.
+    """Decide the demand of each stream.
 
     Raises PendingCommitError where group offsets are not stable, GroupOffsetError where no stream has one that can be
     used, RefusedError leaves for bounds that cannot be met.
@@ -408,7 +408,7 @@ def _answer(facts: PlanFacts, item: PartitionSnapshot, generations: Generations)
 
 
 def decide(facts: PlanFacts, wanted: Demand, samples: Iterable[Sample], declare: Declare = declare_nothing) -> Plan:
-    """Decide ranges, waves and segments; `declare` adds what a person says about the segments that there are then."""
+    """Decide ranges, waves and segments; `declare` adds a person's declaration about the segments."""
     segments = _apply_layout_change(facts, wanted.asked, declare)
     waiting = segments.layout_change.waiting
     asked = [item for item in wanted.asked if item.snapshot.stream not in waiting]
@@ -429,7 +429,7 @@ def decide(facts: PlanFacts, wanted: Demand, samples: Iterable[Sample], declare:
 
 
 def _apply_layout_change(facts: PlanFacts, asked: Sequence[StreamDemand], declare: Declare) -> LayoutPlan:
-    """Decide what becomes of the segments of every topic that was observed."""
+    """Decide the segments of every topic that was observed."""
     known = facts.recorded
     topics = topics_seen(facts.seen.snapshot, {item.snapshot.stream for item in asked})
     layouts: dict[str, list[Layout]] = defaultdict(list)

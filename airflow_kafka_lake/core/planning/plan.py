@@ -25,7 +25,7 @@ from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 
-# What of a period that a person asks for is in Kafka, in the lake, and still to come.
+# The parts of a period that are in Kafka, in the lake, and still to come.
 
 NAMED = 5
 """Partitions that a sentence names."""
@@ -33,11 +33,11 @@ NAMED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """What lies in a period, in offsets over all partitions that can be read.
+    """The content of a period, in offsets over all partitions that can be read.
 
     `landed` of the `offsets` were committed or skipped before, `planned` were planned before and are not in the lake
-    yet. `unended` are the partitions in which no record is as late as the end `until`. `landed_below`: what the period
-    may hold below a log start was planned before; how much of it is not known any more.
+    yet. `unended` are the partitions in which no record is as late as the end `until`. `landed_below`: the offsets
+    below a log start that may be of the period were planned before; their number is unknown.
     """
 
     offsets: int = 0
@@ -48,7 +48,7 @@ class Period:
     unended: tuple[Stream, ...] = ()
 
     def describe(self) -> tuple[str, ...]:
-        """Return how much lies in the period and what of it was there before; then what may still come, if anything."""
+        """Return the number of offsets in the period, and of the earlier ones; then the ones that may still come."""
         known = [f"{number:,} {words}" for number, words in self._parts() if number]
         if self.landed_below:
             known.append("what Kafka has no longer was planned earlier")
@@ -88,7 +88,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamDemand:
-    """What one stream is asked for: `[start, end)`, and the origin it would get if it is new."""
+    """The demand of one stream: `[start, end)`, and the origin it would get if it is new."""
 
     snapshot: PartitionSnapshot
     origin: int
@@ -132,7 +132,7 @@ class PlannedWave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanBlock:
-    """What the plan leaves out, and why: a whole topic, or a partition in whole or in part."""
+    """A part that the plan leaves out, and why: a whole topic, or a partition in whole or in part."""
 
     topic: str
     partition: int | None
@@ -160,7 +160,7 @@ class Elsewhere:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What a plan would cost; each None has its reason in the `_state` beside it.
+    """The costs of a plan; each None has its reason in the `_state` beside it.
 
     `bytes` are Kafka's: keys, values and headers, uncompressed; `lake_bytes` those of the files written of them.
     """
@@ -181,9 +181,9 @@ class Plan:
     """A frozen decision; `spec` is the configuration it was made with.
 
     `waiting_for_stable` are the partitions that end at an open transaction: their high watermark is where they go on
-    to. `transactions` names the first of each, or `transactions_state` says why none is known; `hanging` are those of
-    them that no producer will end and that keep what was asked for from being read. `weighed` says where the bytes are
-    known from. `notes` say what the plan makes of a pipeline file that was changed (`changed_keys`).
+    to. `transactions` names the first of each, or `transactions_state` says why none is known; `hanging` are the ones
+    that no producer will end and that keep the demand from being read. `weighed` says where the bytes are known from.
+    `notes` are the effects of a changed pipeline file (`changed_keys`).
     """
 
     id: str
@@ -217,7 +217,7 @@ class Plan:
         return not self.waves and not self.layout_change and all(stream.version is not None for stream in self.streams)
 
 
-# From what is asked to a plan: cut into ranges by weight, packed into waves.
+# From demand to a plan: cut into ranges by weight, packed into waves.
 
 MAX_WAVE_RANGES = 10_000
 """Spark plans `assign` reads quadratically above about 20,000 partitions."""
@@ -248,7 +248,7 @@ class Weights:
 
 
 def missing(asked: OffsetRange, planned: RangeSet) -> RangeSet:
-    """Return what of a slice is neither planned nor committed (law L2)."""
+    """Return the offsets of a slice that are neither planned nor committed (law L2)."""
     return RangeSet((asked,)) - planned
 
 
@@ -276,11 +276,11 @@ def build_plan(
     segments: LayoutPlan | None = None,
     acknowledge_order: bool = False,
 ) -> Plan:
-    """Decide ranges and waves for what is asked and not yet planned.
+    """Decide ranges and waves for the demand that is not yet planned.
 
     A slice is also cut at the stream's origin, so that the watermark always lies on a range's edge, and at its
-    segments. Nothing is read past a declared seal. What retention has passed is left out and named in `blocked`; the
-    rest goes on.
+    segments. Nothing is read past a declared seal. Offsets that retention has passed are left out and named in
+    `blocked`; the rest goes on.
     """
     of = segments or LayoutPlan()
     streams: list[PlannedStream] = []
@@ -327,7 +327,7 @@ def build_plan(
 
 
 def _out_of_turn(graph: Graph, record: StreamRecord, wanted: RangeSet) -> RangeSet:
-    """Return what lies below the origin in segments that others continue: drained counts from the origin, so those
+    """Return the offsets below the origin in segments that others continue: drained counts from the origin, so these
     others may be in the lake already."""
     below = wanted & RangeSet.between(0, record.origin)
     continued = (item for item in graph.of(record.key) if below and graph.descendants(item.key))

@@ -1,4 +1,4 @@
-"""From policies and bounds to numbers: what one partition is asked for. Pure; refuses what cannot be met."""
+"""From policies and bounds to numbers: the demand of one partition. Pure; refuses bounds that cannot be met."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from airflow_kafka_lake.core.wire import instant, timestamp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a person asks for: nothing (follow from the origin), or a period `[start, end)` by offset or time."""
+    """The bounds of a person's demand: none (follow from the origin), or a period `[start, end)` by offset or time."""
 
     topic: str | None = None
     partitions: tuple[int, ...] | None = None
@@ -42,7 +42,7 @@ class Bounds:
 
     @property
     def is_period(self) -> bool:
-        """Return whether a period was asked for rather than what is missing from the origin."""
+        """Return whether a period was asked for rather than all that is missing from the origin."""
         return self.start is not None or self.end is not None
 
     @property
@@ -76,7 +76,7 @@ def generation_gap(
     if record and (reason := _lost(pipeline, item, record, ends)):
         return PlanBlock.of(item.stream, reason)
     for stream in older:
-        # By what is committed or skipped, not by the watermark: a person's skip counts before the next advance.
+        # By the committed and skipped offsets, not by the watermark: a person's skip counts before the next advance.
         committed = stream.covered.unbroken_end(stream.origin)
         end = graph.known_end(stream)
         if committed < end:
@@ -232,7 +232,7 @@ def _origin(
 
 
 def _group_origin(policy: Policy, item: PartitionSnapshot) -> int:
-    """Return where a group is; an origin that the log has not reached would pass unread what is written up to it."""
+    """Return where a group is; an origin that the log has not reached would pass records up to it unread."""
     offset = _group_offset(policy, item)
     if offset > item.high_watermark:
         raise GroupOffsetError(

@@ -40,7 +40,7 @@ class SelectedSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What is meant; None is everything: all topics, generations, partitions, from the first offset, to the last."""
+    """Chosen streams and offsets; None is all: topics, generations, partitions, from the first offset, to the last."""
 
     topic: str | None = None
     topic_id: str | None = None
@@ -129,7 +129,7 @@ def begins_among_what_is_gone(below: Mapping[Stream, OffsetRange]) -> RangeExpir
     )
 
 
-# Which unfinished waves a run takes: all of its pipeline, or those that hold something of what was asked for.
+# Which unfinished waves a run takes: all of its pipeline, or the ones that hold something of the demand.
 
 NAMED_WAVES = 100
 """Waves that a log names; the rest is counted."""
@@ -137,7 +137,7 @@ NAMED_WAVES = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """An unfinished wave, and what of it is still to be read; `bytes` are Kafka's, estimated."""
+    """An unfinished wave, and its slices still to be read; `bytes` are Kafka's, estimated."""
 
     wave: str
     plan: str
@@ -162,8 +162,8 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveChoice:
-    """The unfinished waves that a run takes, those that are too many for it and stay for the next run, and those that
-    it leaves to a run that asks for them."""
+    """The unfinished waves that a run takes, the ones that are too many for it and stay for the next run, and the ones
+    that it leaves to a run that asks for them."""
 
     taken: tuple[Work, ...] = ()
     later: tuple[Work, ...] = ()
@@ -203,10 +203,10 @@ class WaveChoice:
 def choose(
     waves: Iterable[WaveRecord], planned: Iterable[RangeRecord], asked: Mapping[Stream, OffsetRange] | None
 ) -> WaveChoice:
-    """Choose from unfinished waves by what is PLANNED of them; `asked` None takes every one of them.
+    """Choose from unfinished waves by their PLANNED offsets; `asked` None takes every one of them.
 
-    By the offsets and not by the plan: what an earlier run has begun of the same offsets is asked for again, and so are
-    waves into which others have come apart.
+    By the offsets and not by the plan: waves that an earlier run has begun of the same offsets are asked for again, and
+    so are waves into which others have come apart.
     """
     ranges: dict[str, list[RangeRecord]] = defaultdict(list)
     for item in planned:

@@ -1,4 +1,4 @@
-"""What lake and ledger prove together, where they contradict each other, and what has to be restored."""
+"""The common proof of lake and ledger, their contradictions, and the parts to restore."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 
-# What the lake records as reopened: which receipts that undoes, and what is to be read again.
+# The lake's records of reopening: the receipts that they undo, and the offsets to be read again.
 
 Reopened = Sequence[tuple[OffsetRange, int]]
 """Slices with the generation in which they are to be read again."""
@@ -41,8 +41,8 @@ class Reopens:
         return cls(found)
 
     def undo(self, stream: Stream, part: OffsetRange, generation: int) -> bool:
-        """Return whether some of a range was reopened after it was committed in a generation; what is left of it then
-        has records of its own."""
+        """Return whether some of a range was reopened after it was committed in a generation; the rest of it then has
+        records of its own."""
         return any(newer > generation and item.overlaps(part) for item, newer in self.by_stream.get(stream, ()))
 
     def undo_receipt(self, row: ReceiptRow) -> bool:
@@ -50,11 +50,11 @@ class Reopens:
         return self.undo(row.stream, row.range, row.generation)
 
     def later_than(self, stream: Stream, generation: int) -> RangeSet:
-        """Return what of a stream was reopened after a generation."""
+        """Return the offsets of a stream that were reopened after a generation."""
         return RangeSet(item for item, newer in self.by_stream.get(stream, ()) if newer > generation)
 
     def open(self, since: Iterable[ReceiptRow]) -> Iterator[tuple[Stream, OffsetRange, int]]:
-        """Yield what was neither committed nor skipped since it was reopened, with its newest generation."""
+        """Yield the slices neither committed nor skipped since they were reopened, with their newest generation."""
         done: dict[Stream, list[ReceiptRow]] = defaultdict(list)
         for row in since:
             done[row.stream].append(row)
@@ -67,7 +67,7 @@ class Reopens:
                     yield from ((stream, left, newest) for left in RangeSet((part,)) - ended)
 
 
-# What a rebuild puts back into a ledger.
+# The parts that a rebuild puts back into a ledger.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class RestoredStream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoredWave:
-    """A wave that the lake holds: who published it, and what it brought; the receipts' `range_id` is for new ranges.
+    """A wave that the lake holds: its publisher, and its rows; the receipts' `range_id` is for new ranges.
 
     `at` is when its receipts were written, `snapshot` None once its commit has expired.
     """
@@ -98,7 +98,7 @@ class RestoredWave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoredSkip:
-    """A skip that the lake has a receipt of; who decided it and why was only in the ledger."""
+    """A skip that the lake has a receipt of; its author and reason were only in the ledger."""
 
     id: str
     stream: Stream
@@ -109,8 +109,8 @@ class RestoredSkip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoredPlan:
-    """A slice that was reopened and is to be read again; `wave` is a new one of the table, `leader_epoch` what the
-    slice was read under before."""
+    """A slice that was reopened and is to be read again; `wave` is a new one of the table, `leader_epoch` the epoch of
+    the first read."""
 
     id: str
     wave: str
@@ -126,12 +126,12 @@ class Restoration:
     """One decision to make a ledger agree with the lake.
 
     `token` is that of the commit that moved main first. `versions` are those of the streams it was made from; `ends`
-    has those streams whose logs the lake has seen longer, each with the leader epoch it had that end under, where it is
+    has the streams whose logs the lake has seen longer, each with the leader epoch it had that end under, where it is
     known. `guards` are the open waves that the caller has claimed. `reopened` names committed ranges whose rows are
     gone, `undone` the committed waves whose commit is not in main's history, so that it proves nothing any more, even
     where their rows came back with another commit. `fences` has the highest fence that the lake has seen of each wave,
-    `receipts` what the lake still lacks, with their tables. `reopens` is what was ever reopened, `planned` what of it
-    is to be read again.
+    `receipts` the ones that the lake still lacks, with their tables. `reopens` is all that was ever reopened, `planned`
+    the part to be read again.
     """
 
     spec: PipelineSpec
@@ -181,7 +181,7 @@ class PlacedRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edits:
-    """What a restoration changes: ranges that go, ranges that come, waves that change state, watermarks that fall."""
+    """The changes of a restoration: ranges that go, ranges that come, waves that change state, watermarks that fall."""
 
     removed: frozenset[str]
     placed: tuple[PlacedRange, ...]
@@ -192,10 +192,10 @@ class Edits:
 
 
 RESTORED = "restored from the lake's receipt; the reason was in the lost ledger"
-"""What a restored skip says."""
+"""The reason of a restored skip."""
 
 
-# What a rebuild reads, and what it finds: values only.
+# The readings and the findings of a rebuild: values only.
 
 Range = tuple[str, Stream, OffsetRange]
 """Attempt, stream and range of a receipt."""
@@ -203,7 +203,7 @@ Range = tuple[str, Stream, OffsetRange]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableReading:
-    """What was read of one table after main was moved; receipts and rows are this pipeline's only.
+    """The reading of one table after main was moved; receipts and rows are this pipeline's only.
 
     `owners` maps each topic id to the id of the ledger that owned it before main was moved; `commits` are main's, as
     far back as `ancestry` goes.
@@ -220,8 +220,8 @@ class TableReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerMemory:
-    """What the ledger still has; `published` maps a committed wave to its publish, for waves that brought rows, and
-    `committed` names the attempts that it knows as committed, whatever became of their ranges."""
+    """The ledger's remaining records; `published` maps a committed wave to its publish, for waves that brought rows,
+    and `committed` names the attempts that it knows as committed, whatever their ranges are now."""
 
     streams: tuple[StreamRecord, ...]
     ranges: tuple[RangeRecord, ...]
@@ -230,8 +230,8 @@ class LedgerMemory:
     guards: tuple[AttemptKey, ...]
 
     def undone(self, reading: TableReading) -> tuple[PublishedWave, ...]:
-        """Return the publishes that are not in a table's history: main was rolled back to before them. What is there of
-        their rows came with other commits."""
+        """Return the publishes that are not in a table's history: main was rolled back to before them. Any of their
+        rows there came with other commits."""
         return tuple(
             item
             for item in self.published.values()
@@ -285,8 +285,8 @@ class PendingSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeComparison:
-    """What was found: `vanished` can be read again, `contradictions` need a person; the rest can be restored, also what
-    others have `deleted` rows of."""
+    """The findings: `vanished` can be read again, `contradictions` need a person; the rest can be restored, also slices
+    of which others have `deleted` rows."""
 
     waves: tuple[RestoredWave, ...]
     vanished: tuple[Contradiction, ...]
@@ -297,7 +297,7 @@ class LakeComparison:
     pending: tuple[PendingSlice, ...] = ()
 
 
-# What lake and ledger prove together, where they contradict each other, and what has to be restored.
+# The comparison of lake and ledger.
 #
 # A range counts as committed when its attempt was published (a token in main's history, rows by `ingest_attempt`,
 # or a `published` receipt) and the table holds no more rows than its receipt names. Fewer are there when others
@@ -306,7 +306,7 @@ class LakeComparison:
 
 
 def compare(readings: Sequence[TableReading], known: LedgerMemory, now: datetime) -> LakeComparison:
-    """Compare every table with its receipts and with what the ledger has committed."""
+    """Compare every table with its receipts and with the ledger's committed ranges."""
     found = [_Table(item, known, now).compare() for item in readings]
     parts = {part.name: [getattr(one, part.name) for one in found] for part in fields(LakeComparison)}
     whole = LakeComparison(**{name: tuple(chain.from_iterable(lists)) for name, lists in parts.items()})
@@ -373,7 +373,7 @@ class _Table:
             self.reopened += ids
             self._add_receipt("reopen", row)
             return
-        if not ids:  # of the lake alone: what the ledger remembers has its range
+        if not ids:  # of the lake alone: the ledger's own have their range
             self.proved[row.attempt].append(row)
         self.read.append(row)
         if _range(row) not in self.published_at:
@@ -383,7 +383,7 @@ class _Table:
         self.receipts.append((self.reading.table, replace(row, kind=kind, recorded_at=self.now)))
 
     def _pending(self) -> tuple[PendingSlice, ...]:
-        """Return what was reopened, less what was read again or skipped since."""
+        """Return the reopened slices, less the parts read again or skipped since."""
         since = [*self.read, *(row for row in self.reading.receipts if row.kind == "skip")]
         return tuple(
             PendingSlice(table=self.reading.table, stream=stream, range=part, generation=generation)
@@ -391,7 +391,7 @@ class _Table:
         )
 
     def _claimed(self) -> dict[Range, ReceiptRow]:
-        """Return what the lake says is committed: the receipts of published attempts, less what was reopened.
+        """Return the committed ranges by the lake: the receipts of published attempts, less the reopened parts.
 
         A range is only ever cut. Where an attempt has receipts of a range and of parts of it, the parts were published:
         its worker, believed dead, wrote the others when they had been cut and staged rows went on being published.
@@ -406,7 +406,7 @@ class _Table:
         return {key: row for key, row in found.items() if key not in cut}
 
     def _remembered(self) -> dict[Range, ReceiptRow]:
-        """Return what the ledger has committed with rows in this table, as if it were receipts."""
+        """Return the ledger's committed ranges with rows in this table, as if they were receipts."""
         found = {}
         for item in self.known.ranges:
             publish = self.known.published.get(item.wave)

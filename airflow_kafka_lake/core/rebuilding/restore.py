@@ -63,7 +63,7 @@ from airflow_kafka_lake.core.rebuilding.comparison import (
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 
-# What a rebuild does to recorded ranges: they give way to what the lake proves.
+# The effect of a rebuild on recorded ranges: they give way to the proof of the lake.
 
 
 def edits(
@@ -72,7 +72,7 @@ def edits(
     waves: Mapping[str, WaveState],
     origins: Mapping[Stream, int],
 ) -> Edits:
-    """Decide how recorded ranges give way: what is committed in the lake wins over all, a skip over what is unresolved.
+    """Decide how recorded ranges give way: a range committed in the lake wins over all, a skip over an unresolved one.
 
     The rest of a range that is cut keeps its state and wave. Raises ConcurrentError when a committed range is in the
     way: the restoration was made from other records.
@@ -128,7 +128,7 @@ def _facts(what: Restoration) -> tuple[Mapping[Stream, RangeSet], Mapping[Stream
 def _left_of(
     item: RangeRecord, what: Restoration, committed: Mapping[Stream, RangeSet], skipped: Mapping[Stream, RangeSet]
 ) -> RangeSet:
-    """Return what of a recorded range stays as it is."""
+    """Return the part of a recorded range that stays as it is."""
     if _left_behind(item, what):
         return NOTHING
     wins = committed[item.stream] if item.state in RESOLVED else committed[item.stream] | skipped[item.stream]
@@ -172,7 +172,7 @@ def _committed_ranges(what: Restoration) -> Iterable[PlacedRange]:
 
 
 def _planned_again(what: Restoration, kept: Sequence[RangeRecord]) -> Iterable[PlacedRange]:
-    """Plan what waits to be read again, less what the ledger knows of it in that generation."""
+    """Plan the slices that wait to be read again, less the ledger's own of that generation."""
     for item in what.planned:
         known = (i for i in kept if i.stream == item.stream and i.generation >= item.generation)
         for part in RangeSet((item.range,)) - RangeSet(i.range for i in known):
@@ -227,7 +227,7 @@ def _passed(what: Restoration, skip: RestoredSkip, part: OffsetRange, number: in
 def _wave_states(
     what: Restoration, before: Sequence[RangeRecord], after: Sequence[RangeRecord], waves: Mapping[str, WaveState]
 ) -> dict[str, WaveState]:
-    """Return the waves whose state changes: those in the lake, those that were claimed for this, those that lost."""
+    """Return the waves whose state changes: the ones in the lake, the ones claimed for this, the ones that lost."""
     found: dict[str, WaveState] = {item.wave: WaveState.COMMITTED for item in what.waves}
     left: dict[str, set[RangeState]] = defaultdict(set)
     for item in after:
@@ -236,7 +236,7 @@ def _wave_states(
     vanished = _vanished(what, before)
     for name in touched - found.keys():
         if waves[name] is WaveState.COMMITTED and name not in vanished:
-            continue  # it was published, and stays so: what was cancelled or reopened of it has a state of its own
+            continue  # it was published, and stays so: its cancelled or reopened ranges have a state of their own
         becomes = _left_with(left[name], waves[name])
         if becomes is not waves[name]:
             found[name] = becomes
@@ -244,7 +244,7 @@ def _wave_states(
 
 
 def _vanished(what: Restoration, before: Iterable[RangeRecord]) -> set[str]:
-    """Return the waves of which rows are gone from the lake; what a person reopened keeps its rows."""
+    """Return the waves of which rows are gone from the lake; a reopened range keeps its rows."""
     reopened = set(what.reopened)
     return {
         item.wave
@@ -269,7 +269,7 @@ def _reached(here: Sequence[RangeRecord], origins: Mapping[Stream, int]) -> dict
     return {key: RangeSet(covered[key]).unbroken_end(origin) for key, origin in origins.items()}
 
 
-# From what was found to one decision that makes a ledger agree with the lake.
+# From findings to one decision that makes a ledger agree with the lake.
 
 
 def restoration(
@@ -282,7 +282,7 @@ def restoration(
     known: LedgerMemory,
     comparison: LakeComparison,
 ) -> Restoration:
-    """Turn what was found into one decision; ids of what it brings are made from the rebuild's."""
+    """Turn findings into one decision; new ids are made from the rebuild's."""
     receipts = [row for item in readings for row in item.receipts]
     waves = _numbered(token, comparison.waves, receipts)
     reopens = Reopens.of(receipts)
@@ -350,7 +350,7 @@ def _epoch(receipts: Iterable[ReceiptRow], part: OffsetRange) -> int | None:
 
 
 def _planned(token: Token, pending: Sequence[PendingSlice], receipts: Sequence[ReceiptRow]) -> tuple[RestoredPlan, ...]:
-    """Put what waits to be read again into waves of their own: one may have to wait for the other."""
+    """Put slices that wait to be read again into waves of their own: one may have to wait for the other."""
     return tuple(
         RestoredPlan(
             id=f"{token.wave}p{number}",
@@ -366,7 +366,7 @@ def _planned(token: Token, pending: Sequence[PendingSlice], receipts: Sequence[R
 
 
 def _restored_skips(receipts: Iterable[ReceiptRow], reopens: Reopens) -> tuple[RestoredSkip, ...]:
-    """Return the skips, less what was reopened since."""
+    """Return the skips, less the parts reopened since."""
     found: dict[tuple[str, Stream, int], list[ReceiptRow]] = defaultdict(list)
     for row in receipts:
         if row.kind == "skip":
@@ -387,7 +387,7 @@ def _restored_skips(receipts: Iterable[ReceiptRow], reopens: Reopens) -> tuple[R
 def _origins(readings: Iterable[TableReading]) -> Mapping[Stream, int]:
     """Return the origins that the lake has receipts of: of the ledger that owned the topic last, or else the first.
 
-    A planner of a lost ledger may send what it had decided long after another ledger decided anew.
+    A planner of a lost ledger may send its decision long after another ledger decided anew.
     """
     origins: dict[Stream, int] = {}
     for reading in readings:
@@ -422,7 +422,7 @@ def _restored_streams(
 def _ends(receipts: Iterable[ReceiptRow]) -> Mapping[Stream, tuple[int, int | None]]:
     """Return the highest end in a stream's receipts, and the leader epoch that its log had that end under.
 
-    Of several with one end the last of a read or a skip counts: a skip of what a log lost accepts the log as it is.
+    Of several with one end the last of a read or a skip counts: a skip of lost records accepts the log as it is.
     """
     ends: dict[Stream, ReceiptRow] = {}
     for row in (row for row in receipts if row.kind != "origin"):
@@ -453,10 +453,10 @@ class Restore(Write[Edits]):
     """Make the record agree with the lake: the end of a rebuild.
 
     Refused with ConcurrentError unless the pipeline's streams have the versions of `what`, and every open wave is held
-    by one of its guards. What is committed or skipped in the lake is recorded, under the waves and attempts that it
-    names; what was recorded in its way gives way as `core.rebuilding.restore` decides; the guards' attempts end.
-    Watermarks only fall here, to the end of what is left committed; `advance` moves them on. Fences rise to the highest
-    the lake has seen. From then on the ledger `knows` the rebuild's token.
+    by one of its guards. Ranges committed or skipped in the lake are recorded, under the waves and attempts that it
+    names; records in their way give way as `core.rebuilding.restore` decides; the guards' attempts end. Watermarks only
+    fall here, to the end of the remaining committed ranges; `advance` moves them on. Fences rise to the highest the
+    lake has seen. From then on the ledger `knows` the rebuild's token.
     """
 
     name: ClassVar[str] = "restore"
@@ -517,7 +517,7 @@ class Restore(Write[Edits]):
 
 
 def _numbers(what: Restoration) -> str:
-    """Return what a rebuild brought back, and what it reopened."""
+    """Return the numbers of ranges that a rebuild brought back, and reopened."""
     ranges = sum(len(wave.receipts) for wave in what.waves)
     text = ", ".join((count(len(what.waves), "wave"), count(ranges, "range"), count(len(what.skips), "skip")))
     text += " found in the lake"
@@ -530,7 +530,7 @@ def _numbers(what: Restoration) -> str:
 def _refuse_overtaken(what: Restoration, records: Records) -> None:
     """Refuse when others have decided or claimed something since.
 
-    All waves are locked, not the open ones only: who claimed a planned one meanwhile would work on ranges that are cut.
+    All waves are locked, not the open ones only: a claim of a planned one meanwhile would work on ranges that are cut.
     """
     name = what.spec.name
     versions = {key: row.version for key, row in records.streams.items()}
@@ -549,7 +549,7 @@ def _tables(what: Restoration, records: Records) -> Iterator[Edit]:
 
 
 def _known_streams(what: Restoration, records: Records) -> dict[Stream, StreamRow]:
-    """Return the streams with those that only the lake knows, and with the ends that the lake has seen."""
+    """Return the streams with the lake's own, and with the ends that the lake has seen."""
     new = {
         item.stream: StreamRow(
             pipeline=what.spec.name,
@@ -607,7 +607,7 @@ class _Waves:
         return cls(records, dict(records.waves), {item.attempt: item for item in records.attempts})
 
     def restored(self, what: Restoration, changed: Edits) -> Iterator[Edit]:
-        """Decide about each, and return what is different."""
+        """Decide about each, and return the edits."""
         name = what.spec.name
         for ordinal, item in enumerate(what.in_order):
             new = WaveRow(id=item.wave, pipeline=name, plan=what.id, ordinal=ordinal, table=item.table)

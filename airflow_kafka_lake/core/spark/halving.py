@@ -26,7 +26,7 @@ MOST_FOUND = 8
 """Records that trials find in one wave; a wave with more has another problem than single records."""
 
 MOST_OVERFLOWING, MOST_OVERFLOWING_BYTES = 20_000, 64 * 1024 * 1024
-"""What a driver reads one by one of a wave: about ten seconds."""
+"""The most that a driver reads one by one of a wave: about ten seconds."""
 
 MOST_PARTS = 20
 """Parts of a range that are held one by one; nearer ones are held together."""
@@ -39,7 +39,7 @@ _DEATHS, _SMALL_CAUSE = 2, 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What the attempts of a wave say, since it was last halved."""
+    """The outcomes of a wave's attempts, since it was last halved."""
 
     failures: int
     deaths: int
@@ -47,7 +47,7 @@ class History:
 
     @classmethod
     def of(cls, attempts: Sequence[AttemptRecord]) -> History:
-        """Count jobs that failed, workers that died over a job, and searches that found what cannot be read.
+        """Count jobs that failed, workers that died over a job, and searches that found unreadable records.
 
         A worker whose wave a person took from him has not died over it.
         """
@@ -66,11 +66,11 @@ class History:
 
     @property
     def in_doubt(self) -> bool:
-        """Whether the wave may hold what no job can read, or stand just before it."""
+        """Whether the wave may hold a record that no job can read, or stand just before it."""
         return bool(self.failures or self.found)
 
     def asks_for_batches(self, error: Exception) -> bool:
-        """Return whether Kafka's raw batches are asked what the job that ends with `error` could not read."""
+        """Return whether Kafka's raw batches are asked for the records that a job ending so could not read."""
         return _reason(error) == UNREADABLE_RECORD or self.asks_for_trials(error)
 
     def asks_for_trials(self, error: Exception) -> bool:
@@ -90,12 +90,12 @@ def why_halved(attempts: Iterable[AttemptRecord]) -> str | None:
 
 
 def is_unknown(error: Exception) -> bool:
-    """Return whether a job may have failed because of what it read; False where the world around it is named."""
+    """Return whether a job may have failed because of its records; False where the world around it is named."""
     return _reason(error) in _UNKNOWN_REASONS
 
 
 def cause_of(error: BaseException) -> AttemptCause | None:
-    """Return what an error that ends an attempt is to the next one."""
+    """Return the cause that an attempt's last error leaves to the next attempt."""
     if isinstance(error, JobFailedError):
         return AttemptCause.JOB_FAILED
     return AttemptCause.UNEXPECTED if isinstance(error, UnexpectedError) else None
@@ -114,7 +114,7 @@ def _reason(error: Exception) -> object:
 
 
 def halves(ranges: Sequence[RangeRecord]) -> tuple[tuple[RangeRecord, ...], tuple[RangeRecord, ...]] | None:
-    """Halve what is suspected: between streams, else between ranges of a stream, else between offsets of a range.
+    """Halve the suspected ranges: between streams, else between ranges of a stream, else between offsets of a range.
 
     None for a single offset.
     """
@@ -137,7 +137,7 @@ Fails = Callable[[Sequence[RangeRecord]], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What trials have shown: the single offset that fails by itself, as a piece of its range, and whether any other
+    """The outcome of trials: the single offset that fails by itself, as a piece of its range, and whether any other
     part was read well: if none was, the cause is not in the records."""
 
     culprit: RangeRecord | None
@@ -178,7 +178,7 @@ def _edges(ranges: Sequence[RangeRecord]) -> tuple[tuple[RangeRecord], tuple[Ran
 
 
 def held(source: RangeRecord, part: OffsetRange, cause: str) -> RangeDecision:
-    """Return the verdict that holds what cannot be read, with the place, the cause, and what a person can do."""
+    """Return the decision that holds unreadable offsets, with the place, the cause, and the remedy."""
     text = (
         f"{source.stream} {part} cannot be read: {cause[:_SMALL_CAUSE]}. Skip it with: "
         f"{remedies.skip(source.pipeline, Slice(source.stream, part))}; or, once it can be read, try again with: "
@@ -218,7 +218,7 @@ def source_of(ranges: Iterable[RangeRecord], item: RangeRecord) -> RangeRecord:
 def affordable(
     overflowing: Sequence[tuple[RangeRecord, RangeSet]],
 ) -> tuple[tuple[Slice, ...], tuple[tuple[RangeRecord, OffsetRange], ...]]:
-    """Divide overflowing records of ranges into what a driver can read one by one, and what is too much for it."""
+    """Divide overflowing records of ranges into those a driver can read one by one, and the ones too many for it."""
     few: list[Slice] = []
     left, weight = MOST_OVERFLOWING, float(MOST_OVERFLOWING_BYTES)
     too_many = []

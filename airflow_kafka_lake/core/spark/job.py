@@ -33,11 +33,11 @@ class PositionColumns:
     only_topic: str = ""
 
 
-# How much Java a Spark job computes with, counted in records that land as they are, and what that is worth.
+# How much Java a Spark job computes with, counted in records that land as they are, and its worth.
 #
-# With Java's quick compiler alone a job of a thousand records takes half a second less, and each further million
-# about 1.3 seconds on two cores; where the better one compiles what is hot, 0.8. Bytes hardly matter: what is done
-# to them is not Java's.
+# With Java's quick compiler alone a job of a thousand records takes half a second less, and each further million about
+# 1.3 seconds on two cores; where the better one compiles hot code, 0.8. Bytes hardly matter: the work on them is not
+# Java's.
 
 LIGHT = 1_500_000
 """Up to so much effort the quick compiler alone is better."""
@@ -50,7 +50,7 @@ def effort(records: int, *, is_decoded: bool = False, is_compared: bool = False)
     return records * (_DECODED_WEIGHT if is_decoded else 1) * (_COMPARED if is_compared else 1)
 
 
-# What a Spark job is asked to stage: the frozen request that travels with the submit.
+# The request of a staging job: frozen, and travelling with the submit.
 
 LANDED = (
     "key",
@@ -79,7 +79,7 @@ _DECODED = re.compile(BRANCH_PREFIX + "(decode_[0-9a-f]{16})")
 
 
 class BranchFault(StrEnum):
-    """What a catalog does that must not do it with a job's rows: they would be visible before they are audited, or
+    """The faults of a catalog that must not get a job's rows: they would be visible before they are audited, or
     published twice."""
 
     NOT_STORED = "a branch that it answered to have created is not there"
@@ -128,7 +128,7 @@ class Tip:
         return self.slice.range.end - 1
 
     def is_of(self, held: Tip | None) -> bool:
-        """Return whether this is the record that a log holds at the same offset, in what is known of both."""
+        """Return whether this is the record that a log holds at the same offset, as far as both are known."""
         return held is not None and all(
             mine is None or mine == its
             for mine, its in ((self.leader_epoch, held.leader_epoch), (self.digest, held.digest))
@@ -152,7 +152,7 @@ RECORD_DIGEST = (
 
 
 def record_digest(key: bytes | None, value: bytes | None, timestamp_ms: int) -> str:
-    """Return by what a record is told from another one: key, value and time, where that is not before 1970."""
+    """Return the digest that tells a record from another one: key, value and time, where that is not before 1970."""
     parts = ("" if part is None else hashlib.sha256(part).hexdigest() for part in (key, value))
     return "|".join((*parts, str(max(timestamp_ms, -1))))
 
@@ -207,7 +207,7 @@ class StageJob:
 
     @property
     def decoding(self) -> str | None:
-        """The digest of what the pipeline asked for; None where values are left as they are."""
+        """The digest of the pipeline's request; None where values are left as they are."""
         return next((item.asked for item in self.decoders), None)
 
     def scans(self) -> tuple[tuple[Slice, ...], ...]:
@@ -258,7 +258,7 @@ class StageJob:
 
 
 def ending(slice_: Slice, records: RangeSet) -> tuple[Slice | None, Slice | None]:
-    """Divide a slice so that no poll touches what lies behind it: into what polls of `CAREFUL_POLL` records read, and
+    """Divide a slice so that no poll touches offsets behind it: into a part for polls of `CAREFUL_POLL` records, and
     its last `CAREFUL_POLL` records, to be read one by one. Both are None where it has no record.
 
     `records` are the offsets of the slice that have a record; of a slice with more than `CAREFUL_POLL`, at least
@@ -296,7 +296,7 @@ def packing(slices: Iterable[Slice], estimated_bytes: int, task_bytes: int) -> t
 # Divide the slices of a staging job among its tasks.
 
 FEWEST = 500
-"""Offsets that a part of a slice has on average at least, where tasks share all slices: about what one poll takes."""
+"""Offsets that a part of a slice has on average at least, where tasks share all slices: about one poll."""
 
 _TIME = re.compile(r"\b(?:year|month|day|hour)s?\(")
 _PLACE = re.compile(r"\bkafka_(?:topic|topic_id|partition|offset)\b")
@@ -385,7 +385,7 @@ MOST_SECONDS = 6 * 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverAge:
-    """What a driver has used: how many jobs it has run in how many seconds, and bytes after a garbage collection."""
+    """The resources a driver has used: jobs, seconds, and bytes after a garbage collection."""
 
     jobs: int
     seconds: int
@@ -405,7 +405,7 @@ class DriverAge:
 
     @classmethod
     def from_json(cls, text: str) -> DriverAge | None:
-        """Read what `to_json` has written; None for what it has not."""
+        """Read the form of `to_json`; None for any other text."""
         try:
             found = json.loads(text)
             return cls(**{item.name: int(found[item.name]) for item in fields(cls)})
@@ -425,7 +425,7 @@ class Application:
     """A Spark application: its id, the address of its page while it runs, and that of a history server for afterwards.
 
     An address is None where there is no such page: a local master has no page unless its connection asks for one, and a
-    history server shows only what writes an event log.
+    history server shows only applications with an event log.
     """
 
     id: str
@@ -434,7 +434,7 @@ class Application:
 
     @classmethod
     def parse(cls, document: object, history_server: str | None) -> Application | None:
-        """Read what a driver says of itself: `{"id", "page", "logged"}`; None where that is nothing to rely on."""
+        """Read a driver's own account: `{"id", "page", "logged"}`; None where it cannot be relied on."""
         name = document.get("id") if isinstance(document, Mapping) else None
         if not isinstance(document, Mapping) or not isinstance(name, str) or not _ID.fullmatch(name):
             return None
@@ -458,7 +458,7 @@ class Application:
 
 
 def history_server_of(given: object, conf: Mapping[str, str]) -> str | None:
-    """Return the address of a history server: what a connection names, else what its Spark settings have for YARN."""
+    """Return the address of a history server: the connection's, else that of its Spark settings for YARN."""
     if given not in {None, ""}:
         return str(given)
     found = conf.get(HISTORY)
