@@ -509,7 +509,7 @@ class Ledger(LedgerReader, Protocol):
         """Remove outbox items that are now in the lake."""
 
 
-# What a pipeline may ask for beside the lake: its watermarks in a Kafka group, and schemas of its values.
+# The parts that a pipeline may ask for beside the lake: its watermarks in a Kafka group, and schemas of its values.
 
 
 class GroupCommitter(Protocol):

@@ -45,7 +45,7 @@ class Advances:
             self.moves += moves
             if moves:
                 self._sync()
-        except Exception as error:  # noqa: BLE001  # the wave is committed, whatever happens to what follows it
+        except Exception as error:  # noqa: BLE001  # the wave is committed, whatever happens afterwards
             self.ports.progress(f"watermarks move later in this run: {expected(error, 'advancing after a wave')}")
 
     def at_end(self) -> None:

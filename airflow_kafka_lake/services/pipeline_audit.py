@@ -222,8 +222,8 @@ def _read(
         return TableInputs(identifier=table.identifier)
     except DamagedTableError as error:
         damaged = error.message
-    # Commits and receipts after the rows: visible rows were accounted for and committed before. What waits for the lake
-    # before the receipts there: it is in one of the two.
+    # Commits and receipts after the rows: visible rows were accounted for and committed before. Anything that waits for
+    # the lake before the receipts there: it is in one of the two.
     waiting = ledger.outbox(pipeline, kind=DELETED)
     return TableInputs(
         identifier=table.identifier,
