@@ -272,7 +272,7 @@ def time_in_ms(at: int | datetime) -> int:
 
 
 def number_of(value: Any, what: str) -> int:
-    """Read a whole number, at least 0, as people or templates give it."""
+    """Read a whole number, at least 0, as people or templates give it. Raises UsageError."""
     if isinstance(value, str) and value.isdecimal() and value.isascii() and len(value) <= 19:
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:

@@ -331,7 +331,7 @@ class WaveFreeTrigger(LedgerTrigger):
 
 
 class WaveLaunchableTrigger(WaveFreeTrigger):
-    """Waits until everything is drained that must come before a wave; a HeldError where only a person can go on."""
+    """Waits until all ancestors of a wave are drained. Raises HeldError where only a person can go on."""
 
     def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
         """See `LedgerTrigger`."""

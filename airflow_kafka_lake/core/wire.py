@@ -88,7 +88,7 @@ def last_to_property(last: Last) -> str:
 
 
 def last_from_property(text: str | None) -> Last | None:
-    """Read `kafka-lake.last`; None when the table has none."""
+    """Read `kafka-lake.last`; None when the table has none. Raises IdentityError for a value of another form."""
     if not text:
         return None
     try:

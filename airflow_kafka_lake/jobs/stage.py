@@ -257,7 +257,7 @@ def branch_name(job: StageJob) -> str:
 
 def columns(job: StageJob, number: str = OF_SHARED_CONSUMER) -> list[str]:
     """Return the SELECT list that turns a record, as Spark's Kafka source has it, into a row of the table; `number` is
-    Kafka's time of the record."""
+    Kafka's time of the record. Raises RefusedError for a topic of two ids."""
     holdable = f"({number} BETWEEN {EARLIEST_MS} AND {LATEST_MS} AND {number} <> {NO_TIMESTAMP})"
     ids = dict(sorted({(slice_.stream.topic, slice_.stream.topic_id) for slice_ in job.parts}))
     for slice_ in job.parts:

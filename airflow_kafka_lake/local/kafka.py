@@ -105,7 +105,7 @@ class LocalKafka(LocalServer):
         super().close()
 
     def tool(self, main_class: str, *arguments: str) -> str:
-        """Run one of Kafka's tools (`kafka.tools.DumpLogSegments`, …) and return its output."""
+        """Return the output of a Kafka tool (`kafka.tools.DumpLogSegments`, …). Raises LocalServerError."""
         answer = subprocess.run(
             self._java("-Xmx256m", *_JVM, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", main_class, *arguments),
             capture_output=True, text=True, env=_environment(), cwd=self.data_dir, timeout=_TOOL_SECONDS, check=False,

@@ -164,7 +164,7 @@ def _time_advice(text: object) -> str:
 
 
 def parse_size(value: str | int) -> int:
-    """Read a size in bytes: a positive integer, or text such as "256 MiB" or "1.5 GB" (rounded down to whole bytes)."""
+    """Read a size in bytes: a positive integer, or text such as "256 MiB" (rounded down). Raises UsageError."""
     number = value if isinstance(value, int) and not isinstance(value, bool) else _size_of_text(value)
     if number is None:
         raise UsageError(f"{shown(value)} is not a size{_unit_advice(value)}: use {SIZE_FORM}.", value=shown(value))
@@ -217,7 +217,7 @@ def _unit_advice(value: object) -> str:
 
 
 def parse_bound(text: str) -> int | datetime:
-    """Read `--from` or `--to`: digits are an offset, everything else must be a time as `parse_time` reads it."""
+    """Read `--from` or `--to`: digits are an offset, all else a time (`parse_time`). Raises UsageError."""
     if not isinstance(text, str) or not _OFFSET.fullmatch(text):
         try:
             return parse_time(text)

@@ -116,7 +116,7 @@ def _anothers(table: str, topic: str, owner: str, pipeline: str) -> OwnershipErr
 
 
 def check_table(ports: Ports, pipeline: str, table: str, topic_ids: Sequence[str]) -> None:
-    """Check a table without writing; a table that does not exist yet is fine unless the ledger has one on record."""
+    """Check a table without writing. Raises as `check_head`, and IdentityError for a recorded table that is gone."""
     record = ports.ledger.pipeline(pipeline)  # before the table: another planner may be creating it right now
     try:
         head = ports.lake.table(table).head()
@@ -192,7 +192,7 @@ def _rolled_back(pipeline: str, table: str, head: TableHead, snapshot: int) -> I
 
 
 def register_owner(ports: Ports, pipeline: str, table: str, *, partition_by: str, topic_ids: Sequence[str]) -> None:
-    """Create or check the table, record its UUID in the ledger and our ownership of the topics in the table."""
+    """Create or check the table, record its UUID and our topics. Raises as `check_table`, and OwnershipError."""
     check_table(ports, pipeline, table, topic_ids)
     lake = ports.lake.table(table)
     head = lake.ensure(partition_by)

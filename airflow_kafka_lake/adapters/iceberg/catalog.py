@@ -143,7 +143,7 @@ class OpenCatalog:
         return table
 
     def created(self, identifier: str) -> Table:
-        """Load a table that the catalog has just answered to have; its answer alone is not believed."""
+        """Load a table that the catalog claims to have created; raises UnavailableError where it has not."""
         if (table := self.find(identifier)) is None:
             raise UnavailableError(
                 f"The catalog of connection {self._settings.connection_id!r} answered that it has created table "

@@ -110,7 +110,7 @@ def staged_snapshot(metadata: TableMetadata, attempt: str) -> Snapshot | None:
 
 
 def staged_files(table: Table, snapshot: Snapshot, attempt: str) -> StagedFiles:
-    """List the files that the staged snapshot itself added, without those of main."""
+    """Return the files that the staged snapshot itself added. Raises JobFailedError if it deleted any."""
     files: list[DataFile] = []
     for manifest in snapshot.manifests(table.io):
         if manifest.added_snapshot_id != snapshot.snapshot_id:

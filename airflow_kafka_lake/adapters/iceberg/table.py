@@ -201,7 +201,7 @@ class IcebergTable:
         return attempts_of(table.metadata.refs) if table else ()
 
     def drop(self, attempt: str) -> None:
-        """Remove an attempt's staging branch, if there is one; its files go with the next expiry of snapshots."""
+        """Remove an attempt's staging branch, if there is one. Raises ConcurrentError while the table keeps moving."""
         branch = branch_of(attempt)
         for _ in range(_DROP_TRIES):
             table = self._catalog.find(self.identifier)
@@ -253,7 +253,7 @@ class IcebergTable:
     def positions(
         self, columns: PositionColumns, topics: Sequence[str], *, live_only: bool
     ) -> tuple[StreamContent, ...]:
-        """Read the position columns of a table of any schema, in batches."""
+        """Return the positions of a table of any schema. Raises UnknownSubjectError without a table."""
         table = self._catalog.find(self.identifier)
         if table is None:
             raise UnknownSubjectError(

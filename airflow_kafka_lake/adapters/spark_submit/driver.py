@@ -107,8 +107,8 @@ _POLL_CURRENT_SECONDS = 0.05
 def write_current(folder: Path, number: str) -> None:
     """Write down which job the driver of `folder` works on from now on, empty for none.
 
-    Waits while another process ends the job that was written before; the driver has ended then. OSError where it cannot
-    be written.
+    Waits while another process ends the job that was written before; the driver has ended then. Raises OSError where it
+    cannot be written, TimeoutError where the other process does not end.
     """
     with (folder / _FILE).open("a", encoding="utf-8") as file:
         if not _locked(file):

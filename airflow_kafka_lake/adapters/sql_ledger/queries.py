@@ -266,7 +266,7 @@ def accounting_of(row: Any) -> Accounting:
 def ranges_by(
     pipeline: str | None, wave: str | None, plan: str | None, states: Iterable[RangeState] | None
 ) -> list[ColumnElement[bool]]:
-    """Return the condition of the ranges of one pipeline, wave or plan."""
+    """Return the condition of the ranges of one pipeline, wave or plan; raises ValueError for none or several."""
     chosen = [
         column == value
         for column, value in ((stream.c.pipeline, pipeline), (range_.c.wave, wave), (range_.c.plan, plan))

@@ -31,7 +31,7 @@ class Times:
         return snapshot.high_watermark if found is None else found
 
     def found(self, timestamp_ms: int, snapshot: PartitionSnapshot) -> int | None:
-        """Return the first offset at or after a time; None: no record is that late."""
+        """Return the first offset at or after a time; None: no record is that late. Raises UnavailableError."""
         key = (snapshot.stream.topic, snapshot.stream.partition)
         answers = self.answers[timestamp_ms]
         if key not in answers:

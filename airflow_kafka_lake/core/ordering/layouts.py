@@ -371,7 +371,7 @@ def _check_seal(
 
 
 def declared(topic: ObservedTopic, partition: int, at: int, known: KnownLayouts) -> Segment:
-    """Return a stream's last segment with the end that a person declared, if its log ends exactly there now."""
+    """Return a stream's last segment with its declared end. Raises StateError unless its log ends exactly there now."""
     where = f"{topic.name}/{partition}"
     facts = {"topic": topic.name, "partition": partition}
     if not (found := known.graph.of(topic.stream(partition))):
@@ -395,7 +395,7 @@ def migrated(
 ) -> LayoutChange:
     """Return the change that makes one topic continue another: declared seals, and edges from old to new segments.
 
-    `known` holds the segments that both topics have, or get by the same plan.
+    `known` holds the segments that both topics have, or get by the same plan. Raises StateError as `declared`.
     """
     old = [declared(source, partition, seal, known) for partition, seal in sorted(seals.items())]
     older = Older(spec, old, known.layouts)

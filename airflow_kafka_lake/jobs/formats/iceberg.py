@@ -272,7 +272,7 @@ class OfTable(Protocol):
 
 
 def table_name(job: OfTable) -> str:
-    """Return the table as a quoted SQL identifier in the catalog `lake`."""
+    """Return the table as a quoted SQL identifier in the catalog `lake`. Raises RefusedError without a namespace."""
     parts = job.table.split(".")
     if len(parts) < 2:
         raise RefusedError(f"The table {job.table!r} has no namespace: use namespace.table.", table=job.table)
