@@ -50,7 +50,8 @@ def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[SelectedS
 
     Raises UnknownSubjectError for a partition that the pipeline has not, UsageError where a topic was re-created and no
     generation is chosen, or where no partition has an offset in the period, RangeExpiredError where a period by time
-    may begin among offsets that are gone: its rest would be taken for all of it.
+    may begin among offsets that are gone: its rest would be taken for all of it; UnavailableError where retention went
+    on while offsets by time were asked for.
     """
     streams = ports.ledger.streams(pipeline)
     selection.require(pipeline, streams)
@@ -72,9 +73,22 @@ def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[SelectedS
             )
         refuse_gone(ports, selection.start, found, seen)
     meant = slices(ports, found, selection, ends)
+    if selection.times:
+        _refuse_moved(ports, seen)
     if not meant:
         raise UsageError(f"no partition of {selection.topic} has an offset in this period: correct --from or --to")
     return tuple(SelectedSlice(stream=stream, interval=meant[stream.key]) for stream in found if stream.key in meant)
+
+
+def _refuse_moved(ports: Ports, seen: Mapping[Stream, PartitionSnapshot]) -> None:
+    """Refuse times of a log whose start is not where it was before they were asked for."""
+    topics = sorted({stream.topic for stream in seen})
+    now = {item.stream: item.log_start for item in ports.source.snapshot(topics, None).partitions}
+    if moved := sorted(key for key, item in seen.items() if now.get(key) != item.log_start):
+        raise UnavailableError(
+            f"Kafka deleted records of {moved[0]} while the offsets of times were asked for. Nothing was decided; "
+            "repeat when it has deleted what its retention asks for"
+        )
 
 
 def _refuse_changed(ports: Ports, streams: Sequence[StreamRecord]) -> None:

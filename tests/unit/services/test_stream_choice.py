@@ -9,7 +9,9 @@ import pytest
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     RangeBeyondEndError,
+    RangeExpiredError,
     StateError,
+    UnavailableError,
     UnknownSubjectError,
     UsageError,
 )
@@ -17,6 +19,7 @@ from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.planning.selection import SelectedSlice, Selection
 from airflow_kafka_lake.services import decisions, reopening
 from airflow_kafka_lake.services.stream_choice import all_or_nothing, choose, one_by_one
+from tests.gates import Before
 from tests.world import World
 
 pytestmark = pytest.mark.unit
@@ -55,6 +58,16 @@ def test_period_without_an_offset_is_refused(world: World) -> None:
         chosen(world, start=later, end=later + timedelta(days=1))
     with pytest.raises(UnknownSubjectError, match="has no stream orders/7"):
         chosen(world, partitions=frozenset({0, 7}), start=0, end=1)
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_period_whose_records_retention_takes_while_it_is_asked_for_is_refused(world: World, nth: int) -> None:
+    """The rest of it would be taken for all of it."""
+    hour_ago = world.clock.now() - timedelta(minutes=30)
+    worker = world.worker(Before("source.offsets_at", lambda: world.retain_from(4), nth=nth))
+    period = Selection(topic="orders", start=hour_ago, end=world.clock.now() + timedelta(seconds=1))
+    with pytest.raises((UnavailableError, RangeExpiredError), match=r"Kafka deleted records of orders/0|are gone"):
+        choose(worker, "orders", period)
 
 
 def test_reopen_of_a_topic_is_shown_and_then_done(world: World) -> None:
