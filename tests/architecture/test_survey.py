@@ -16,7 +16,7 @@ pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
     "modules": 196,
-    "lines": 52_772,
+    "lines": 52_810,
     "module_max": 800,
     "depth": 25,
     "data_types": 349,
