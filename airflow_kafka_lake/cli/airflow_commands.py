@@ -48,7 +48,7 @@ def _arg(argument: Argument) -> Any:
 
 
 class _Run:
-    """Runs one command with what Airflow's parser read, and ends with its exit code."""
+    """Runs one command with the arguments of Airflow's parser, and ends with its exit code."""
 
     def __init__(self, command: Command) -> None:
         self._command = command
@@ -65,7 +65,7 @@ class _Run:
 
 @contextmanager
 def stdout_of_our_own() -> Iterator[None]:
-    """Send what Airflow logs to stderr while a command runs: its handlers hold the old stdout."""
+    """Send Airflow's log to stderr while a command runs: its handlers hold the old stdout."""
     sys.stdout.flush()
     document = os.dup(1)
     try:

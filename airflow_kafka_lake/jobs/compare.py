@@ -93,7 +93,7 @@ class CompareJob:
 
     @property
     def advice(self) -> Mapping[str, str]:
-        """The remedies of the usual reasons that are other ones here."""
+        """The remedies of the usual reasons, where they differ here."""
         return {"data-loss": f"Retention or deletion passed offsets while they were compared; {self.left}."}
 
     @property

@@ -194,7 +194,7 @@ class Counts:
         return ""
 
     def active(self) -> dict[int, tuple[int, int, int]]:
-        """Return each active stage's finished tasks, all its tasks, and the rows written by them."""
+        """Return the number of finished tasks, of all tasks and of bytes written, for each active stage."""
         stages = self.spark.sparkContext._jsc.sc().statusStore().activeStages()  # noqa: SLF001 - no public door in Python
         listed = (stages.apply(number) for number in range(stages.size()))
         found = {stage.stageId(): (stage.numCompleteTasks(), stage.numTasks(), stage.outputBytes()) for stage in listed}

@@ -73,7 +73,7 @@ def confirm_events(context: _Context) -> None:
     """Record the moves of the task's events as notified, if Airflow has accepted them.
 
     Airflow runs the callback also when it has refused the task's success, which was marked failed meanwhile: so it is
-    asked for the events themselves. What it does not have, the next task that notifies delivers.
+    asked for the events themselves. The next task that notifies delivers the events that it does not have.
     """
     events = context["outlet_events"][EVENTS].asset_alias_events
     if not events:
@@ -88,7 +88,7 @@ def confirm_events(context: _Context) -> None:
 
 
 def holder_of(ti: Any) -> str:
-    """Name the try of a task, so that others can ask Airflow what became of it."""
+    """Name the try of a task, so that others can ask Airflow for its state."""
     return json.dumps([ti.dag_id, ti.run_id, ti.task_id, ti.map_index, ti.try_number])
 
 
@@ -135,15 +135,15 @@ NOTIFY_TIMEOUT = LEASE.total_seconds() + 10
 NOTIFY_PAUSE = 2
 
 PlanResult = Mapping[str, Any]
-"""What PlanIngestOperator pushed as XCom `plan`."""
+"""The XCom `plan` of PlanIngestOperator."""
 
 
 class AdvanceWatermarkOperator(BaseOperator):
     """Moves every watermark of a pipeline to the end of its unbroken committed run, also when waves failed.
 
-    Each wave has moved them before; this task moves what is left. Events of the pipeline's asset name the offsets
-    (`assets.pipeline_asset`), here for all moves that no task of a wave has notified of: those of waves that another
-    task's delivery kept waiting, and those of the command line.
+    Each wave has moved them before; this task moves the rest. Events of the pipeline's asset name the offsets
+    (`assets.pipeline_asset`), here for all moves that no task of a wave has notified of: the moves of waves that
+    another task's delivery kept waiting, and of the command line.
 
     :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param plan_task_id: the PlanIngestOperator of this Dag: a dry run advances nothing, a plan that failed fails this
@@ -206,7 +206,7 @@ class AdvanceWatermarkOperator(BaseOperator):
         return plan_result(plan, context)
 
     def _notify(self, context: Context, ports: Ports, pipeline: str, plan: str | None) -> Sequence[Advance]:
-        """Notify of what is left; wait for another task that does so now, which is a matter of seconds."""
+        """Notify of the other moves; wait for another task that does so now, which is a matter of seconds."""
         waited = 0
         while True:
             try:

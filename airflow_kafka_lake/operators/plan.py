@@ -1,4 +1,4 @@
-"""Plan what is read next, and hand the waves to the tasks that ingest them."""
+"""Plan the next offsets, and hand the waves to the tasks that ingest them."""
 
 from __future__ import annotations
 
@@ -64,19 +64,19 @@ PLAN_KEY = "plan"
 
 
 class PlanIngestOperator(BaseOperator):
-    """Observes Kafka and records what is read next; returns the ids of all waves that are to be worked on.
+    """Observes Kafka and records the next plan; returns the ids of all waves that are to be worked on.
 
     The list can be mapped over: `IngestWaveOperator.partial(...).expand(wave=plan.output)`. The XCom `plan` has the
     rest: `{"pipeline", "plan", "plans", "waves", "later", "left", "ranges", "records", "bytes", "lake_bytes",
     "blocked", "hanging", "dry_run"}`.
 
-    Without bounds: what is missing from the origin to the pipeline's end policy. `from_` and `to` (an offset or an
+    Without bounds: all that is missing from the origin to the pipeline's end policy. `from_` and `to` (an offset or an
     RFC 3339 time) ask for `[from_, to)`, also below the origin. Without them, a run of Airflow's backfill asks for its
-    data interval, and is refused where that has no length. A dry run explains itself in the log, records nothing
-    and returns no waves. Waves that earlier runs left unfinished are among the returned: all of them without bounds or
-    with `all_waves`, else those that hold something of what was asked for. The log names every wave that is taken, and
-    every one that is left. Airflow maps over at most `[core] max_map_length` waves: what is beyond stays for the next
-    run (`later`), and `FinishPlanOperator` fails until it is in the lake.
+    data interval, and is refused where that has no length. A dry run explains itself in the log, records nothing and
+    returns no waves. Waves that earlier runs left unfinished are among the returned: all of them without bounds or with
+    `all_waves`, else the ones that hold something of the demand. The log names every wave that is taken, and every one
+    that is left. Airflow maps over at most `[core] max_map_length` waves: the rest stays for the next run (`later`),
+    and `FinishPlanOperator` fails until it is in the lake.
 
     :param pipeline: a `Pipeline`, a pipeline file, or a name in `[kafka_lake] pipelines_folder` (templated)
     :param topic: only this topic (templated)
@@ -200,7 +200,7 @@ class PlanIngestOperator(BaseOperator):
         return list(result["waves"])
 
     def _nothing_in(self, context: Context, spec: PipelineSpec, bounds: Bounds, empty: EmptyPeriodError) -> list[str]:
-        """Return no wave: an hour without a record is no mistake of the person who backfills a day."""
+        """Return no wave: an hour without a record is no mistake in the backfill of a day."""
         self.log.info("nothing to do in this run's data interval, %s to %s", bounds.start, bounds.end)
         self.log.info("%s", empty.message)
         context["ti"].xcom_push(key=PLAN_KEY, value=nothing_planned(spec.name))
@@ -238,7 +238,7 @@ def plan_and_choose(
     most: int | None = None,
 ) -> tuple[PlanResult, WaveChoice]:
     """Recover open waves, plan, and choose the waves that are to be worked on, at most so many as are asked for; a dry
-    run writes nothing. What Kafka does not have is refused before the lake is searched."""
+    run writes nothing. Offsets that Kafka does not have are refused before the lake is searched."""
     if bounds.topic is not None or bounds.partitions is not None:
         check_asked(ports, spec, bounds)
     if not dry_run and ports.ledger.pipeline(spec.name) is not None:
@@ -249,7 +249,7 @@ def plan_and_choose(
 
 
 def most_waves() -> int:
-    """Return how many waves one Dag run takes: what a task may be mapped over, here and in Airflow's API server."""
+    """Return the most waves of one Dag run: as many as a task may be mapped over, here and in Airflow's API server."""
     from airflow.sdk.configuration import conf
 
     return min(MAX_WAVES, conf.getint("core", "max_map_length", fallback=MAX_WAVES))
@@ -264,7 +264,7 @@ def beyond(taken: int, later: int) -> str:
 
 
 def result_of(planned: PlanResult, choice: WaveChoice, *, dry_run: bool) -> dict[str, Any]:
-    """Return what the next tasks read; `plan` is None when nothing is to be read, `hanging` where Kafka did not say
+    """Return the input of the next tasks; `plan` is None when nothing is to be read, `hanging` where Kafka did not say
     which transactions are open."""
     made = planned.plan
     own = made.id if planned.recorded and made.waves else None
@@ -288,8 +288,8 @@ def result_of(planned: PlanResult, choice: WaveChoice, *, dry_run: bool) -> dict
 
 
 def refuse_left_out(result: Mapping[str, Any]) -> None:
-    """Raise HeldError where the XCom of a plan says that it left something out, HangingTransactionError where what lies
-    behind a transaction is never read."""
+    """Raise HeldError where the XCom of a plan says that it left something out, HangingTransactionError where records
+    behind a transaction are never read."""
     if blocked := result.get("blocked"):
         raise HeldError(
             f"{count(blocked, 'slice was', 'slices were')} left out of the plan: the log of the plan task names each "
@@ -302,14 +302,14 @@ def refuse_left_out(result: Mapping[str, Any]) -> None:
 
 
 def nothing_planned(pipeline: str) -> dict[str, Any]:
-    """Return what the next tasks read of a run in whose period nothing lies."""
+    """Return the input of the next tasks of a run in whose period nothing lies."""
     nothing: dict[str, Any] = dict.fromkeys(("ranges", "records", "bytes", "lake_bytes", "blocked"), 0)
     lists: dict[str, Any] = {key: [] for key in ("plans", "waves", "later", "left", "hanging")}
     return {"pipeline": pipeline, "plan": None, "dry_run": False, **lists, **nothing}
 
 
 def explain(made: Plan, where: str, *, dry_run: bool) -> Iterator[str]:
-    """Explain in lines what a plan reads, what it leaves out and why, at most `SHOWN_LINES` of each kind."""
+    """Explain in lines the slices that a plan reads, and its blocks, at most `SHOWN_LINES` of each kind."""
     yield heading(made, dry_run=dry_run)
     yield from range_lines(made, most=SHOWN_LINES)
     yield from remarks(made, where, dry_run=dry_run, most=SHOWN_LINES)

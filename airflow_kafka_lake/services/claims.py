@@ -49,7 +49,7 @@ def claim_wave(
 
     `by_force` claims it from a living holder too, for a person's decision: the holder's next heartbeat ends its job.
     `to_decide` claims it while it is paused too: not to bring it into the lake, but to find out or to decide about it.
-    `bytes_per_second` is what its run asks for instead of the pipeline's rate.
+    `bytes_per_second` is its run's own rate instead of the pipeline's.
 
     Raises PausedError while its pipeline or plan is paused, LimitReachedError while as many waves of the pipeline are
     at work as it allows, ConcurrentError while another process works on it, StateError when there is nothing to claim,
@@ -113,8 +113,8 @@ def _end_orphan(ports: Ports, pipeline: str, attempt: AttemptRecord) -> None:
 def end_attempt(ports: Ports, claim: Claim, error: BaseException, in_doubt: InDoubt | None = None) -> None:
     """Record the error that ended an attempt, unless another attempt has the wave or the ledger is out of reach.
 
-    Nothing depends on this record: the next claim searches the lake in any case. `in_doubt` defaults to what the
-    earlier attempts have left.
+    Nothing depends on this record: the next claim searches the lake in any case. `in_doubt` defaults to that of the
+    earlier attempts.
     """
     unknown = InDoubt(claim.attempts) if in_doubt is None else in_doubt
     if isinstance(error, AttemptRejectedError):
@@ -147,10 +147,10 @@ def ending_on_error(ports: Ports, claims: Sequence[Claim], in_doubt: InDoubt | N
 
 
 class Heartbeat:
-    """Renews a lease at most every `RENEW_AFTER`; raises StaleFenceError once another attempt has the wave, and what
-    `Ports.wanted` raises.
+    """Renews a lease at most every `RENEW_AFTER`; raises StaleFenceError once another attempt has the wave, and the
+    errors of `Ports.wanted`.
 
-    Each renewal carries how far the attempt is, which `watch` shows.
+    Each renewal carries the progress of the attempt, which `watch` shows.
     """
 
     def __init__(self, ports: Ports, key: AttemptKey, watch: Watch | None = None) -> None:

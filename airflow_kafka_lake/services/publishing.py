@@ -113,7 +113,7 @@ def probe(ports: Ports, claim: Claim, attempts: Sequence[AttemptRecord]) -> Foun
 
 
 def _is_gone(ports: Ports, claim: Claim, found: Found) -> bool:
-    """Return whether main has once shown what an attempt staged, without an audit, and shows nothing of it now.
+    """Return whether main has once shown an attempt's rows, without an audit, and shows none of them now.
 
     With receipts it was audited, and its rows may have been deleted since.
     """
@@ -128,8 +128,8 @@ def _shown(ports: Ports, claim: Claim, found: Found) -> tuple[StreamContent, ...
 def adopt(ports: Ports, claim: Claim, found: Found) -> None:
     """Record a wave that main shows already, from the receipts of the attempt that staged it.
 
-    What no commit of ours has put there, and no receipt proves, is audited where it stands. Only the current holder may
-    record it (law L10).
+    Rows that no commit of ours has put there, and no receipt proves, are audited where they stand. Only the current
+    holder may record it (law L10).
     """
     if not found.is_ours:
         is_audited = len(receipts_left_by(ports, claim, found.attempt)) == len(claim.ranges)
@@ -161,8 +161,8 @@ def _offsets(rows: Sequence[StreamContent]) -> dict[Stream, RangeSet]:
 
 
 def _not_as_planned(ports: Ports, claim: Claim, found: Found, why: str) -> IdentityError:
-    """Return the refusal of rows that stand on main without a commit of ours; what Kafka cannot give again is to be
-    kept before it is deleted."""
+    """Return the refusal of rows that stand on main without a commit of ours; records that Kafka cannot give again are
+    to be kept before they are deleted."""
     which = f"WHERE ingest_attempt = '{found.attempt}'"
     shown, gone = _offsets(_shown(ports, claim, found)), gone_from_kafka(ports, claim.ranges)
     only = {stream: both for stream, offsets in gone.items() if (both := offsets & shown.get(stream, NOTHING))}
@@ -263,7 +263,7 @@ def publish(
 
     Each try searches a head and commits on that very head, so of all tries and all attempts at most one can land. A
     table that was rolled back is refused at that head too: a new commit would hide from the next plan that older ones
-    are missing. `in_doubt` learns what was sent and what was found.
+    are missing. `in_doubt` learns of each commit that was sent and found.
     """
     table = ports.lake.table(claim.table)
     attempts = ports.ledger.attempts(claim.key.wave)

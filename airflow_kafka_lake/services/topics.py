@@ -72,8 +72,7 @@ def compare_topics(
 
 
 def changed_topics(ports: Ports, expected: Iterable[TopicKey]) -> dict[TopicKey, IdentityError]:
-    """Return, for each `(topic, topic_id)` that Kafka no longer has, its present one; raises the error of an unknown
-    one."""
+    """Return, for each `(topic, topic_id)` that Kafka no longer has, its present one; raises an unknown one's error."""
     changed, unknown = compare_topics(ports.source, expected)
     for error in unknown.values():
         raise error

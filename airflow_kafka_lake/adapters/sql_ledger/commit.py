@@ -150,7 +150,7 @@ def _plan_number(snapshots: Sequence[Any]) -> ScalarSelect[int]:
 
 
 def _forget_old_snapshots(connection: Connection, edits: Sequence[Edit], _: Ids) -> None:
-    """Delete the snapshots of older plans, a bounded number at once, lest the first plan after an upgrade be slow."""
+    """Delete the snapshots of older plans, a bounded number at once: the first plan after an upgrade stays quick."""
     number = _plan_number([edit.after for edit in edits])
     key = (tables.snapshot.c.plan, tables.snapshot.c.stream)
     old = select(*key).where(tables.snapshot.c.number <= number - PLANS_KEPT).order_by(tables.snapshot.c.number)
@@ -519,7 +519,7 @@ T = TypeVar("T")
 
 
 def commit(connection: Connection, write: Write[T]) -> T:
-    """Write a change, and return the answer of its `Write`."""
+    """Let a write decide, apply its change, and return its answer."""
     loading = ScopeLoader(connection, write.scope())
     change = write.decide(loading.load())
     try:

@@ -1,4 +1,4 @@
-"""The writes of an attempt: it claims its wave, records how far it is and what it has committed, and ends."""
+"""The writes of an attempt: it claims its wave, records its progress and its commit, and ends."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class ClaimWave(Write[Claim]):
     that its holder is dead. A lease that ends further away than twice `MAX_LEASE` counts as expired. StateError for a
     wave that is COMMITTED, CANCELLED or DISSOLVED, and for an attempt id that was used before. PausedError while its
     pipeline or its plan is paused, and LimitReachedError while as many of its waves are at work as may be at once,
-    unless the claim is `to_decide`: to find out what became of the wave, or to revoke something from it. The limits are
-    those of the pipeline's newest configuration; `bytes_per_second` is what a run asks for instead.
+    unless the claim is `to_decide`: to find out the state of the wave, or to revoke something from it. The limits are
+    those of the pipeline's newest configuration; `bytes_per_second` is a run's own rate instead.
 
     Earlier attempts still `running` or `staged` become `abandoned`; `unknown` stays. `taken` says that the holder was
     not found dead: where his lease is live, a person has taken the wave from him.
@@ -345,7 +345,7 @@ _MAY_END_AS = frozenset(
 
 
 def _ending(outcome: AttemptOutcome) -> guards.Transition:
-    """Return what the end of an attempt does to its wave.
+    """Return the effect of an attempt's end on its wave.
 
     After an unknown commit, its own or an earlier one that it could not look for, the wave stays PUBLISHING.
     """

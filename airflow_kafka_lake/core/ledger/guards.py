@@ -22,7 +22,7 @@ from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 
-# The refusals and limits that several writes share; what one write alone refuses is beside that write.
+# The refusals and limits that several writes share; a refusal of one write alone is beside that write.
 
 Transition = tuple[frozenset[WaveState], WaveState]
 """The states an act may start from, and the state it ends in."""
@@ -34,13 +34,13 @@ THROUGHPUT_WAVES, THROUGHPUT_HISTORY = 10, 1000
 """How many committed waves of each table an estimate is made from, and among how many of the last they are searched."""
 
 RESTORED_HOLDER = "rebuild/0/0"
-"""The holder of an attempt that is known only from the lake: what it cost is not known."""
+"""The holder of an attempt that is known only from the lake: its costs are not known."""
 
 LEASE = timedelta(minutes=2)
 """How long a wave belongs to an attempt after each renewal."""
 
 RENEW_AFTER = timedelta(seconds=10)
-"""Spark's executors report what they have counted every ten seconds: a shorter time would record nothing new."""
+"""Spark's executors report their counts every ten seconds: a shorter time would record nothing new."""
 
 OVERDUE = 3 * RENEW_AFTER
 """A worker that has not renewed its lease for so long is said to give no sign of life; nothing decides by it."""
@@ -132,7 +132,7 @@ NAMED = 3
 class Limits:
     """The limits of a pipeline; `waves` is None where any number may be at work, `rate` where they read unhindered.
 
-    `rate` is what one wave may read, in Kafka's bytes per second: so many at once make the pipeline's rate together.
+    `rate` is that of one wave, in Kafka's bytes per second: so many at once make the pipeline's rate together.
     """
 
     waves: int | None = None
@@ -165,7 +165,7 @@ def refuse_above(limits: Limits, pipeline: str, at_work: Sequence[str]) -> None:
     )
 
 
-# What a machine's clock may be off the ledger's, by which all others are judged.
+# The most that a machine's clock may be off the ledger's, by which all others are judged.
 
 TOLERANCE = timedelta(minutes=1)
 """Java takes a table's next commit when it is not more than this before the last; a topic comes to rest in several of
@@ -189,12 +189,12 @@ class HostClock:
         )
 
 
-# What is paused, and the refusal of everything that would begin something new there.
+# Pauses, and the refusal of everything that would begin something new there.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PauseRow:
-    """A pause of a pipeline, or of one plan of it: who asked for it, when and why. It is there as long as it lasts."""
+    """A pause of a pipeline, or of one plan of it: by whom, when and why. It is there as long as it lasts."""
 
     pipeline: str
     plan: str | None
@@ -204,12 +204,12 @@ class PauseRow:
 
     @property
     def id(self) -> str:
-        """The name of what is paused, unique over pipelines and plans: no pipeline has a slash in its name."""
+        """The name of its subject, unique over pipelines and plans: no pipeline has a slash in its name."""
         return self.pipeline if self.plan is None else f"{self.pipeline}/{self.plan}"
 
     @property
     def subject(self) -> str:
-        """What a person calls it, to resume it."""
+        """The name by which a person resumes it."""
         return self.plan or self.pipeline
 
 
@@ -220,7 +220,7 @@ def pause_of(pauses: Iterable[PauseRow], plan: str | None) -> PauseRow | None:
 
 
 def paused(pause: PauseRow) -> PausedError:
-    """Return the refusal: who has paused what, since when and why, and how it goes on."""
+    """Return the refusal: the pause, by whom, since when and why, and how it goes on."""
     what, kept = f"Pipeline {pause.pipeline}", "Nothing of it is planned, and no wave is begun"
     if pause.plan is not None:
         what, kept = f"Plan {pause.plan} of pipeline {pause.pipeline}", "No wave of it is begun"

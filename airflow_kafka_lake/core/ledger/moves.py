@@ -37,7 +37,7 @@ def joined(moves: Iterable[Advance]) -> tuple[Advance, ...]:
     return tuple(found)
 
 
-# Deliveries: who tells Airflow of which moves of a pipeline's watermarks. One task at a time, so that events are in
+# Deliveries: the task that tells Airflow of moves of a pipeline's watermarks. One task at a time, so that events are in
 # the order of the moves.
 
 LEASE = timedelta(minutes=5)
@@ -47,10 +47,10 @@ Airflow has accepted its success, which is a second or two, and longer while Air
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginDelivery(Write[NotifiedRow]):
-    """Take on the delivery of all moves after those that were notified, up to `through`.
+    """Take on the delivery of all moves that were not notified, up to `through`.
 
-    Returns what is on record then: the delivery is `holder`'s if it has that holder. Where another holder has one, it
-    stays, unless that is `over`: a holder who is known to have `ended`, or whose lease has.
+    Returns the record then: the delivery is `holder`'s if it has that holder. Where another holder has one, it stays,
+    unless that is `over`: a holder who is known to have `ended`, or whose lease has.
     """
 
     name: ClassVar[str] = "begin_delivery"

@@ -1,4 +1,4 @@
-"""What a planner writes: configurations, the tables that they name, and plans."""
+"""The writes of a planner: configurations, the tables that they name, and plans."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class RecordPlan(Write[None]):
         )
 
     def decide(self, records: Records) -> Change[None]:
-        if self.plan.waves:  # what a person declares about layouts reads nothing
+        if self.plan.waves:  # a person's declaration about layouts reads nothing
             refuse_paused(records.pauses)
         self._refuse_overtaken(records)
         plan, name = self.plan, self.plan.spec.name
@@ -228,7 +228,7 @@ class RecordPlan(Write[None]):
                 )
 
     def _snapshots(self) -> Iterator[Edit]:
-        """Keep what was seen of the streams of which something is planned."""
+        """Keep the snapshots of the streams that the plan reads."""
         planned = {item.stream for item in self.plan.ranges}
         for item in self.plan.streams:
             if item.snapshot.stream in planned:

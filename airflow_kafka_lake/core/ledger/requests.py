@@ -1,7 +1,7 @@
 """Requests: a task asks for a wave, and a worker outside of Airflow brings it into the lake.
 
-A request says what is wanted and until when, and takes the answer. It decides nothing about the wave: the worker that
-takes it claims it as always, and its fence guards every write.
+A request names a wave and a time, and takes the answer. It decides nothing about the wave: the worker that takes it
+claims it as always, and its fence guards every write.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RENEWALS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord(RequestRow):
-    """A request with what its wave is like; `live` and `lease_live` are judged by the database's clock."""
+    """A request with the state of its wave; `live` and `lease_live` are judged by the database's clock."""
 
     live: bool
     state: WaveState
@@ -60,9 +60,9 @@ class WaveRequest:
 class AskForWave(Write[WaveRequest]):
     """Ask for a wave, or say that it is still wanted: for `wanted_for` from now on.
 
-    What was answered stays as it is. A task that `begins` ends with its request what the same actor has asked for the
-    wave before: it was cleared while it waited. One that `renews` asks for nothing new: a request that was ended, by a
-    person, by its answer or by such a task, does not come back. UnknownSubjectError for a wave that is not on record.
+    An answer stays as it is. A task that `begins` ends with its request any earlier one of the same actor for the wave:
+    it was cleared while it waited. One that `renews` asks for nothing new: a request that was ended, by a person, by
+    its answer or by such a task, does not come back. UnknownSubjectError for a wave that is not on record.
     """
 
     name: ClassVar[str] = "ask"

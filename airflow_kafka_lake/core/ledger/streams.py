@@ -1,4 +1,4 @@
-"""Streams as the ledger has them, with their watermark and what holds it: pure functions of what is committed."""
+"""Streams as the ledger has them, with their watermark and its hold: pure functions of the committed ranges."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class StreamRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamRecord(StreamRow):
-    """A stream with what its ranges say.
+    """A stream with the sums of its ranges.
 
-    `planned` holds every live range whatever its state (compacted: `[origin, watermark)` is one range), `covered` what
-    of it is committed or skipped, `unacknowledged` what of that was skipped without acknowledging the order: it frees
+    `planned` holds every live range whatever its state (compacted: `[origin, watermark)` is one range), `covered` the
+    committed and skipped part of it, `unacknowledged` the offsets skipped without acknowledging the order: they free
     the watermark, and no later segment.
     """
 
@@ -46,7 +46,7 @@ class StreamRecord(StreamRow):
 
     @classmethod
     def of(cls, row: StreamRow, *, planned: RangeSet, covered: RangeSet, unacknowledged: RangeSet) -> StreamRecord:
-        """Return a stream with what was counted of its ranges."""
+        """Return a stream with the sums of its ranges."""
         own = {item.name: getattr(row, item.name) for item in fields(StreamRow)}
         return cls(**own, planned=planned, covered=covered, unacknowledged=unacknowledged)
 

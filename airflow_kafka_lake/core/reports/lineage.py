@@ -1,4 +1,4 @@
-"""What a wave read and wrote, under the names that OpenLineage gives to topics and tables."""
+"""The inputs and outputs of a wave, under the names that OpenLineage gives to topics and tables."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDescription:
-    """What a table is for people: its format and that of its files, where they are, its columns, and the address of its
-    catalog, as far as that has one."""
+    """A table's description for people: its format and that of its files, their place, its columns, and the address of
+    its catalog, as far as that has one."""
 
     format: str
     file_format: str
@@ -48,7 +48,7 @@ class TableDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRead:
-    """What a wave has read of a topic: offset ranges `(partition, start, end)`, and how many rows came of them."""
+    """A wave's input of a topic: offset ranges `(partition, start, end)`, and the number of their rows."""
 
     topic: str
     topic_id: str
@@ -63,7 +63,7 @@ class TopicRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveLineage:
-    """What became of what: topics of a Kafka in, one version of a table out."""
+    """The lineage of a wave: topics of a Kafka in, one version of a table out."""
 
     pipeline: str
     wave: str
@@ -103,7 +103,7 @@ def catalog_namespace(address: str) -> str:
 
 
 def topics_read(ranges: Iterable[RangeRecord]) -> tuple[TopicRead, ...]:
-    """Return what some committed ranges have read, by topic; ranges that touch are one."""
+    """Return the inputs of some committed ranges, by topic; ranges that touch are one."""
     found: dict[tuple[str, str], list[RangeRecord]] = defaultdict(list)
     for item in ranges:
         found[item.stream.topic, item.stream.topic_id].append(item)

@@ -218,7 +218,7 @@ def source_of(ranges: Iterable[RangeRecord], item: RangeRecord) -> RangeRecord:
 def affordable(
     overflowing: Sequence[tuple[RangeRecord, RangeSet]],
 ) -> tuple[tuple[Slice, ...], tuple[tuple[RangeRecord, OffsetRange], ...]]:
-    """Divide overflowing records of ranges into those a driver can read one by one, and the ones too many for it."""
+    """Divide overflowing records of ranges: the ones that a driver can read one by one, and the surplus."""
     few: list[Slice] = []
     left, weight = MOST_OVERFLOWING, float(MOST_OVERFLOWING_BYTES)
     too_many = []

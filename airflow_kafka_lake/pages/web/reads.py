@@ -1,4 +1,4 @@
-"""What the pages ask a ledger beyond its port: pages of long lists, newest first, and who has planned what."""
+"""The pages' reads of a ledger beyond its port: pages of long lists, newest first, and the authors of plans."""
 
 from __future__ import annotations
 
