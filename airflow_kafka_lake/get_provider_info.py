@@ -25,7 +25,7 @@ def get_provider_info() -> dict[str, Any]:
         ),
         "sensors": _modules("sensors"),
         "triggers": _modules("triggers"),
-        "hooks": _modules("hooks.kafka", "hooks.lake", "hooks.ledger", "hooks.registry", "hooks.spark"),
+        "hooks": _modules("hooks"),
         "connection-types": _connection_types(),
         "extra-links": [f"{_PACKAGE}.links.{name}" for name in _LINKS],
         "asset-uris": [{"schemes": ["kafka-lake"], "handler": None}],
@@ -102,7 +102,7 @@ def _field(label: str, description: str, **schema: Any) -> dict[str, Any]:
 def _lake() -> dict[str, Any]:
     return _type(
         "lake",
-        "lake.LakeHook",
+        "LakeHook",
         "lake",
         hidden=["host", "port", "schema"],
         labels={
@@ -150,7 +150,7 @@ def _lake() -> dict[str, Any]:
 def _ledger() -> dict[str, Any]:
     return _type(
         "kafka_lake_ledger",
-        "ledger.LedgerHook",
+        "LedgerHook",
         "ledger",
         labels={"host": "Host (or the absolute path of a SQLite file)", "schema": "Database"},
         examples={"host": "db, or /data/ledger.db", "port": "5432", "extra": '{"sslmode": "verify-full"}'},
@@ -169,7 +169,7 @@ def _ledger() -> dict[str, Any]:
 def _kafka() -> dict[str, Any]:
     return _type(
         "kafka_lake_kafka",
-        "kafka.KafkaSourceHook",
+        "KafkaSourceHook",
         "Kafka",
         hidden=["host", "port", "schema", "login", "password"],
         labels={"extra": "Settings"},
@@ -180,7 +180,7 @@ def _kafka() -> dict[str, Any]:
 def _registry() -> dict[str, Any]:
     return _type(
         "kafka_lake_registry",
-        "registry.SchemaRegistryHook",
+        "SchemaRegistryHook",
         "schema registry",
         labels={"schema": "Schema (http or https)"},
         examples={"host": "registry, or https://registry:8443/apis/ccompat/v7", "extra": '{"timeout": 10}'},
@@ -190,7 +190,7 @@ def _registry() -> dict[str, Any]:
 def _spark() -> dict[str, Any]:
     return _type(
         "kafka_lake_spark",
-        "spark.SparkRunnerHook",
+        "SparkRunnerHook",
         "Spark",
         hidden=["schema", "login", "password"],
         labels={"host": "Master"},

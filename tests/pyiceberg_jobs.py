@@ -18,7 +18,7 @@ from pyiceberg.types import IcebergType, StringType
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import JobFailedError
-from airflow_kafka_lake.core.kafka.times import is_holdable
+from airflow_kafka_lake.core.kafka.times import EARLIEST_MS, LATEST_MS, NO_TIMESTAMP
 from airflow_kafka_lake.core.ledger.records import UndecodedOffsets
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spark.job import branch_of
@@ -172,7 +172,7 @@ def widened(table: Table, columns: Mapping[str, IcebergType]) -> Table:
 def landed(row: Position, attempt: str) -> dict[str, Any]:
     """Return a record as the row that a job lands."""
     topic, topic_id, partition, offset, key, value, headers, timestamp_ms = row
-    holdable = is_holdable(timestamp_ms)
+    holdable = EARLIEST_MS <= timestamp_ms <= LATEST_MS and timestamp_ms != NO_TIMESTAMP
     return {
         "key": key,
         "value": value,

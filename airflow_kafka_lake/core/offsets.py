@@ -191,10 +191,6 @@ class RangeSet:
             return self
         return self & other.gaps(OffsetRange(self.first, self.last + 1))
 
-    def complement(self, end: int) -> RangeSet:
-        """Return the offsets of `[0, end)` that are not in this set."""
-        return self.gaps(OffsetRange(0, end)) if end > 0 else RangeSet()
-
     def within(self, interval: OffsetRange) -> RangeSet:
         """Return the part of the set in one slice, without a walk through all the rest."""
         first, last = bisect_right(self.ends, interval.start), bisect_left(self.starts, interval.end)

@@ -578,44 +578,70 @@ def one_of(words: list[str]) -> str:
 
 _GROUPS = (PolicyKind.GROUP, PolicyKind.TIMESTAMP, PolicyKind.OFFSETS)
 
-KEYS: tuple[Key, ...] = (
-    Key(
-        section="pipeline",
-        name="name",
-        keyword="name",
-        read=_text_that(NAME_FORM, _is_pipeline_name),
-        required=NAME_FORM,
-    ),
-    Key(section="source", name="connection", keyword="kafka_connection", read=_connection),
-    Key(section="source", name="topics", keyword="topics", read=_topics),
-    Key(section="source", name="topic_pattern", keyword="topic_pattern", read=_topic_pattern),
-    Key(section="source", name="isolation", keyword="isolation", read=_choice(Isolation)),
-    Key(section="source", name="start", keyword="start", read=_policy(PolicyKind.EARLIEST, *_GROUPS)),
-    Key(section="source", name="end", keyword="end", read=_policy(PolicyKind.LATEST, *_GROUPS)),
-    Key(section="source", name="ordering", keyword="ordering", read=_choice(Ordering)),
-    Key(section="source", name="partitioner", keyword="partitioner", read=_choice(Partitioner)),
-    Key(section="source", name="leader_wait", keyword="leader_wait", read=_parsed_by(parse_span)),
-    Key(section="source", name="stable_wait", keyword="stable_wait", read=_parsed_by(parse_span)),
-    Key(section="source", name="layout_grace", keyword="layout_grace", read=_parsed_by(parse_span)),
-    Key(section="source", name="sync_group", keyword="sync_group", read=_text_that(GROUP_FORM, _is_group)),
-    Key(section="lake", name="connection", keyword="lake_connection", read=_connection),
-    Key(section="lake", name="table", keyword="table", read=_table, required=TABLE_FORM),
-    Key(section="lake", name="partition_by", keyword="partition_by", read=_partition_by),
-    Key(section="decode", name="format", keyword="decode_format", read=_choice(Format)),
-    Key(section="decode", name="schema", keyword="decode_schema", read=_ddl),
-    Key(section="decode", name="registry", keyword="decode_registry", read=_connection),
-    Key(section="decode", name="subject", keyword="decode_subject", read=_text_that(SUBJECT_FORM, _is_subject)),
-    Key(section="decode", name="message", keyword="decode_message", read=_text_that(MESSAGE_FORM, _is_message)),
-    Key(section="decode", name="column", keyword="decode_column", read=_text_that(COLUMN_FORM, _is_column)),
-    Key(section="decode", name="limit", keyword="decode_limit", read=_parsed_by(_limit)),
-    Key(section="spark", name="connection", keyword="spark_connection", read=_connection),
-    Key(section="sizes", name="target_range_bytes", keyword="target_range_bytes", read=_parsed_by(parse_size)),
-    Key(section="sizes", name="max_wave_bytes", keyword="max_wave_bytes", read=_parsed_by(parse_size)),
-    Key(section="sizes", name="audit_rate", keyword="audit_rate", read=_parsed_by(parse_size)),
-    Key(section="limits", name="waves_at_once", keyword="waves_at_once", read=_parsed_by(parse_count)),
-    Key(section="limits", name="bytes_per_second", keyword="bytes_per_second", read=_parsed_by(parse_rate)),
+_READERS: Mapping[str, Mapping[str, Reader]] = {
+    "pipeline": {
+        "name": _text_that(NAME_FORM, _is_pipeline_name),
+    },
+    "source": {
+        "connection": _connection,
+        "topics": _topics,
+        "topic_pattern": _topic_pattern,
+        "isolation": _choice(Isolation),
+        "start": _policy(PolicyKind.EARLIEST, *_GROUPS),
+        "end": _policy(PolicyKind.LATEST, *_GROUPS),
+        "ordering": _choice(Ordering),
+        "partitioner": _choice(Partitioner),
+        "leader_wait": _parsed_by(parse_span),
+        "stable_wait": _parsed_by(parse_span),
+        "layout_grace": _parsed_by(parse_span),
+        "sync_group": _text_that(GROUP_FORM, _is_group),
+    },
+    "lake": {
+        "connection": _connection,
+        "table": _table,
+        "partition_by": _partition_by,
+    },
+    "decode": {
+        "format": _choice(Format),
+        "schema": _ddl,
+        "registry": _connection,
+        "subject": _text_that(SUBJECT_FORM, _is_subject),
+        "message": _text_that(MESSAGE_FORM, _is_message),
+        "column": _text_that(COLUMN_FORM, _is_column),
+        "limit": _parsed_by(_limit),
+    },
+    "spark": {
+        "connection": _connection,
+    },
+    "sizes": {
+        "target_range_bytes": _parsed_by(parse_size),
+        "max_wave_bytes": _parsed_by(parse_size),
+        "audit_rate": _parsed_by(parse_size),
+    },
+    "limits": {
+        "waves_at_once": _parsed_by(parse_count),
+        "bytes_per_second": _parsed_by(parse_rate),
+    },
+}
+"""Section → key → how its value is read: the one table of keys, which the keywords of `Pipeline` and the fields of
+`PipelineSpec` follow."""
+
+_REQUIRED = {"name": NAME_FORM, "table": TABLE_FORM}
+
+
+def _keyword(section: str, name: str) -> str:
+    """Return the keyword of a key: its name, with that of the system where several sections have the key."""
+    if name == "connection":
+        return f"{'kafka' if section == 'source' else section}_connection"
+    return f"decode_{name}" if section == "decode" else name
+
+
+KEYS = tuple(
+    Key(section=section, name=name, keyword=_keyword(section, name), read=read, required=_REQUIRED.get(name, ""))
+    for section, readers in _READERS.items()
+    for name, read in readers.items()
 )
 
 SECTIONS: Mapping[str, tuple[Key, ...]] = {
-    section: tuple(key for key in KEYS if key.section == section) for section in dict.fromkeys(k.section for k in KEYS)
+    section: tuple(key for key in KEYS if key.section == section) for section in _READERS
 }

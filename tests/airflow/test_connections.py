@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.spark.job import HISTORY
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.hooks.registry import SchemaRegistryHook
+from airflow_kafka_lake.hooks import SchemaRegistryHook
 from airflow_kafka_lake.wiring import connections
 from airflow_kafka_lake.wiring.assemble import open_ports
 from airflow_kafka_lake.wiring.connections import ConnectionSettings, aget_connection, get_connection

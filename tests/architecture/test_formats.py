@@ -12,7 +12,7 @@ pytestmark = pytest.mark.architecture
 PACKAGE = Path(__file__).parents[2] / "airflow_kafka_lake"
 SEAMS = ("adapters/iceberg/", "jobs/formats/")
 REGISTERED = {
-    "hooks/lake.py": "opens the adapter of a lake connection",
+    "hooks.py": "opens the adapter of a lake connection",
     "wiring/lake.py": "opens the adapter for a pipeline",
     "wiring/connections.py": "shows an example of a lake connection",
     "get_provider_info.py": "names the formats in the connection's form",

@@ -15,8 +15,8 @@ from tests.architecture.survey import PACKAGE, House, lookups, survey
 pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
-    "modules": 196,
-    "lines": 52_810,
+    "modules": 191,
+    "lines": 52_740,
     "module_max": 800,
     "depth": 25,
     "data_types": 349,

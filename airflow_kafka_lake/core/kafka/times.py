@@ -76,11 +76,6 @@ SPARK_LATEST_MS = (2**63 - 1) // 1000
 """The last number that Spark's Kafka source reads: it counts microseconds in 64 bits, and fails above (year 294247)."""
 
 
-def is_holdable(timestamp_ms: int) -> bool:
-    """Return whether a table has this number as a time; it keeps any other as a number."""
-    return EARLIEST_MS <= timestamp_ms <= LATEST_MS and timestamp_ms != NO_TIMESTAMP
-
-
 def is_beyond_spark(timestamp_ms: int) -> bool:
     """Return whether Spark's Kafka source fails on a record with this number as its time, or reads another."""
     return not SPARK_EARLIEST_MS <= timestamp_ms <= SPARK_LATEST_MS

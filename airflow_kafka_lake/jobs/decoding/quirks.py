@@ -30,7 +30,6 @@ _ITEM_GROUPED = r'"[-+0-9.eE]*,[-+0-9.,eE]*"\s*[,\]}]'
 _ITEM_FAR = rf'"[-+0-9.]*{_FAR}"\s*[,\]}}]'
 _ITEM_CLOCK = r'"\s*(?:T?[0-9]{1,2}:[0-9][0-9:.]*\s*[-+A-Za-z0-9:/_]*|[0-9]{4}(?:-[0-9]{1,2})?\s*)"\s*[,\]}]'
 _FAR_FLOAT = r"[0-9][eE]\+?[0-9]{3}"
-_NAMED_INFINITE = "Inf|INF"
 
 
 def alone(text: Column) -> Column:

@@ -65,13 +65,6 @@ def test_algebra_on_islands() -> None:
     assert a - RangeSet() == a
 
 
-def test_complement_stops_at_its_end() -> None:
-    """Gaps are those of [0, end), even when the set goes further."""
-    assert RangeSet.of((2, 4), (8, 12)).complement(10) == RangeSet.of((0, 2), (4, 8))
-    assert RangeSet.of((2, 4)).complement(3) == RangeSet.of((0, 2))
-    assert RangeSet().complement(0) == RangeSet()
-
-
 def test_unbroken_end_stops_at_gap() -> None:
     """The run that begins at an offset ends at the first missing one."""
     covered = RangeSet.of((0, 4), (5, 9))
