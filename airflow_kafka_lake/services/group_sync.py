@@ -81,9 +81,9 @@ def _refusal(found: PartitionSnapshot, watermark: int) -> str:
 def sync_group(ports: Ports, spec: PipelineSpec, before: SyncedGroup | None = None) -> SyncedGroup | None:
     """Commit the pipeline's watermarks to its group; None when it has no group, or was never planned.
 
-    The answer has what was committed `before` in the same run too. Errors are in it, and not raised. The group's
-    offsets are read first, with pending commits apart, and the topic ids with them; the adapter compares the ids again
-    right before it commits.
+    The answer has the commits `before` it in the same run too. Errors are in it, and not raised. The group's offsets
+    are read first, with pending commits apart, and the topic ids with them; the adapter compares the ids again right
+    before it commits.
     """
     if spec.sync_group is None or ports.ledger.pipeline(spec.name) is None:
         return None

@@ -22,6 +22,7 @@ BUDGET: dict[str, float] = {
     "data_types": 349,
     "participles": 12,
     "lookups": 1_143,
+    "nouns": 6.2,
 }
 """The most that each figure may be. Who makes one smaller writes the new one here; none is ever raised: an addition is
 paid for by a removal."""

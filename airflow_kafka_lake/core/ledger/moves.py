@@ -50,7 +50,7 @@ class BeginDelivery(Write[NotifiedRow]):
     """Take on the delivery of all moves that were not notified, up to `through`.
 
     Returns the record then: the delivery is `holder`'s if it has that holder. Where another holder has one, it stays,
-    unless that is `over`: a holder who is known to have `ended`, or whose lease has.
+    unless that is `over`: a holder known to have `ended`, or whose lease has.
     """
 
     name: ClassVar[str] = "begin_delivery"
