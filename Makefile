@@ -1,5 +1,5 @@
 # From a fresh clone this needs python 3.11+, Java 17+ and make; everything else lands in .venv and in the jar cache.
-.PHONY: help install jars browser demo test suite test-fast suite-fast lint format proof soak matrix bench pictures clean java
+.PHONY: help install jars jar browser demo test suite test-fast suite-fast lint format proof soak matrix bench pictures clean java
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -30,6 +30,9 @@ java: $(STAMP)
 jars: java ## fetch and verify what Spark, the local Kafka and the local schema registry run on
 	@$(BIN)/python -m airflow_kafka_lake.adapters.jars
 	@$(BIN)/kafka-lake jars fetch >/dev/null && $(BIN)/kafka-lake jars fetch --for s3 >/dev/null
+
+jar: jars ## build the shared consumer's jar of its Java source (needs the javac of Java 17)
+	$(BIN)/python -m tests.consumer_jar
 
 BROWSERS := chromium chromium-browser google-chrome
 browser: # for the tests of pages: installed where that is possible without asking

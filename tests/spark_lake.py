@@ -52,12 +52,12 @@ class SparkLake:
 @contextmanager
 def started(lake: SparkLake, jars: Sequence[Path], more: Mapping[str, str] = {}) -> Iterator[SparkSession]:
     """Yield one Spark, in a JVM that ends with it; `more` are further settings."""
-    from airflow_kafka_lake.adapters.spark_submit.submission import _BOUNDED
+    from airflow_kafka_lake.adapters.spark_submit.submission import _BOUNDED, all_jars
 
     quick = ("-XX:-UsePerfData", "-XX:TieredStopAtLevel=1", f"-XX:SharedArchiveFile={archive_path(list(jars))}")
     settings = {
         **lake.spark(),
-        "spark.driver.extraClassPath": ":".join(map(str, jars)),
+        "spark.driver.extraClassPath": ":".join(map(str, all_jars(jars))),
         "spark.sql.extensions": EXTENSIONS,
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",

@@ -52,6 +52,7 @@ def _settings(lake: Mapping[str, Any]) -> dict[str, str]:
     from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
     from airflow_kafka_lake.adapters.jars import JOBS, verified
     from airflow_kafka_lake.adapters.spark_submit.runner import archive_path
+    from airflow_kafka_lake.adapters.spark_submit.submission import all_jars
 
     jars = [path for jars in JOBS for path in verified(jars)]
     # Java passes over an archive that is not there, so this only ever saves time.
@@ -60,7 +61,7 @@ def _settings(lake: Mapping[str, Any]) -> dict[str, str]:
         **LakeSettings.parse("lake_default", lake).spark(),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.ui.enabled": "false",
-        "spark.driver.extraClassPath": ":".join(str(path) for path in jars),
+        "spark.driver.extraClassPath": ":".join(map(str, all_jars(jars))),
         "spark.driver.extraJavaOptions": " ".join(quick),
         "spark.driver.memory": "1g",
         "spark.sql.session.timeZone": "UTC",

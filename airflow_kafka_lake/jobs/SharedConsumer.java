@@ -36,11 +36,11 @@ import org.apache.spark.util.CollectionAccumulator;
 import org.apache.spark.util.TaskCompletionListener;
 
 /**
- * Reads the slices of a task with one consumer; shared_consumer.py says why, and has it compiled.
+ * Reads the slices of a task with one consumer; shared_consumer.py says why. `make jar` compiles it.
  *
  * A slice is a line of topic, partition, start, end and the leader epoch that it was seen under (-1: not known),
- * separated by tabs; those of a partition are in order. There are no generics, because Spark's compiler (Janino) does
- * not infer them.
+ * separated by tabs; those of a partition are in order. There are no generics, so that tests can have a changed text
+ * compiled by Spark's own compiler (Janino), which does not infer them.
  *
  * A broker that does not know that epoch was deposed and has not heard of it: nothing is read from it. Of each slice the
  * last record is told to `tips`, with the epoch under which it was written: topic, partition, start, offset, epoch.

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.reports.progress import Counters
+from airflow_kafka_lake.jobs.java import java_context, java_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,13 +96,13 @@ def progress_lines(spark: SparkSession, folder: Path) -> Iterator[None]:
 def await_counts(spark: Any) -> None:
     """Wait a moment for the last counts, which are on their way to the place where they are looked up."""
     with suppress(Exception):  # the counts shown may be old
-        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(_LAST_MS)  # noqa: SLF001 - no public door in Python
+        java_context(spark).listenerBus().waitUntilEmpty(_LAST_MS)
 
 
 def newest_query(spark: Any) -> int:
     """Return the newest query of a session that has worked before; -1 for none."""
     with suppress(Exception):  # shown numbers may be wrong, and the job must go on
-        queries = spark._jsparkSession.sharedState().statusStore().executionsList()  # noqa: SLF001 - no public door in Python
+        queries = java_session(spark).sharedState().statusStore().executionsList()
         last = range(max(0, queries.size() - _NESTED - 1), queries.size())
         return max((queries.apply(place).executionId() for place in last), default=-1)
     return -1
@@ -195,7 +196,7 @@ class Counts:
 
     def active(self) -> dict[int, tuple[int, int, int]]:
         """Return the number of finished tasks, of all tasks and of bytes written, for each active stage."""
-        stages = self.spark.sparkContext._jsc.sc().statusStore().activeStages()  # noqa: SLF001 - no public door in Python
+        stages = java_context(self.spark).statusStore().activeStages()
         listed = (stages.apply(number) for number in range(stages.size()))
         found = {stage.stageId(): (stage.numCompleteTasks(), stage.numTasks(), stage.outputBytes()) for stage in listed}
         return {number: stage for number, stage in found.items() if number not in self.stages_before}
@@ -207,7 +208,7 @@ class Counts:
         self.stages |= active
 
     def _sql(self) -> Any:
-        return self.spark._jsparkSession.sharedState().statusStore()  # noqa: SLF001 - as above
+        return java_session(self.spark).sharedState().statusStore()
 
     def _running(self) -> list[int]:
         """Return the queries that run, and once more the ones that have ended since they were last looked at."""
@@ -339,14 +340,11 @@ def compiled_first(places: Sequence[str], spark_home: str | None) -> list[str]:
 
 
 @contextmanager
-def session(beside: Callable[[Any], object] = lambda _: None) -> Iterator[SparkSession]:
-    """Yield the session that spark-submit has configured; `beside` works in its Java while Spark starts."""
+def session() -> Iterator[SparkSession]:
+    """Yield the session that spark-submit has configured."""
     sys.path[:] = compiled_first(sys.path, os.environ.get("SPARK_HOME"))
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    SparkContext._ensure_initialized()  # noqa: SLF001 - Java is there already, and Spark is not begun by it
-    threading.Thread(target=beside, args=(SparkContext._jvm,), daemon=True).start()  # noqa: SLF001
     spark = SparkSession.builder.getOrCreate()
     try:
         yield spark

@@ -28,12 +28,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.core.spark.job import DriverAge
 from airflow_kafka_lake.jobs.driver import Work, perform, session, taken
 from airflow_kafka_lake.jobs.formats import close_catalog
-from airflow_kafka_lake.jobs.shared_consumer import compile_early
+from airflow_kafka_lake.jobs.java import activate, java_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -151,30 +151,22 @@ def work_of(program: str) -> Work:
 @contextmanager
 def session_of_a_job(base: SparkSession, name: str) -> Iterator[SparkSession]:
     """Yield a session that shares only the cluster with others; its jobs have their group's name in Spark's page."""
-    from pyspark.sql import SparkSession
-
     spark = base.newSession()
     context = spark.sparkContext
     context.setJobGroup(name, name)
-    _activate(SparkSession, spark)
+    activate(spark)
     yield spark
     spark.catalog.clearCache()
     close_catalog(spark)
     for item in _JOB_GROUP:
         context.setLocalProperty(item, None)  # removes it
-    _activate(SparkSession, base)
-
-
-def _activate(sessions: Any, spark: SparkSession) -> None:
-    """Make a session the one that this thread's work is planned with, as the only session of a driver is."""
-    sessions._activeSession = spark  # noqa: SLF001 - as `createDataFrame` does
-    sessions._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)  # noqa: SLF001
+    activate(base)
 
 
 def wear_of(base: SparkSession, jobs: int, seconds: int) -> DriverAge:
     """Return the age and memory of a driver after a collection, in which Spark also removes its shuffle files."""
     gc.collect()
-    jvm: Any = base._jvm  # noqa: SLF001 - no public door in Python
+    jvm = java_of(base)
     beans = jvm.java.lang.management.ManagementFactory
     jvm.java.lang.System.gc()
     heap = beans.getMemoryMXBean().getHeapMemoryUsage()
@@ -197,7 +189,7 @@ def main(argv: list[str], end: Callable[[], None] = _end_group) -> None:
     home = Path(argv[0]).parent
     waits = taken(argv)
     orders = Orders(home / ORDERS_FILE, silence_seconds=waits["silence_seconds"], end=end)
-    with session(compile_early) as base:
+    with session() as base:
         serve(
             home,
             orders,

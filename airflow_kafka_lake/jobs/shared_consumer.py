@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import pkgutil
-import tempfile
-import threading
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spark.job import StageJob, Tip
+from airflow_kafka_lake.jobs.java import java_context, java_of, java_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -101,13 +95,16 @@ def cores_of(spark: Any) -> int:
 # Spark's Kafka source gives every range a consumer with a connection of its own, which waits for some ten answers
 # before its first record; with a thousand quiet partitions nothing else matters. `SharedConsumer.java` reads all
 # slices of a task with one consumer of the same Java client and the same settings, and the source's own class makes
-# the rows. Spark's compiler, which compiles every query, compiles it in the driver; executors get it as they get
-# any jar.
+# the rows. It comes as a jar with every submit, before those of Spark's source and of Kafka's client.
+#
+# Spark has no public way to the same: its Kafka source has a consumer for each range, and rows of Python, or those of
+# a public `createDataFrame`, would be converted one by one.
 
 SETTING = "spark.kafka_lake.shared_consumer"
 """A setting of a Spark connection: `false` leaves the reading to Spark's Kafka source."""
 
-SOURCE, CLASS = "SharedConsumer.java", "airflow_kafka_lake.SharedConsumer"
+JAR = "shared-consumer.jar"
+"""The class in the form that Spark takes, beside this module and its Java source; `make jar` builds it."""
 
 WIDTH = 32
 """Partitions that a consumer reads at the same time: it keeps the last fetch of each of them."""
@@ -121,10 +118,6 @@ _POLLS_PER_TASK = 16
 _FETCH_BYTES = 16 * 1024 * 1024
 _PARTITION_BYTES, _OF_FEW = 1024 * 1024, 4 * 1024 * 1024
 _FEW = 8
-
-_compiling = threading.Lock()
-_compiled: dict[str, Any] = {}
-_early: list[Any] = []
 
 
 def consumer_settings(
@@ -167,29 +160,32 @@ def shared_rows(
     and a function that returns, once they are written, the last record of each slice.
 
     No task takes more than `rate` bytes per second; None: as fast as Kafka answers. Raises the errors of a session
-    without a Java of its own (Spark Connect), or of a Spark without the compiler.
+    without a Java of its own (Spark Connect), or of a Spark without the jar.
     """
     from pyspark.sql import DataFrame
 
-    jvm: Any = spark._jvm  # noqa: SLF001  # Spark has no other door to Java
+    jvm, context = java_of(spark), java_context(spark)
     texts, options = jvm.java.util.ArrayList(), jvm.java.util.HashMap()
     epochs = dict(job.epochs)
     for slices in tasks:
         texts.add("\n".join(_line(item, epochs.get(item.stream, -1)) for item in slices))
     for key, value in settings.items():
         options.put(key, value)
-    (constructor,) = _class_of(spark).getConstructors()
-    told = spark.sparkContext._jsc.sc().collectionAccumulator("last records")  # noqa: SLF001
-    arguments = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 4)  # noqa: SLF001
-    arguments[0], arguments[1], arguments[2], arguments[3] = options, WIDTH, rate or 0, told
-    parts = spark.sparkContext._jsc.parallelize(texts, len(tasks))  # noqa: SLF001
-    rows = parts.mapPartitions(constructor.newInstance(arguments)).setName("slices")
+    told = context.collectionAccumulator("last records")
+    reader = consumer_class(spark)(options, WIDTH, rate or 0, told)
+    parts = jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(context).parallelize(texts, len(tasks))
+    rows = parts.mapPartitions(reader).setName("slices")
     schema = jvm.org.apache.spark.sql.kafka010.KafkaRecordToRowConverter.kafkaSchema(True)
-    found = DataFrame(spark._jsparkSession.internalCreateDataFrame(rows.rdd(), schema, False), spark)  # noqa: SLF001
+    found = DataFrame(java_session(spark).internalCreateDataFrame(rows.rdd(), schema, False), spark)
     if rate:
         found = found.where("offset >= 0")  # the others are signs of life, and no records
     streams = {(item.stream.topic, item.stream.partition): item.stream for item in job.slices}
     return found, lambda: [_tip(line, streams) for line in told.value()]
+
+
+def consumer_class(spark: SparkSession) -> Any:
+    """Return the class that reads, as the jar has it."""
+    return java_of(spark).airflow_kafka_lake.SharedConsumer
 
 
 def _line(item: Slice, epoch: int) -> str:
@@ -201,44 +197,3 @@ def _tip(line: str, streams: Mapping[tuple[str, int], Stream]) -> Tip:
     partition, start, last, epoch = map(int, numbers)
     read = Slice(streams[topic, partition], OffsetRange(start, last + 1))
     return Tip(slice=read, leader_epoch=None if epoch < 0 else epoch)
-
-
-def compile_early(jvm: Any) -> None:
-    """Compile the class before it is needed; an error is met again where the class is needed."""
-    with _compiling, suppress(Exception):
-        _early.append(_cooked(jvm, source()))
-
-
-def _class_of(spark: SparkSession) -> Any:
-    """Return the class that reads, compiled once for an application and given to its executors."""
-    context = spark.sparkContext
-    with _compiling:
-        if context.applicationId not in _compiled:
-            compiler = _early.pop() if _early else _cooked(spark._jvm, source())  # noqa: SLF001
-            context._jsc.addJar(str(_jar(compiler.getBytecodes(), context._temp_dir)))  # noqa: SLF001
-            _compiled.clear()
-            _compiled[context.applicationId] = compiler.getClassLoader().loadClass(CLASS)
-        return _compiled[context.applicationId]
-
-
-def source() -> str:
-    """Return the Java text, also out of the zip that a driver gets."""
-    return (pkgutil.get_data(__package__, SOURCE) or b"").decode("utf-8")
-
-
-def _cooked(jvm: Any, text: str) -> Any:
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    # Jars that came with the submit are known to the thread only.
-    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    compiler.cook(text)
-    return compiler
-
-
-def _jar(classes: Mapping[str, bytes], folder: str) -> Path:
-    """Write a jar with its digest in its name, in a folder that Spark removes at its end."""
-    digest = hashlib.sha256(b"".join(classes[name] for name in sorted(classes))).hexdigest()[:12]
-    path = Path(tempfile.mkdtemp(dir=folder)) / f"kafka-lake-{digest}.jar"
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, code in sorted(classes.items()):
-            archive.writestr(f"{name.replace('.', '/')}.class", code)
-    return path

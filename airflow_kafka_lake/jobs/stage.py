@@ -29,6 +29,7 @@ from airflow_kafka_lake.core.spark.job import (
 from airflow_kafka_lake.core.spec import TOPIC_NAME
 from airflow_kafka_lake.jobs.driver import leave, run
 from airflow_kafka_lake.jobs.formats import append, create_branch, mend, table_name
+from airflow_kafka_lake.jobs.java import java_of
 from airflow_kafka_lake.jobs.shared_consumer import (
     SETTING,
     Pace,
@@ -70,7 +71,7 @@ def overflowing_rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str
 def _read(
     spark: SparkSession, job: StageJob, part: Slice, kafka: Mapping[str, str], *, tips: dict[Slice, Tip]
 ) -> Iterator[tuple[Any, ...]]:
-    jvm: Any = spark._jvm  # noqa: SLF001  # Spark has no other door to the client that its jars bring
+    jvm = java_of(spark)
     client = jvm.org.apache.kafka
     settings = jvm.java.util.HashMap()
     fixed = {

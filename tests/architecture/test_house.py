@@ -142,3 +142,84 @@ def test_public_names_state_their_contract() -> None:
         public = [name for name, node in _public(tree) if not ast.get_docstring(node)]  # type: ignore[arg-type]
         silent += [f"{module}: {name}" for name in public]
     assert silent == []
+
+
+PRIVATE_MEMBERS = {
+    ("jobs/java.py", "_jvm"): "PySpark has no public way to its Java",
+    ("jobs/java.py", "_jsparkSession"): "as above",
+    ("jobs/java.py", "_activeSession"): "the public `createDataFrame` sets it too, and imports pandas",
+    ("adapters/iceberg/rows.py", "_record_batches_from_scan_tasks_and_deletes"): "the public way keeps files in memory",
+    ("adapters/iceberg/rows.py", "_read_all_delete_files"): "as above, which takes its result",
+    ("adapters/iceberg/rows.py", "_dataframe_to_data_files"): "the public ways commit what they write",
+    ("adapters/iceberg/catalog.py", "_create_legacy_oauth2_auth_manager"): "the login is to have a time-out as well",
+}
+"""Members that a library keeps to itself, each in one module, with the reason. This list only shrinks;
+`tests/contracts/test_private_members.py` tells which version of a library has changed one."""
+
+
+PUBLIC_ALL_THE_SAME = {"_asdict", "_fields", "_make", "_replace", "_exit"}
+"""The first letter sets those of named tuples apart from fields, and `os._exit` from `sys.exit`."""
+
+
+def _foreign_privates(tree: ast.Module) -> set[str]:
+    """Return the private names that a module takes from others: imported, or of what is not itself.
+
+    A name that the module gives to something itself is its own, also where another object of the same class has it.
+    """
+    own = {
+        node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }
+    own |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
+                own.add(name)
+            case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=name):
+                found.add(f"super {name}")
+            case ast.Attribute(attr=name):
+                found.add(name)
+            case ast.ImportFrom(level=0, module=str(module), names=names) if not module.startswith(
+                "airflow_kafka_lake"
+            ):
+                found |= {f"super {alias.name}" for alias in names}
+    taken = {name.removeprefix("super ") for name in found if name.startswith("super ") or name not in own}
+    return {name for name in taken - PUBLIC_ALL_THE_SAME if re.fullmatch(r"_[A-Za-z]\w*", name)}
+
+
+def test_libraries_are_used_by_their_public_names() -> None:
+    """What a library keeps to itself changes with any of its versions."""
+    found = {(str(path.relative_to(PACKAGE)), name) for path in MODULES for name in _foreign_privates(_tree(path))}
+    assert found == set(PRIVATE_MEMBERS)
+    assert len(PRIVATE_MEMBERS) < 8
+    assert len({name for _, name in PRIVATE_MEMBERS}) == len(PRIVATE_MEMBERS), "each is in one module"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "spark._jvm",
+        "client._manager.run()",
+        "client.manager._net.sleep(1)",
+        "from pyiceberg.io.pyarrow import _read_all_delete_files",
+        "class A:\n    def _begin(self):\n        return super()._begin()",
+        "spark._active = 1",
+    ],
+)
+def test_the_search_finds_private_members_of_others(text: str) -> None:
+    """In each of the forms that were in use."""
+    assert _foreign_privates(ast.parse(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "self._rate",
+        "class A:\n    def f(self, other):\n        self._x = 1\n        return other._x",
+        "cls.__name__",
+        "a.b",
+    ],
+)
+def test_the_search_leaves_what_is_ours_alone(text: str) -> None:
+    """Also that of another object of the same class."""
+    assert not _foreign_privates(ast.parse(text))

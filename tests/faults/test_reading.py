@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_kafka_lake.adapters.spark_submit.failures import recognised
-from airflow_kafka_lake.jobs import shared_consumer
 from airflow_kafka_lake.jobs.formats import STAGED_BY
 from airflow_kafka_lake.jobs.stage import stage
 from airflow_kafka_lake.local.processes import wait_until
 from tests.brokers import Brokers
+from tests.consumer_jar import SOURCE, read_with
 from tests.integration import test_stage as staging
 from tests.integration.test_stage import Lake, Topic, job, offsets, staged, summary
 
@@ -91,7 +91,7 @@ class Gate:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, when: str = "true", first: str = "") -> None:
         """At the first poll that brings records and meets the condition `when`, which does `first`: both in Java."""
         self._reached, self._open = folder / "reached", folder / "open"
-        text, name, poll = shared_consumer.source(), f"Gated{secrets.token_hex(4)}", "take(consumer.poll(POLL));"
+        text, poll = SOURCE.read_text(encoding="utf-8"), "take(consumer.poll(POLL));"
         assert text.count(poll) == 1
         stop = f"""{poll}
             if (!records.isEmpty() && {when}) {{
@@ -101,10 +101,7 @@ class Gate:
                     java.util.concurrent.locks.LockSupport.parkNanos(10000000L);
                 }}
             }}"""
-        changed = text.replace(poll, stop).replace("SharedConsumer", name)
-        monkeypatch.setattr(shared_consumer, "source", lambda: changed)
-        monkeypatch.setattr(shared_consumer, "CLASS", f"airflow_kafka_lake.{name}")
-        monkeypatch.setattr(shared_consumer, "_compiled", {})
+        read_with(text.replace(poll, stop), monkeypatch)
 
     @contextmanager
     def reading(self, spark: SparkSession, work: StageJob, topic: Topic, **kafka: str) -> Iterator[Future[None]]:

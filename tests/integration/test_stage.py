@@ -57,6 +57,7 @@ from airflow_kafka_lake.local.processes import free_ports
 from airflow_kafka_lake.wiring.spark import SparkJobs
 from tests import markers
 from tests.canaries import planted
+from tests.consumer_jar import SOURCE, read_with
 from tests.integration import test_accounting as accounting
 from tests.silence import SilentServer
 from tests.spark_lake import SparkLake as Lake
@@ -530,7 +531,7 @@ def test_both_readers_account_alike_for_every_offset(
     ("old", "new"),
     [
         (".offset() < end", ".offset() >= 0"),
-        ("consumer.seek(place, slice(place)[0]);", ""),
+        ("seek(place, slice(place));", ""),
         ("position >= slice(place)[1]", "position >= slice(place)[1] - 1"),
     ],
     ids=["what a poll finds behind a slice", "the next slice of a partition", "the last offset"],
@@ -544,16 +545,10 @@ def test_java_without_a_guard_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The comparison of the two readers fails for each guard that is taken out of the Java text."""
-    text, name = shared_consumer.source(), f"Without{secrets.token_hex(4)}"
+    text = SOURCE.read_text(encoding="utf-8")
     assert text.count(old) == 1
-    changed = text.replace(old, new).replace("SharedConsumer", name)
-    for attribute, value in {
-        "source": lambda: changed,
-        "CLASS": f"airflow_kafka_lake.{name}",
-        "_compiled": {},
-        "_OF_FEW": 1000,
-        "WIDTH": 2,
-    }.items():
+    read_with(text.replace(old, new), monkeypatch)
+    for attribute, value in {"_OF_FEW": 1000, "WIDTH": 2}.items():
         monkeypatch.setattr(shared_consumer, attribute, value)
     bootstrap, slices = mixed
     work = job(lake.create(), *slices, tasks=2)
@@ -563,14 +558,11 @@ def test_java_without_a_guard_is_noticed(
 @pytest.fixture
 def sleeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[int]]:
     """Has a shared consumer note its sleeps, in milliseconds, on a clock that stands: the last is the sum of all."""
-    text, name = shared_consumer.source(), f"Timed{secrets.token_hex(4)}"
+    text = SOURCE.read_text(encoding="utf-8")
     sleep = "Thread.sleep(early);"
     assert text.count(sleep) == 1
     noted = f'Thread.sleep(0L); new java.io.File("{tmp_path}/" + early).mkdir();'
-    changed = text.replace(sleep, noted).replace("System.nanoTime()", "0L").replace("SharedConsumer", name)
-    monkeypatch.setattr(shared_consumer, "source", lambda: changed)
-    monkeypatch.setattr(shared_consumer, "CLASS", f"airflow_kafka_lake.{name}")
-    monkeypatch.setattr(shared_consumer, "_compiled", {})
+    read_with(text.replace(sleep, noted).replace("System.nanoTime()", "0L"), monkeypatch)
     return lambda: sorted(int(each.name) for each in tmp_path.iterdir())
 
 

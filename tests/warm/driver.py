@@ -210,7 +210,7 @@ def started() -> SparkSession:
 
     from airflow_kafka_lake.adapters.jars import JOBS, STORES, verified
     from airflow_kafka_lake.adapters.spark_submit.runner import archive_path
-    from airflow_kafka_lake.adapters.spark_submit.submission import _BOUNDED, _UNLESS_SAID
+    from airflow_kafka_lake.adapters.spark_submit.submission import _BOUNDED, _UNLESS_SAID, all_jars
     from airflow_kafka_lake.jobs.formats import EXTENSIONS
 
     # Java passes over an archive that is not there or does not fit, so this only ever saves time.
@@ -220,7 +220,7 @@ def started() -> SparkSession:
         **_UNLESS_SAID,
         "spark.sql.extensions": EXTENSIONS,
         "spark.ui.enabled": "false",
-        "spark.driver.extraClassPath": ":".join(map(str, jars)),
+        "spark.driver.extraClassPath": ":".join(map(str, all_jars(jars))),
         "spark.driver.extraJavaOptions": " ".join([*quick, *_BOUNDED]),
         "spark.driver.memory": "1500m",
         "spark.sql.session.timeZone": "UTC",

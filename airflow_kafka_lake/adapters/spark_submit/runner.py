@@ -35,6 +35,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     MANY_JOBS,
     PACKAGE,
     QUICK_START,
+    all_jars,
     checked_conf,
     checked_master,
     command,
@@ -134,7 +135,7 @@ def archive_path(jars: Sequence[Path | str], *, java_home: Path | None = None, c
     """
     java = str(java_home) if java_home else os.environ.get("JAVA_HOME") or shutil.which("java") or ""
     place = _digest([str(pyspark_home()), str(Path(java).resolve()), *map(str, jars)])
-    files = sorted([*(pyspark_home() / "jars").glob("*.jar"), *map(Path, jars)])
+    files = sorted([*(pyspark_home() / "jars").glob("*.jar"), *map(Path, all_jars(jars))])
     stats = [(path.name, path.stat()) for path in files if path.exists()]
     state = _digest([f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in stats])
     return (cache or default_cache()) / "classes" / f"spark-{place}-{state}.jsa"

@@ -26,6 +26,7 @@ from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableE
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.jobs.driver import JAVA_OPTIONS_FILE, PROPERTIES_FILE
 from airflow_kafka_lake.jobs.formats import EXTENSIONS, SETTINGS
+from airflow_kafka_lake.jobs.shared_consumer import JAR
 
 # A folder that only this user can read, removed after use or, if its process was killed, by the next one.
 
@@ -85,9 +86,10 @@ def _is_left_behind(folder: Path) -> bool:
 # The parts of a submit: the private files, the command line without secrets, the environment without Airflow's.
 
 PACKAGE = Path(airflow_kafka_lake.__file__).parent
-_TRAVELS = ("__init__.py", "core/**/*.py", "jobs/**/*.py", "jobs/**/*.java")
+_TRAVELS = ("__init__.py", "core/**/*.py", "jobs/**/*.py")
 REQUEST_FILE = "job.json"
 _ZIP_FILE = "kafka_lake.zip"
+_OWN_JAR = PACKAGE / "jobs" / JAR
 
 _ALWAYS = {
     "spark.submit.deployMode": "client",
@@ -230,6 +232,11 @@ def write_request(path: Path, request: Mapping[str, Any]) -> None:
     _write_private(path, json.dumps(request))
 
 
+def all_jars(jars: Sequence[Path | str]) -> list[Path | str]:
+    """Return the jars that a submit brings: ours first, because the archive of classes fits what begins alike only."""
+    return [_OWN_JAR, *jars]
+
+
 def command(
     spark_submit: Path,
     folder: Path,
@@ -250,9 +257,9 @@ def command(
     files = [_local_file(jar) for jar in brought]
     own = list(filter(None, [conf.get(_CLASS_PATH)]))
     if is_local(master) and None not in files:
-        class_path, shipped = [*map(str, jars), *map(str, files), *own], []
+        class_path, shipped = [*map(str, all_jars(jars)), *map(str, files), *own], []
     else:
-        class_path, shipped = own, [*map(str, jars), *brought]
+        class_path, shipped = own, [*map(str, all_jars(jars)), *brought]
     return [
         str(spark_submit),
         "--master", master,

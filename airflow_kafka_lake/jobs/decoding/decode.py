@@ -34,6 +34,7 @@ from airflow_kafka_lake.jobs.decoding.quirks import (
     wrapped,
 )
 from airflow_kafka_lake.jobs.formats import METADATA_COLUMNS, aligned, changes, field_of, refused, widen
+from airflow_kafka_lake.jobs.java import java_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -403,9 +404,8 @@ class _Avro(_Framed):
         would end the job."""
         from py4j.protocol import Py4JJavaError
 
-        jvm: Any = self.spark._jvm  # noqa: SLF001  # Spark has no other door to Java
         try:
-            jvm.org.apache.avro.Schema.Parser().parse(json.dumps(schema))
+            java_of(self.spark).org.apache.avro.Schema.Parser().parse(json.dumps(schema))
         except Py4JJavaError:
             return False
         return True

@@ -12,6 +12,7 @@ from airflow_kafka_lake.core.ddl import DEEPEST, MOST_DIGITS, refused_name
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.spec import TABLE_PART
 from airflow_kafka_lake.core.wire import PREFIX
+from airflow_kafka_lake.jobs.java import java_session
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -292,7 +293,7 @@ def close_catalog(spark: SparkSession) -> None:
     a connection wraps in a cache, is left to Java.
     """
     with suppress(Exception):
-        manager = spark._jsparkSession.sessionState().catalogManager()  # noqa: SLF001 - no public door in Python
+        manager = java_session(spark).sessionState().catalogManager()
         manager.catalog(CATALOG).icebergCatalog().close()
 
 

@@ -52,8 +52,8 @@ class FakeSession:
         status = SimpleNamespace(activeStages=self._active)
         self.awaited: list[int] = []
         bus = SimpleNamespace(waitUntilEmpty=self.awaited.append)
-        self.sparkContext = SimpleNamespace(_jsc=java(sc=java(statusStore=status, listenerBus=bus)))
-        self._jsparkSession = java(sharedState=java(statusStore=self))
+        context = java(statusStore=status, listenerBus=bus)
+        self._jsparkSession = java(sharedState=java(statusStore=self), sparkContext=context)
 
     def _active(self) -> SimpleNamespace:
         return listed(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import zipfile
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +15,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spark.job import StageJob
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.jobs import shared_consumer
 from airflow_kafka_lake.jobs.shared_consumer import (
-    CLASS,
     LEAST_FETCH,
     LONGEST_SLEEP_MS,
     OVERHEAD_BYTES,
@@ -27,6 +27,7 @@ from airflow_kafka_lake.jobs.shared_consumer import (
     consumer_settings,
 )
 from airflow_kafka_lake.jobs.stage import _shared, is_shared
+from tests.consumer_jar import JAVA, SOURCE, TARGET, built
 
 pytestmark = pytest.mark.unit
 
@@ -127,34 +128,25 @@ def test_session_without_java_is_read_by_sparks_source(capsys: pytest.CaptureFix
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_class_is_compiled_once_also_where_that_began_early(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, fails: bool
-) -> None:
-    """While Spark starts; what fails then is tried again when a job needs it."""
-    compiled: list[object] = []
+def test_jar_is_built_of_the_source_beside_it() -> None:
+    """It carries the text that it was compiled of."""
+    with zipfile.ZipFile(TARGET) as jar:
+        assert jar.read(f"airflow_kafka_lake/{SOURCE.name}") == SOURCE.read_bytes(), "run: make jar"
 
-    def cooked(jvm: object, _: str) -> Any:
-        compiled.append(jvm)
-        if fails and len(compiled) == 1:
-            raise RuntimeError("Java is not ready")
-        loader = SimpleNamespace(loadClass=lambda name: name)
-        return SimpleNamespace(getBytecodes=lambda: {CLASS: b"code"}, getClassLoader=lambda: loader)
 
-    monkeypatch.setattr(shared_consumer, "_cooked", cooked)
-    monkeypatch.setattr(shared_consumer, "_compiled", {})
-    monkeypatch.setattr(shared_consumer, "_early", [])
-    java = SimpleNamespace(addJar=lambda _: None)
-    context = SimpleNamespace(applicationId="app-1", _jsc=java, _temp_dir=str(tmp_path))
-    spark: Any = SimpleNamespace(_jvm="jvm", sparkContext=context)
-    shared_consumer.compile_early("jvm")
-    assert [shared_consumer._class_of(spark) for _ in range(2)] == [CLASS, CLASS]
-    assert compiled == ["jvm"] * (2 if fails else 1)
+@pytest.mark.integration
+@pytest.mark.skipif(shutil.which("javac") is None, reason="no javac in PATH")
+def test_jar_is_what_its_source_compiles_to(spark_jars: list[Path]) -> None:
+    """Whoever builds it anew, with the compiler of the oldest Java that Spark runs on, has the same bytes."""
+    said = subprocess.run(["javac", "-version"], capture_output=True, text=True, check=True)
+    if not (said.stdout + said.stderr).startswith(f"javac {JAVA}."):
+        pytest.skip(f"javac is not that of Java {JAVA}")
+    assert TARGET.read_bytes() == built(), "run: make jar"
 
 
 def test_both_readers_count_and_sleep_alike() -> None:
     """What a record costs does not depend on who reads it: the Java text has the numbers of the SQL."""
-    text = shared_consumer.source()
+    text = SOURCE.read_text(encoding="utf-8")
     for line in (
         f"long OVERHEAD_BYTES = {OVERHEAD_BYTES};",
         f"long SHORTEST_SLEEP_MS = {SHORTEST_SLEEP_MS};",

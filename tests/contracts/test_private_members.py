@@ -1,0 +1,80 @@
+"""The private members of libraries that the package relies on: which version has changed one of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.adapters.iceberg.catalog import BoundedRestCatalog
+
+pytestmark = pytest.mark.contracts
+
+
+def _names(function: Callable[..., Any]) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
+def _pyiceberg_reads_a_file_batch_by_batch() -> bool:
+    from pyiceberg.io.pyarrow import ArrowScan
+
+    expected = ["self", "tasks", "deletes_per_file"]
+    return _names(ArrowScan._record_batches_from_scan_tasks_and_deletes) == expected
+
+
+def _pyiceberg_reads_the_deletes_of_files() -> bool:
+    from pyiceberg.io.pyarrow import _read_all_delete_files
+
+    return _names(_read_all_delete_files) == ["io", "tasks"]
+
+
+def _pyiceberg_writes_files_without_a_commit() -> bool:
+    from pyiceberg.io.pyarrow import _dataframe_to_data_files
+
+    return _names(_dataframe_to_data_files)[:3] == ["table_metadata", "df", "io"]
+
+
+def _pyiceberg_begins_a_session_with_its_login() -> bool:
+    from pyiceberg.catalog.rest import RestCatalog
+
+    (ours,) = (name for name in vars(BoundedRestCatalog) if name.endswith("_auth_manager"))
+    return _names(getattr(RestCatalog, ours)) == ["self", "session"]
+
+
+def _pyspark_keeps_its_java() -> bool:
+    from pyspark.sql import SparkSession
+
+    kept = inspect.getsource(SparkSession.__init__)
+    return "self._jvm = " in kept and "self._jsparkSession = " in kept
+
+
+def _pyspark_keeps_the_active_session() -> bool:
+    from pyspark.sql import SparkSession
+
+    return "_activeSession" in vars(SparkSession) and "_activeSession" in inspect.getsource(
+        SparkSession.createDataFrame
+    )
+
+
+@pytest.mark.parametrize(
+    ("library", "holds"),
+    [
+        ("pyiceberg", _pyiceberg_reads_a_file_batch_by_batch),
+        ("pyiceberg", _pyiceberg_reads_the_deletes_of_files),
+        ("pyiceberg", _pyiceberg_writes_files_without_a_commit),
+        ("pyiceberg", _pyiceberg_begins_a_session_with_its_login),
+        ("pyspark", _pyspark_keeps_its_java),
+        ("pyspark", _pyspark_keeps_the_active_session),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.__name__.strip("_"),
+)
+def test_library_has_the_private_members_that_we_rely_on(library: str, holds: Callable[[], bool]) -> None:
+    """The range in `pyproject.toml` is that of the versions that were tried."""
+    broken = f"{library} {metadata.version(library)} has changed what {holds.__name__.strip('_')} says: see who uses it"
+    try:
+        assert holds(), broken
+    except (AttributeError, ImportError) as error:
+        raise AssertionError(broken) from error
