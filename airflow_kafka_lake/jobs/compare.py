@@ -17,7 +17,6 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spark.job import CAREFUL_POLL, StageJob, effort
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.jobs.digests import FIELDS
 from airflow_kafka_lake.jobs.driver import run
 from airflow_kafka_lake.jobs.formats import at_snapshot, table_name
 from airflow_kafka_lake.jobs.shared_consumer import SETTING
@@ -265,6 +264,19 @@ MOST_PARTS = 20
 """Slices of a slice that the driver reads one by one; nearer ones are read together."""
 
 _NO_ATTEMPT = "0" * 16
+
+FIELDS: Mapping[str, str] = {
+    "key": "xxhash64(key IS NULL, length(key), key)",
+    "value": "xxhash64(value IS NULL, length(value), value)",
+    # Nulls leave a hash unchanged, so each part adds whether it is null, and its length. A null list of headers, as
+    # Spark writes it, and an empty one are the same.
+    "headers": "xxhash64(IF(headers IS NULL, 0, size(headers)), transform(headers, h -> struct("
+    "h IS NULL AS a, h.key IS NULL AS b, length(h.key) AS c, h.key AS d, "
+    "h.value IS NULL AS e, length(h.value) AS f, h.value AS g)))",
+    "timestamp": ("xxhash64(kafka_timestamp IS NULL, unix_micros(kafka_timestamp), kafka_timestamp_raw)"),
+    "timestamp type": "xxhash64(kafka_timestamp_type IS NULL, kafka_timestamp_type)",
+}
+"""Field → its digest, as an expression over a row of the landing table: equal fields have equal digests."""
 
 _NAMES = {mismatch: f"d{number}" for number, mismatch in enumerate(map(Mismatch, FIELDS))}
 DIGESTS = [f"{expression} AS {_NAMES[Mismatch(field)]}" for field, expression in FIELDS.items()]

@@ -12,8 +12,8 @@ from airflow_kafka_lake.core.decoding import ERROR_COLUMN, Decoder
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.ledger.waves import DECODE, Token
 from airflow_kafka_lake.core.spark.job import LANDED, LIGHT, RETAIN_DAYS, branch_of
+from airflow_kafka_lake.jobs.compare import FIELDS
 from airflow_kafka_lake.jobs.decoding.decode import decode
-from airflow_kafka_lake.jobs.digests import FIELDS
 from airflow_kafka_lake.jobs.driver import run
 from airflow_kafka_lake.jobs.formats import mend, repeated, table_name
 
