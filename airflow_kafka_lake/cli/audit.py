@@ -28,7 +28,7 @@ from airflow_kafka_lake.core.audit.report import messages
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.pipeline.keys import parse_size
-from airflow_kafka_lake.services import accepted_deletes, pipeline_audit, reporting
+from airflow_kafka_lake.services import pipeline_audit, reporting
 
 BEYOND = 2**63 - 1
 """An end above every offset."""
@@ -95,7 +95,7 @@ def accept_deletes(arguments: argparse.Namespace, output: Output) -> Result:
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
         reporting.known_spec(ports.ledger, spec.name)
-        done = accepted_deletes.accept_deletes(
+        done = pipeline_audit.accept_deletes(
             ports, spec, scope_of(arguments), asked, reason=arguments.reason, dry_run=arguments.dry_run
         )
     document = {

@@ -1,51 +1,4 @@
-"""Every error a caller can meet, as one tree.
-
-    KafkaLakeError                  what, where, what to do next; never a secret
-    ├── TerminalError               repeating the same call cannot help
-    │   ├── RefusedError            the request itself is wrong; nothing was changed
-    │   │   ├── UsageError          the words of the call are wrong (exit 2)
-    │   │   ├── PipelineFileError   the pipeline file or its keywords do not validate
-    │   │   ├── UnknownTopicError, UnknownPartitionError, UnknownSubjectError
-    │   │   ├── RangeExpiredError   offsets below the log start were asked for
-    │   │   ├── RangeBeyondEndError offsets at or above the readable end were asked for
-    │   │   ├── EmptyPeriodError    nothing at all lies in the period that was asked for
-    │   │   ├── GroupOffsetError    the consumer group has no committed offset where one is needed
-    │   │   ├── ConnectionSettingsError  an Airflow connection is missing or has settings we refuse
-    │   │   ├── StateError          the subject is in a state that does not allow the request
-    │   │   └── SchemaMismatchError the lake table's columns do not fit
-    │   ├── IdentityError           a topic or table is not the one that was recorded
-    │   │   ├── TopicDeletedError   the topic is gone
-    │   │   └── TopicRecreatedError another topic has the recorded topic's name
-    │   ├── LostRecordsError        a partition's log is not the one that was planned from any more
-    │   │   ├── LogTruncatedError   it ends below what was planned
-    │   │   ├── LogRewrittenError   it was cut below what was planned, and written again
-    │   │   └── LogStartMovedError  it begins above offsets that were not read yet
-    │   ├── HangingTransactionError a transaction that no producer will end keeps records from being read
-    │   ├── DamagedTableError       files of a lake table are missing or cannot be read
-    │   ├── OwnershipError          another pipeline or ledger owns (table, topic)
-    │   ├── LedgerBehindError       the lake's newest token, or what came before it, is unknown to the ledger
-    │   ├── LedgerSchemaError       the ledger's schema is missing, older or newer
-    │   ├── UnexplainedError        offsets of a staged attempt are not accounted for
-    │   ├── OnlyCopyError           staged records that exist nowhere else would be dropped
-    │   ├── UnreadableRecordError   Kafka has a record that no job can read
-    │   ├── LibraryError        a library is missing, or of a version that does not fit
-    │   ├── DecodeLimitError        too many values of a wave do not decode
-    │   └── HeldError               something is held and needs a person
-    │       ├── PausedError         a person has paused the pipeline or the plan, and no resume has come since
-    │       └── UnfinishedError     something is left, and only another run brings it
-    ├── TransientError              worth repeating unchanged (exit 3)
-    │   ├── UnavailableError        broker, ledger or catalog cannot be reached, or timed out
-    │   ├── UnstableError           the answer exists but is not stable yet
-    │   │   └── PendingCommitError  a group's committed offset is part of a transaction that has not ended
-    │   ├── ConcurrentError         another writer changed the same thing first, or is working on it
-    │   │   └── LimitReachedError   as many waves of the pipeline are at work as it allows at once
-    │   ├── GateClosedError         what must come first in the order of the records is not finished
-    │   ├── StaleFenceError         another attempt has claimed the wave since
-    │   ├── NotWantedError          the task that asked for the wave does not want it any more
-    │   ├── JobFailedError          the Spark job ended without a staged result
-    │   ├── UnexpectedError         a library raised what no part of this package expects
-    │   └── AttemptRejectedError    what was staged no longer fits the table; it is staged again
-    └── UnknownOutcomeError         a commit's answer was lost; `recover` finds out (exit 4)
+"""Every error a caller can meet, as one tree (docs/reference/errors.md): transient ones are worth repeating unchanged.
 
 A broken attempt is an attempt's business: the wave stays as it was and can be tried again.
 """
@@ -54,20 +7,29 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Collection, Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from airflow_kafka_lake.core.offsets import OffsetRange
 
+if TYPE_CHECKING:
+    from airflow_kafka_lake.core.remedies import Remedy
+
 
 class KafkaLakeError(Exception):
-    """The root: a sentence for people, and `facts` (JSON values) for programs."""
+    """The root: a sentence for people; for programs `facts` (JSON values), and `remedies` where it holds something."""
 
     exit_code: ClassVar[int] = 1
+    remedies: tuple[Remedy, ...] = ()
 
     def __init__(self, message: str, **facts: object) -> None:
         super().__init__(message)
         self.message = message
         self.facts = facts
+
+    def ended_by(self, *remedies: Remedy) -> Self:
+        """Return the error with the commands that end what it holds, as its sentence names them."""
+        self.remedies = remedies
+        return self
 
     def to_json(self) -> dict[str, object]:
         """Return the wire form `{"type", "message", ...facts}` (docs/reference/json.md)."""
@@ -75,7 +37,7 @@ class KafkaLakeError(Exception):
 
     @property
     def named(self) -> str:
-        """The sentence behind the error's name, as the reason of a hold: people read it, programs find the name."""
+        """The sentence behind the error's name, as people read it: the reason of a hold."""
         return f"{type(self).__name__}: {self.message}"
 
 

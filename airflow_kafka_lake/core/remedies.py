@@ -1,15 +1,13 @@
-"""Remedies: the commands that messages and reasons of holds name; no other module knows how they are written."""
+"""Remedies: the commands that messages and reasons of holds name; no other module knows how they are written. A cause
+is a reason for programs: the kind of an error, and its remedies."""
 
 from __future__ import annotations
 
-import itertools
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.slices import Slice
 
 PROGRAM = "kafka-lake"
 REASON = ("--reason", "TEXT")
@@ -36,50 +34,45 @@ class Remedy:
     def __str__(self) -> str:
         flags = {name: f"--{name.replace('_', '-')}" for name in self.switches}
         last = flags.pop(ACKNOWLEDGE_ORDER, None)
-        words = (self.subject, *self._where(), *flags.values(), *(REASON if self.asks_reason else ()), last)
+        words = (self.subject, self._where(), *flags.values(), *(REASON if self.asks_reason else ()), last)
         return " ".join((PROGRAM, self.command, *filter(None, words)))
 
-    def _where(self) -> tuple[str, ...]:
+    def _where(self) -> str | None:
         """Return the words for the slice; with `=` before a topic's id, because it may begin with a dash."""
         if self.slice is None:
-            return ()
-        stream, offsets = self.slice.stream, self.slice.range
-        generation = (f"--topic-id={stream.topic_id}",) if self.names_topic_id else ()
-        partition = ("--partition", str(stream.partition))
-        return (
-            "--topic",
-            stream.topic,
-            *generation,
-            *partition,
-            "--from",
-            str(offsets.start),
-            "--to",
-            str(offsets.end),
-        )
+            return None
+        (topic, topic_id, partition), offsets = self.slice.stream, self.slice.range
+        generation = f" --topic-id={topic_id}" if self.names_topic_id else ""
+        return f"--topic {topic}{generation} --partition {partition} --from {offsets.start} --to {offsets.end}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form (docs/reference/json.md)."""
-        return {
-            "command": self.command,
-            "subject": self.subject,
-            "slice": self.slice and self.slice.to_json(),
-            "names_topic_id": self.names_topic_id,
-            "switches": list(self.switches),
-            "asks_reason": self.asks_reason,
-        }
+        own = {name: getattr(self, name) for name in self.__slots__}
+        return own | {"slice": self.slice and self.slice.to_json(), "switches": list(self.switches)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Remedy:
         """Read what `to_json` returned."""
-        item = data["slice"]
-        return cls(
-            command=data["command"],
-            subject=data["subject"],
-            slice=None if item is None else Slice.from_json(item),
-            names_topic_id=data["names_topic_id"],
-            switches=tuple(data["switches"]),
-            asks_reason=data["asks_reason"],
-        )
+        item = data["slice"] and Slice.from_json(data["slice"])
+        own = {name: data[name] for name in cls.__slots__}
+        return cls(**own | {"slice": item, "switches": tuple(data["switches"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """What holds a range, for programs: the name of an error, None where there is none, and the commands that help."""
+
+    kind: str | None
+    remedies: tuple[Remedy, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form in which the ledger keeps it."""
+        return {"kind": self.kind, "remedies": [item.to_json() for item in self.remedies]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Cause:
+        """Read what `to_json` returned."""
+        return cls(kind=data["kind"], remedies=tuple(Remedy.from_json(item) for item in data["remedies"]))
 
 
 def plan(pipeline: str | None = None) -> Remedy:
@@ -189,31 +182,3 @@ def upgrade_ledger() -> Remedy:
 def fetch_jars(for_store: str | None = None) -> Remedy:
     """Fetch and verify the jars, also those for lakes in a store of that name."""
     return Remedy(command="jars", subject=f"fetch --for {for_store}" if for_store else "fetch")
-
-
-_VALUE = r"[^\s;,]+?(?=[;,.]?(?:\s|$))"
-_FLAG = r"--(?:drop-staged|acknowledge-order|accept-fewer|accept-rollback)"
-_OPTION = rf"--(?:topic|partition|from|to|reason|for) {_VALUE}|--topic-id={_VALUE}"
-_COMMAND = re.compile(rf"{PROGRAM} (?P<command>[a-z-]+)(?P<words>(?: {_VALUE}(?: (?:{_OPTION}|{_FLAG}))*)?)")
-
-
-def found_in(text: str) -> tuple[Remedy, ...]:
-    """Return the commands that a text names, as the functions above have written them."""
-    return tuple(_read(match["command"], match["words"].split()) for match in _COMMAND.finditer(text))
-
-
-def _read(command: str, words: Sequence[str]) -> Remedy:
-    given = dict(itertools.pairwise(words))
-    item, topic_id = None, next((word.partition("=")[2] for word in words if "=" in word), None)
-    if "--from" in given:
-        stream = Stream(given["--topic"], topic_id or "", int(given["--partition"]))
-        item = Slice(stream, OffsetRange(int(given["--from"]), int(given["--to"])))
-    flags = [word[2:].replace("-", "_") for word in words if re.fullmatch(_FLAG, word)]
-    return Remedy(
-        command=command,
-        subject=words[0] if words else None,
-        slice=item,
-        names_topic_id=topic_id is not None,
-        switches=tuple(flags),
-        asks_reason="--reason" in words,
-    )

@@ -169,7 +169,7 @@ class DecisionTask(BaseOperator):
         line = headline(self.decision, document)
         after = "It happens when it is approved" if dry_run else next_step(self.decision, document)
         if approved.recorded:
-            self.log.info("this task has decided before: %s", ", ".join(sorted(approved.recorded)))
+            self.log.info("this task has decided before: %s", ", ".join(map(str, sorted(approved.recorded))))
         self.log.info("%s%s", line, " would be next; nothing was changed" if dry_run else ": done")
         self.log.info("%s", after)
         return {

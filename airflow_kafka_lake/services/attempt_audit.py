@@ -21,13 +21,12 @@ from airflow_kafka_lake.core.kafka.losses import (
     epochs_of_tips,
     fewer_rows,
     gone_topic,
-    held_by,
     is_proven,
     leader_epochs,
     not_of_the_leader,
     passed,
 )
-from airflow_kafka_lake.core.ledger.holds import hold
+from airflow_kafka_lake.core.ledger.holds import held_by, hold
 from airflow_kafka_lake.core.ledger.records import (
     AttemptRows,
     Claim,
@@ -228,7 +227,7 @@ def _unexplained(item: RangeRecord, tally: Tally) -> RangeDecision:
     named = left.named(NAMED_RANGES)
     offsets = count(left.span, "offset is", "offsets are")
     message = f"{offsets} not explained: {named}{more}" + (f" ({seen})" if seen else "")
-    return hold(item.id, UnexplainedError(message).named, left)
+    return held_by(item.id, UnexplainedError(message), left)
 
 
 def _unplanned(ranges: Sequence[RangeRecord], contents: Mapping[Stream, StreamContent]) -> dict[str, str]:
@@ -264,8 +263,7 @@ def refuse_fewer(
         before = shown.get(item.stream, RangeSet()).within(item.range)
         after = read.get(item.stream, RangeSet()).within(item.range)
         if lost := before - after:
-            reason = fewer_rows(item, before.span, after.span, lost)
-            verdicts.append(hold(item.id, reason))
+            verdicts.append(fewer_rows(item, before.span, after.span, lost))
     return tuple(verdicts)
 
 

@@ -21,6 +21,7 @@ from airflow_kafka_lake.core.reports.decisions import (
     where,
     withdrawn_document,
 )
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import decisions, reopening
@@ -36,7 +37,7 @@ class Approval:
     them that are on record already, from an earlier call that did not come to its end."""
 
     shown: str | None = None
-    recorded: frozenset[str] = frozenset()
+    recorded: frozenset[Slice] = frozenset()
 
     def require(self, streams: Iterable[Mapping[str, Any]]) -> None:
         """Raise StateError where a decision would be about other offsets than were shown."""
@@ -48,7 +49,7 @@ class Approval:
 
     def left(self, chosen: Sequence[SelectedSlice]) -> list[SelectedSlice]:
         """Return what is not on record yet."""
-        return [item for item in chosen if str(item) not in self.recorded]
+        return [item for item in chosen if item.slice not in self.recorded]
 
 
 DIRECTLY = Approval()

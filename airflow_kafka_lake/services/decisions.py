@@ -78,11 +78,11 @@ def newest_event(ledger: LedgerReader, pipeline: str, after: int = 0) -> int:
     return newest[0].sequence if newest else after
 
 
-def recorded(ledger: LedgerReader, pipeline: str, kind: str, actor: str, *, after: int) -> frozenset[str]:
+def recorded(ledger: LedgerReader, pipeline: str, kind: str, actor: str, *, after: int) -> frozenset[Slice]:
     """Return the slices about which an actor has recorded decisions of a kind since an event of the history."""
-    found: set[str] = set()
+    found: set[Slice] = set()
     while own := ledger.events(pipeline, after, _AT_ONCE, kind=kind, actor=actor):
-        found |= {item.detail.partition(", ")[0] for item in own}
+        found |= {slice_ for item in own for slice_ in item.slices}
         after = own[-1].sequence
     return frozenset(found)
 

@@ -8,7 +8,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.decoding import Decoder, Decoding, Format, Limit, RegisteredSchema
 from airflow_kafka_lake.core.errors import DecodeLimitError, SchemaMismatchError, UnknownSubjectError
-from airflow_kafka_lake.core.ledger.holds import hold
+from airflow_kafka_lake.core.ledger.holds import held_by
 from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRecord, StagedContent
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.ports import Ports
@@ -116,16 +116,18 @@ def refuse_undecoded(asked: Decoding | None, claim: Claim, staged: StagedContent
     for item in claim.ranges:
         found = by_stream.get(item.stream)
         if found and (here := found.offsets.within(item.range)):
-            reason = _refusal(item, here, found.reason, failed=failed, rows=rows, limit=asked.limit)
-            verdicts.append(hold(item.id, reason, here))
+            error = _refusal(item, here, found.reason, failed=failed, rows=rows, limit=asked.limit)
+            verdicts.append(held_by(item.id, error, here))
     return tuple(verdicts)
 
 
-def _refusal(item: RangeRecord, here: RangeSet, reason: str, *, failed: int, rows: int, limit: Limit) -> str:
+def _refusal(
+    item: RangeRecord, here: RangeSet, reason: str, *, failed: int, rows: int, limit: Limit
+) -> DecodeLimitError:
     """Return the refusal: too many values of a wave do not decode, which of them are a range's, and the remedy."""
     return DecodeLimitError(
         f"{failed:,} of the wave's {count(rows, 'value')} do not decode, the limit is {limit}; {here.span:,} "
         f"of them are in this range, the first at offset {here.ranges[0].start}. The first of the partition: {reason}. "
         "Nothing of the range is visible. Correct [decode] in the pipeline file, or its limit, and plan once, so that "
         f"it is recorded; then: {remedies.release(item.id)}"
-    ).named
+    ).ended_by(remedies.release(item.id))

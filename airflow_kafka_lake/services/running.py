@@ -26,7 +26,7 @@ from airflow_kafka_lake.core.errors import (
     worst,
 )
 from airflow_kafka_lake.core.kafka.snapshots import hanging_error
-from airflow_kafka_lake.core.ledger.holds import HoldReason
+from airflow_kafka_lake.core.ledger.holds import explained
 from airflow_kafka_lake.core.ledger.moves import joined
 from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.requests import AnswerRequests, RequestRecord, is_wanted, next_request
@@ -221,7 +221,7 @@ def _recover(ports: Ports, pipeline: str) -> None:
 def describe_blocked(ports: Ports, pipeline: str, decided: Plan | None = None) -> tuple[str, ...]:
     """Return what needs a person: held and cancelled ranges, and what a plan had to leave out."""
     stuck = ports.ledger.ranges(pipeline=pipeline, states=(RangeState.HELD, RangeState.CANCELLED))
-    lines = [f"{item.stream} {item.range} {item.state.lower()}: {HoldReason.of(item).text}" for item in stuck]
+    lines = [f"{item.stream} {item.range} {item.state.lower()}: {explained(item)}" for item in stuck]
     lines += [f"{item.where}: {item.reason}" for item in (decided.blocked if decided else ())]
     return tuple(lines)
 
@@ -265,7 +265,7 @@ def finish_plan(
             f"or: {remedies.run(first.pipeline)}",
             plan=plan_id,
         )
-    why = HoldReason.of(first).text if first.state in ON_HOLD else "not run to its end"
+    why = explained(first) if first.state in ON_HOLD else "not run to its end"
     raise HeldError(f"{message} (see {remedies.status(first.pipeline)}); first {where}: {why}", plan=plan_id)
 
 

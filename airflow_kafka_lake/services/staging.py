@@ -137,7 +137,7 @@ def _attempt(ports: Ports, claim: Claim) -> Shortfall | None:
     if short:
         why = short.verdicts[0]
         failed = AttemptOutcome.FAILED
-        ports.ledger.commit(EndAttempt(key=claim.key, outcome=failed, error=why.reason, cause=why.cause))
+        ports.ledger.commit(EndAttempt(key=claim.key, outcome=failed, error=why.reason, cause=why.attempt_cause))
     return short
 
 

@@ -234,7 +234,8 @@ def test_decision_that_ended_in_between_is_finished_by_its_retry(
         with pytest.raises(UnavailableError, match=r"Done: orders/0 1-4. Not done: orders/1 1-4"):
             decided(context, ReopenOperator, **PERIOD)
     assert decided(context, ReopenOperator, **PERIOD)["offsets"] == 3
-    assert sorted(event.detail.split(",")[0] for event in history(world, "reopen")) == ["orders/0 1-4", "orders/1 1-4"]
+    slices = sorted(str(item) for event in history(world, "reopen") for item in event.slices)
+    assert slices == ["orders/0 1-4", "orders/1 1-4"]
     assert len({event.actor for event in history(world, "reopen")}) == 1
 
 

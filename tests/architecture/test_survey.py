@@ -16,13 +16,13 @@ pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
     "modules": 191,
-    "lines": 52_740,
+    "lines": 52_720,
     "module_max": 800,
     "depth": 25,
     "data_types": 349,
     "participles": 12,
-    "lookups": 1_143,
-    "nouns": 6.2,
+    "lookups": 1_136,
+    "nouns": 5.9,
 }
 """The most that each figure may be. Who makes one smaller writes the new one here; none is ever raised: an addition is
 paid for by a removal."""
@@ -39,7 +39,6 @@ SMALL_YET = frozenset(
         "jobs.load_classes",
         "pages.web.app",
         "pages.web.documents",
-        "services.accepted_deletes",
     }
 )
 """Small modules with one importer, from before the rule: they are to be merged, and none is added."""

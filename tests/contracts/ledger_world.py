@@ -21,6 +21,7 @@ from airflow_kafka_lake.core.ledger.waves import AttemptKey, LeaseHolder, RangeS
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.layouts import LayoutChange
 from airflow_kafka_lake.core.planning.plan import Plan, PlannedRange, PlannedStream, PlannedWave
+from airflow_kafka_lake.core.remedies import Cause
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ledger
@@ -159,6 +160,7 @@ def taken(
     state: RangeState = RangeState.CANCELLED,
     key: AttemptKey | None = None,
     held_for: RangeSet = NOTHING,
+    cause: Cause | None = None,
 ) -> None:
     """Take ranges from a wave: all PLANNED ones when none is named."""
     names = ranges or tuple(item.id for item in ledger.ranges(wave=wave, states={RangeState.PLANNED}))
@@ -167,7 +169,10 @@ def taken(
             wave=wave,
             fence=key.fence if key else 0,
             attempt=key.attempt if key else None,
-            verdicts=[RangeDecision(range_id=name, state=state, reason="because", held_for=held_for) for name in names],
+            verdicts=[
+                RangeDecision(range_id=name, state=state, reason="because", cause=cause, held_for=held_for)
+                for name in names
+            ],
             actor="tester",
         )
     )

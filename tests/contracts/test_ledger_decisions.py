@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import ConcurrentError, StaleFenceError, StateError
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt, RecordJob
@@ -16,6 +17,8 @@ from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.ledger.records import RangeDecision
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.remedies import Cause
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
     SPEC,
@@ -449,6 +452,7 @@ def test_skipping_again_passes_nothing(ledger: Ledger) -> None:
         skipped(ledger, 0, 10, skip_id="s")
     assert len(outbox_of(ledger)) == 1
     assert [event.kind for event in ledger.events(SPEC.name)][-2:] == ["skip", "skip"]
+    assert [event.slices for event in ledger.events(SPEC.name)][-2:] == [(Slice(key_of(0), OffsetRange(0, 10)),)] * 2
 
 
 def test_skip_is_a_decision_about_the_stream(ledger: Ledger) -> None:
@@ -567,6 +571,24 @@ def test_each_wave_that_pieces_come_from_goes_on_by_itself(ledger: Ledger) -> No
     skipped(ledger, 8, 12, skip_id="s")
     waves = [(item.range, item.wave) for item in ledger.ranges(pipeline=SPEC.name, states={RangeState.PLANNED})]
     assert waves == [(OffsetRange(0, 8), "s-w0"), (OffsetRange(12, 20), "s-w1")]
+
+
+def test_cause_of_a_hold_is_kept_as_a_value(ledger: Ledger) -> None:
+    """With every piece of what is cut, until the range goes on or is passed: then there is none."""
+    (wave,) = planned(ledger, [(0, 0, 30)])
+    lost = Slice(key_of(0), OffsetRange(5, 8))
+    ways = (remedies.release("r"), remedies.skip(SPEC.name, lost, name_topic_id=True, acknowledge_order=True))
+    cause = Cause(kind="LogTruncatedError", remedies=ways)
+    taken(ledger, wave, state=RangeState.HELD, cause=cause)
+    assert [item.cause for item in ledger.ranges(wave=wave)] == [cause]
+    skipped(ledger, 10, 20)
+    assert [(item.state, item.cause) for item in ledger.ranges(pipeline=SPEC.name)] == [
+        (RangeState.HELD, cause),
+        (RangeState.SKIPPED, None),
+        (RangeState.HELD, cause),
+    ]
+    released = ledger.commit(Release(ranges=[f"{wave}r0"], wave="again", actor="tester", reason=None))
+    assert [item.cause for item in ledger.ranges(wave=released)] == [None]
 
 
 def test_release_forgets_what_a_range_was_held_for(ledger: Ledger) -> None:

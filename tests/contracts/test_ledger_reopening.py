@@ -19,6 +19,7 @@ from airflow_kafka_lake.core.ledger.reopening import (
 )
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
@@ -290,6 +291,7 @@ def test_reopen_is_told_as_an_event(ledger: Ledger, wave: str) -> None:
     event = ledger.events(SPEC.name, limit=10_000)[-1]
     assert (event.kind, event.actor, event.subject) == ("reopen", "tester", "again")
     assert event.detail == "orders/0 4-8, 4 offsets, generation 1; watermark 20 → 4: wrong"
+    assert event.slices == (Slice(key_of(0), OffsetRange(4, 8)),)
 
 
 def test_reopened_ranges_share_no_offset_with_a_plan(ledger: Ledger, wave: str) -> None:

@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.ledger.decisions import (
 from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import SPEC, claimed, committed, key_of, plan_of, planned, skipped, taken
 from tests.contracts.test_ledger_attempts import everything
@@ -54,6 +55,7 @@ def test_withdrawn_offsets_are_as_if_they_were_never_planned(ledger: Ledger) -> 
     event = ledger.events(SPEC.name)[-1]
     assert (event.kind, event.actor, event.subject) == ("withdraw", "tester", SPEC.name)
     assert event.detail == "30 offsets in 3 ranges: orders/0 10-20, orders/1 0-20: wrong year"
+    assert event.slices == (Slice(key_of(0), OffsetRange(10, 20)), Slice(key_of(1), OffsetRange(0, 20)))
     (again,) = planned(ledger, [(0, 10, 20), (1, 0, 20)])
     committed(ledger, again)
     assert [(move.stream.partition, move.end) for move in ledger.advance(SPEC.name)] == [(0, 20), (1, 20)]

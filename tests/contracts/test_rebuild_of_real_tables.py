@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.errors import IdentityError, LedgerBehindError
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.services import decisions, pipeline_audit
-from airflow_kafka_lake.services.accepted_deletes import accept_deletes
+from airflow_kafka_lake.services.pipeline_audit import accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.contracts.lake_worlds import IcebergWorld
 from tests.gates import Before

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.adapters.sql_ledger import tables
 from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError
 from airflow_kafka_lake.core.ledger import streams
 from airflow_kafka_lake.core.ledger.attempts import (
@@ -48,6 +49,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     RangeState,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.remedies import Cause
 from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import Ledger
@@ -105,6 +107,9 @@ def timeless(ledger: Ledger) -> dict[str, Any]:
 def said(answer: Any) -> bool:
     """Return what an act about a request gave, but for its times."""
     return bool(answer.request if isinstance(answer, WaveRequest) else answer)
+
+
+WHY = Cause(kind="JobFailedError", remedies=(remedies.release("r"),))
 
 
 def due(item: RangeRecord, state: RangeState) -> RangeSet:
@@ -276,7 +281,8 @@ class LedgerMachine(RuleBasedStateMachine):
         wave = self.wave(place)
         found = self.memory.ranges(wave=wave, states=UNRESOLVED)[:count]
         verdicts = [
-            RangeDecision(range_id=item.id, state=state, reason="why", held_for=due(item, state)) for item in found
+            RangeDecision(range_id=item.id, state=state, reason="why", cause=WHY, held_for=due(item, state))
+            for item in found
         ]
         verdicts = verdicts or [RangeDecision(range_id="nothing", state=state, reason="why")]
         attempts = self.memory.attempts(wave)

@@ -15,7 +15,13 @@ from sqlalchemy.exc import IntegrityError
 
 from airflow_kafka_lake.adapters.sql_ledger import queries, tables
 from airflow_kafka_lake.adapters.sql_ledger.database import ErrorKind, error_kind
-from airflow_kafka_lake.adapters.sql_ledger.queries import lock_sequences, record_event, stream_ids, write_parents
+from airflow_kafka_lake.adapters.sql_ledger.queries import (
+    PROGRESS,
+    lock_sequences,
+    record_event,
+    stream_ids,
+    write_parents,
+)
 from airflow_kafka_lake.adapters.sql_ledger.tables import (
     BoundRows,
     attempt,
@@ -67,17 +73,6 @@ Value = Callable[[Any, Ids], Any]
 
 PLANS_KEPT = 1_000
 """The ledger keeps the snapshots of so many newest plans of all pipelines: six weeks of one plan an hour."""
-
-PROGRESS: Mapping[str, str] = {
-    "step": "step",
-    "rows_done": "rows",
-    "rows_expected": "rows_expected",
-    "bytes_done": "bytes",
-    "bytes_expected": "bytes_expected",
-    "step_at": "since",
-    "progress_at": "at",
-}
-"""The columns of an attempt's progress; all are NULL where it has none."""
 
 FORGOTTEN_AT_ONCE = 100_000
 """One plan deletes at most so many snapshots of older plans."""
@@ -233,7 +228,7 @@ STORED: Mapping[type, RowMapping] = {
         table=tables.range_,
         columns={
             **_plain("id", "skip", "generation", "state", "reason", "held_for", "fewer_accepted", "leader_epoch"),
-            **_plain("estimated_bytes", "first_offset", "last_offset", row_count="rows"),
+            **_plain("cause", "estimated_bytes", "first_offset", "last_offset", row_count="rows"),
             **_SLICE,
             "plan": ("plan", lambda row, _: None if row.plan == row.skip else row.plan),
             "wave": ("wave", lambda row, _: None if row.wave == row.skip else row.wave),

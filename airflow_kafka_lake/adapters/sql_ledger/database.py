@@ -239,7 +239,7 @@ def error_kind(error: DBAPIError) -> ErrorKind:
 
 # The revision of the ledger's schema: read, check, upgrade.
 
-NEWEST = "0012"
+NEWEST = "0013"
 """The revision this package reads and writes. Revisions are numbers of four digits, so text order is their order."""
 
 OLDEST = "0012"

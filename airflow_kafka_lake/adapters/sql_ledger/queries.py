@@ -256,6 +256,7 @@ def _range(row: Any, key: Stream) -> RangeRecord:
         fewer_accepted=bool(row.fewer_accepted),
         held_for=row.held_for,
         skip=row.skip,
+        cause=row.cause,
     )
 
 
@@ -313,37 +314,24 @@ def attempts_where(connection: Connection, where: ColumnElement[bool]) -> tuple[
     return tuple(_attempt(row) for row in connection.execute(query))
 
 
+_ATTEMPT = ("wave", "fence", "attempt", "job", "base", "audited", "outcome", "error", "cause")
+_ATTEMPT_TIMES = ("started_at", "ended_at", "staged_bytes", "actor", "application")
+PROGRESS: Mapping[str, str] = {
+    "step": "step",
+    "rows_done": "rows",
+    "rows_expected": "rows_expected",
+    "bytes_done": "bytes",
+    "bytes_expected": "bytes_expected",
+    "step_at": "since",
+    "progress_at": "at",
+}
+"""The columns of an attempt's progress; all are NULL where it has none."""
+
+
 def _attempt(row: Any) -> AttemptRecord:
-    return AttemptRecord(
-        wave=row.wave,
-        fence=row.fence,
-        attempt=row.attempt,
-        holder=row.lease_holder,
-        job=row.job,
-        base=row.base,
-        audited=row.audited,
-        outcome=row.outcome,
-        error=row.error,
-        cause=row.cause,
-        started_at=row.started_at,
-        ended_at=row.ended_at,
-        staged_bytes=row.staged_bytes,
-        progress=None if row.step is None else _progress(row),
-        actor=row.actor,
-        application=row.application,
-    )
-
-
-def _progress(row: Any) -> Progress:
-    return Progress(
-        step=row.step,
-        rows=row.rows_done,
-        rows_expected=row.rows_expected,
-        bytes=row.bytes_done,
-        bytes_expected=row.bytes_expected,
-        since=row.step_at,
-        at=row.progress_at,
-    )
+    own = {name: getattr(row, name) for name in (*_ATTEMPT, *_ATTEMPT_TIMES)}
+    progress = {name: getattr(row, column) for column, name in PROGRESS.items()}
+    return AttemptRecord(holder=row.lease_holder, progress=None if row.step is None else Progress(**progress), **own)
 
 
 def published(connection: Connection, name: str, table: str | None, newest: int | None) -> tuple[PublishedWave, ...]:
@@ -423,7 +411,7 @@ def _record(row: Any) -> RequestRecord:
 
 # History: events, watermark moves, receipts that wait for the lake, and the costs of waves.
 
-_COLUMNS = ("pipeline", "actor", "kind", "subject", "detail")
+_COLUMNS = ("pipeline", "actor", "kind", "subject", "detail", "slices")
 
 
 def throughput(connection: Connection, name: str) -> tuple[WaveCost, ...]:
@@ -487,7 +475,13 @@ def _newest(connection: Connection, *where: ColumnElement[bool]) -> EventRef | N
 
 def _event(row: Any) -> Event:
     return Event(
-        sequence=row.sequence, at=row.at, actor=row.actor, kind=row.kind, subject=row.subject, detail=row.detail
+        sequence=row.sequence,
+        at=row.at,
+        actor=row.actor,
+        kind=row.kind,
+        subject=row.subject,
+        detail=row.detail,
+        slices=row.slices,
     )
 
 

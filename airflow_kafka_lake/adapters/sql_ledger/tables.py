@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -41,7 +41,9 @@ from sqlalchemy.ext.compiler import compiles
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.ledger.waves import AttemptCause, AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import NOTHING, RangeSet
+from airflow_kafka_lake.core.remedies import Cause
 from airflow_kafka_lake.core.reports.progress import Step
+from airflow_kafka_lake.core.slices import Slice
 
 # Column types and expressions that SQLite and PostgreSQL spell differently.
 
@@ -97,24 +99,36 @@ class LongText(TypeDecorator[str]):
         return None if value is None else clean(value)
 
 
-class Offsets(TypeDecorator[RangeSet]):
-    """A set of offsets as JSON, `[[start, end], …]`; an empty one is NULL."""
+class JsonText(TypeDecorator[Any]):
+    """A value as JSON; an empty one is NULL. `kind` is one of `_JSON`."""
 
     impl = Text
     cache_ok = True
 
-    @staticmethod
-    def text(value: RangeSet) -> str | None:
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self._empty, self._dump, self._load = _JSON[kind]
+
+    def text(self, value: Any) -> str | None:
         """Return the stored text."""
-        return json.dumps(value.to_pairs()) if value else None
+        return json.dumps(self._dump(value)) if value else None
 
-    def process_bind_param(self, value: RangeSet | None, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
         """Bind the text."""
-        return None if value is None else self.text(value)
+        return self.text(value)
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> RangeSet:  # noqa: ARG002 (SQLAlchemy's signature)
-        """Return the set."""
-        return NOTHING if value is None else RangeSet.of(*json.loads(value))
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ARG002 (SQLAlchemy's signature)
+        """Return the value."""
+        return self._empty if value is None else self._load(json.loads(value))
+
+
+_JSON: dict[str, tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "offsets": (NOTHING, RangeSet.to_pairs, lambda pairs: RangeSet.of(*pairs)),
+    "cause": (None, Cause.to_json, Cause.from_json),
+    "slices": ((), lambda items: [item.to_json() for item in items], lambda found: tuple(map(Slice.from_json, found))),
+}
+"""For each kind its empty value, its JSON, and the value of such JSON."""
 
 
 def clean(text: str) -> str:
@@ -168,7 +182,7 @@ def _plain(kind: Any) -> Any:
         return Boolean()
     if isinstance(kind, Timestamp):
         return DateTime(timezone=True)
-    return Text() if isinstance(kind, (ChoiceType, LongText, Offsets, String)) else BigInteger()
+    return Text() if isinstance(kind, (ChoiceType, LongText, JsonText, String)) else BigInteger()
 
 
 def upsert(connection: Connection, table: Table) -> Any:
@@ -220,8 +234,8 @@ def insert_columns(
 
 def _json(values: Sequence[Any], kind: Any, zone: str) -> Sequence[Any]:
     """Return values as JSON has them, times in UTC."""
-    if isinstance(kind, Offsets):
-        return [Offsets.text(value) if isinstance(value, RangeSet) else None for value in values]
+    if isinstance(kind, JsonText):
+        return [kind.text(value) for value in values]
     if isinstance(kind, LongText):
         return [None if value is None else clean(value) for value in values]
     if isinstance(kind, Timestamp):
@@ -414,7 +428,8 @@ range_ = _table(
     Column("generation", Integer, nullable=False),
     Column("state", ChoiceType(RangeState), nullable=False),
     Column("reason", LongText),
-    Column("held_for", Offsets),
+    Column("held_for", JsonText("offsets")),
+    Column("cause", JsonText("cause")),
     Column("fewer_accepted", Boolean, nullable=False),
     Column("leader_epoch", Integer),
     Column("estimated_bytes", BigInteger, nullable=False),
@@ -458,6 +473,7 @@ event = _table(
     Column("kind", String(20), nullable=False),
     Column("subject", LongText, nullable=False),
     Column("detail", LongText, nullable=False),
+    Column("slices", JsonText("slices")),
 )
 outbox = _table(
     "outbox",
@@ -474,5 +490,5 @@ outbox = _table(
     Column("generation", Integer, nullable=False),
     *_accounting(null=False),
     Column("recorded_at", Timestamp, nullable=False),
-    Column("offsets", Offsets),
+    Column("offsets", JsonText("offsets")),
 )

@@ -18,11 +18,11 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
 )
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
-from airflow_kafka_lake.core.ledger.holds import hold, passing
+from airflow_kafka_lake.core.ledger.holds import held_by, hold, passing, skipping
 from airflow_kafka_lake.core.ledger.records import RangeDecision, RangeRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
-from airflow_kafka_lake.core.ledger.waves import RangeState
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.remedies import Cause
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spark.job import Tip
 
@@ -187,7 +187,7 @@ def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRec
             f"{_proposed(gone)}, log start moved to {seen.log_start}. Skip them with: {passing(item, gone)}",
             lost=gone,
             **facts,
-        )
+        ).ended_by(skipping(item, gone))
     if (cut := cut_below(seen, item.leader_epoch, end, ends)) is None:
         return None
     gone = OffsetRange(max(start, cut), end)
@@ -197,20 +197,14 @@ def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRec
             f"{remedies.release(item.id)}. Or pass them with: {passing(item, gone)}",
             lost=gone,
             **facts,
-        )
+        ).ended_by(remedies.release(item.id), skipping(item, gone))
     return LogRewrittenError(
         f"{_proposed(gone)}, the log was cut at {cut} after leader epoch {item.leader_epoch} had reached {end}, and "
         f"has grown to {seen.high_watermark} again: these offsets have other records now. Skip them with: "
         f"{passing(item, gone)}",
         lost=gone,
         **facts,
-    )
-
-
-def held_by(range_id: str, error: KafkaLakeError) -> RangeDecision:
-    """Return the hold of a range for an error; it has the lost offsets, where the error names them."""
-    lost = error.lost if isinstance(error, LostRecordsError) else None
-    return hold(range_id, error.named, RangeSet((lost,)) if lost else NOTHING)
+    ).ended_by(skipping(item, gone))
 
 
 def passed(item: RangeRecord, part: OffsetRange) -> RangeDecision:
@@ -218,18 +212,12 @@ def passed(item: RangeRecord, part: OffsetRange) -> RangeDecision:
 
     The rows read beside them are staged and complete: they go on without them.
     """
-    reason = LogStartMovedError(
+    error = LogStartMovedError(
         f"{_proposed(part)}, no row came of them, and the log start has passed them before their batches could be "
         f"read: nothing can say any more that they were markers. What was read beside them goes on. Skip them with: "
         f"{passing(item.piece(part), part)}"
-    )
-    return RangeDecision(
-        range_id=item.id,
-        state=RangeState.HELD,
-        reason=reason.named,
-        held_for=RangeSet((part,)),
-        part=None if part == item.range else part,
-    )
+    ).ended_by(skipping(item, part))
+    return held_by(item.id, error, RangeSet((part,)), part=None if part == item.range else part)
 
 
 def lost_end(pipeline: str, seen: PartitionSnapshot, record: StreamRecord, ends: EpochEnds) -> LostRecordsError | None:
@@ -257,19 +245,21 @@ def lost_end(pipeline: str, seen: PartitionSnapshot, record: StreamRecord, ends:
 def gone_topic(item: RangeRecord, what: IdentityError) -> IdentityError:
     """Return the refusal: a range's topic is not there any more (`what`), so that nothing of the range can be read."""
     pass_it = passing(item, item.range, generation=True)
-    return type(what)(f"{what.message}. Nothing of it can be read; pass {item.range} with: {pass_it}", **what.facts)
+    text = f"{what.message}. Nothing of it can be read; pass {item.range} with: {pass_it}"
+    return type(what)(text, **what.facts).ended_by(skipping(item, item.range, generation=True))
 
 
-def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> str:
-    """Return the refusal: a second read has fewer rows than the lake has now, and how a person agrees to that."""
+def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> RangeDecision:
+    """Return the hold of a second read that has fewer rows than the lake has now; a person may agree to that."""
+    ways = (remedies.reopen(item.pipeline, item.slice, accept_fewer=True), remedies.release(item.id))
     named = lost.named(NAMED)
     more = f" and {count(lost.range_count - NAMED, 'more range')}" if lost.range_count > NAMED else ""
-    return (
+    reason = (
         f"read again it has {count(after, 'row')}, the lake has {before:,}: {count(lost.span, 'offset')} would be "
-        f"gone, {named}{more}. The lake stays as it is. Accept the smaller result with: "
-        f"{remedies.reopen(item.pipeline, item.slice, accept_fewer=True)}; "
-        f"or bring the records back, then: {remedies.release(item.id)}"
+        f"gone, {named}{more}. The lake stays as it is. Accept the smaller result with: {ways[0]}; "
+        f"or bring the records back, then: {ways[1]}"
     )
+    return hold(item.id, reason, cause=Cause(kind=None, remedies=ways))
 
 
 def _proposed(gone: OffsetRange) -> str:

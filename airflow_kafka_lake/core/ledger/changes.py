@@ -323,6 +323,8 @@ class Entry:
     kind: str
     subject: str
     detail: str
+    slices: tuple[Slice, ...] = ()
+    """Of a skip, a reopen or a withdrawal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

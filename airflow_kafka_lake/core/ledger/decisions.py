@@ -30,7 +30,7 @@ from airflow_kafka_lake.core.ledger.changes import (
     states_after,
 )
 from airflow_kafka_lake.core.ledger.guards import PauseRow
-from airflow_kafka_lake.core.ledger.holds import HoldReason, SkipResult
+from airflow_kafka_lake.core.ledger.holds import SkipResult, explained
 from airflow_kafka_lake.core.ledger.records import RangeDecision, RangeRecord, ReceiptRow, WaveRecord, WaveRow
 from airflow_kafka_lake.core.ledger.streams import StreamRecord, StreamRow
 from airflow_kafka_lake.core.ledger.waves import (
@@ -93,7 +93,8 @@ class Revoke(AttemptWrite[None]):
         changed = list(self._revoked(found))
         moved = [row for edit in changed if isinstance(row := edit.after, RangeRecord) and row.wave != home.id]
         new = (new_wave(records, self.apart, home, moved),) if self.apart else ()
-        left = states_after(records, changed)
+        left, detail = states_after(records, changed), self._detail(found)
+        entry = Entry(pipeline=home.pipeline, actor=self.actor, kind="revoke", subject=self.wave, detail=detail)
         return Change(
             result=None,
             edits=(
@@ -101,15 +102,7 @@ class Revoke(AttemptWrite[None]):
                 *given_back(records, home, left.get(home.id, ())),
                 *changed,
             ),
-            entries=(
-                Entry(
-                    pipeline=home.pipeline,
-                    actor=self.actor,
-                    kind="revoke",
-                    subject=self.wave,
-                    detail=self._detail(found),
-                ),
-            ),
+            entries=(entry,),
         )
 
     def _home(self, records: Records) -> WaveRow:
@@ -141,7 +134,9 @@ class Revoke(AttemptWrite[None]):
     def _decided(self, item: RangeRecord, verdict: RangeDecision) -> RangeRecord:
         if verdict.state is RangeState.PLANNED:
             return item.decided(verdict.state, wave=self.apart or item.wave, held_for=verdict.held_for)
-        return item.decided(verdict.state, wave=item.wave, reason=verdict.reason, held_for=verdict.held_for)
+        return item.decided(
+            verdict.state, wave=item.wave, reason=verdict.reason, held_for=verdict.held_for, cause=verdict.cause
+        )
 
     def _detail(self, found: Mapping[str, RangeRecord]) -> str:
         """Return which ranges left the wave and why; the first few by name."""
@@ -219,6 +214,8 @@ class Release(Write[str]):
         changed = [Edit(before=item, after=item.decided(RangeState.PLANNED, wave=target.id)) for item in wanted]
         left = states_after(records, changed)
         again = replace(home, state=WAVE_TRANSITIONS[Act.RELEASE][1])
+        detail = count(len(wanted), "range") + (f": {self.reason}" if self.reason else "")
+        entry = Entry(pipeline=home.pipeline, actor=self.actor, kind="release", subject=target.id, detail=detail)
         return Change(
             result=target.id,
             edits=(
@@ -226,15 +223,7 @@ class Release(Write[str]):
                 *(() if whole else dissolved({row.id: row for row in homes}.values(), left)),
                 *changed,
             ),
-            entries=(
-                Entry(
-                    pipeline=home.pipeline,
-                    actor=self.actor,
-                    kind="release",
-                    subject=target.id,
-                    detail=count(len(wanted), "range") + (f": {self.reason}" if self.reason else ""),
-                ),
-            ),
+            entries=(entry,),
         )
 
     def _wanted(self, records: Records) -> list[RangeRecord]:
@@ -315,7 +304,7 @@ def cut_for_skip(recorded: Iterable[RangeRecord], asked: RangeRecord, origin: in
                 pieces.append(_passed(piece, asked))
             elif item.held_for and not piece.held_for:
                 wave = waves.setdefault(item.wave, f"{asked.id}-w{len(waves)}")
-                pieces.append(replace(piece, state=RangeState.PLANNED, reason=None, wave=wave))
+                pieces.append(replace(piece, state=RangeState.PLANNED, reason=None, cause=None, wave=wave))
             else:
                 pieces.append(piece)
     passed = RangeSet((interval,)) - RangeSet(item.range for item in found if item.state in RESOLVED)
@@ -330,8 +319,8 @@ def cut_for_skip(recorded: Iterable[RangeRecord], asked: RangeRecord, origin: in
 
 def _passed(piece: RangeRecord, asked: RangeRecord) -> RangeRecord:
     sums = Accounting(skipped=piece.range.span)
-    passed = replace(piece, state=asked.state, reason=asked.reason, rows=0, accounting=sums, held_for=NOTHING)
-    return replace(passed, skip=asked.skip)
+    passed = replace(piece, state=asked.state, reason=asked.reason, rows=0, accounting=sums, skip=asked.skip)
+    return replace(passed, held_for=NOTHING, cause=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -399,7 +388,16 @@ class Skip(Write[SkipResult]):
                 *changed,
             ),
             outbox=self._receipts(records, asked, cut),
-            entries=(Entry(pipeline=self.pipeline, actor=self.actor, kind="skip", subject=self.id, detail=detail),),
+            entries=(
+                Entry(
+                    pipeline=self.pipeline,
+                    actor=self.actor,
+                    kind="skip",
+                    subject=self.id,
+                    detail=detail,
+                    slices=(self.slice,),
+                ),
+            ),
         )
 
     def _stream(self, records: Records) -> StreamRow:
@@ -463,8 +461,8 @@ class Skip(Write[SkipResult]):
 NEVER_CLAIMED = 0
 """The fence of a wave that was never claimed."""
 
-NAMED_SLICES = 3
-"""Slices that a line of the history names."""
+NAMED_SLICES, KEPT_SLICES = 3, 100
+"""Slices that a line of the history names, and has as values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -507,6 +505,11 @@ class Withdrawal:
         for item in self.ranges:
             found.setdefault(item.record.stream, []).append(item.gone)
         return {key: RangeSet(parts) for key, parts in sorted(found.items())}
+
+    @property
+    def slices(self) -> tuple[Slice, ...]:
+        """What is not planned any more."""
+        return tuple(Slice(key, part) for key, parts in self.by_stream.items() for part in parts)
 
     def __str__(self) -> str:
         where = [f"{key} {offsets.describe()}" for key, offsets in self.by_stream.items()]
@@ -561,7 +564,7 @@ def _why_kept(item: RangeRecord, wave: WaveRecord) -> str | None:
             f"reading up with: {remedies.skip(item.pipeline, item.slice)}"
         )
     if item.state in ON_HOLD:
-        return f"it is {item.state.lower()}, and its wave {item.wave} was claimed: {HoldReason.of(item).text}"
+        return f"it is {item.state.lower()}, and its wave {item.wave} was claimed: {explained(item)}"
     return (
         f"its wave {item.wave} was claimed (fence {wave.fence}, {wave.state}), and something of it may be on its way. "
         f"Put it on hold with: {remedies.cancel(item.wave)}"
@@ -611,7 +614,6 @@ class Withdraw(Write[None]):
             changed += [Edit(after=piece) for piece in kept.values()]
         left = states_after(records, changed)
         waves = (records.waves[name] for name in what.waves)
-        detail = str(what)
         return Change(
             result=None,
             edits=(
@@ -620,7 +622,14 @@ class Withdraw(Write[None]):
                 *changed,
             ),
             entries=(
-                Entry(pipeline=what.pipeline, actor=self.actor, kind="withdraw", subject=what.subject, detail=detail),
+                Entry(
+                    pipeline=what.pipeline,
+                    actor=self.actor,
+                    kind="withdraw",
+                    subject=what.subject,
+                    detail=str(what),
+                    slices=what.slices[:KEPT_SLICES],
+                ),
             ),
         )
 

@@ -189,16 +189,10 @@ class AcceptDeletes(Write[None]):
             rows[str(row.stream)] += row.rows
         named = ", ".join(f"{name}: {count(number, 'row')} in all" for name, number in sorted(rows.items())[:NAMED])
         more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
+        told = f"{named}{more}: {self.reason}"
+        kind, of = "accept-deletes", self.decision
         return Change(
             result=None,
             outbox=tuple((table, replace(row, recorded_at=records.now)) for table, row in self.receipts),
-            entries=(
-                Entry(
-                    pipeline=self.pipeline,
-                    actor=self.actor,
-                    kind="accept-deletes",
-                    subject=self.decision,
-                    detail=f"{named}{more}: {self.reason}",
-                ),
-            ),
+            entries=(Entry(pipeline=self.pipeline, actor=self.actor, kind=kind, subject=of, detail=told),),
         )

@@ -7,7 +7,10 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from airflow_kafka_lake.core.slices import Slice
 
 # A pipeline's history, line by line, and how a table names one of these lines.
 
@@ -34,6 +37,9 @@ class Event:
     kind: str
     subject: str
     detail: str
+    """For people."""
+    slices: tuple[Slice, ...] = ()
+    """What a decision is about."""
 
     @property
     def line(self) -> EventRef:

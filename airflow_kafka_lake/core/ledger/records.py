@@ -22,6 +22,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     WaveState,
 )
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
+from airflow_kafka_lake.core.remedies import Cause
 from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
 from airflow_kafka_lake.core.spark.job import Tip
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -44,7 +45,8 @@ class RangeRecord(HasSlice):
     `generation` counts how often its offsets were reopened; `fewer_accepted` says that a person has agreed to what is
     read again having fewer rows than before. `held_for` are the offsets that a hold is due to, none where it is due to
     the range as a whole: once a skip has passed them, the rest goes on. `skip` is the skip that passed a SKIPPED one,
-    and also the plan and the wave of one that was not planned.
+    and also the plan and the wave of one that was not planned. `cause` is that of a hold by a program; a person who
+    puts it on hold gives a `reason` alone.
     """
 
     id: str
@@ -64,9 +66,16 @@ class RangeRecord(HasSlice):
     fewer_accepted: bool = False
     held_for: RangeSet = NOTHING
     skip: str | None = None
+    cause: Cause | None = None
 
     def decided(
-        self, state: RangeState, *, wave: str, reason: str | None = None, held_for: RangeSet = NOTHING
+        self,
+        state: RangeState,
+        *,
+        wave: str,
+        reason: str | None = None,
+        held_for: RangeSet = NOTHING,
+        cause: Cause | None = None,
     ) -> RangeRecord:
         """Return the range in another state or wave; for many ranges, as this takes half the time of `replace`."""
         return RangeRecord(
@@ -87,6 +96,7 @@ class RangeRecord(HasSlice):
             fewer_accepted=self.fewer_accepted,
             held_for=held_for,
             skip=self.skip,
+            cause=cause,
         )
 
     def piece_id(self, start: int) -> str:
@@ -193,9 +203,10 @@ class RangeDecision:
     range_id: str
     state: RangeState
     reason: str
+    cause: Cause | None = None
     held_for: RangeSet = NOTHING
     part: OffsetRange | None = None
-    cause: AttemptCause | None = None
+    attempt_cause: AttemptCause | None = None
     """Of the attempt that ends with it."""
 
 

@@ -27,7 +27,7 @@ from airflow_kafka_lake.core.ledger.changes import (
     range_receipt,
     states_after,
 )
-from airflow_kafka_lake.core.ledger.holds import HoldReason
+from airflow_kafka_lake.core.ledger.holds import explained
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow
 from airflow_kafka_lake.core.ledger.streams import StreamRecord, StreamRow
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, RESOLVED, AttemptOutcome, AttemptRecord, RangeState, Token
@@ -83,7 +83,7 @@ def refuse_uncommitted(
         if item.state is RangeState.PLANNED:
             words = f"it is planned, and not read yet. Run it with: {remedies.ingest(item.wave)}"
         else:
-            words = f"it is {item.state.lower()}: {HoldReason.of(item).text}"
+            words = f"it is {item.state.lower()}: {explained(item)}"
         raise StateError(
             f"range {item.range} of {where} is not committed: {words}. Nothing was reopened",
             range=item.id,
@@ -240,6 +240,7 @@ def _again(piece: RangeRecord, changes: Mapping[str, Any]) -> RangeRecord:
         piece,
         state=RangeState.PLANNED,
         reason=None,
+        cause=None,
         rows=None,
         first_offset=None,
         last_offset=None,
@@ -337,6 +338,7 @@ class Reopen(Write[int]):
                     kind="reopen",
                     subject=what.id,
                     detail=what.describe(stream.watermark, watermark),
+                    slices=(Slice(what.stream, what.interval),),
                 ),
             ),
         )

@@ -11,11 +11,12 @@ from typing import Any
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import GateClosedError, HeldError, StateError
-from airflow_kafka_lake.core.ledger.holds import HoldReason
+from airflow_kafka_lake.core.ledger.holds import explained
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.slices import Slice, Stream
 
 # Segments: slices of streams under one layout of their topic, and which must be finished before which (law L14).
@@ -74,6 +75,11 @@ class Blocker:
     def sealed(self) -> bool:
         """Return whether the ancestor's end is known."""
         return self.parent.sealed
+
+    @property
+    def lacks_acknowledgement(self) -> bool:
+        """Whether nothing of the ancestor is open, and only a person's word about the order is missing."""
+        return self.sealed and not self.missing
 
 
 class Graph:
@@ -260,7 +266,7 @@ def gate_closed(wave: str, pipeline: str, closed: Sequence[Blocker]) -> GateClos
     """Return the refusal: it names the first blockers of a wave; HeldError when only a person can go on."""
     first = closed[0]
     more = f", and {len(closed) - 1} more" if len(closed) > 1 else ""
-    for_a_person = all(blocker.sealed and not blocker.missing for blocker in closed)
+    for_a_person = all(blocker.lacks_acknowledgement for blocker in closed)
     return (HeldError if for_a_person else GateClosedError)(
         f"wave {wave} waits for its turn: {describe(first, pipeline)}{more}. Nothing of it was published",
         wave=wave,
@@ -277,11 +283,16 @@ def describe(blocker: Blocker, pipeline: str) -> str:
         return f"{where} is not sealed yet: plan again when its layout has committed"
     if blocker.missing:
         return f"{where} to its seal {parent.seal} has {count(blocker.missing.span, 'open offset')}: {blocker.missing}"
-    interval = blocker.unacknowledged.ranges[0]
     return (
         f"{where} to its seal {parent.seal} was skipped at {blocker.unacknowledged} without acknowledging the order: "
-        f"{remedies.skip(pipeline, Slice(parent.stream, interval), name_topic_id=True, acknowledge_order=True)}"
+        f"{_acknowledging(blocker, pipeline)}"
     )
+
+
+def _acknowledging(blocker: Blocker, pipeline: str) -> Remedy:
+    """Return the skip by which a person accepts a gap in the order of the records."""
+    gap = Slice(blocker.parent.stream, blocker.unacknowledged.ranges[0])
+    return remedies.skip(pipeline, gap, name_topic_id=True, acknowledge_order=True)
 
 
 def _start(segment: Segment) -> int:
@@ -337,14 +348,16 @@ class SegmentOrder:
         here = OffsetRange(segment.start, segment.start + 1)
         return blockers(self._graph, self._streams, [(segment.stream, here)]) if segment.parents else ()
 
-    def waits(self, stream: Stream) -> list[str]:
-        """Return the blockers of each segment of a stream that may not start, down to range and reason."""
-        return [
-            f"order: what lies from {segment.start} on waits: "
-            f"{describe(blocker, self._pipeline)}{self.because(blocker)}"
-            for segment in self._graph.of(stream)
-            for blocker in self._blockers(segment)
-        ]
+    def waits(self, stream: Stream) -> list[tuple[str, Remedy | None]]:
+        """Return for each segment of a stream that may not start what it waits for, down to range and reason, and the
+        decision that ends it where it waits for no range."""
+        found = []
+        for segment in self._graph.of(stream):
+            for blocker in self._blockers(segment):
+                why = f"{describe(blocker, self._pipeline)}{self.because(blocker)}"
+                decision = _acknowledging(blocker, self._pipeline) if blocker.lacks_acknowledgement else None
+                found.append((f"order: what lies from {segment.start} on waits: {why}", decision))
+        return found
 
     def because(self, blocker: Blocker) -> str:
         """Name the ranges of a parent that are in the way."""
@@ -368,7 +381,7 @@ def blocked_by(item: RangeRecord) -> str | None:
     """Return why a range is held and which command leads it out; None for one that is just planned."""
     if item.state is RangeState.PLANNED or item.state not in UNRESOLVED:
         return None
-    return f"range {item.range} {item.state.lower()}: {HoldReason.of(item).text} (wave {item.wave})"
+    return f"range {item.range} {item.state.lower()}: {explained(item)} (wave {item.wave})"
 
 
 def segments_document(pipeline: str, graph: Graph, order: SegmentOrder) -> Json:
@@ -382,7 +395,7 @@ def segments_document(pipeline: str, graph: Graph, order: SegmentOrder) -> Json:
                 "topic_id": key.topic_id,
                 "partition": key.partition,
                 "segments": order.documents(key),
-                "blocked_by": order.waits(key),
+                "blocked_by": [text for text, _ in order.waits(key)],
             }
             for key in streams
         ],

@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.naming import require_streams
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds, below_log_start
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.slices import Slice, Stream
 
 # Which offsets of which streams a person means: topic, partitions, and a period by offset or by time.
 
@@ -34,8 +34,13 @@ class SelectedSlice:
     stream: StreamRecord
     interval: OffsetRange
 
+    @property
+    def slice(self) -> Slice:
+        """The slice by the name of its stream."""
+        return Slice(self.stream.key, self.interval)
+
     def __str__(self) -> str:
-        return f"{self.stream.key} {self.interval}"
+        return str(self.slice)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,13 +13,13 @@ from airflow_kafka_lake.core.amounts import count, span
 from airflow_kafka_lake.core.errors import UnfinishedError
 from airflow_kafka_lake.core.ledger.changes import RequestRow
 from airflow_kafka_lake.core.ledger.guards import LEASE, PauseRow
-from airflow_kafka_lake.core.ledger.holds import HoldReason
+from airflow_kafka_lake.core.ledger.holds import ways_out
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN, AttemptRecord, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.ordering.segments import SegmentOrder
-from airflow_kafka_lake.core.remedies import ACKNOWLEDGE_ORDER, Remedy
+from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.reports.progress import Moment, ProgressEvent, silence
 from airflow_kafka_lake.core.reports.streams import LedgerState, PipelineFacts, StreamState, StreamStatus
 from airflow_kafka_lake.core.slices import Slice, Stream
@@ -83,17 +83,16 @@ def _on_hold(ranges: Iterable[RangeRecord]) -> Iterator[Attention]:
     """Give the holds, those of one wave and one reason together."""
     groups: dict[tuple[str, str, str | None], list[RangeRecord]] = defaultdict(list)
     for item in ranges:
-        kind = HoldReason.of(item).kind
+        kind = item.cause.kind if item.cause else None
         groups[item.wave, item.state.value, kind or item.reason].append(item)
     for (wave, state, _), found in groups.items():
-        reason = HoldReason.of(found[0])
         slices = tuple(item.slice for item in found)
         need = Need(state.lower())
         if len(found) == 1:
             yield Attention(
                 need=need,
                 text=f"{found[0].slice} is {need}: {found[0].reason}",
-                commands=reason.remedies,
+                commands=ways_out(found[0]),
                 slices=slices,
                 subject=found[0].id,
             )
@@ -154,20 +153,19 @@ def _hanging(facts: PipelineFacts) -> Iterator[Attention]:
 
 def _out_of_order(streams: Iterable[StreamStatus], order: SegmentOrder) -> Iterator[Attention]:
     """Give what waits for a decision about the order; what waits for a hold is told with the hold."""
-    found: dict[tuple[Remedy, ...], list[tuple[Stream, str]]] = defaultdict(list)
+    found: dict[Remedy, list[tuple[Stream, str]]] = defaultdict(list)
     for stream in streams:
-        for text in order.waits(stream.key):
-            named = remedies.found_in(text)
-            if any(ACKNOWLEDGE_ORDER in item.switches for item in named):
-                found[named].append((stream.key, text))
-    for commands, waiting in found.items():
+        for text, remedy in order.waits(stream.key):
+            if remedy:
+                found[remedy].append((stream.key, text))
+    for command, waiting in found.items():
         key, text = waiting[0]
         more = (
             f" ({count(len(waiting) - 1, 'more stream waits', 'more streams wait')} for the same)"
             if len(waiting) > 1
             else ""
         )
-        yield Attention(need=Need.ORDER, text=f"{key}: {text}{more}", commands=commands)
+        yield Attention(need=Need.ORDER, text=f"{key}: {text}{more}", commands=(command,))
 
 
 def _retention(pipeline: str, streams: Iterable[StreamStatus], now: datetime) -> Iterator[Attention]:

@@ -472,7 +472,7 @@ def _stream(item: StreamStatus, order: SegmentOrder, most: int) -> Json:
         "segments": order.documents(item.key),
         "blocked_by": [
             *(reason for one in item.ranges if (reason := blocked_by(one)) is not None),
-            *order.waits(item.key),
+            *(text for text, _ in order.waits(item.key)),
         ],
     }
 

@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.errors import (
     UnexpectedError,
     UnreadableRecordError,
 )
+from airflow_kafka_lake.core.ledger.holds import held_by, skipping
 from airflow_kafka_lake.core.ledger.records import RangeDecision, RangeRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptCause, AttemptOutcome, AttemptRecord, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
@@ -179,18 +180,13 @@ def _edges(ranges: Sequence[RangeRecord]) -> tuple[tuple[RangeRecord], tuple[Ran
 
 def held(source: RangeRecord, part: OffsetRange, cause: str) -> RangeDecision:
     """Return the decision that holds unreadable offsets, with the place, the cause, and the remedy."""
-    text = (
-        f"{source.stream} {part} cannot be read: {cause[:_SMALL_CAUSE]}. Skip it with: "
-        f"{remedies.skip(source.pipeline, Slice(source.stream, part))}; or, once it can be read, try again with: "
-        f"{remedies.release(source.piece_id(part.start))}"
+    ways = (skipping(source, part), remedies.release(source.piece_id(part.start)))
+    error = UnreadableRecordError(
+        f"{source.stream} {part} cannot be read: {cause[:_SMALL_CAUSE]}. Skip it with: {ways[0]}; or, once it can be "
+        f"read, try again with: {ways[1]}"
     )
-    return RangeDecision(
-        range_id=source.id,
-        state=RangeState.HELD,
-        reason=UnreadableRecordError(text).named,
-        part=_real(source, part),
-        cause=AttemptCause.UNREADABLE,
-    )
+    found = held_by(source.id, error.ended_by(*ways), part=_real(source, part))
+    return replace(found, attempt_cause=AttemptCause.UNREADABLE)
 
 
 def apart(ranges: Sequence[RangeRecord], why: str) -> tuple[RangeDecision, ...]:
@@ -206,7 +202,7 @@ def _moved(source: RangeRecord, part: OffsetRange, why: str) -> RangeDecision:
         state=RangeState.PLANNED,
         reason=reason,
         part=_real(source, part),
-        cause=AttemptCause.SPLIT,
+        attempt_cause=AttemptCause.SPLIT,
     )
 
 

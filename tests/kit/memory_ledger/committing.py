@@ -16,6 +16,7 @@ from airflow_kafka_lake.core.ledger.changes import (
     Change,
     ConfigurationRow,
     Edit,
+    Entry,
     LayoutRow,
     NotifiedRow,
     PipelineLock,
@@ -184,7 +185,7 @@ class MemoryWriter(MemoryReader):
         for table, row in change.outbox:
             self._send(draft, table, row)
         for entry in change.entries:
-            self._event(draft, entry.pipeline, entry.actor, entry.kind, entry.subject, entry.detail)
+            self._event(draft, entry)
 
     def _edit(self, draft: State, edit: Edit, write: Write[Any]) -> None:
         row = edit.row
@@ -204,11 +205,17 @@ class MemoryWriter(MemoryReader):
         if isinstance(after, WaveRow) and after.committed_at != (before and getattr(before, "committed_at", None)):
             draft.commit_order[:] = [*(name for name in draft.commit_order if name != after.id), after.id]
 
-    def _event(self, draft: State, pipeline: str, actor: str, kind: str, subject: str, detail: str) -> None:
+    def _event(self, draft: State, entry: Entry) -> None:
         event = Event(
-            sequence=len(draft.events) + 1, at=self._clock.now(), actor=actor, kind=kind, subject=subject, detail=detail
+            sequence=len(draft.events) + 1,
+            at=self._clock.now(),
+            actor=entry.actor,
+            kind=entry.kind,
+            subject=entry.subject,
+            detail=entry.detail,
+            slices=entry.slices,
         )
-        draft.events.append((pipeline, event))
+        draft.events.append((entry.pipeline, event))
 
     @staticmethod
     def _send(draft: State, table: str, row: ReceiptRow) -> None:

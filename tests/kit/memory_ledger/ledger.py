@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 
-from airflow_kafka_lake.core.ledger.changes import NotifiedRow
+from airflow_kafka_lake.core.ledger.changes import Entry, NotifiedRow
 from airflow_kafka_lake.core.ledger.moves import advanced
 from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.ledger.streams import watermark
@@ -47,7 +47,10 @@ class MemoryLedger(MemoryWriter):
                 draft.moves.append((pipeline, move))
                 moves.append(move)
             if moves:
-                self._event(draft, pipeline, self._actor, "advance", pipeline, advanced(moves))
+                entry = Entry(
+                    pipeline=pipeline, actor=self._actor, kind="advance", subject=pipeline, detail=advanced(moves)
+                )
+                self._event(draft, entry)
         return tuple(moves)
 
     def mark_notified(self, pipeline: str, sequence: int) -> None:

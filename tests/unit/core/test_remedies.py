@@ -17,7 +17,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.ledger.guards import remedies_for
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.remedies import Remedy, found_in
+from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.slices import Slice, Stream
 
 pytestmark = pytest.mark.unit
@@ -90,25 +90,6 @@ def test_the_remedy_of_every_state_is_a_command(state: RangeState | WaveState) -
     """A message about a stuck wave or range names one that there is."""
     known = {command.name for command in COMMANDS}
     assert {item.command for item in remedies_for(state, "some-id", "p")} <= known
-
-
-@pytest.mark.parametrize(
-    "remedy", [item for name, items in WHOLE.items() for item in items if name != "fetch_jars"] + SHORT, ids=str
-)
-@pytest.mark.parametrize(
-    "text", ["{}", "Gone. Skip it with: {}. Or wait", "then: {}; the rest goes on", "(see {}, now)"]
-)
-def test_a_remedy_is_found_in_a_text(remedy: Remedy, text: str) -> None:
-    """A stored reason gives back the commands that were put into it."""
-    assert [str(item) for item in found_in(text.format(remedy))] == [str(remedy)]
-
-
-def test_several_remedies_are_found_in_order() -> None:
-    """As a hold names them: bring the records back, or pass them."""
-    release, skip = remedies.release("r"), remedies.skip("p", ITEM)
-    found = found_in(f"Bring them back, then: {release}. Or pass them with: {skip}; the rest goes on")
-    assert list(map(str, found)) == [str(release), str(skip)]
-    assert found_in("no command of ours") == ()
 
 
 PACKAGE = Path(airflow_kafka_lake.__file__).parent

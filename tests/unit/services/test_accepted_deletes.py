@@ -12,8 +12,8 @@ from airflow_kafka_lake.core.audit.report import EVERYTHING, AuditScope
 from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.services import pipeline_audit, reopening
-from airflow_kafka_lake.services.accepted_deletes import AcceptedDeletes, accept_deletes
 from airflow_kafka_lake.services.deep_audit import DeepCheck
+from airflow_kafka_lake.services.pipeline_audit import AcceptedDeletes, accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_ledger import MemoryLedger

@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import accepted_deletes, decisions, pipeline_audit
+from airflow_kafka_lake.services import decisions, pipeline_audit
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.gates import Before, Calls
 from tests.world import World
@@ -79,7 +79,7 @@ def _audit(scene: Scene, ports: Ports) -> None:
 
 def _accept_deletes(scene: Scene, ports: Ports) -> None:
     with pytest.raises(StateError, match="no row of pipeline orders is gone"):
-        accepted_deletes.accept_deletes(ports, scene.world.spec, ALL, None, reason="retention")
+        pipeline_audit.accept_deletes(ports, scene.world.spec, ALL, None, reason="retention")
 
 
 def _cancel(scene: Scene, ports: Ports) -> None:

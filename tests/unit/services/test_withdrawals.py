@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 
 from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSubjectError
-from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.services import bulk_decisions, decisions
 from airflow_kafka_lake.services.bulk_decisions import Approval
 from tests.gates import Killed, KilledError
@@ -58,7 +59,7 @@ def test_withdrawal_that_was_on_record_is_told_with_the_same_keys(world: World) 
     world.planned_wave()
     first = bulk_decisions.withdraw(world.worker(), "orders", ALL, reason="too much")
     before = world.ledger.snapshot()
-    recorded = Approval(recorded=frozenset({"orders"}))
+    recorded = Approval(recorded=frozenset({Slice(world.stream().key, OffsetRange(0, 1))}))
     again = bulk_decisions.withdraw(world.worker(), "orders", ALL, reason="too much", approved=recorded)
     assert (list(again), again["offsets"], again["ranges"]) == (list(first), 0, 0)
     assert world.ledger.snapshot() == before
