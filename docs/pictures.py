@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
@@ -29,6 +28,7 @@ from airflow_kafka_lake.core.ledger.attempts import Renew
 from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.reports.progress import Progress, Step
+from airflow_kafka_lake.core.reports.status import PipelineReport
 from airflow_kafka_lake.services import claims, decisions, reporting
 from tests.world import World
 
@@ -48,18 +48,18 @@ def main() -> None:
 def pictures() -> dict[str, str]:
     """Return every picture of a terminal, by file name."""
     with _same_ids():
-        document = _busy_pipeline()
-    return {"status.svg": _terminal("kafka-lake status orders", document)}
+        report = _busy_pipeline()
+    return {"status.svg": _terminal("kafka-lake status orders", report)}
 
 
-def _terminal(title: str, document: dict[str, Any]) -> str:
+def _terminal(title: str, report: PipelineReport) -> str:
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-    for line in status_lines(document, COLUMNS):
+    for line in status_lines(report, COLUMNS):
         console.print(styled(line), soft_wrap=True)
     return console.export_svg(title=title, unique_id="terminal", code_format=FORMAT) + "\n"
 
 
-def _busy_pipeline() -> dict[str, Any]:
+def _busy_pipeline() -> PipelineReport:
     """Return the status of six partitions of which each is something else."""
     world = World(partitions=6)
     for partition in range(6):

@@ -9,13 +9,17 @@ import itertools
 from collections import defaultdict
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from airflow_kafka_lake.core.ledger.records import Advance, WaveRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.reports.progress import Progress
+from airflow_kafka_lake.core.reports.status import PipelineReport
+from airflow_kafka_lake.core.reports.streams import StreamState, StreamStatus
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
@@ -29,6 +33,34 @@ from tests.kit.memory_lake.store import Commit
 from tests.kit.memory_ledger import MemoryLedger
 from tests.kit.memory_registry import MemoryRegistry
 from tests.kit.memory_runner import MemoryRunner
+
+
+def in_state(like: StreamStatus, partition: int, state: StreamState, *, lag: int = 0) -> StreamStatus:
+    """Return the status of another partition in a state; `like` is one of which all has landed."""
+    record, bounds = replace(like.record, key=like.key._replace(partition=partition)), like.bounds
+    assert bounds is not None
+    end = bounds.last_stable
+    bounds = replace(bounds, stream=record.key, last_stable=end + lag, high_watermark=end + lag)
+    ahead = RangeSet((OffsetRange(end, end + 1),))
+    behind_it = replace(bounds, log_start=end + 1, last_stable=end + 1, high_watermark=end + 1)
+    changes: dict[StreamState, dict[str, Any]] = {
+        StreamState.BLOCKED: {"held": ahead},
+        StreamState.LOST: {"bounds": behind_it},
+        StreamState.UNKNOWN: {"bounds": None, "bounds_state": "unknown: no answer"},
+        StreamState.GONE: {"bounds": None, "bounds_state": "gone: the topic was deleted"},
+        StreamState.RUNNING: {"running": ahead},
+        StreamState.WAITING: {"bounds": replace(bounds, high_watermark=end + 1)},
+        StreamState.BEHIND: {} if lag else {"planned": ahead},
+    }
+    return replace(like, **{"record": record, "bounds": bounds, **changes.get(state, {})})
+
+
+def with_progress(report: PipelineReport, progress: Progress) -> PipelineReport:
+    """Return a report in which every attempt has told this of its work."""
+    recorded = report.facts.recorded
+    recorded = replace(recorded, attempts=[replace(item, progress=progress) for item in recorded.attempts])
+    return replace(report, facts=replace(report.facts, recorded=recorded))
+
 
 SPEC = PipelineSpec(name="orders", topics=("orders",), table="raw.orders")
 FOLLOW = Bounds()

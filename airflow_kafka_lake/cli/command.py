@@ -12,11 +12,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.audit.report import AuditScope
+from airflow_kafka_lake.core.audit.report import StreamScope
 from airflow_kafka_lake.core.errors import PipelineFileError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -34,6 +34,15 @@ from airflow_kafka_lake.wiring.spark import Engine
 # A command: its name and arguments, the action that makes a document, and the view that prints it.
 
 Json = Mapping[str, Any]
+
+
+class Report(Protocol):
+    """A result as typed values, of which the view makes text."""
+
+    def to_json(self) -> Json:
+        """Return the document that `--json` prints."""
+
+
 REFUSED = 1
 """Exit code: a check failed, or something is held."""
 REPEAT = 3
@@ -50,12 +59,12 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The result of an action; `beside` is what only the view shows, not the JSON document.
+    """The result of an action: a document, or a report that makes one; `beside` is what only the view shows.
 
     `shown` says that the action has printed it.
     """
 
-    document: Json
+    document: Json | Report
     beside: Json = field(default_factory=dict)
     exit_code: int = 0
     shown: bool = False
@@ -69,18 +78,21 @@ class Command:
     help: str
     arguments: tuple[Argument, ...]
     action: Callable[[argparse.Namespace, Output], Result]
-    view: Callable[[Output, Json], None] | None = None
-    """None where the action prints while it works."""
+    view: Callable[..., None] | None = None
+    """It takes the output and the report; None where the action prints while it works."""
 
     def run(self, arguments: argparse.Namespace, output: Output) -> int:
         """Act, print the result as a document or by the view, and return the exit code."""
         result = self.action(arguments, output)
         if self.view is None or result.shown:
             return result.exit_code
+        found = result.document
         if output.as_json:
-            output.document(result.document)
+            output.document(found if isinstance(found, Mapping) else found.to_json())
+        elif isinstance(found, Mapping):
+            self.view(output, {**found, **result.beside})
         else:
-            self.view(output, {**result.document, **result.beside})
+            self.view(output, found, **result.beside)
         return result.exit_code
 
 
@@ -340,10 +352,10 @@ def period_of(arguments: argparse.Namespace) -> Selection:
     return bulk_decisions.period(bounds_of(arguments), arguments.topic_id)
 
 
-def scope_of(arguments: argparse.Namespace) -> AuditScope:
+def scope_of(arguments: argparse.Namespace) -> StreamScope:
     """Read `--topic --partition` of an audit."""
     partitions = None if arguments.partition is None else frozenset(arguments.partition)
-    return AuditScope(topic=arguments.topic, partitions=partitions)
+    return StreamScope(topic=arguments.topic, partitions=partitions)
 
 
 def stream_of(ledger: LedgerReader, pipeline: str, arguments: argparse.Namespace) -> StreamRecord:

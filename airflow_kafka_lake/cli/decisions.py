@@ -36,6 +36,7 @@ from airflow_kafka_lake.cli.output import Output, stream_text
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.ordering.segments import SegmentOrder
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.pipeline.keys import read_offsets_file
 from airflow_kafka_lake.services import bulk_decisions, decisions, reporting
@@ -357,13 +358,13 @@ def segments(arguments: argparse.Namespace, output: Output) -> Result:
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with open_ledger(arguments.ledger) as ledger:
         reporting.known_spec(ledger, spec.name)
-        document = reporting.segments(ledger, spec)
+        order = reporting.segments(ledger, spec)
     if arguments.svg:
         from airflow_kafka_lake.pages.charts import segments_svg
 
-        _write(Path(arguments.svg), segments_svg(document))
+        _write(Path(arguments.svg), segments_svg(order))
         output.note(f"drawn into {arguments.svg}")
-    return Result(document=document)
+    return Result(document=order)
 
 
 def _write(path: Path, text: str) -> None:
@@ -374,31 +375,25 @@ def _write(path: Path, text: str) -> None:
         raise UsageError(f"{str(path)!r} cannot be written: {reason}", file=str(path)) from None
 
 
-def show_segments(output: Output, document: Json) -> None:
+def show_segments(output: Output, order: SegmentOrder) -> None:
     """Show the graph of segments as lines: what each continues, and what it waits for."""
     rows = [
         (
-            stream_text(stream),
-            item["start"],
-            "open" if item["seal"] is None else item["seal"] if item["sealed"] else f"{item['seal']} (declared)",
-            item["layout"],
-            _state(item),
-            ", ".join(f"{stream_text(parent)} from {parent['start']}" for parent in item["parents"]) or "-",
+            stream,
+            item.start,
+            "open" if item.seal is None else item.seal if item.sealed else f"{item.seal} (declared)",
+            item.layout,
+            order.state_of(item),
+            ", ".join(f"{parent.stream} from {parent.start}" for parent in order.parents(item)) or "-",
         )
-        for stream in document["streams"]
-        for item in stream["segments"]
+        for stream in order.streams
+        for item in order.graph.of(stream)
     ]
     columns = ("stream", "#from", "#seal", "#partitions", "state", "continues")
-    output.long_table(f"segments of {document['pipeline']}", columns, rows)
-    for stream in document["streams"]:
-        for text in stream["blocked_by"]:
-            output.line(f"{stream_text(stream)} {text}")
-
-
-def _state(item: Json) -> str:
-    if item["drained"]:
-        return "drained"
-    return "may start" if item["launchable"] else "waits"
+    output.long_table(f"segments of {order.pipeline}", columns, rows)
+    for stream in order.streams:
+        for text, _ in order.waits(stream):
+            output.line(f"{stream} {text}")
 
 
 def seal(arguments: argparse.Namespace, output: Output) -> Result:

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal, Self
 
 from rich.console import Console, Group, RenderableType
@@ -21,6 +21,7 @@ from rich.text import Text
 
 from airflow_kafka_lake.core.amounts import span
 from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.reports.progress import Moment, ProgressEvent
 from airflow_kafka_lake.services.watching import Lines
 
@@ -108,36 +109,33 @@ def _row(cells: Sequence[str], columns: Sequence[TableColumn], widths: Sequence[
     return (" " * GAP).join(aligned)
 
 
-def moment(at: str) -> str:
-    """Return a time of a document as people write it."""
-    return f"{at[:19].replace('T', ' ')} UTC"
+def moment(at: datetime) -> str:
+    """Return a time as people write it."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def ago(at: str | None, now: str) -> str:
-    """Return how long ago something was, of two times of a document."""
+def ago(at: datetime | None, now: datetime) -> str:
+    """Return how long ago something was."""
+    return "" if at is None else f"{span(max(0, (now - at).total_seconds()))} ago"
+
+
+def until(at: datetime | None, now: datetime) -> str:
+    """Return in how much time something will be."""
     if at is None:
         return ""
-    seconds = (datetime.fromisoformat(now) - datetime.fromisoformat(at)).total_seconds()
-    return f"{span(max(0, seconds))} ago"
-
-
-def until(at: str | None, now: str) -> str:
-    """Return in how much time something will be, of two times of a document."""
-    if at is None:
-        return ""
-    seconds = (datetime.fromisoformat(at) - datetime.fromisoformat(now)).total_seconds()
+    seconds = (at - now).total_seconds()
     return f"in {span(seconds)}" if seconds > 0 else "now"
 
 
-def numbers(pairs: Iterable[Sequence[int]], most: int = 12) -> str:
-    """Return partitions `[[first, last + 1], …]` as people write them; of many the first ones."""
-    every = [str(first) if end == first + 1 else f"{first}–{end - 1}" for first, end in pairs]
+def numbers(found: RangeSet, most: int = 12) -> str:
+    """Return partitions as people write them; of many the first ones."""
+    every = [str(item.start) if item.span == 1 else f"{item.start}–{item.end - 1}" for item in found]
     return ", ".join(every[:most]) + (", …" if len(every) > most else "")
 
 
-def offsets(pairs: Sequence[Sequence[int]], most: int = 6) -> str:
-    """Return offsets `[[start, end], …]` as people write them, ends exclusive; of many the first and the last ones."""
-    every = [f"{start:,}–{end:,}" for start, end in pairs]
+def offsets(found: RangeSet, most: int = 6) -> str:
+    """Return offsets as people write them, ends exclusive; of many the first and the last ones."""
+    every = [f"{item.start:,}–{item.end:,}" for item in found]
     if len(every) <= most:
         return ", ".join(every)
     return ", ".join([*every[: most - 1], f"… {len(every) - most} more …", every[-1]])

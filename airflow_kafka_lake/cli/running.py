@@ -32,14 +32,14 @@ from airflow_kafka_lake.cli.command import (
     wave_count,
 )
 from airflow_kafka_lake.cli.output import Output, stream_text, word_of
-from airflow_kafka_lake.cli.status import show_waiting, show_wave
+from airflow_kafka_lake.cli.status import show_wave
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count, size
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.core.reports.plan import everything, heading, in_grace, plan_document, remarks, waiting_document
+from airflow_kafka_lake.core.reports.plan import everything, heading, in_grace, plan_document, remarks, waiting_of
 from airflow_kafka_lake.core.reports.status import advance_document
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
@@ -124,12 +124,19 @@ def run(arguments: argparse.Namespace, output: Output) -> Result:
         "rows": sum(item.rows or 0 for item in done.waves),
         "advanced": advance_document(spec.name, done.moves)["streams"],
         "group_sync": done.group and done.group.to_json(),
-        "waiting_for_stable": waiting_document(done.plan) if done.plan else [],
+        "waiting_for_stable": [item.to_json() for item in waiting_of(done.plan)] if done.plan else [],
         "notes": list(done.plan.notes) if done.plan else [],
         "held": list(done.held),
         "problems": [problem.to_json() for problem in done.problems],
     }
-    beside = {"found": everything("landed", done.plan), "in_grace": list(in_grace(done.plan))} if done.plan else {}
+    beside = (
+        {
+            "found": everything("landed", done.plan),
+            "waiting": [*(item.describe() for item in waiting_of(done.plan)), *in_grace(done.plan)],
+        }
+        if done.plan
+        else {}
+    )
     return Result(document=document, beside=beside, exit_code=done.exit_code)
 
 
@@ -154,8 +161,7 @@ def show_run(output: Output, document: Json) -> None:
             f"left: {count(len(document['left']), 'wave')}, planned and not asked for, about {bytes_left} in "
             f"Kafka; take them too with --all, or with: {remedies.run(document['pipeline'])}"
         )
-    show_waiting(output, document)
-    for text in document.get("in_grace", ()):
+    for text in document.get("waiting", ()):
         output.line(text)
     for text in document["held"]:
         output.line(f"held: {text}")

@@ -7,10 +7,11 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
-from airflow_kafka_lake.cli.command import PARTITION, TOPIC, WAVE, Argument, Command, Json, Result, ports_of, spec_of
+from airflow_kafka_lake.cli.command import PARTITION, TOPIC, WAVE, Argument, Command, Result, ports_of, spec_of
 from airflow_kafka_lake.cli.output import (
     BOLD,
     CYAN,
@@ -26,101 +27,112 @@ from airflow_kafka_lake.cli.output import (
     moment,
     numbers,
     offsets,
-    stream_text,
     table,
     until,
     word_of,
     wrapped,
 )
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import age, count, size, span
+from airflow_kafka_lake.core.amounts import age, count, span
 from airflow_kafka_lake.core.errors import TransientError, UsageError
-from airflow_kafka_lake.core.reports.plan import waiting_text
-from airflow_kafka_lake.core.reports.progress import DOING, Step, silence
-from airflow_kafka_lake.core.reports.status import groups_of, worst_first
-from airflow_kafka_lake.core.reports.streams import StreamState, StreamStatus
+from airflow_kafka_lake.core.ledger.records import WaveRecord
+from airflow_kafka_lake.core.ledger.waves import AttemptRecord, WaveState
+from airflow_kafka_lake.core.reports.attention import Need
+from airflow_kafka_lake.core.reports.progress import Progress
+from airflow_kafka_lake.core.reports.status import (
+    NOTHING_PLANNED,
+    Overview,
+    PipelineReport,
+    PipelineSummary,
+    StreamGroup,
+    WaveReport,
+    groups_of,
+    pace,
+    silence_of,
+    worst_first,
+)
+from airflow_kafka_lake.core.reports.streams import OBSERVED_STATES, QUIET, StreamState, StreamStatus
+from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.services import reporting
 from airflow_kafka_lake.wiring.assemble import open_ledger, open_sources
 
+Report = TypeVar("Report", bound=PipelineReport | Overview)
+T = TypeVar("T")
+
 # The status of one pipeline, and of all, as lines of text: a summary first, then what is wrong, worst first.
 
-STYLES = {
-    "blocked": RED,
-    "lost": RED,
-    "unknown": YELLOW,
-    "not planned": YELLOW,
-    "behind": YELLOW,
-    "running": CYAN,
-    "waiting": CYAN,
-    "up to date": GREEN,
-    "gone": DIM,
-    "nothing planned": DIM,
+STYLES: dict[str, str] = {
+    StreamState.BLOCKED: RED,
+    StreamState.LOST: RED,
+    StreamState.UNKNOWN: YELLOW,
+    StreamState.NOT_PLANNED: YELLOW,
+    StreamState.BEHIND: YELLOW,
+    StreamState.RUNNING: CYAN,
+    StreamState.WAITING: CYAN,
+    StreamState.UP_TO_DATE: GREEN,
+    StreamState.GONE: DIM,
+    NOTHING_PLANNED: DIM,
 }
-NOT_PLANNED = "not planned"
-QUIET = frozenset({"up to date", "gone"})
-"""States of streams that are put together even where there is room."""
 
 FEW, NEEDS, WAVES = 8, 5, 3
 """Of so many streams each has a line; so many things that need a person, and waves of a kind, are listed."""
 
 _NO_DEADLINE = frozenset({"nothing is unread", "retention is unlimited"})
-_NEED_STYLES = {"held": RED, "cancelled": RED, "lost": RED, "unanswered": RED}
+_NEED_STYLES = {Need.HELD: RED, Need.CANCELLED: RED, Need.LOST: RED, Need.UNANSWERED: RED}
 
 
-def status_lines(document: Json, width: int, *, rows: int | None = 16) -> Iterator[TextLine]:
+def status_lines(report: PipelineReport, width: int, *, rows: int | None = 16) -> Iterator[TextLine]:
     """Give the status of one pipeline; `rows` is how many streams have a line of their own, None for all of them."""
-    now, summary = document["observed_at"], document["summary"]
-    tables = ", ".join(document["tables"][:3]) + (" …" if len(document["tables"]) > 3 else "")
+    tables = ", ".join(report.tables[:3]) + (" …" if len(report.tables) > 3 else "")
     into = f" → {tables}" if tables else ""
-    yield from wrapped(f"{document['pipeline']}{into}, {moment(now)}", width, hanging="  ", style=BOLD)
-    yield from _summary(document["pipeline"], summary, now, width)
-    yield from _running(document["running"], now, width)
-    yield from _needs(document, width)
-    yield from _streams(document, width, rows)
-    for item in document["waiting_for_stable"][:NEEDS]:
-        yield from wrapped(waiting_text(item), width, hanging="  ")
-    if (more := len(document["waiting_for_stable"]) - NEEDS) > 0:
+    yield from wrapped(f"{report.pipeline}{into}, {moment(report.at)}", width, hanging="  ", style=BOLD)
+    yield from _summary(report, width)
+    yield from _running(report, width)
+    yield from _needs(report, width)
+    yield from _streams(report, width, rows)
+    for item in report.waiting[:NEEDS]:
+        yield from wrapped(item.describe(), width, hanging="  ")
+    if (more := len(report.waiting) - NEEDS) > 0:
         yield TextLine(f"{count(more, 'more partition waits', 'more partitions wait')} for open transactions")
-    yield from _waves(document, width)
+    yield from _waves(report, width)
 
 
-def _summary(pipeline: str, summary: Json, now: str, width: int) -> Iterator[TextLine]:
-    yield from labelled("state", _state(summary), width, style=STYLES[summary["state"]])
-    if summary["state"] == "nothing planned":
-        yield from labelled("", f"see what would be read with: {remedies.plan(pipeline)}", width)
+def _summary(report: PipelineReport, width: int) -> Iterator[TextLine]:
+    summary = report.summary
+    yield from labelled("state", _state(summary), width, style=STYLES[summary.state])
+    if summary.state == NOTHING_PLANNED:
+        yield from labelled("", f"see what would be read with: {remedies.plan(report.pipeline)}", width)
         return
-    for label, text in _facts(summary, now):
+    for label, text in _facts(summary, report.at):
         if text:
             yield from labelled(label, text, width)
 
 
-def _state(summary: Json) -> str:
-    text = str(summary["state"])
-    if summary["streams"]:
-        states = summary["streams_by_state"]
+def _state(summary: PipelineSummary) -> str:
+    text = summary.state
+    if summary.streams:
+        states = summary.streams_by_state
         parts = ", ".join(f"{number:,} {state}" for state, number in states.items())
-        whole = count(summary["streams"], "partition") + (
-            f" of {summary['topics']:,} topics" if summary["topics"] > 1 else ""
-        )
-        if text == NOT_PLANNED:
-            text += f": {count(summary['new_partitions'], 'partition')}, beside {parts}"
+        whole = count(summary.streams, "partition") + (f" of {summary.topics:,} topics" if summary.topics > 1 else "")
+        if text == StreamState.NOT_PLANNED:
+            text += f": {count(summary.new_partitions, 'partition')}, beside {parts}"
         else:
             text += f": {whole}" if len(states) == 1 else f": of {whole}, {parts}"
-    return f"paused; {text}" if summary["paused"] else text
+    return f"paused; {text}" if summary.paused else text
 
 
-def _facts(summary: Json, now: str) -> Iterator[tuple[str, str]]:
-    rows = "" if summary["landed_rows"] is None else f"{count(summary['landed_rows'], 'row')}, "
-    last = f"; last {ago(summary['last_landed_at'], now)}" if summary["last_landed_at"] else ""
-    yield "landed", f"{rows}{count(summary['landed_offsets'], 'offset')}{last}"
-    yield "lag", _known(summary["lag"] and count(summary["lag"], "offset"), summary["lag_state"], none="none")
+def _facts(summary: PipelineSummary, now: datetime) -> Iterator[tuple[str, str]]:
+    rows = "" if summary.landed_rows is None else f"{count(summary.landed_rows, 'row')}, "
+    last = f"; last {ago(summary.last_landed_at, now)}" if summary.last_landed_at else ""
+    yield "landed", f"{rows}{count(summary.landed_offsets, 'offset')}{last}"
+    yield "lag", _lag(summary)
     yield "behind by", _behind(summary)
     yield "retention", _retention(summary, now)
-    yield "on hold", _amount(summary["held_offsets"])
-    yield "lost", _amount(summary["lost_offsets"])
-    yield "skipped", _amount(summary["skipped_offsets"])
+    yield "on hold", _amount(summary.held_offsets)
+    yield "lost", _amount(summary.lost_offsets)
+    yield "skipped", _amount(summary.skipped_offsets)
     yield "waves", _planned(summary)
-    new = summary["new_partitions"]
+    new = summary.new_partitions
     yield "new", f"{count(new, 'partition')} that no plan has seen yet" if new else ""
 
 
@@ -128,130 +140,108 @@ def _amount(number: int) -> str:
     return count(number, "offset") if number else ""
 
 
-def _known(text: object, state: str, *, none: str) -> str:
-    if state == "observed":
-        return str(text or none)
-    return f"{text}, {state}" if text else state
+def _lag(summary: PipelineSummary) -> str:
+    text = _amount(summary.lag or 0)
+    if summary.lag_state == OBSERVED_STATES:
+        return text or "none"
+    return f"{text}, {summary.lag_state}" if text else summary.lag_state
 
 
-def _behind(summary: Json) -> str:
-    seconds, state = summary["behind_seconds"], summary["behind_state"]
-    if seconds is None:
-        return str(state) if state != summary["lag_state"] else ""
-    if not summary["lag"]:
+def _behind(summary: PipelineSummary) -> str:
+    if summary.behind_seconds is None:
+        return summary.behind_state if summary.behind_state != summary.lag_state else ""
+    if not summary.lag:
         return ""
-    where = "{}/{}".format(*summary["behind_stream"]) if summary["behind_stream"] else ""
-    return f"{age(seconds)}{f' ({where})' if where else ''}" + ("" if state == "observed" else f", {state}")
+    where = f" ({summary.behind_stream})" if summary.behind_stream else ""
+    doubt = "" if summary.behind_state == OBSERVED_STATES else f", {summary.behind_state}"
+    return f"{age(summary.behind_seconds)}{where}{doubt}"
 
 
-def _retention(summary: Json, now: str) -> str:
-    at, state = summary["retention_deadline"], summary["retention_deadline_state"]
+def _retention(summary: PipelineSummary, now: datetime) -> str:
+    at, state = summary.retention_deadline, summary.retention_deadline_state
     if at is None:
-        return "" if state in _NO_DEADLINE or state.startswith("unknown") else str(state)
-    where = "{}/{}".format(*summary["retention_stream"])
-    doubt = "" if state == "observed" else f"; {state}"
-    return f"may delete unread records {until(at, now)}, from {moment(at)} on ({where}){doubt}"
+        return "" if state in _NO_DEADLINE or state.startswith("unknown") else state
+    doubt = "" if state == OBSERVED_STATES else f"; {state}"
+    return f"may delete unread records {until(at, now)}, from {moment(at)} on ({summary.retention_stream}){doubt}"
 
 
-def _planned(summary: Json) -> str:
-    waves = summary["waves"]
-    if not waves["of_current_plans"]:
+def _planned(summary: PipelineSummary) -> str:
+    if not summary.of_current_plans:
         return ""
-    done = f"{waves['of_current_plans_committed']:,} of {waves['of_current_plans']:,} landed"
-    left = [
-        f"{waves[key]:,} {word}"
-        for key, word in (
-            ("running", "running"),
-            ("interrupted", "interrupted"),
-            ("planned", "planned"),
-            ("cancelled", "on hold"),
-        )
-        if waves[key]
-    ]
-    return ", ".join([done, *left])
+    counts = {
+        "running": summary.running,
+        "interrupted": summary.interrupted,
+        "planned": summary.planned,
+        "on hold": summary.cancelled,
+    }
+    left = [f"{number:,} {word}" for word, number in counts.items() if number]
+    return ", ".join([f"{summary.of_current_plans_committed:,} of {summary.of_current_plans:,} landed", *left])
 
 
-def _running(waves: Sequence[Json], now: str, width: int) -> Iterator[TextLine]:
-    alive = [item for item in waves if item["alive"]]
+def _running(report: PipelineReport, width: int) -> Iterator[TextLine]:
+    alive = [(wave, attempt) for wave, attempt in report.running if wave.lease_live]
     if not alive:
         return
     yield from _title("running")
-    for item in alive[:NEEDS]:
-        yield TextLine(f"  {item['wave']}", CYAN)
-        yield from wrapped(f"{working(item)}, begun {ago(item['started_at'], now)}", width, indent="    ")
+    for item, attempt in alive[:NEEDS]:
+        begun = ago(attempt.started_at if attempt else None, report.at)
+        yield TextLine(f"  {item.id}", CYAN)
+        yield from wrapped(f"{working(item, attempt)}, begun {begun}", width, indent="    ")
     if len(alive) > NEEDS:
         yield TextLine(f"  and {count(len(alive) - NEEDS, 'more wave')}")
 
 
-def working(item: Json) -> str:
+def working(item: WaveRecord, attempt: AttemptRecord | None) -> str:
     """Return how far a running wave is, as far as it has said."""
-    parts = [*_how_far(item)]
-    if item["silent_seconds"] is not None:
-        parts.append(silence(item["silent_seconds"], item["free_in_seconds"]))
-    return ", ".join(parts)
+    told = f"{item.state.lower()}, {count(item.ranges, 'range')}"
+    if attempt and attempt.progress:
+        told = attempt.progress.sentence(pace(item, attempt))
+    return ", ".join(filter(None, (told, silence_of(item))))
 
 
-def _how_far(item: Json) -> Iterator[str]:
-    progress = item["progress"]
-    if progress is None:
-        yield f"{item['state'].lower()}, {count(item['ranges'], 'range')}"
-        return
-    step, done, whole = Step(progress["step"]), progress["rows_done"], progress["rows_expected"]
-    if not done:
-        yield f"{DOING[step]} {count(whole, step.expects)}" if whole else DOING[step]
-        return
-    share = f" {min(100, 100 * done // whole)} %" if whole else ""
-    yield f"{step}{share}: " + (f"{done:,} of {count(whole, step.expects)}" if whole else count(done, step.counts))
-    if progress["bytes_per_second"]:
-        yield f"{size(progress['bytes_per_second'])}/s"
-    elif progress["rows_per_second"]:
-        yield f"{progress['rows_per_second']:,} {step.counts}s/s"
-    if progress["seconds_left"] is not None:
-        yield f"about {span(progress['seconds_left'])} left"
-
-
-def _needs(document: Json, width: int) -> Iterator[TextLine]:
-    needs = document["needs_person"]
-    if not needs:
+def _needs(report: PipelineReport, width: int) -> Iterator[TextLine]:
+    if not report.needs:
         return
     yield from _title("needs a person")
-    for number, item in enumerate(needs[:NEEDS], 1):
+    for number, item in enumerate(report.needs[:NEEDS], 1):
         mark = f"  {number}. "
-        style = _NEED_STYLES.get(item["need"], YELLOW)
-        yield from wrapped(item["text"], width, indent=mark, hanging=" " * len(mark), style=style)
-        for command in item["commands"]:
-            yield TextLine(f"{' ' * len(mark)}{command['line']}")
-    if len(needs) > NEEDS:
-        yield TextLine(f"  and {len(needs) - NEEDS:,} more: {remedies.status(document['pipeline'])} --json")
+        style = _NEED_STYLES.get(item.need, YELLOW)
+        yield from wrapped(item.text, width, indent=mark, hanging=" " * len(mark), style=style)
+        for command in item.commands:
+            yield TextLine(f"{' ' * len(mark)}{command}")
+    if len(report.needs) > NEEDS:
+        yield TextLine(f"  and {len(report.needs) - NEEDS:,} more: {remedies.status(report.pipeline)} --json")
 
 
-def _streams(document: Json, width: int, rows: int | None) -> Iterator[TextLine]:
-    streams = document["streams"]
+def _streams(report: PipelineReport, width: int, rows: int | None) -> Iterator[TextLine]:
+    streams = report.streams
     if not streams:
         return
     yield from _title("partitions")
     everything = rows is None or len(streams) <= min(rows, FEW)
     ranked = worst_first(streams)
-    quiet = QUIET | ({"unknown"} if sum(item["state"] == "unknown" for item in streams) > FEW else set())
-    shown = ranked if everything else [item for item in ranked if item["state"] not in quiet][:rows]
-    named = {id(item) for item in shown}
-    rest = groups_of(item for item in streams if id(item) not in named)
-    rest += [group for group in document["groups"] if group["state"] == NOT_PLANNED]
-    topics, groups = _by_topic(shown), _by_topic(rest)
+    many_unknown = sum(item.state is StreamState.UNKNOWN for item in streams) > FEW
+    quiet = QUIET | ({StreamState.UNKNOWN} if many_unknown else set())
+    shown = ranked if everything else [item for item in ranked if item.state not in quiet][:rows]
+    named = {item.key for item in shown}
+    rest = groups_of(item for item in streams if item.key not in named)
+    rest += [group for group in report.groups if group.state is StreamState.NOT_PLANNED]
+    groups = _by_topic(rest, lambda group: (group.topic, group.topic_id))
+    topics = _by_topic(shown, lambda item: item.key[:2])
     for topic, mine in topics.items():
         yield TextLine(f"  {topic[0]}", BOLD)
         yield from _rows(mine, width)
         for group in groups.get(topic, ()):
             yield from _group(group, width)
-    yield from _other_topics([group for group in rest if (group["topic"], group["topic_id"]) not in topics], width)
+    yield from _other_topics([group for group in rest if (group.topic, group.topic_id) not in topics], width)
     if len(streams) > len(shown):
-        yield from wrapped(f"all of them: {remedies.status(document['pipeline'])} --all", width, indent="  ", style=DIM)
+        yield from wrapped(f"all of them: {remedies.status(report.pipeline)} --all", width, indent="  ", style=DIM)
 
 
-def _by_topic(items: Iterable[Json]) -> Mapping[tuple[str, str], list[Json]]:
-    found: dict[tuple[str, str], list[Json]] = defaultdict(list)
+def _by_topic(items: Iterable[T], topic_of: Callable[[T], tuple[str, str]]) -> Mapping[tuple[str, str], list[T]]:
+    found: dict[tuple[str, str], list[T]] = defaultdict(list)
     for item in items:
-        found[item["topic"], item["topic_id"]].append(item)
+        found[topic_of(item)].append(item)
     return found
 
 
@@ -265,68 +255,60 @@ _COLUMNS = (
 )
 
 
-def _rows(streams: Sequence[Json], width: int) -> Iterator[TextLine]:
-    cells = [
-        (
-            (
-                str(item["partition"]),
-                item["state"],
-                f"{item['lag']:,}" if item["lag"] else "",
-                age(item["behind_seconds"]) if item["lag"] else "",
-                f"{item['hold']:,}" if item["state"] == "blocked" and item["hold"] is not None else "",
-                landed(item),
-            ),
-            STYLES[item["state"]],
+def _rows(streams: Sequence[StreamStatus], width: int) -> Iterator[TextLine]:
+    cells = []
+    for item in streams:
+        state, lag, hold = item.state, item.lag, item.hold
+        row = (
+            str(item.key.partition),
+            state,
+            f"{lag:,}" if lag else "",
+            age(item.behind_seconds) if lag else "",
+            f"{hold:,}" if state is StreamState.BLOCKED and hold is not None else "",
+            offsets(item.record.covered) or "nothing",
         )
-        for item in streams
-    ]
+        cells.append((row, STYLES[state]))
     yield from table(_COLUMNS, cells, width, indent="    ")
 
 
-def landed(stream: Json) -> str:
-    """Return what of a stream is in the lake or skipped: islands, where there are any."""
-    return offsets(stream["coverage"]) or "nothing"
-
-
-def _group(group: Json, width: int) -> Iterator[TextLine]:
-    total = group["partitions"]
-    lag = f", lag {group['lag']:,}" if group["lag"] else ""
-    behind = f", behind by {age(group['behind_seconds'])}" if group["lag"] and group["behind_seconds"] else ""
+def _group(group: StreamGroup, width: int) -> Iterator[TextLine]:
+    total = group.partitions
+    lag = f", lag {group.lag:,}" if group.lag else ""
+    behind = f", behind by {age(group.behind_seconds)}" if group.lag and group.behind_seconds else ""
     verb = "is" if total == 1 else "are"
-    text = f"{count(total, 'partition')} {verb} {group['state']}{lag}{behind}: {numbers(group['numbers'])}"
-    yield from wrapped(text, width, indent="    ", hanging="      ", style=STYLES[group["state"]])
+    text = f"{count(total, 'partition')} {verb} {group.state}{lag}{behind}: {numbers(group.numbers)}"
+    yield from wrapped(text, width, indent="    ", hanging="      ", style=STYLES[group.state])
 
 
-def _other_topics(groups: Sequence[Json], width: int) -> Iterator[TextLine]:
+def _other_topics(groups: Sequence[StreamGroup], width: int) -> Iterator[TextLine]:
     """Give topics of which no stream has a line: one line for each, or for all of a state where there are many."""
-    for state, several in groupby(groups, key=lambda item: item["state"]):
+    for state, several in groupby(groups, key=lambda item: item.state):
         same = list(several)
         if len(same) <= NEEDS:
             for group in same:
-                yield TextLine(f"  {group['topic']}", BOLD)
+                yield TextLine(f"  {group.topic}", BOLD)
                 yield from _group(group, width)
             continue
-        total = sum(group["partitions"] for group in same)
-        lag = sum(group["lag"] or 0 for group in same)
+        total = sum(group.partitions for group in same)
+        lag = sum(group.lag or 0 for group in same)
         text = f"{count(total, 'partition')} of {len(same):,} topics are {state}" + (f", lag {lag:,}" if lag else "")
         yield from wrapped(text, width, indent="  ", style=STYLES[state])
 
 
-def _waves(document: Json, width: int) -> Iterator[TextLine]:
+def _waves(report: PipelineReport, width: int) -> Iterator[TextLine]:
     """Give the waves that wait or are on hold, and the newest that landed: their ids are what other commands take."""
     kinds = (
-        ("planned", "PLANNED", False),
-        ("on hold", "CANCELLED", False),
-        ("landed", "COMMITTED", True),
+        ("planned", WaveState.PLANNED, False),
+        ("on hold", WaveState.CANCELLED, False),
+        ("landed", WaveState.COMMITTED, True),
     )
-    now = document["observed_at"]
-    lines = []
+    waves, lines = report.waves, []
     for word, state, newest in kinds:
-        mine = [item for item in document["waves"] if item["state"] == state]
+        mine = [item for item in waves if item.state is state]
         chosen = mine[::-1][:WAVES] if newest else mine[:WAVES]
         for item in chosen:
-            rows = "" if item["rows"] is None else f"{item['rows']:,}"
-            cells = (item["wave"], word, f"{item['ranges']:,}", rows, ago(item["committed_at"], now))
+            rows = "" if item.rows is None else f"{item.rows:,}"
+            cells = (item.id, word, f"{item.ranges:,}", rows, ago(item.committed_at, report.at))
             lines.append((cells, ""))
         if not newest and len(mine) > WAVES:
             lines.append(((f"and {len(mine) - WAVES:,} more", word, "", "", ""), DIM))
@@ -364,64 +346,63 @@ _PIPELINE_COLUMNS = (
 )
 
 
-def overview_lines(document: Json, width: int) -> Iterator[TextLine]:
+def overview_lines(overview: Overview, width: int) -> Iterator[TextLine]:
     """Give all pipelines, a line each, the worst first; of columns that do not fit the least urgent are left out."""
-    pipelines = document["pipelines"]
+    pipelines = overview.pipelines
     if not pipelines:
-        yield TextLine(f"the ledger knows no pipeline yet: begin one with {remedies.run('FILE.toml')}")
+        yield TextLine(_NO_PIPELINE)
         return
-    now = document["observed_at"]
-    yield from wrapped(f"{count(len(pipelines), 'pipeline')}, {moment(now)}", width, style=BOLD)
-    rows = [(_pipeline_cells(item, now), STYLES[item["state"]]) for item in pipelines]
+    yield from wrapped(f"{count(len(pipelines), 'pipeline')}, {moment(overview.at)}", width, style=BOLD)
+    rows = [(_pipeline_cells(item), STYLES[item.summary.state]) for item in pipelines]
     yield from table(_PIPELINE_COLUMNS, rows, width)
     yield from wrapped(f"more of one: {remedies.status('PIPELINE')}", width, indent="  ", style=DIM)
 
 
-def _pipeline_cells(item: Json, now: str) -> tuple[str, ...]:
-    lag = item["lag"]
+_NO_PIPELINE = f"the ledger knows no pipeline yet: begin one with {remedies.run('FILE.toml')}"
+
+
+def _pipeline_cells(item: PipelineReport) -> tuple[str, ...]:
+    summary, lag = item.summary, item.summary.lag
     return (
-        item["pipeline"],
-        f"{item['state']}, paused" if item["paused"] else item["state"],
-        f"{item['needs_person']:,}" if item["needs_person"] else "",
+        item.pipeline,
+        f"{summary.state}, paused" if summary.paused else summary.state,
+        f"{summary.needs_person:,}" if summary.needs_person else "",
         "?" if lag is None else f"{lag:,}" if lag else "",
-        age(item["behind_seconds"]) if lag else "",
+        age(summary.behind_seconds) if lag else "",
         _at_work(item),
-        f"{item['landed_rows']:,}" if item["landed_rows"] else "",
-        ago(item["last_landed_at"], now),
-        until(item["retention_deadline"], now),
+        f"{summary.landed_rows:,}" if summary.landed_rows else "",
+        ago(summary.last_landed_at, item.at),
+        until(summary.retention_deadline, item.at),
     )
 
 
-def _at_work(item: Json) -> str:
-    waves = item["waves"]
-    alive = [wave for wave in item["running"] if wave["alive"]]
+def _at_work(item: PipelineReport) -> str:
+    alive = [(wave, attempt) for wave, attempt in item.running if wave.lease_live]
     if not alive:
         return ""
-    of = f"wave {waves['of_current_plans_committed'] + 1:,} of {waves['of_current_plans']:,}"
-    progress, silent = alive[0]["progress"], alive[0]["silent_seconds"]
-    if silent is not None:
-        return f"{of}, silent for {span(silent)}"
-    return of if progress is None else f"{of}, {progress['step']}"
+    of = f"wave {item.summary.of_current_plans_committed + 1:,} of {item.summary.of_current_plans:,}"
+    wave, attempt = alive[0]
+    if wave.overdue:
+        return f"{of}, silent for {span(wave.overdue.total_seconds())}"
+    return f"{of}, {attempt.progress.step}" if attempt and attempt.progress else of
 
 
-def change_line(document: Json) -> str:
+def change_line(report: PipelineReport | Overview) -> str:
     """Return one line that says how a pipeline, or all of them, are now: for a log, a line for each change."""
-    lines = document.get("pipelines") or [
-        {"pipeline": document.get("pipeline"), **document.get("summary", {}), **document}
-    ]
-    return f"{moment(document['observed_at'])}  " + "; ".join(map(_in_short, lines))
+    pipelines = report.pipelines if isinstance(report, Overview) else (report,)
+    return f"{moment(report.at)}  " + ("; ".join(map(_in_short, pipelines)) or _NO_PIPELINE)
 
 
-def _in_short(item: Json) -> str:
-    summary = item.get("summary", item)
-    parts = [f"{item['pipeline']} {summary['state']}"]
-    if summary["landed_rows"] is not None:
-        parts.append(count(summary["landed_rows"], "row"))
-    if summary["lag"]:
-        parts.append(f"lag {summary['lag']:,}")
-    if (waves := summary["waves"])["of_current_plans"]:
-        parts.append(f"{waves['of_current_plans_committed']:,} of {count(waves['of_current_plans'], 'wave')} landed")
-    parts += [f"{wave['wave']} {working(wave)}" for wave in item["running"][:1] if wave["alive"]]
+def _in_short(item: PipelineReport) -> str:
+    summary = item.summary
+    parts = [f"{item.pipeline} {summary.state}"]
+    if summary.landed_rows is not None:
+        parts.append(count(summary.landed_rows, "row"))
+    if summary.lag:
+        parts.append(f"lag {summary.lag:,}")
+    if summary.of_current_plans:
+        parts.append(f"{summary.of_current_plans_committed:,} of {count(summary.of_current_plans, 'wave')} landed")
+    parts += [f"{wave.id} {working(wave, attempt)}" for wave, attempt in item.running[:1] if wave.lease_live]
     return ", ".join(parts)
 
 
@@ -455,8 +436,8 @@ def interval(text: str) -> float:
 
 def watch(
     output: Output,
-    read: Callable[[], Json],
-    lines: Callable[[Json], Iterable[TextLine]],
+    read: Callable[[], Report],
+    lines: Callable[[Report], Iterable[TextLine]],
     *,
     every: float,
     wait: Callable[[float], None] = time.sleep,
@@ -465,13 +446,16 @@ def watch(
     with _until_interrupted():
         if output.height is not None and not output.as_json:
             with output.screen() as show:
-                for document in _documents(read, lambda text: show([TextLine(text, YELLOW)]), every, wait):
-                    show([*lines(document), TextLine(f"every {every:g} s, Ctrl-C ends it", "dim")])
+                for report in _reports(read, lambda text: show([TextLine(text, YELLOW)]), every, wait):
+                    show([*lines(report), TextLine(f"every {every:g} s, Ctrl-C ends it", "dim")])
         else:
             before: object = None
-            for document in _documents(read, output.note, every, wait):
-                if (now := still(document)) != before:
-                    _print(output, document)
+            for report in _reports(read, output.note, every, wait):
+                document = report.to_json()
+                if (now := still(document)) != before and output.as_json:
+                    output.compact(document)
+                elif now != before:
+                    output.line(change_line(report))
                 before = now
 
 
@@ -484,22 +468,15 @@ def _until_interrupted() -> Iterator[None]:
             raise  # another signal than Ctrl-C
 
 
-def _documents(
-    read: Callable[[], Json], trouble: Callable[[str], None], every: float, wait: Callable[[float], None]
-) -> Iterator[Json]:
+def _reports(
+    read: Callable[[], Report], trouble: Callable[[str], None], every: float, wait: Callable[[float], None]
+) -> Iterator[Report]:
     while True:
         try:
             yield read()
         except TransientError as error:
             trouble(f"{error.message} Trying again every {every:g} s")
         wait(every)
-
-
-def _print(output: Output, document: Json) -> None:
-    if output.as_json:
-        output.compact(document)
-    else:
-        output.line(change_line(document))
 
 
 def still(value: Any) -> Any:
@@ -532,7 +509,7 @@ def status(arguments: argparse.Namespace, output: Output) -> Result:
     with ports_of(arguments, output, spec, kafka_seconds=KAFKA_SECONDS) as ports:
         reporting.known_spec(ports.ledger, spec.name)
 
-        def read() -> Json:
+        def read() -> PipelineReport:
             return reporting.status(
                 ports, spec, topic=arguments.topic, partitions=arguments.partition, show=_shows(arguments)
             )
@@ -559,30 +536,24 @@ def _shows(arguments: argparse.Namespace) -> Callable[[StreamStatus], bool]:
     return lambda item: not wanted or any(fits(item) for fits in wanted)
 
 
-def _once_or_watched(arguments: argparse.Namespace, output: Output, read: Callable[[], Json]) -> Result:
-    beside = {"all": arguments.all}
+def _once_or_watched(arguments: argparse.Namespace, output: Output, read: Callable[[], Report]) -> Result:
+    every_one = bool(arguments.all)
     if arguments.watch is None:
-        return Result(document=read(), beside=beside)
-    watch(output, read, lambda document: _lines(output, {**document, **beside}), every=arguments.watch)
+        return Result(document=read(), beside={"every_one": every_one})
+    watch(output, read, lambda report: _lines(output, report, every_one=every_one), every=arguments.watch)
     return Result(document={}, shown=True)
 
 
-def show_status(output: Output, document: Json) -> None:
+def show_status(output: Output, report: PipelineReport | Overview, *, every_one: bool) -> None:
     """Show a summary, what needs a person, and the streams, worst first; or all pipelines, a line each."""
-    output.lines(_lines(output, document))
+    output.lines(_lines(output, report, every_one=every_one))
 
 
-def _lines(output: Output, document: Json) -> Iterator[TextLine]:
-    if "pipelines" in document:
-        return overview_lines(document, output.width)
+def _lines(output: Output, report: PipelineReport | Overview, *, every_one: bool) -> Iterator[TextLine]:
+    if isinstance(report, Overview):
+        return overview_lines(report, output.width)
     rows = ROWS if output.height is None else max(FEW, output.height - ROWS_BESIDE)
-    return status_lines(document, output.width, rows=None if document["all"] else rows)
-
-
-def show_waiting(output: Output, document: Json) -> None:
-    """Show the partitions that wait for an open transaction."""
-    for item in document["waiting_for_stable"]:
-        output.line(waiting_text(item))
+    return status_lines(report, output.width, rows=None if every_one else rows)
 
 
 def wave(arguments: argparse.Namespace, _: Output) -> Result:
@@ -591,49 +562,47 @@ def wave(arguments: argparse.Namespace, _: Output) -> Result:
         return Result(document=reporting.wave(ledger, arguments.wave))
 
 
-def show_wave(output: Output, document: Json) -> None:
+def show_wave(output: Output, report: WaveReport) -> None:
     """Show one wave: its ranges with their accounting, and its attempts."""
     others = ("control", "aborted", "compacted", "skipped", "unexplained")
-    accounts = {"visible": "rows", **dict(zip(others, others, strict=True))}
+    record = report.record
     rows = [
         (
-            item["range"],
-            stream_text(item),
-            item["start"],
-            item["end"],
-            word_of(item["state"]),
-            *((item["accounting"] or {}).get(name) for name in accounts),
-            item["reason"] or "",
+            item.id,
+            item.stream,
+            item.range.start,
+            item.range.end,
+            word_of(item.state),
+            *(item.accounting and getattr(item.accounting, name) for name in ("visible", *others)),
+            item.reason or "",
         )
-        for item in document["ranges"]
+        for item in report.ranges
     ]
-    state, where = word_of(document["state"]), f"{document['table']}, snapshot {document['snapshot_id']}"
-    title = f"wave {document['wave']} {state} in {where}"
-    columns = ("range", "stream", "#from", "#to", "state", *(f"#{name}" for name in accounts.values()), "reason")
+    title = f"wave {record.id} {word_of(record.state)} in {record.table}, snapshot {record.snapshot}"
+    columns = ("range", "stream", "#from", "#to", "state", "#rows", *(f"#{name}" for name in others), "reason")
     output.long_table(title, columns, rows)
-    if pause := document["paused"]:
-        what = f"plan {pause['plan']}" if pause["plan"] else f"pipeline {document['pipeline']}"
-        way = remedies.resume(pause["plan"] or document["pipeline"])
-        output.line(f"{what} is paused since {pause['since']} by {pause['by']}: {pause['reason']}; go on with: {way}")
-    if document["silent_seconds"] is not None:
-        output.line(f"its worker: {silence(document['silent_seconds'], document['free_in_seconds'])}")
+    if pause := report.paused:
+        what = f"plan {pause.plan}" if pause.plan else f"pipeline {record.pipeline}"
+        way = remedies.resume(pause.subject)
+        output.line(f"{what} is paused since {timestamp(pause.at)} by {pause.actor}: {pause.reason}; go on with: {way}")
+    if silent := silence_of(record):
+        output.line(f"its worker: {silent}")
     attempts = [
         (
-            *(item["fence"], item["attempt"], word_of(item["outcome"]), _progress_text(item["progress"])),
-            *(item["started_at"], item["ended_at"], item["error"]),
+            *(item.fence, item.attempt, word_of(item.outcome), _progress_text(item.progress)),
+            *(timestamp(item.started_at), timestamp(item.ended_at), item.error),
         )
-        for item in document["attempts"]
+        for item in report.attempts
     ]
     columns = ("#fence", "attempt", "outcome", "step, rows done", "started", "ended", "error")
     output.long_table("attempts", columns, attempts)
 
 
-def _progress_text(progress: Json | None) -> str | None:
+def _progress_text(progress: Progress | None) -> str | None:
     if progress is None:
         return None
-    expected = progress["rows_expected"]
-    whole = "" if expected is None else f" of {expected:,}"
-    return f"{progress['step']} {progress['rows_done']:,}{whole}"
+    whole = "" if progress.rows_expected is None else f" of {progress.rows_expected:,}"
+    return f"{progress.step} {progress.rows:,}{whole}"
 
 
 COMMANDS = (

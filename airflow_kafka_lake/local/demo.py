@@ -380,12 +380,12 @@ class Demo:
                 audit = pipeline_audit.audit(ports, spec)
                 status = reporting.status(ports, spec)
         ends = {topic.topic: 0 for topic in self.topics}
-        for stream in status["streams"]:
-            ends[stream["topic"]] += stream["high_watermark"] or 0
+        for stream in status.streams:
+            ends[stream.key.topic] += stream.bounds.high_watermark if stream.bounds else 0
         proofs = prove(self.topics, ends, read_rows(self.catalog, self.warehouse, TABLE), audit)
         known = sum(topic.partitions for topic in self.topics)
-        matches = len(status["streams"]) == known and all(
-            stream["watermark"] == stream["last_stable"] for stream in status["streams"]
+        matches = len(status.streams) == known and all(
+            stream.bounds and stream.record.watermark == stream.bounds.last_stable for stream in status.streams
         )
         return {
             "ok": bool(matches and audit["ok"] and dag_run["state"] == "success" and all(proof.ok for proof in proofs)),

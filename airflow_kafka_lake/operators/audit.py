@@ -11,7 +11,7 @@ from airflow_kafka_lake import signals
 from airflow_kafka_lake.adapters.machine import report_file, write_report
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.audit.report import AuditScope, messages
+from airflow_kafka_lake.core.audit.report import StreamScope, messages
 from airflow_kafka_lake.core.reports.metrics import of_audit
 from airflow_kafka_lake.links import PAGE, SPARK, TaskLink
 from airflow_kafka_lake.operators.boundary import (
@@ -118,9 +118,9 @@ class AuditOperator(SparkTask):
         self._judge(document)
         return numbers
 
-    def _scope(self) -> AuditScope:
+    def _scope(self) -> StreamScope:
         bounds = bounds_of(self.topic, self.partitions, None, None)
-        return AuditScope(
+        return StreamScope(
             topic=bounds.topic, partitions=None if bounds.partitions is None else frozenset(bounds.partitions)
         )
 

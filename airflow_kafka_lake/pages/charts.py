@@ -9,7 +9,9 @@ from itertools import accumulate, groupby
 from markupsafe import Markup
 
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.audit.report import OffsetStatus
+from airflow_kafka_lake.core.audit.report import OffsetStatus, TimelineSlice
+from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.ordering.segments import Segment, SegmentKey, SegmentOrder
 from airflow_kafka_lake.pages.rendering import IDLE, Json, Visitor, draw, render, visible
 
 # One partition's timeline: a box for each part of its offsets, told apart by pattern as well as by colour.
@@ -49,20 +51,21 @@ _MARK = Markup('<rect class="{}" x="{:.6g}%"><title>{} {}</title></rect>')
 """What is put into these is text."""
 
 _ALARMS = frozenset({OffsetStatus.HELD, OffsetStatus.LOST})
-_URGENCY = {status.value: number for number, status in enumerate(OffsetStatus)}
+_URGENCY = {status: number for number, status in enumerate(OffsetStatus)}
 
 
-def timeline_of(stream: Json) -> Markup:
-    """Draw a stream's timeline; each part has what it is as a tooltip, and the whole has it as a label."""
-    parts = stream["timeline"]
+def timeline_of(
+    partition: int, parts: Sequence[TimelineSlice], *, watermark: int | None, seals: Sequence[int] = ()
+) -> Markup:
+    """Draw a partition's timeline; each part has what it is as a tooltip, and the whole has it as a label."""
     if not parts:
         return Markup('<span class="faint">no offset is known of yet</span>')
-    start, end = parts[0]["from"], parts[-1]["to"]
+    start, end = parts[0].range.start, parts[-1].range.end
     drawn = _exact(parts, start, end) if len(parts) <= EXACT else _columns(parts, start, end)
     # The most urgent last: a narrow part is widened, and must not vanish under its neighbour.
     boxes = [box for _, box in sorted(drawn, key=lambda item: item[0])]
-    label = f"partition {stream['partition']}, offsets {start} to {end}: {summary(parts)}"
-    return _drawing(label, (*boxes, *_marks(stream, start, end)))
+    label = f"partition {partition}, offsets {start} to {end}: {summary(parts)}"
+    return _drawing(label, (*boxes, *_marks(start, end, watermark, seals)))
 
 
 def shares_bar(shares: Iterable[tuple[str, int]], label: str) -> Markup:
@@ -82,31 +85,31 @@ def _drawing(label: str, boxes: Iterable[Markup]) -> Markup:
     return _DRAWING.format(visible(label), Markup().join(boxes))
 
 
-def summary(parts: Sequence[Json]) -> str:
+def summary(parts: Sequence[TimelineSlice]) -> str:
     """Return how many offsets of a timeline have which status."""
-    spans = dict.fromkeys(_URGENCY, 0)
+    spans = dict.fromkeys(OffsetStatus, 0)
     for part in parts:
-        spans[part["status"]] += part["to"] - part["from"]
+        spans[part.status] += part.range.span
     return ", ".join(f"{span:,} {word(status)}" for status, span in spans.items() if span)
 
 
-def _exact(parts: Sequence[Json], start: int, end: int) -> Iterator[tuple[int, Markup]]:
+def _exact(parts: Sequence[TimelineSlice], start: int, end: int) -> Iterator[tuple[int, Markup]]:
     scale = 100 / (end - start)
     for part in parts:
-        width = (part["to"] - part["from"]) * scale
-        title = f"{word(part['status'])} [{part['from']}, {part['to']})"
-        title += f": {part['message']}" if part["message"] else ""
-        yield _URGENCY[part["status"]], _box(part["status"], (part["from"] - start) * scale, width, title)
+        title = f"{word(part.status)} [{part.range.start}, {part.range.end})"
+        title += f": {part.message}" if part.message else ""
+        left, width = (part.range.start - start) * scale, part.range.span * scale
+        yield _URGENCY[part.status], _box(part.status, left, width, title)
 
 
-def _columns(parts: Sequence[Json], start: int, end: int) -> Iterator[tuple[int, Markup]]:
+def _columns(parts: Sequence[TimelineSlice], start: int, end: int) -> Iterator[tuple[int, Markup]]:
     """Show the most urgent part of each column; neighbours that show the same become one box."""
     size = (end - start) / COLUMNS
-    worst: dict[int, str] = {}
+    worst: dict[int, OffsetStatus] = {}
     for part in parts:
-        first, last = int((part["from"] - start) / size), int((part["to"] - 1 - start) / size)
+        first, last = int((part.range.start - start) / size), int((part.range.end - 1 - start) / size)
         for column in range(first, min(last, COLUMNS - 1) + 1):
-            worst[column] = max(worst.get(column, part["status"]), part["status"], key=_URGENCY.__getitem__)
+            worst[column] = max(worst.get(column, part.status), part.status, key=_URGENCY.__getitem__)
     # Within an unbroken run of columns, a column's number less its place in the list stays the same.
     runs = groupby(enumerate(sorted(worst)), key=lambda item: (worst[item[1]], item[1] - item[0]))
     for (status, _), run in runs:
@@ -122,12 +125,11 @@ def _box(status: str, left: float, width: float, title: str) -> Markup:
     return _BOX.format(status, min(left, 100 - wide), wide, visible(title))
 
 
-def _marks(stream: Json, start: int, end: int) -> Iterator[Markup]:
+def _marks(start: int, end: int, watermark: int | None, seals: Sequence[int]) -> Iterator[Markup]:
     """Draw a line at each seal, and one at the watermark."""
-    for offset in stream.get("seals", ()):
+    for offset in seals:
         if start <= offset <= end:
             yield _MARK.format("sealed", _share(offset, start, end), "sealed at", offset)
-    watermark = stream.get("watermark")
     if watermark is not None and start < watermark < end:
         yield _MARK.format("watermark", _share(watermark, start, end), "watermark", watermark)
 
@@ -137,8 +139,6 @@ def _share(offset: int, start: int, end: int) -> float:
 
 
 # The graph of segments: from left to right what comes first to what comes last.
-
-Node = tuple[str, str, int, int]
 
 WIDE, HIGH, GAP_X, GAP_Y, MARGIN = 210, 46, 90, 16, 20
 LONGEST_NAME = 24
@@ -158,27 +158,23 @@ class Box:
     line: str
 
 
-def segments_svg(document: Json) -> str:
-    """Return `segments --json` as a picture that stands alone, light and dark."""
-    return _graph(document, alone=True)
+def segments_svg(order: SegmentOrder) -> str:
+    """Return a pipeline's segments as a picture that stands alone, light and dark."""
+    return _graph(order, alone=True)
 
 
-def segments_page(visitor: Visitor, document: Json) -> str:
+def segments_page(visitor: Visitor, order: SegmentOrder) -> str:
     """Draw the page of a pipeline's segments: what waits for what, and the graph where it fits."""
-    count = sum(len(stream["segments"]) for stream in document["streams"])
-    ordered = any(segment["parents"] for stream in document["streams"] for segment in stream["segments"])
+    segments = list(order.graph)
+    ordered = any(item.parents for item in segments)
     return draw(
         "segments.html",
         visitor,
         poll=IDLE,
-        document=document,
-        waits=[
-            (f"{stream['topic']}/{stream['partition']}", text)
-            for stream in document["streams"]
-            for text in stream["blocked_by"]
-        ],
-        graph=_graph(document) if ordered and count <= MOST_BOXES else None,
-        reason=_no_graph(document["pipeline"], count if ordered else 0),
+        pipeline=order.pipeline,
+        waits=[(str(stream), text) for stream in order.streams for text, _ in order.waits(stream)],
+        graph=_graph(order) if ordered and len(segments) <= MOST_BOXES else None,
+        reason=_no_graph(order.pipeline, len(segments) if ordered else 0),
     )
 
 
@@ -188,27 +184,27 @@ def _no_graph(pipeline: str, count: int) -> str:
     return f"{count:,} segments of {pipeline} are too many for a page: the command segments draws them, with --svg FILE"
 
 
-def _graph(document: Json, *, alone: bool = False) -> str:
-    nodes = {_node(stream, item): (stream, item) for stream in document["streams"] for item in stream["segments"]}
-    parents = {node: [p for p in map(_parent, item["parents"]) if p in nodes] for node, (_, item) in nodes.items()}
+def _graph(order: SegmentOrder, *, alone: bool = False) -> str:
+    nodes = {item.key: item for item in sorted(order.graph, key=lambda item: item.key)}
+    parents = {key: [parent for parent in sorted(item.parents) if parent in nodes] for key, item in nodes.items()}
     places = _places(parents)
     return render(
         "graph.svg",
         alone=alone,
-        title=f"Segments of {document['pipeline']}",
+        title=f"Segments of {order.pipeline}",
         width=max((x for x, _ in places.values()), default=0) + WIDE + MARGIN,
         height=max((y for _, y in places.values()), default=0) + HIGH + MARGIN,
         wide=WIDE,
         high=HIGH,
         edges=[_edge(places[parent], places[node]) for node in nodes for parent in parents[node]],
-        boxes=[_segment_box(*nodes[node], *place) for node, place in places.items()],
+        boxes=[_segment_box(nodes[node], order.state_of(nodes[node]), *place) for node, place in places.items()],
     )
 
 
-def _places(parents: Mapping[Node, list[Node]]) -> dict[Node, tuple[int, int]]:
-    """Return where each node is drawn: as far to the right as its longest way is long."""
+def _places(parents: Mapping[SegmentKey, list[SegmentKey]]) -> dict[SegmentKey, tuple[int, int]]:
+    """Return where each segment is drawn: as far to the right as its longest way is long."""
     depth = _depths(parents)
-    places: dict[Node, tuple[int, int]] = {}
+    places: dict[SegmentKey, tuple[int, int]] = {}
     filled: dict[int, int] = {}
     for node in sorted(parents, key=lambda n: (depth[n], n)):
         row = filled.get(depth[node], 0)
@@ -217,15 +213,7 @@ def _places(parents: Mapping[Node, list[Node]]) -> dict[Node, tuple[int, int]]:
     return places
 
 
-def _node(stream: Json, item: Json) -> Node:
-    return (stream["topic"], stream["topic_id"], stream["partition"], item["start"])
-
-
-def _parent(item: Json) -> Node:
-    return (item["topic"], item["topic_id"], item["partition"], item["start"])
-
-
-def _depths(parents: Mapping[Node, list[Node]]) -> dict[Node, int]:
+def _depths(parents: Mapping[SegmentKey, list[SegmentKey]]) -> dict[SegmentKey, int]:
     """Return the length of the longest way to each node; the graph has no cycle, so the rounds come to an end."""
     depth = dict.fromkeys(parents, 0)
     changed = True
@@ -244,24 +232,20 @@ def _edge(start: tuple[int, int], end: tuple[int, int]) -> tuple[int, int, int, 
     return x1, y1, x2, y2, (x1 + x2) // 2
 
 
-def _segment_box(stream: Json, item: Json, x: int, y: int) -> Box:
-    kind, state = _state(item)
-    full = f"{stream['topic']}/{stream['partition']}"
-    end = "open" if item["seal"] is None else item["seal"]
+_KINDS = {"drained": "drained", "waits": "waits"}
+
+
+def _segment_box(segment: Segment, state: str, x: int, y: int) -> Box:
+    full = str(segment.stream)
+    end = "open" if segment.seal is None else segment.seal
     return Box(
         x=x,
         y=y,
-        kind=kind,
-        title=f"{full}, topic id {stream['topic_id']}",
+        kind=_KINDS.get(state, ""),
+        title=f"{full}, topic id {segment.stream.topic_id}",
         name=full if len(full) <= LONGEST_NAME else "…" + full[-LONGEST_NAME + 1 :],
-        line=f"{item['start']} to {end} · {count(item['layout'], 'partition')} · {state}",
+        line=f"{segment.start} to {end} · {count(segment.layout, 'partition')} · {state}",
     )
-
-
-def _state(item: Json) -> tuple[str, str]:
-    if item["drained"]:
-        return "drained", "drained"
-    return ("", "may start") if item["launchable"] else ("waits", "waits")
 
 
 # The report of an audit as one HTML file that needs nothing else: no network, no script.
@@ -291,8 +275,18 @@ def audit_page(document: Json) -> str:
         checks=[(title, document[name]) for name, title in _CHECKS.items() if document.get(name)],
         topics=topics,
         names=[name for (name, _), _ in topics],
-        timeline=timeline_of,
+        timeline=_audited_timeline,
     )
+
+
+def _audited_timeline(line: Json) -> Markup:
+    parts = [
+        TimelineSlice(
+            range=OffsetRange(part["from"], part["to"]), status=OffsetStatus(part["status"]), message=part["message"]
+        )
+        for part in line["timeline"]
+    ]
+    return timeline_of(line["partition"], parts, watermark=line["watermark"], seals=line["seals"])
 
 
 def place(finding: Json) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -14,9 +15,21 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.addresses import SITE
 from airflow_kafka_lake.core.amounts import age, count, size, span
 from airflow_kafka_lake.core.audit.report import OffsetStatus
-from airflow_kafka_lake.core.ledger.history import TaskPlace, place_of
-from airflow_kafka_lake.core.remedies import Remedy
-from airflow_kafka_lake.core.reports.progress import Step, silence
+from airflow_kafka_lake.core.ledger.history import Event, TaskPlace, place_of
+from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
+from airflow_kafka_lake.core.reports.attention import Attention, Need
+from airflow_kafka_lake.core.reports.progress import DOING, Progress
+from airflow_kafka_lake.core.reports.status import (
+    Overview,
+    PipelineReport,
+    PipelineSummary,
+    StreamGroup,
+    WaveReport,
+    pace,
+    silence_of,
+)
+from airflow_kafka_lake.core.reports.streams import OBSERVED_STATES, QUIET, WORST_FIRST, StreamState, StreamStatus
 from airflow_kafka_lake.pages.buttons import Button, button_of, cancel, decisions, pause, release, retry
 from airflow_kafka_lake.pages.charts import MEANINGS, shares_bar, timeline_of
 from airflow_kafka_lake.pages.rendering import (
@@ -24,7 +37,6 @@ from airflow_kafka_lake.pages.rendering import (
     FIRST_PLAN,
     IDLE,
     NEVER,
-    Json,
     Visitor,
     draw,
     macro,
@@ -34,116 +46,86 @@ from airflow_kafka_lake.pages.rendering import (
 
 # How far a pipeline is, as a few facts side by side, and what has to be known before they are believed.
 
-OBSERVED = "observed"
+
+Fact = tuple[str, str, str, str]
+"""A label, its value, a note, and a class of the style sheet."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
-    """One number with its name; `kind` is a class of the style sheet."""
-
-    label: str
-    value: str
-    note: str = ""
-    kind: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Banner:
-    """Something that holds for the whole page."""
-
-    title: str
-    lines: tuple[str, ...] = ()
-    kind: str = ""
-
-
-def facts_of(summary: Json) -> tuple[Fact, ...]:
-    """Return what a person asks first."""
-    needs = summary["needs_person"]
+def facts_of(summary: PipelineSummary) -> tuple[Fact, ...]:
+    """Return the summary of a pipeline, the first question of a person first."""
+    needs = summary.needs_person
     return (
         _landed(summary),
-        Fact(label="lag", value=number(summary["lag"]), note=_unless_observed(summary["lag_state"], "offsets to read")),
-        Fact(label="behind by", value=behind(summary), note=_behind_note(summary)),
-        Fact(
-            label="needs a person",
-            value=number(needs),
-            note="see what blocks" if needs else _nothing_blocks(summary),
-            kind="bad" if needs else "",
+        ("lag", number(summary.lag), _unless_observed(summary.lag_state, "offsets to read"), ""),
+        ("behind by", behind(summary), _behind_note(summary), ""),
+        (
+            "needs a person",
+            number(needs),
+            "see what blocks" if needs else _nothing_blocks(summary),
+            "bad" if needs else "",
         ),
         _deadline(summary),
         _running(summary),
     )
 
 
-def _nothing_blocks(summary: Json) -> str:
-    return "nothing is blocked" if summary["lag_state"] == OBSERVED else "nothing that the ledger knows of"
+def _nothing_blocks(summary: PipelineSummary) -> str:
+    return "nothing is blocked" if summary.lag_state == OBSERVED_STATES else "nothing that the ledger knows of"
 
 
-def behind(summary: Json) -> str:
+def behind(summary: PipelineSummary) -> str:
     """Return how old the first unread record is: Kafka was asked about two ages, and it is between them."""
-    seconds, below = summary["behind_seconds"], summary.get("behind_below_seconds")
-    if seconds == 0:
-        return f"under {span(below)}" if below else "nothing"
-    return age(seconds) or "not known"
+    if summary.behind_seconds == 0:
+        return f"under {span(summary.behind_below_seconds)}" if summary.behind_below_seconds else "nothing"
+    return age(summary.behind_seconds) or "not known"
 
 
-def shares_of(summary: Json) -> Iterator[tuple[str, int]]:
+def shares_of(summary: PipelineSummary) -> Iterator[tuple[str, int]]:
     """Give how many offsets have which status; what can be read and is neither planned nor on hold is unread."""
+    not_read = summary.running_offsets + summary.planned_offsets + summary.held_offsets
     known = {
-        OffsetStatus.COMMITTED: summary["landed_offsets"],
-        OffsetStatus.SKIPPED: summary["skipped_offsets"],
-        OffsetStatus.RUNNING: summary["running_offsets"],
-        OffsetStatus.PLANNED: summary["planned_offsets"],
-        OffsetStatus.HELD: summary["held_offsets"],
-        OffsetStatus.LOST: summary["lost_offsets"],
+        OffsetStatus.COMMITTED: summary.landed_offsets,
+        OffsetStatus.SKIPPED: summary.skipped_offsets,
+        OffsetStatus.RUNNING: summary.running_offsets,
+        OffsetStatus.PLANNED: summary.planned_offsets,
+        OffsetStatus.HELD: summary.held_offsets,
+        OffsetStatus.LOST: summary.lost_offsets,
+        OffsetStatus.UNREAD: max(0, (summary.lag or 0) - not_read),
     }
-    not_read = (OffsetStatus.RUNNING, OffsetStatus.PLANNED, OffsetStatus.HELD)
-    known[OffsetStatus.UNREAD] = max(0, (summary["lag"] or 0) - sum(known[status] for status in not_read))
     yield from ((status.value, count) for status, count in known.items() if count)
 
 
-def _landed(summary: Json) -> Fact:
-    at = summary["last_landed_at"]
-    last = macro("ago", "last at", at) if at else "nothing yet"
-    if summary["landed_rows"] is None:
-        return Fact(
-            label="landed", value=number(summary["landed_offsets"]), note=f"offsets; {last}" if not at else last
-        )
-    return Fact(label="landed", value=count(summary["landed_rows"], "row"), note=last)
+def _landed(summary: PipelineSummary) -> Fact:
+    at, rows = summary.last_landed_at, summary.landed_rows
+    note = macro("ago", "last at", at) if at else "nothing yet"
+    if rows is not None:
+        return "landed", count(rows, "row"), note, ""
+    return "landed", number(summary.landed_offsets), note if at else f"offsets; {note}", ""
 
 
 def _unless_observed(state: str, otherwise: str) -> str:
-    return otherwise if state == OBSERVED else state
+    return otherwise if state == OBSERVED_STATES else state
 
 
-def _behind_note(summary: Json) -> str:
-    where = summary["behind_stream"]
-    if summary["behind_state"] != OBSERVED:
-        return summary["behind_state"]
-    return f"the oldest unread record, in {where[0]}/{where[1]}" if where else "everything is read"
+def _behind_note(summary: PipelineSummary) -> str:
+    where = summary.behind_stream
+    known = f"the oldest unread record, in {where}" if where else "everything is read"
+    return _unless_observed(summary.behind_state, known)
 
 
-def _deadline(summary: Json) -> Fact:
-    at, where = summary["retention_deadline"], summary["retention_stream"]
-    if not at:
-        return Fact(label="retention deadline", value="none known", note=summary["retention_deadline_state"])
-    note = f"{where[0]}/{where[1]}" if where else ""
-    state = summary["retention_deadline_state"]
-    return Fact(
-        label="retention deadline", value=macro("moment", at), note=note if state == OBSERVED else f"{note}; {state}"
-    )
+def _deadline(summary: PipelineSummary) -> Fact:
+    at, state, where = summary.retention_deadline, summary.retention_deadline_state, str(summary.retention_stream)
+    note = where if state == OBSERVED_STATES else f"{where}; {state}"
+    return "retention deadline", macro("moment", at) if at else "none known", note if at else state, ""
 
 
-def _running(summary: Json) -> Fact:
-    waves = summary["waves"]
-    note = "no wave is planned"
-    if waves["of_current_plans"]:
-        note = (
-            f"{waves['of_current_plans_committed']:,} of {count(waves['of_current_plans'], 'wave')} of this plan landed"
-        )
-    for state in ("interrupted", "cancelled"):
-        if waves[state]:
-            note = f"{waves[state]:,} {state}; {note}"
-    return Fact(label="running", value=count(waves["running"], "wave"), note=note)
+def _running(summary: PipelineSummary) -> Fact:
+    done, plan = summary.of_current_plans_committed, summary.of_current_plans
+    note = f"{done:,} of {count(plan, 'wave')} of this plan landed" if plan else "no wave is planned"
+    for state, waves in (("interrupted", summary.interrupted), ("cancelled", summary.cancelled)):
+        if waves:
+            note = f"{waves:,} {state}; {note}"
+    return "running", count(summary.running, "wave"), note, ""
 
 
 # What needs a person: in words, with each remedy as a command and, for who may give it, as a button.
@@ -152,7 +134,7 @@ PLACES = 8
 """Partitions that are named; more are counted."""
 
 
-_RETRIED = frozenset({"unanswered", "interrupted"})
+_RETRIED = frozenset({Need.UNANSWERED, Need.INTERRUPTED})
 """Needs of a wave whose worker is gone."""
 
 
@@ -170,24 +152,23 @@ class Item:
     more_places: int
 
 
-def attention_of(document: Json, visitor: Visitor, most: int) -> tuple[Item, ...]:
-    """Return the first that need a person in `status --json`, in its order: the most urgent first."""
-    return tuple(_item(item, document["pipeline"], visitor) for item in document["needs_person"][:most])
+def attention_of(report: PipelineReport, visitor: Visitor, most: int) -> tuple[Item, ...]:
+    """Return the first that need a person, in the report's order: the most urgent first."""
+    return tuple(_item(item, report.pipeline, visitor) for item in report.needs[:most])
 
 
-def _item(item: Json, pipeline: str, visitor: Visitor) -> Item:
-    remedies = [Remedy.from_json(each) for each in item["commands"]]
-    lines = [each["line"] for each in item["commands"]]
-    found = [button_of(remedy, pipeline, visitor) for remedy in remedies]
-    if item["need"] in _RETRIED and visitor.may_decide:
-        found.append(retry(pipeline, item["subject"], visitor))
-    places = [f"{topic}/{partition}" for topic, _, partition in item["streams"]]
+def _item(item: Attention, pipeline: str, visitor: Visitor) -> Item:
+    lines = [str(remedy) for remedy in item.commands]
+    found = [button_of(remedy, pipeline, visitor) for remedy in item.commands]
+    if item.need in _RETRIED and item.subject and visitor.may_decide:
+        found.append(retry(pipeline, item.subject, visitor))
+    places = list(map(str, item.streams))
     named = len(places) > 1
     return Item(
-        key=f"{item['need']} {item['subject'] or item['text']}",
-        need=item["need"],
-        pieces=_pieces(item["text"], lines),
-        commands=tuple(line for line in lines if line not in item["text"]),
+        key=f"{item.need} {item.subject or item.text}",
+        need=item.need,
+        pieces=_pieces(item.text, lines),
+        commands=tuple(line for line in lines if line not in item.text),
         buttons=tuple(button for button in found if button is not None),
         places=tuple(places[:PLACES]) if named else (),
         more_places=len(places[PLACES:]) if named else 0,
@@ -205,8 +186,6 @@ def _pieces(text: str, commands: list[str]) -> tuple[tuple[str, bool], ...]:
 
 # How far a wave is, as a bar with words.
 
-_STEPS = {Step.READ: "reading Kafka", Step.AUDIT: "auditing what is staged", Step.PUBLISH: "publishing"}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
@@ -218,88 +197,31 @@ class Bar:
     brief: str
 
 
-def bar_of(progress: Json | None) -> Bar:
-    """Return the bar of an attempt's `progress`; before it has reported anything nothing is known."""
+def bar_of(progress: Progress | None, rate: float | None = None) -> Bar:
+    """Return the bar of an attempt's progress; before it has reported anything nothing is known."""
     if progress is None:
         return Bar(share=None, label="started: nothing is reported yet", brief="started")
-    done, expected = progress["rows_done"], progress["rows_expected"]
+    done, expected, left = progress.rows, progress.rows_expected, round(progress.seconds_left(rate) or 0)
     share = percent(done, expected) if done and expected else None
-    step = _STEPS[Step(progress["step"])]
-    left = [f"about {span(progress['seconds_left'])} left"] if progress["seconds_left"] else []
-    counted = [] if share is None else [f"{share:.0f} %"]
-    return Bar(
-        share=share,
-        label=", ".join((step, *_counts(progress), *left)),
-        brief=", ".join((step, *counted, *left)),
-    )
-
-
-def silence_of(wave: Json) -> str:
-    """Return since when the worker of a wave gives no sign of life; nothing where the next sign is not overdue."""
-    return "" if wave["silent_seconds"] is None else silence(wave["silent_seconds"], wave["free_in_seconds"])
-
-
-def _counts(progress: Json) -> Iterator[str]:
-    step, done, expected = Step(progress["step"]), progress["rows_done"], progress["rows_expected"]
-    of = f"{done:,} of " if done else ""
-    if expected:
-        yield f"{of}{count(expected, step.expects)}"
-    elif done:
-        yield count(done, step.counts)
-    if step is Step.READ and progress["bytes_expected"]:
-        of = f"{size(progress['bytes_done'])} of " if done else ""
-        yield f"about {of}{size(progress['bytes_expected'])}"
-    if progress["rows_per_second"]:
-        yield f"{progress['rows_per_second']:,} {step.counts}s/s"
+    brief = [DOING[progress.step]]
+    brief += [] if share is None else [f"{share:.0f} %"]
+    brief += [f"about {span(left)} left"] if left else []
+    return Bar(share=share, label=progress.sentence(rate), brief=", ".join(brief))
 
 
 # Partitions in the order in which a person looks at them: by topic and state, the worst first, and what is up to
 # date in one row that opens.
 
-WORST_FIRST = ("blocked", "lost", "unknown", "behind", "not planned", "running", "waiting", "up to date", "gone")
 LISTED = 2_000
 """Partitions that a page lists, the worst first; the others are counted."""
 
 SHOWN = 50
 """Rows of one state that are seen at once; the others are folded."""
 
-QUIET = frozenset({"up to date", "gone"})
-"""States that need no look."""
-
 _RANK = {state: rank for rank, state in enumerate(WORST_FIRST)}
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """Partitions of one topic in one state: how many, and those that are listed."""
-
-    state: str
-    count: int
-    streams: tuple[Json, ...]
-
-    @property
-    def kind(self) -> str:
-        """The state as a class of the style sheet."""
-        return kind_of(self.state)
-
-    @property
-    def shown(self) -> tuple[Json, ...]:
-        """Those that are seen at once."""
-        return () if self.state in QUIET and self.count > 1 else self.streams[:SHOWN]
-
-    @property
-    def folded(self) -> tuple[Json, ...]:
-        """Those behind a row that opens."""
-        return self.streams[len(self.shown) :]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicGroup:
-    """One generation of one topic, its partitions in groups, the worst first."""
-
-    topic: str
-    topic_id: str
-    groups: tuple[Group, ...]
+ListedGroup = tuple[StreamGroup, Sequence[StreamStatus]]
+"""Partitions of one topic in one state, and those of them that are listed."""
 
 
 def kind_of(state: str) -> str:
@@ -307,39 +229,39 @@ def kind_of(state: str) -> str:
     return state.replace(" ", "-")
 
 
-def topics_of(document: Json) -> tuple[TopicGroup, ...]:
-    """Return the topics of `status --json` of which a partition is listed, the one with the worst partition first."""
-    listed: dict[tuple[str, str, str], list[Json]] = defaultdict(list)
-    for stream in document["streams"]:
-        listed[stream["topic"], stream["topic_id"], stream["state"]].append(stream)
-    found: dict[tuple[str, str], list[Group]] = defaultdict(list)
-    for group in document["groups"]:
-        topic, topic_id, state = group["topic"], group["topic_id"], group["state"]
-        mine = sorted(listed[topic, topic_id, state], key=_quiet if state in QUIET else _urgent)
-        found[topic, topic_id].append(Group(state=state, count=group["partitions"], streams=tuple(mine)))
-    topics = [
-        TopicGroup(topic=topic, topic_id=topic_id, groups=tuple(groups))
-        for (topic, topic_id), groups in found.items()
-        if any(group.streams for group in groups)
-    ]
-    return tuple(sorted(topics, key=lambda item: (_RANK[item.groups[0].state], item.topic, item.topic_id)))
+def topics_of(report: PipelineReport) -> list[tuple[tuple[str, str], list[ListedGroup]]]:
+    """Return the topics of which a partition is listed, the one with the worst partition first."""
+    listed: dict[tuple[str, str, StreamState], list[StreamStatus]] = defaultdict(list)
+    for stream in report.streams:
+        listed[stream.key.topic, stream.key.topic_id, stream.state].append(stream)
+    found: dict[tuple[str, str], list[ListedGroup]] = defaultdict(list)
+    for group in report.groups:
+        mine = sorted(listed[group.topic, group.topic_id, group.state], key=_quiet if group.state in QUIET else _urgent)
+        found[group.topic, group.topic_id].append((group, mine))
+    topics = [item for item in found.items() if any(streams for _, streams in item[1])]
+    return sorted(topics, key=lambda item: (_RANK[item[1][0][0].state], item[0]))
 
 
-def counts_of(groups: Iterable[Json]) -> dict[str, int]:
+def at_once(group: StreamGroup, streams: Sequence[StreamStatus]) -> int:
+    """Return how many of the listed partitions are seen at once; the others are behind a row that opens."""
+    return 0 if group.state in QUIET and group.partitions > 1 else min(SHOWN, len(streams))
+
+
+def counts_of(groups: Iterable[StreamGroup]) -> dict[StreamState, int]:
     """Return how many partitions are in which state, the worst first; states that none is in are left out."""
-    counts: Counter[str] = Counter()
+    counts: Counter[StreamState] = Counter()
     for group in groups:
-        counts[group["state"]] += group["partitions"]
+        counts[group.state] += group.partitions
     return {state: counts[state] for state in WORST_FIRST if counts[state]}
 
 
-def _quiet(stream: Json) -> tuple[int, ...]:
-    return (stream["partition"],)
+def _quiet(stream: StreamStatus) -> tuple[int, ...]:
+    return (stream.key.partition,)
 
 
-def _urgent(stream: Json) -> tuple[int, ...]:
+def _urgent(stream: StreamStatus) -> tuple[int, ...]:
     """Order by lag, the largest first."""
-    return (-(stream["lag"] or 0), stream["partition"])
+    return (-(stream.lag or 0), stream.key.partition)
 
 
 # The page of one pipeline: how far it is, what blocks it, what runs, and where every offset is.
@@ -355,121 +277,119 @@ NEEDS = 50
 class WaveLine:
     """One wave in a list: how far it is where an attempt works on it, else what it waits for."""
 
-    wave: Json
+    wave: WaveRecord
     kind: str
     label: str
     bar: Bar | None = None
     note: str = ""
-    since: str | None = None
+    since: datetime | None = None
     buttons: tuple[Button, ...] = ()
 
 
-def pipeline_page(visitor: Visitor, document: Json) -> str:
-    """Draw `status --json` of one pipeline."""
-    name, topics = document["pipeline"], topics_of(document)
-    running = document["running"]
-    waiting = [wave for wave in document["waves"] if wave["state"] in {"PLANNED", "CANCELLED"}]
-    landed = [wave for wave in document["waves"] if wave["state"] == "COMMITTED"][-LANDED_WAVES:]
+def pipeline_page(visitor: Visitor, report: PipelineReport) -> str:
+    """Draw the report of one pipeline."""
+    name, topics, running, waves = report.pipeline, topics_of(report), report.running, report.waves
+    waiting = [wave for wave in waves if wave.state in {WaveState.PLANNED, WaveState.CANCELLED}]
+    landed = [wave for wave in waves if wave.state is WaveState.COMMITTED][-LANDED_WAVES:]
+    paused = report.summary.paused
     return draw(
         "pipeline.html",
         visitor,
         poll=BUSY if running else IDLE,
-        observed_at=document["observed_at"],
-        document=document,
-        counts=[(state, kind_of(state), count) for state, count in counts_of(document["groups"]).items()],
-        facts=facts_of(document["summary"]),
-        banners=tuple(banners_of(document)),
-        needs=attention_of(document, visitor, NEEDS),
-        more_needs=len(document["needs_person"][NEEDS:]),
+        observed_at=report.at,
+        report=report,
+        counts=[(state, kind_of(state), count) for state, count in counts_of(report.groups).items()],
+        facts=facts_of(report.summary),
+        banners=tuple(banners_of(report.summary)),
+        needs=attention_of(report, visitor, NEEDS),
+        more_needs=len(report.needs[NEEDS:]),
         waves=[
-            wave_line(wave, name, visitor)
-            for wave in (*running[:RUNNING_WAVES], *waiting[:WAITING_WAVES], *reversed(landed))
+            *(wave_line(wave, visitor, attempt) for wave, attempt in running[:RUNNING_WAVES]),
+            *(wave_line(wave, visitor) for wave in (*waiting[:WAITING_WAVES], *reversed(landed))),
         ],
         more_waves=len(running[RUNNING_WAVES:]) + len(waiting[WAITING_WAVES:]),
         topics=topics,
-        worst=_worst(topics),
-        timeline=timeline_of,
+        worst=_worst(group for _, groups in topics for group in groups),
+        kind=kind_of,
+        at_once=at_once,
+        timeline=lambda stream: timeline_of(
+            stream.key.partition, report.timeline(stream), watermark=stream.record.watermark
+        ),
         meanings=MEANINGS.items(),
-        ordered=any(segment["parents"] for stream in document["streams"] for segment in stream["segments"]),
-        decisions=tuple(decisions(name, tuple(dict.fromkeys(topic.topic for topic in topics)), visitor)),
-        paused=document["summary"]["paused"],
-        pause=pause(name, visitor) if visitor.may_decide and not document["summary"]["paused"] else None,
+        ordered=any(item.parents for stream in report.streams for item in report.order.graph.of(stream.key)),
+        decisions=tuple(decisions(name, tuple(dict.fromkeys(topic for (topic, _), _ in topics)), visitor)),
+        paused=paused,
+        pause=pause(name, visitor) if visitor.may_decide and not paused else None,
         status_command=str(remedies.status(name)),
-        listed=len(document["streams"]),
         plan_command=str(remedies.plan(name)),
     )
 
 
-def wave_line(wave: Json, pipeline: str, visitor: Visitor) -> WaveLine:
-    """Return a wave of a list, with the buttons for who may decide about it."""
-    line = _line(wave)
-    return replace(line, buttons=tuple(_buttons(line, pipeline, visitor))) if visitor.may_decide else line
+def wave_line(
+    wave: WaveRecord, visitor: Visitor, attempt: AttemptRecord | None = None, *, paused: bool = False
+) -> WaveLine:
+    """Return a wave of a list, with the attempt that works on it, and the buttons for who may decide about it."""
+    line = _line(wave, attempt, paused=paused)
+    return replace(line, buttons=tuple(_buttons(line, visitor))) if visitor.may_decide else line
 
 
-def _line(wave: Json) -> WaveLine:
-    since = wave.get("started_at")
-    match wave["state"]:
-        case "PLANNED":
-            return WaveLine(
-                wave=wave,
-                kind="behind",
-                label="planned",
-                note="waits for a resume" if wave.get("paused") else "waits for its turn",
-            )
-        case "CANCELLED":
+def _line(wave: WaveRecord, attempt: AttemptRecord | None, *, paused: bool) -> WaveLine:
+    since = attempt.started_at if attempt else None
+    match wave.state:
+        case WaveState.PLANNED:
+            note = "waits for a resume" if paused else "waits for its turn"
+            return WaveLine(wave=wave, kind="behind", label="planned", note=note)
+        case WaveState.CANCELLED:
             return WaveLine(wave=wave, kind="blocked", label="cancelled", note="waits for a release")
-        case "COMMITTED":
-            rows = "" if wave["rows"] is None else count(wave["rows"], "row")
-            return WaveLine(wave=wave, kind="up-to-date", label="landed", note=rows, since=wave["committed_at"])
-        case "DISSOLVED":
+        case WaveState.COMMITTED:
+            rows = "" if wave.rows is None else count(wave.rows, "row")
+            return WaveLine(wave=wave, kind="up-to-date", label="landed", note=rows, since=wave.committed_at)
+        case WaveState.DISSOLVED:
             return WaveLine(wave=wave, kind="gone", label="dissolved", note="its ranges went elsewhere")
-        case state if wave["alive"]:
-            bar, note = bar_of(wave.get("progress")), silence_of(wave)
+        case state if wave.lease_live:
+            note = silence_of(wave)
             kind, label = ("waiting", "silent") if note else ("running", state.lower())
-            return WaveLine(wave=wave, kind=kind, label=label, bar=bar, note=note, since=since)
+            return WaveLine(wave=wave, kind=kind, label=label, bar=_bar(wave, attempt), note=note, since=since)
         case _:
             note = "its worker gives no sign of life: the next run or worker takes it up"
             return WaveLine(wave=wave, kind="waiting", label="interrupted", note=note, since=since)
 
 
-def _buttons(line: WaveLine, pipeline: str, visitor: Visitor) -> Iterator[Button]:
-    name = line.wave["wave"]
+def _bar(wave: WaveRecord, attempt: AttemptRecord | None) -> Bar:
+    return bar_of(attempt.progress, pace(wave, attempt)) if attempt else bar_of(None)
+
+
+def _buttons(line: WaveLine, visitor: Visitor) -> Iterator[Button]:
+    wave = line.wave
     if line.label == "cancelled":
-        yield release(pipeline, name, visitor)
+        yield release(wave.pipeline, wave.id, visitor)
     if line.label == "interrupted":
-        yield retry(pipeline, name, visitor)
+        yield retry(wave.pipeline, wave.id, visitor)
     if line.kind in {"behind", "running", "waiting"}:
-        yield cancel(pipeline, name, visitor, ranges=line.wave["ranges"])
+        yield cancel(wave.pipeline, wave.id, visitor, ranges=wave.ranges)
 
 
-def banners_of(document: Json) -> Iterator[Banner]:
-    """Give what holds for the whole page: without Kafka, only what the ledger has recorded is known."""
-    state = document["summary"]["lag_state"]
-    if state.startswith("unknown"):
-        yield Banner(
-            title="Kafka did not answer",
-            lines=(
-                state.removeprefix("unknown: "),
+def banners_of(summary: PipelineSummary) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Give what holds for the whole page, as title, lines and kind: without Kafka, only what the ledger has recorded is
+    known."""
+    if summary.lag_state.startswith("unknown"):
+        yield (
+            "Kafka did not answer",
+            (
+                summary.lag_state.removeprefix("unknown: "),
                 "What has landed, is planned or on hold is as the ledger has it, which does not need Kafka.",
                 "What came since, and so lag and age, is not known until Kafka answers. This page asks again.",
             ),
+            "",
         )
-    if new := document["summary"]["new_partitions"]:
-        yield Banner(
-            title=f"Kafka has {count(new, 'partition')} that no plan has seen",
-            lines=("The next plan finds them.",),
-            kind="calm",
-        )
+    if new := summary.new_partitions:
+        yield f"Kafka has {count(new, 'partition')} that no plan has seen", ("The next plan finds them.",), "calm"
 
 
-def _worst(topics: tuple[TopicGroup, ...]) -> str | None:
+def _worst(groups: Iterable[ListedGroup]) -> str | None:
     """Return the id of the row that a person should look at first."""
-    for topic in topics:
-        for group in topic.groups:
-            if group.state not in QUIET and group.streams:
-                first = group.streams[0]
-                return f"s-{first['topic']}-{first['topic_id']}-{first['partition']}"
-    return None
+    first = next((streams[0].key for group, streams in groups if group.state not in QUIET and streams), None)
+    return first and "s-{}-{}-{}".format(*first)
 
 
 # The page of all pipelines: one row each, the worst first.
@@ -478,60 +398,38 @@ BARS = 3
 """Running waves that a row shows one by one; of more, how many."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One pipeline."""
-
-    pipeline: Json
-    kind: str
-    chart: Markup
-    behind: str
-    bars: tuple[tuple[str, Bar], ...]
-    notes: tuple[str, ...]
-
-
-def overview_page(visitor: Visitor, document: Json) -> str:
-    """Draw the pipelines of a document: its summaries, in its order."""
-    rows = [_row(item) for item in document["pipelines"]]
-    states = dict.fromkeys((row.pipeline["state"], row.kind) for row in rows)
+def overview_page(visitor: Visitor, overview: Overview) -> str:
+    """Draw all pipelines, in their order."""
+    states = Counter(item.summary.state for item in overview.pipelines)
     return draw(
         "overview.html",
         visitor,
-        poll=BUSY if any(item["running"] for item in document["pipelines"]) else IDLE,
-        observed_at=document["observed_at"],
-        rows=rows,
-        states=[(state, kind, sum(row.kind == kind for row in rows)) for state, kind in states],
+        poll=BUSY if any(item.running for item in overview.pipelines) else IDLE,
+        observed_at=overview.at,
+        pipelines=overview.pipelines,
+        kind=kind_of,
+        chart=lambda item: shares_bar(shares_of(item.summary), f"offsets of {item.pipeline}"),
+        behind=behind,
+        work=_work,
+        states=[(state, kind_of(state), count) for state, count in states.items()],
         meanings=MEANINGS.items(),
         first_plan=FIRST_PLAN,
     )
 
 
-def _row(item: Json) -> Row:
-    alive = [wave for wave in item["running"] if wave["alive"]]
-    return Row(
-        pipeline=item,
-        kind=kind_of(item["state"]),
-        chart=shares_bar(shares_of(item), f"offsets of {item['pipeline']}"),
-        behind=behind(item),
-        bars=tuple((wave["wave"], _bar(wave)) for wave in alive[:BARS]),
-        notes=tuple(_notes(item["waves"], len(alive[BARS:]))),
-    )
-
-
-def _bar(wave: Json) -> Bar:
-    bar = bar_of(wave["progress"])
-    return replace(bar, brief=silence_of(wave) or bar.brief)
-
-
-def _notes(waves: Json, more: int) -> Iterator[str]:
-    if more:
-        yield f"and {count(more, 'more wave')}"
+def _work(item: PipelineReport) -> tuple[list[Bar], list[str]]:
+    """Return the bars of the waves that run, and what else there is to say of the waves."""
+    summary = item.summary
+    alive = [(wave, attempt) for wave, attempt in item.running if wave.lease_live]
+    bars = [(silence_of(wave), _bar(wave, attempt)) for wave, attempt in alive[:BARS]]
     parts = []
-    if waves["of_current_plans"]:
-        parts.append(f"{waves['of_current_plans_committed']:,} of {count(waves['of_current_plans'], 'wave')} landed")
-    parts += [f"{waves[name]:,} {name}" for name in ("interrupted", "cancelled") if waves[name]]
-    if parts:
-        yield ", ".join(parts)
+    if summary.of_current_plans:
+        parts.append(f"{summary.of_current_plans_committed:,} of {count(summary.of_current_plans, 'wave')} landed")
+    waiting = {"interrupted": summary.interrupted, "cancelled": summary.cancelled}
+    parts += [f"{waves:,} {name}" for name, waves in waiting.items() if waves]
+    more = [f"and {count(len(alive[BARS:]), 'more wave')}"] if alive[BARS:] else []
+    notes = [*more, *([", ".join(parts)] if parts else [])]
+    return [replace(bar, brief=silent or bar.brief) for silent, bar in bars], notes
 
 
 # The page from which a person goes on after a dry run: its script asks Airflow's own API, in the person's own name.
@@ -559,11 +457,10 @@ WORDS = {"revoke": "cancel or hold", "commit": "land"}
 """What a page calls an event, where the ledger has another word for it."""
 
 
-def history_page(visitor: Visitor, document: Json) -> str:
+def history_page(visitor: Visitor, pipeline: str, events: Sequence[Event]) -> str:
     """Draw some lines of a pipeline's history, newest first."""
-    lines = [{**item, "word": WORDS.get(item["kind"], item["kind"])} for item in document["events"]]
-    older = lines[-1]["sequence"] if lines and lines[-1]["sequence"] > 1 else None
-    return draw("events.html", visitor, poll=IDLE, document=document, lines=lines, older=older)
+    older = events[-1].sequence if events and events[-1].sequence > 1 else None
+    return draw("events.html", visitor, poll=IDLE, pipeline=pipeline, lines=events, words=WORDS, older=older)
 
 
 # The pages of waves: one with its ranges, attempts and accounting, and the list of all.
@@ -581,13 +478,12 @@ ACCOUNTS = {
 RANGES = 500
 """Ranges that a page lists; all of them are in the JSON document."""
 
-_OPEN = frozenset({"CLAIMED", "STAGED", "PUBLISHING"})
 _OUTCOMES = {
-    "committed": "up-to-date",
-    "running": "running",
-    "staged": "running",
-    "failed": "blocked",
-    "rejected": "blocked",
+    AttemptOutcome.COMMITTED: "up-to-date",
+    AttemptOutcome.RUNNING: "running",
+    AttemptOutcome.STAGED: "running",
+    AttemptOutcome.FAILED: "blocked",
+    AttemptOutcome.REJECTED: "blocked",
 }
 
 
@@ -596,7 +492,7 @@ class Try:
     """One attempt at a wave: what it took, once it has ended, and the task of Airflow that it worked for, if it was
     one, with the addresses of task and run."""
 
-    attempt: Json
+    attempt: AttemptRecord
     kind: str
     label: str
     bar: Bar | None
@@ -606,39 +502,40 @@ class Try:
     task_page: str = ""
 
 
-def wave_page(visitor: Visitor, document: Json) -> str:
-    """Draw `wave --json`."""
-    is_open = document["state"] in _OPEN
-    totals = _totals(document["ranges"])
-    attempts = [
-        _try(visitor, item, document["rows"], is_alive=bool(document["alive"])) for item in document["attempts"]
-    ]
+def wave_page(visitor: Visitor, report: WaveReport) -> str:
+    """Draw a wave with its ranges and attempts."""
+    record = report.record
+    totals = _totals(report.ranges)
+    attempts = [_try(visitor, item, record) for item in report.attempts]
     bars = [item.bar for item in attempts if item.bar]
-    now = wave_line({**document, "ranges": len(document["ranges"])}, document["pipeline"], visitor)
     return draw(
         "wave.html",
         visitor,
-        poll=BUSY if is_open else IDLE,
-        document=document,
-        line=now,
+        poll=BUSY if record.state in OPEN else IDLE,
+        wave=record,
+        ranges_count=len(report.ranges),
+        line=wave_line(replace(record, ranges=len(report.ranges)), visitor, paused=report.paused is not None),
         bar=bars[-1] if bars else None,
         attempts=list(reversed(attempts)),
         totals=totals,
         accounts=ACCOUNTS,
         chart=_chart(totals),
-        ranges=document["ranges"][:RANGES],
-        more_ranges=len(document["ranges"][RANGES:]),
+        ranges=report.ranges[:RANGES],
+        more_ranges=len(report.ranges[RANGES:]),
     )
 
 
-def _try(visitor: Visitor, item: Json, rows: int | None, *, is_alive: bool) -> Try:
-    place = place_of(item["actor"])
+def _try(visitor: Visitor, item: AttemptRecord, wave: WaveRecord) -> Try:
+    place = place_of(item.actor)
+    is_at_work = (
+        wave.state in OPEN and wave.lease_live and item.outcome in {AttemptOutcome.RUNNING, AttemptOutcome.STAGED}
+    )
     made = Try(
         attempt=item,
-        kind=_OUTCOMES.get(item["outcome"], "waiting"),
-        label="landed" if item["outcome"] == "committed" else item["outcome"],
-        bar=bar_of(item["progress"]) if is_alive and item["outcome"] in {"running", "staged"} else None,
-        took=", ".join(_took(item, rows)),
+        kind=_OUTCOMES.get(item.outcome, "waiting"),
+        label="landed" if item.outcome is AttemptOutcome.COMMITTED else item.outcome.value,
+        bar=_bar(wave, item) if is_at_work else None,
+        took=", ".join(_took(item, wave.rows)),
         place=place,
     )
     if place is None:
@@ -648,37 +545,40 @@ def _try(visitor: Visitor, item: Json, rows: int | None, *, is_alive: bool) -> T
     return replace(made, run_page=run, task_page=f"{run}/tasks/{quote(place.task, safe='')}{index}")
 
 
-def _took(item: Json, rows: int | None) -> Iterator[str]:
+def _took(item: AttemptRecord, rows: int | None) -> Iterator[str]:
     """Give what an attempt took, as far as it is known; rows and their rate are those of the one that committed."""
-    seconds = item["seconds"]
+    seconds = item.seconds
     if seconds is not None:
         yield f"{seconds:,.1f} s"
-    if item["outcome"] == "committed" and rows is not None:
+    if item.outcome is AttemptOutcome.COMMITTED and rows is not None:
         yield count(rows, "row")
         if seconds and rows:
             yield f"{count(round(rows / seconds), 'row')} per second"
-    if item["staged_bytes"] is not None:
-        yield f"{size(item['staged_bytes'])} written"
+    if item.staged_bytes is not None:
+        yield f"{size(item.staged_bytes)} written"
 
 
-def waves_page(visitor: Visitor, document: Json) -> str:
+def waves_page(
+    visitor: Visitor, pipeline: str, waves: Sequence[WaveRecord], number_of_all: int, *, skip: int, limit: int
+) -> str:
     """Draw a part of the list of all waves, newest first."""
-    first, limit = document["skip"], document["limit"]
     return draw(
         "waves.html",
         visitor,
         poll=IDLE,
-        document=document,
-        waves=[wave_line(wave, document["pipeline"], visitor) for wave in document["waves"]],
-        newer=max(0, first - limit) if first else None,
-        older=first + limit if first + limit < document["count"] else None,
+        pipeline=pipeline,
+        limit=limit,
+        count=number_of_all,
+        waves=[wave_line(wave, visitor) for wave in waves],
+        newer=max(0, skip - limit) if skip else None,
+        older=skip + limit if skip + limit < number_of_all else None,
     )
 
 
-def _totals(ranges: list[Json]) -> dict[str, int]:
+def _totals(ranges: Sequence[RangeRecord]) -> dict[str, int]:
     """Return the sums of all ranges whose accounting is known; nothing where none is."""
-    known = [item["accounting"] for item in ranges if item["accounting"]]
-    return {name: sum(each[name] for each in known) for name in ACCOUNTS} if known else {}
+    known = [item.accounting for item in ranges if item.accounting]
+    return {name: sum(getattr(each, name) for each in known) for name in ACCOUNTS} if known else {}
 
 
 def _chart(totals: dict[str, int]) -> Markup:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +17,8 @@ from markupsafe import Markup
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import age, count, size
 from airflow_kafka_lake.core.errors import KafkaLakeError, LedgerSchemaError
+from airflow_kafka_lake.core.reports.streams import OBSERVED_STATES, StreamStatus
+from airflow_kafka_lake.core.wire import timestamp
 
 # For whom a page is drawn.
 
@@ -72,6 +75,16 @@ def static_text(name: str) -> str:
     return (STATIC / name).read_text(encoding="utf-8")
 
 
+TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+
+
+@cache
+def static_files() -> Mapping[str, tuple[bytes, str]]:
+    """Return what pages load, by name: the bytes and the media type."""
+    files = sorted(STATIC.glob("*")) if STATIC.is_dir() else []
+    return {file.name: (file.read_bytes(), TYPES[file.suffix]) for file in files if file.suffix in TYPES}
+
+
 @cache
 def version_of(name: str) -> str:
     """Return what changes with a static file: a browser keeps one version for good."""
@@ -89,18 +102,24 @@ def _environment() -> Environment:
         auto_reload=False,
         finalize=visible,
     )
-    made.filters |= {"count": count, "number": number, "size": size, "utc": utc, "last_column": last_column}
+    made.filters |= {
+        "count": count,
+        "number": number,
+        "size": size,
+        "utc": utc,
+        "rfc3339": timestamp,
+        "last_column": last_column,
+    }
     made.globals |= {"style": static_text, "version_of": version_of}
     return made
 
 
-def visible(value: object) -> object:
+def visible(value: object) -> str:
     """Return what a template writes: nothing for None, and characters that a reader cannot see by their codes."""
-    if value is None:
-        return ""
-    if isinstance(value, Markup) or not isinstance(value, str) or value.isprintable():
+    if isinstance(value, Markup):
         return value
-    return "".join(map(_shown, value))
+    text = "" if value is None else str(value)
+    return text if text.isprintable() else "".join(map(_shown, text))
 
 
 def _shown(character: str) -> str:
@@ -117,16 +136,16 @@ def percent(part: float, whole: float) -> float:
     return 0.0 if whole <= 0 else round(min(max(100 * part / whole, 0.0), 100.0), 2)
 
 
-def last_column(stream: Json) -> str:
+def last_column(stream: StreamStatus) -> str:
     """Return by how much time a partition is behind, or why that is not known."""
-    if stream["bounds_state"] != "observed":
-        return stream["bounds_state"]
-    return age(stream["behind_seconds"]) if stream["lag"] else ""
+    if stream.bounds_state != OBSERVED_STATES:
+        return stream.bounds_state
+    return age(stream.behind_seconds) if stream.lag else ""
 
 
-def utc(timestamp: str) -> str:
-    """Return an RFC 3339 time in UTC as people write it, to the second."""
-    return timestamp.replace("T", " ").split(".", maxsplit=1)[0].removesuffix("Z") + " UTC"
+def utc(at: datetime) -> str:
+    """Return a time as people write it, in UTC and to the second."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 # What all pages of the web interface share.
@@ -135,7 +154,7 @@ BUSY, IDLE, NEVER = 2, 10, 0
 """After how many seconds a page asks whether there is a newer one: while something runs, while nothing does."""
 
 
-def draw(template: str, visitor: Visitor, *, poll: int, observed_at: str | None = None, **values: object) -> str:
+def draw(template: str, visitor: Visitor, *, poll: int, observed_at: datetime | None = None, **values: object) -> str:
     """Return a page for a visitor."""
     to = partial(address, visitor)
     return render(template, visitor=visitor, to=to, poll=poll, observed_at=observed_at, **values)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from airflow_kafka_lake.core.accounting import EXPLAINED, Explanation
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.check import SHOWN, AuditInputs, Finding, FindingKind, by_stream
-from airflow_kafka_lake.core.audit.report import AuditScope, ObservedBounds
+from airflow_kafka_lake.core.audit.report import ObservedBounds, StreamScope
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, UNRESOLVED, RangeState
@@ -222,7 +222,7 @@ class CutoverCheck:
         return replace(inputs, tables=tables)
 
     def check(
-        self, ports: Ports, spec: PipelineSpec, inputs: AuditInputs, observed: ObservedBounds, scope: AuditScope
+        self, ports: Ports, spec: PipelineSpec, inputs: AuditInputs, observed: ObservedBounds, scope: StreamScope
     ) -> Cutovers:
         """Judge the cutover of every stream that Kafka still has; Kafka explains offsets without a row.
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.check import AuditInputs, Finding, FindingKind, offsets_seen
-from airflow_kafka_lake.core.audit.report import AuditScope, ObservedBounds
+from airflow_kafka_lake.core.audit.report import ObservedBounds, StreamScope
 from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.reports.progress import Progress, Step
@@ -154,7 +154,7 @@ class DeepCheck:
         return inputs
 
     def check(
-        self, ports: Ports, spec: PipelineSpec, inputs: AuditInputs, observed: ObservedBounds, scope: AuditScope
+        self, ports: Ports, spec: PipelineSpec, inputs: AuditInputs, observed: ObservedBounds, scope: StreamScope
     ) -> Deep:
         """Compare every committed offset that Kafka still has with the rows of its table, one job for each table.
 
@@ -222,7 +222,7 @@ def _carefully(ports: Ports, job: CompareJob) -> CompareJob:
 
 
 def _slices(
-    inputs: AuditInputs, observed: ObservedBounds, scope: AuditScope
+    inputs: AuditInputs, observed: ObservedBounds, scope: StreamScope
 ) -> tuple[Mapping[str, list[Slice]], Mapping[Stream, tuple[RangeSet, str]]]:
     """Return the slices that can be compared, by table, and the offsets that cannot, with the reason."""
     tables = {wave.id: wave.table for wave in inputs.ledger.waves}
@@ -251,7 +251,7 @@ def _slices(
     return {table: slices for table, slices in found.items() if slices}, left_out
 
 
-def _bytes_per_offset(inputs: AuditInputs, scope: AuditScope) -> float | None:
+def _bytes_per_offset(inputs: AuditInputs, scope: StreamScope) -> float | None:
     """Return the bytes per offset of committed ranges in Kafka; ranges of a rebuild have no estimate."""
     weighed = [item for item in inputs.committed if item.stream in scope and item.estimated_bytes]
     spans = sum(item.range.span for item in weighed)

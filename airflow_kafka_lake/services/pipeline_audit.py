@@ -20,9 +20,9 @@ from airflow_kafka_lake.core.audit.check import (
 )
 from airflow_kafka_lake.core.audit.report import (
     EVERYTHING,
-    AuditScope,
     ObservedBounds,
     StreamBounds,
+    StreamScope,
     audit_document,
 )
 from airflow_kafka_lake.core.errors import (
@@ -88,7 +88,7 @@ def audit(
     ports: Ports,
     spec: PipelineSpec,
     *,
-    scope: AuditScope = EVERYTHING,
+    scope: StreamScope = EVERYTHING,
     ask_kafka: bool = False,
     checks: Sequence[FurtherCheck] = (),
 ) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def observe_streams(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRe
     )
 
 
-def _require_observed(observed: ObservedBounds, streams: Sequence[StreamRecord], scope: AuditScope) -> None:
+def _require_observed(observed: ObservedBounds, streams: Sequence[StreamRecord], scope: StreamScope) -> None:
     """Refuse an audit that needs Kafka, when Kafka does not answer."""
     for stream in streams:
         state = observed.states.get(stream.key, "")
@@ -152,7 +152,7 @@ def _require_observed(observed: ObservedBounds, streams: Sequence[StreamRecord],
             )
 
 
-def require_scope(ledger: LedgerReader, spec: PipelineSpec, scope: AuditScope) -> None:
+def require_scope(ledger: LedgerReader, spec: PipelineSpec, scope: StreamScope) -> None:
     """Raise UnknownSubjectError when no stream of the pipeline is in scope, or none of a partition that it names."""
     streams = (stream.key for stream in ledger.streams(spec.name))
     require_streams(spec.name, streams, topic=scope.topic, partitions=scope.partitions)
@@ -165,7 +165,7 @@ def gather_audit(
     *,
     truth: Mapping[Stream, StreamTruth] | None = None,
     at_rest: bool = False,
-    scope: AuditScope = EVERYTHING,
+    scope: StreamScope = EVERYTHING,
 ) -> AuditInputs:
     """Read ledger, tables, ledger, each ledger at one moment: ranges committed before the lake was read have their rows
     there, and all that the lake has is on record after it. So a pipeline that goes on meanwhile seems neither ahead of
@@ -200,7 +200,7 @@ def _ledger_inputs(ledger: LedgerReader, pipeline: str) -> LedgerInputs:
     )
 
 
-def topics_of(ledger: LedgerReader, spec: PipelineSpec, scope: AuditScope = EVERYTHING) -> dict[str, set[str]]:
+def topics_of(ledger: LedgerReader, spec: PipelineSpec, scope: StreamScope = EVERYTHING) -> dict[str, set[str]]:
     """Return the tables that the scope's streams go to, or ever went to, sorted, with the topic ids that go there now.
 
     Tables written so far are those of waves, in a scope of waves with ranges in it; a rebuild's waves may have none.
@@ -208,7 +208,7 @@ def topics_of(ledger: LedgerReader, spec: PipelineSpec, scope: AuditScope = EVER
     return _topics_of(ledger.at_once(partial(_ledger_inputs, pipeline=spec.name)), spec, scope)
 
 
-def _topics_of(ledger: LedgerInputs, spec: PipelineSpec, scope: AuditScope) -> dict[str, set[str]]:
+def _topics_of(ledger: LedgerInputs, spec: PipelineSpec, scope: StreamScope) -> dict[str, set[str]]:
     in_scope = {item.wave for item in ledger.ranges if item.stream in scope}
     tables = {wave.table for wave in ledger.waves if wave.table and (scope == EVERYTHING or wave.id in in_scope)}
     tables |= {spec.table_for(stream.key.topic) for stream in ledger.streams if stream.key in scope}
@@ -252,7 +252,7 @@ def _read(
     )
 
 
-def _foreign_owners(ports: Ports, spec: PipelineSpec, scope: AuditScope) -> list[Finding]:
+def _foreign_owners(ports: Ports, spec: PipelineSpec, scope: StreamScope) -> list[Finding]:
     """Find tables that are not the recorded ones, belong to others, were rolled back, or know more than the ledger."""
     found = []
     for table, topic_ids in topics_of(ports.ledger, spec, scope).items():
@@ -285,7 +285,7 @@ class AcceptedDeletes:
 def accept_deletes(
     ports: Ports,
     spec: PipelineSpec,
-    scope: AuditScope,
+    scope: StreamScope,
     asked: OffsetRange | None,
     *,
     reason: str,

@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.audit.report import EVERYTHING, StreamScope
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError, UnknownTopicError
 from airflow_kafka_lake.core.kafka.losses import believed, not_cut
 from airflow_kafka_lake.core.kafka.snapshots import LEFT_OUT, Snapshot, TopicDescription, waiting_for_stable
@@ -20,14 +20,12 @@ from airflow_kafka_lake.core.ledger.guards import pause_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, UNFINISHED, UNRESOLVED, AttemptOutcome, RangeState
 from airflow_kafka_lake.core.naming import nearest, require_streams
-from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder, segments_document
-from airflow_kafka_lake.core.reports.status import overview_document, pipeline_line, status_document, wave_document
+from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder
+from airflow_kafka_lake.core.reports.status import Overview, PipelineReport, WaveReport
 from airflow_kafka_lake.core.reports.streams import (
-    EVERYTHING,
     KafkaState,
     LedgerState,
     PipelineFacts,
-    StreamFilter,
     StreamStatus,
     first_unread,
     new_partitions,
@@ -61,16 +59,16 @@ def status(
     partitions: Sequence[int] | None = None,
     show: Callable[[StreamStatus], bool] = lambda _: True,
     most: int | None = None,
-) -> dict[str, Any]:
-    """Return `status --json`; an unreachable broker makes the bounds unknown and nothing else.
+) -> PipelineReport:
+    """Return how far a pipeline is; an unreachable broker makes the bounds unknown and nothing else.
 
     `show` narrows the streams that are listed, by their state, and `most` how many are, the worst first. Raises
     UnknownSubjectError for a topic or a partition of which the pipeline has no stream.
     """
     own = recorded(ports.ledger, spec)
     require_streams(spec.name, (stream.key for stream in own.streams), topic=topic, partitions=partitions)
-    chosen = StreamFilter(topic=topic, partitions=None if partitions is None else frozenset(partitions))
-    return status_document(_facts(ports, own, chosen), show=show, most=most)
+    chosen = StreamScope(topic=topic, partitions=None if partitions is None else frozenset(partitions))
+    return PipelineReport.of(_facts(ports, own, chosen), show=show, most=most)
 
 
 def overview(
@@ -79,8 +77,8 @@ def overview(
     source_of: Callable[[PipelineSpec], OffsetSource | str],
     *,
     names: Collection[str] | None = None,
-) -> dict[str, Any]:
-    """Return `status --json` without a pipeline: all that the ledger knows, or those of `names`, worst first.
+) -> Overview:
+    """Return how far all pipelines are that the ledger knows, or those of `names`, worst first.
 
     `source_of` gives the Kafka of a pipeline, or why there is none; pipelines of one connection are observed together,
     and connections side by side, so that one that does not answer keeps no other waiting.
@@ -100,9 +98,8 @@ def overview(
             )
         )
     at = clock.now()
-    return overview_document(
-        at, (pipeline_line(PipelineFacts(at=at, recorded=own, seen=seen[own.spec.kafka_connection])) for own in known)
-    )
+    facts = (PipelineFacts(at=at, recorded=own, seen=seen[own.spec.kafka_connection]) for own in known)
+    return Overview.of(at, map(PipelineReport.of, facts))
 
 
 def recorded(ledger: LedgerReader, spec: PipelineSpec) -> LedgerState:
@@ -130,7 +127,7 @@ def _recorded(ledger: LedgerReader, spec: PipelineSpec) -> LedgerState:
     )
 
 
-def _facts(ports: Ports, own: LedgerState, chosen: StreamFilter) -> PipelineFacts:
+def _facts(ports: Ports, own: LedgerState, chosen: StreamScope) -> PipelineFacts:
     group = own.spec.end.group or own.spec.start.group
     streams = [item for item in own.streams if item.key in chosen]
     seen = look(ports.source, ports.clock, [own], group, chosen=chosen)
@@ -142,15 +139,14 @@ def _facts(ports: Ports, own: LedgerState, chosen: StreamFilter) -> PipelineFact
     return PipelineFacts(at=ports.clock.now(), recorded=own, seen=seen, chosen=chosen)
 
 
-def segments(ledger: LedgerReader, spec: PipelineSpec) -> dict[str, Any]:
-    """Return `segments --json`: every segment with its parents and its blockers, at one moment."""
+def segments(ledger: LedgerReader, spec: PipelineSpec) -> SegmentOrder:
+    """Return every segment with its parents, and what keeps it from starting, at one moment."""
     return ledger.at_once(partial(_segments, spec=spec))
 
 
-def _segments(ledger: LedgerReader, spec: PipelineSpec) -> dict[str, Any]:
+def _segments(ledger: LedgerReader, spec: PipelineSpec) -> SegmentOrder:
     unresolved = ledger.ranges(pipeline=spec.name, states=UNRESOLVED)
-    graph = Graph(ledger.segments(spec.name))
-    return segments_document(spec.name, graph, SegmentOrder(spec.name, graph, ledger.streams(spec.name), unresolved))
+    return SegmentOrder(spec.name, Graph(ledger.segments(spec.name)), ledger.streams(spec.name), unresolved)
 
 
 def look(
@@ -159,7 +155,7 @@ def look(
     pipelines: Sequence[LedgerState],
     group: str | None,
     *,
-    chosen: StreamFilter = EVERYTHING,
+    chosen: StreamScope = EVERYTHING,
 ) -> KafkaState:
     """Return Kafka's state of the topics of some pipelines, also of topics that no plan has seen, and the age of their
     unread records."""
@@ -255,13 +251,14 @@ def describe_landed(ledger: LedgerReader, record: WaveRecord) -> str:
     )
 
 
-def wave(ledger: LedgerReader, wave_id: str) -> dict[str, Any]:
-    """Return `wave --json`, of one moment."""
+def wave(ledger: LedgerReader, wave_id: str) -> WaveReport:
+    """Return a wave with its ranges and attempts, of one moment."""
     return ledger.at_once(partial(_wave, wave_id=wave_id))
 
 
-def _wave(ledger: LedgerReader, wave_id: str) -> dict[str, Any]:
+def _wave(ledger: LedgerReader, wave_id: str) -> WaveReport:
     record = ledger.wave(wave_id)
     pipeline = ledger.pipeline(record.pipeline)
     paused = pause_of(pipeline.pauses, record.plan) if pipeline and record.state in UNFINISHED else None
-    return wave_document(record, ledger.ranges(wave=wave_id), ledger.attempts(wave_id), paused)
+    ranges, attempts = ledger.ranges(wave=wave_id), ledger.attempts(wave_id)
+    return WaveReport(record=record, ranges=tuple(ranges), attempts=tuple(attempts), paused=paused)

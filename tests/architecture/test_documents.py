@@ -240,8 +240,8 @@ def test_documents_have_the_keys_of_the_page_and_no_others() -> None:
     ports = world.worker()
     world.run()
     documents = {
-        "status": reporting.status(ports, world.spec),
-        "wave": reporting.wave(world.ledger, world.ledger.waves("orders")[0].id),
+        "status": reporting.status(ports, world.spec).to_json(),
+        "wave": reporting.wave(world.ledger, world.ledger.waves("orders")[0].id).to_json(),
         "audit": pipeline_audit.audit(ports, world.spec),
     }
     differences = {
@@ -249,7 +249,7 @@ def test_documents_have_the_keys_of_the_page_and_no_others() -> None:
         for name, document in documents.items()
     }
     assert differences == {"status": [], "wave": [], "audit": []}
-    everything = reporting.overview(world.ledger, world.clock, lambda _: world.kafka)
+    everything = reporting.overview(world.ledger, world.clock, lambda _: world.kafka).to_json()
     assert everything["pipelines"]
     assert documented.undocumented("status", everything) == []
 

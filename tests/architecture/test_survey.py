@@ -15,13 +15,13 @@ from tests.architecture.survey import PACKAGE, House, lookups, survey
 pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
-    "modules": 191,
-    "lines": 52_720,
+    "modules": 189,
+    "lines": 52_677,
     "module_max": 800,
     "depth": 25,
     "data_types": 349,
     "participles": 12,
-    "lookups": 1_136,
+    "lookups": 670,
     "nouns": 5.9,
 }
 """The most that each figure may be. Who makes one smaller writes the new one here; none is ever raised: an addition is
@@ -38,7 +38,6 @@ SMALL_YET = frozenset(
     {
         "jobs.load_classes",
         "pages.web.app",
-        "pages.web.documents",
     }
 )
 """Small modules with one importer, from before the rule: they are to be merged, and none is added."""

@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.reports.status import groups_of
+from airflow_kafka_lake.core.reports.status import PipelineReport, groups_of
+from airflow_kafka_lake.core.reports.streams import StreamState
 from airflow_kafka_lake.local.processes import wait_until
 from airflow_kafka_lake.pages.pipeline import dry_run_page, pipeline_page
-from airflow_kafka_lake.pages.rendering import Visitor
+from airflow_kafka_lake.pages.rendering import Visitor, static_files
 from airflow_kafka_lake.pages.web.access import CSP
-from airflow_kafka_lake.pages.web.views import static_files
 from airflow_kafka_lake.services import claims, decisions, reporting
 from tests.browser import Page, browser
-from tests.world import World
+from tests.world import World, in_state
 
 pytestmark = pytest.mark.integration
 
@@ -34,9 +34,9 @@ src="/pipelines/orders" style="width:100%;height:600px"></iframe></body></html>"
 
 @dataclass
 class Site:
-    """One pipeline's page, as the API server gives it; `document` may change while a user looks."""
+    """One pipeline's page, as the API server gives it; `report` may change while a user looks."""
 
-    document: dict[str, Any]
+    report: PipelineReport
     sent: list[tuple[str, dict[str, Any], str | None]] = field(default_factory=list)
     answers: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     drawn: bytes = b""
@@ -50,7 +50,7 @@ class Site:
         if self.drawn:
             return self.drawn
         visitor = Visitor(base="", name="ann", csrf="t0ken", ledger="kafka_lake_ledger", may_decide=True)
-        return pipeline_page(visitor, self.document).encode()
+        return pipeline_page(visitor, self.report).encode()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -107,7 +107,7 @@ def show_dry_run(page: Page, site: Site, *answers: tuple[int, dict[str, Any]]) -
     page.go(f"{site.url}/dry-run")
 
 
-def status(world: World) -> dict[str, Any]:
+def status(world: World) -> PipelineReport:
     """Return what the page is drawn from."""
     return reporting.status(world.worker(), world.spec)
 
@@ -165,7 +165,7 @@ def test_page_follows_a_run_and_leaves_the_person_where_he_is(page: Page, site: 
     assert scrolled > 0
     wave = world.planned_wave()
     claims.claim_wave(world.worker(), wave)
-    site.document = status(world)
+    site.report = status(world)
     look_again(page)
     page.until(BOXES.format(0) + " === 'committed,running'")
     assert page.js("document.querySelector('[data-key=\"orders/1\"]').hidden")
@@ -176,7 +176,7 @@ def test_page_follows_a_run_and_leaves_the_person_where_he_is(page: Page, site: 
     assert page.js("document.body.dataset.poll") == "2"
     world.lease_ends()
     world.run()
-    site.document = status(world)
+    site.report = status(world)
     page.until(BOXES.format(0) + " === 'committed'")
     page.until("document.querySelector('.facts dd').innerText.startsWith('13 rows')")
     page.show(1400, 900)
@@ -196,12 +196,17 @@ def test_page_that_has_not_changed_is_not_sent_again(page: Page, site: Site) -> 
 
 def test_two_thousand_partitions_are_one_light_page(page: Page, site: Site) -> None:
     """The worst is in sight, the quiet ones are one row; a number finds any of them."""
-    (one, other) = site.document["streams"]
-    quiet = {"state": "up to date", "lag": 0, "behind_seconds": 0}
-    site.document["streams"] = streams = [
-        (one if number % 50 == 0 else other | quiet) | {"partition": number} for number in range(PARTITIONS)
+    landed = World()
+    landed.produce(5)
+    landed.run()
+    (like,) = status(landed).streams
+    streams = [
+        in_state(
+            like, number, StreamState.UP_TO_DATE if number % 50 else StreamState.BEHIND, lag=0 if number % 50 else 3
+        )
+        for number in range(PARTITIONS)
     ]
-    site.document["groups"] = groups_of(streams)
+    site.report = replace(site.report, streams=tuple(streams), groups=tuple(groups_of(streams)))
     page.go(f"{site.url}/pipelines/orders")
     assert page.js("document.querySelectorAll('li.stream[data-kind]').length") == PARTITIONS
     assert page.js("document.querySelectorAll('*').length") < MOST_ELEMENTS
@@ -224,7 +229,7 @@ def test_two_thousand_partitions_are_one_light_page(page: Page, site: Site) -> N
 def test_decision_is_asked_explained_and_answered_in_words(page: Page, site: Site, world: World) -> None:
     """Nothing goes out without a reason; what came of it is said, and the page shows it."""
     wave = world.planned_wave()
-    site.document = status(world)
+    site.report = status(world)
     page.go(f"{site.url}/pipelines/orders")
     page.click(f'[data-key="wave {wave}"] button')
     page.until("document.getElementById('ask').open")
@@ -244,7 +249,7 @@ def test_decision_is_asked_explained_and_answered_in_words(page: Page, site: Sit
     page.click("#ask-do")
     page.until("document.getElementById('ask-answer').innerText === 'it is <i>over</i>'")
     decisions.cancel(world.worker(), wave, "<b>producers</b> are being mended")
-    site.document = status(world)
+    site.report = status(world)
     page.click("#ask-do")
     page.until("document.getElementById('ask-answer').className === 'ok'")
     assert page.text("#ask-answer").startswith("2 ranges on hold now.")

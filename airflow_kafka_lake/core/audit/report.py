@@ -184,8 +184,8 @@ class ObservedBounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditScope:
-    """The streams that an audit is asked about: all of a topic, some of its partitions, or everything."""
+class StreamScope:
+    """The streams that a status or an audit is asked about: all of a topic, some of its partitions, or everything."""
 
     topic: str | None = None
     partitions: frozenset[int] | None = None
@@ -203,7 +203,7 @@ class AuditScope:
         return tuple(item for item in findings if (item.stream in self if item.stream else item.wave not in others))
 
 
-EVERYTHING = AuditScope()
+EVERYTHING = StreamScope()
 
 
 def audit_document(
@@ -211,7 +211,7 @@ def audit_document(
     findings: Sequence[Finding],
     *,
     at: datetime,
-    scope: AuditScope = EVERYTHING,
+    scope: StreamScope = EVERYTHING,
     observed: ObservedBounds | None = None,
     segments: Sequence[Segment] = (),
 ) -> Json:

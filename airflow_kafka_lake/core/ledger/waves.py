@@ -293,6 +293,11 @@ class AttemptRecord:
     actor: str | None = None
     application: str | None = None
 
+    @property
+    def seconds(self) -> float | None:
+        """How long it took; None while it goes on."""
+        return None if self.ended_at is None else (self.ended_at - self.started_at).total_seconds()
+
     def abandoned(self, at: datetime, cause: AttemptCause | None = None) -> AttemptRecord:
         """Return the attempt after its wave went to another; the time of one that has ended before stays."""
         return replace(self, outcome=AttemptOutcome.ABANDONED, ended_at=self.ended_at or at, cause=cause or self.cause)

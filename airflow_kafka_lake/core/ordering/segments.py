@@ -312,16 +312,51 @@ class SegmentOrder:
     def __init__(
         self, pipeline: str, graph: Graph, streams: Iterable[StreamRecord], unresolved: Iterable[RangeRecord]
     ) -> None:
-        self._pipeline = pipeline
-        self._graph = graph
+        self.pipeline = pipeline
+        self.graph = graph
         self._streams = {item.key: item for item in streams}
         self._open: dict[Stream, list[RangeRecord]] = defaultdict(list)
         for item in unresolved:
             self._open[item.stream].append(item)
 
+    @property
+    def streams(self) -> list[Stream]:
+        """The streams that have segments, sorted."""
+        return sorted({item.stream for item in self.graph})
+
+    def to_json(self) -> Json:
+        """Return `segments --json`: the graph by stream."""
+        return {
+            "pipeline": self.pipeline,
+            "streams": [
+                {
+                    "topic": key.topic,
+                    "topic_id": key.topic_id,
+                    "partition": key.partition,
+                    "segments": self.documents(key),
+                    "blocked_by": [text for text, _ in self.waits(key)],
+                }
+                for key in self.streams
+            ],
+        }
+
     def documents(self, stream: Stream) -> list[Json]:
         """Return a stream's segments as `status --json` lists them."""
-        return [self._document(item) for item in self._graph.of(stream)]
+        return [self._document(item) for item in self.graph.of(stream)]
+
+    def state_of(self, segment: Segment) -> str:
+        """Return in words whether all of a segment is in the lake, or may begin to be read."""
+        if self.is_drained(segment):
+            return "drained"
+        return "waits" if self._blockers(segment) else "may start"
+
+    def is_drained(self, segment: Segment) -> bool:
+        """Return whether nothing of a segment is left to be read."""
+        return is_drained(segment, self._streams)
+
+    def parents(self, segment: Segment) -> list[Segment]:
+        """Return the segments that one continues, sorted."""
+        return [self.graph[key] for key in sorted(segment.parents)]
 
     def _document(self, segment: Segment) -> Json:
         return {
@@ -329,7 +364,7 @@ class SegmentOrder:
             "seal": segment.seal,
             "sealed": segment.sealed,
             "layout": segment.layout,
-            "drained": is_drained(segment, self._streams),
+            "drained": self.is_drained(segment),
             "launchable": not self._blockers(segment),
             "parents": [
                 {
@@ -339,23 +374,22 @@ class SegmentOrder:
                     "start": parent.start,
                     "seal": parent.seal,
                 }
-                for key in sorted(segment.parents)
-                if (parent := self._graph[key])
+                for parent in self.parents(segment)
             ],
         }
 
     def _blockers(self, segment: Segment) -> tuple[Blocker, ...]:
         here = OffsetRange(segment.start, segment.start + 1)
-        return blockers(self._graph, self._streams, [(segment.stream, here)]) if segment.parents else ()
+        return blockers(self.graph, self._streams, [(segment.stream, here)]) if segment.parents else ()
 
     def waits(self, stream: Stream) -> list[tuple[str, Remedy | None]]:
         """Return for each segment of a stream that may not start what it waits for, down to range and reason, and the
         decision that ends it where it waits for no range."""
         found = []
-        for segment in self._graph.of(stream):
+        for segment in self.graph.of(stream):
             for blocker in self._blockers(segment):
-                why = f"{describe(blocker, self._pipeline)}{self.because(blocker)}"
-                decision = _acknowledging(blocker, self._pipeline) if blocker.lacks_acknowledgement else None
+                why = f"{describe(blocker, self.pipeline)}{self.because(blocker)}"
+                decision = _acknowledging(blocker, self.pipeline) if blocker.lacks_acknowledgement else None
                 found.append((f"order: what lies from {segment.start} on waits: {why}", decision))
         return found
 
@@ -382,21 +416,3 @@ def blocked_by(item: RangeRecord) -> str | None:
     if item.state is RangeState.PLANNED or item.state not in UNRESOLVED:
         return None
     return f"range {item.range} {item.state.lower()}: {explained(item)} (wave {item.wave})"
-
-
-def segments_document(pipeline: str, graph: Graph, order: SegmentOrder) -> Json:
-    """Return `segments --json`: the graph by stream."""
-    streams: Sequence[Stream] = sorted({item.stream for item in graph})
-    return {
-        "pipeline": pipeline,
-        "streams": [
-            {
-                "topic": key.topic,
-                "topic_id": key.topic_id,
-                "partition": key.partition,
-                "segments": order.documents(key),
-                "blocked_by": [text for text, _ in order.waits(key)],
-            }
-            for key in streams
-        ],
-    }

@@ -63,6 +63,11 @@ class Attention:
     slices: tuple[Slice, ...] = ()
     subject: str | None = None
 
+    @property
+    def streams(self) -> list[Stream]:
+        """The streams of its slices."""
+        return sorted({item.stream for item in self.slices})
+
 
 def attention(facts: PipelineFacts, streams: Sequence[StreamStatus], order: SegmentOrder) -> tuple[Attention, ...]:
     """Return what needs a person, the most urgent first: what is on hold or lost, then what waits for a command."""

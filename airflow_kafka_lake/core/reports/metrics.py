@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -21,8 +20,10 @@ from airflow_kafka_lake.core.errors import (
     TransientError,
     UnknownOutcomeError,
 )
+from airflow_kafka_lake.core.reports.attention import Need
 from airflow_kafka_lake.core.reports.progress import Step
-from airflow_kafka_lake.core.reports.status import LandedWave
+from airflow_kafka_lake.core.reports.status import LandedWave, PipelineReport, StreamGroup
+from airflow_kafka_lake.core.reports.streams import StreamState
 
 # Every metric of this package: name, kind, unit, tags and meaning; docs/reference/metrics.md is made of it.
 #
@@ -231,20 +232,18 @@ def of_moves(events: Iterable[Json]) -> tuple[MetricSample, ...]:
     )
 
 
-def of_status(document: Json) -> tuple[MetricSample, ...]:
-    """Return what `status --json` gives; what Kafka did not say is not sent, and its gauge keeps its last value."""
-    pipeline, summary = document["pipeline"], document["summary"]
-    at = datetime.fromisoformat(document["observed_at"])
-    deadline = summary["retention_deadline"]
+def of_status(report: PipelineReport) -> tuple[MetricSample, ...]:
+    """Return what a status gives; what Kafka did not say is not sent, and its gauge keeps its last value."""
+    summary, deadline = report.summary, report.summary.retention_deadline
     found = {
-        OBSERVED: at.timestamp(),
-        HOLDS: sum(item["need"] in {"held", "cancelled"} for item in document["needs_person"]),
-        NEEDS_PERSON: summary["needs_person"],
-        HELD_OFFSETS: summary["held_offsets"],
-        LOST_OFFSETS: summary["lost_offsets"],
-        RETENTION: deadline and max(0.0, (datetime.fromisoformat(deadline) - at).total_seconds()),
+        OBSERVED: report.at.timestamp(),
+        HOLDS: sum(item.need in {Need.HELD, Need.CANCELLED} for item in report.needs),
+        NEEDS_PERSON: summary.needs_person,
+        HELD_OFFSETS: summary.held_offsets,
+        LOST_OFFSETS: summary.lost_offsets,
+        RETENTION: max(0.0, (deadline - report.at).total_seconds()) if deadline else None,
     }
-    return (*_gauges(pipeline, found), *_lags(pipeline, document["groups"]))
+    return (*_gauges(report.pipeline, found), *_lags(report.pipeline, report.groups))
 
 
 def of_audit(numbers: Json) -> tuple[MetricSample, ...]:
@@ -256,18 +255,18 @@ def of_audit(numbers: Json) -> tuple[MetricSample, ...]:
 _AUDITED = (UNEXPLAINED, MISSING, DUPLICATES)
 
 
-def _lags(pipeline: str, groups: Iterable[Json]) -> Iterator[MetricSample]:
+def _lags(pipeline: str, groups: Iterable[StreamGroup]) -> Iterator[MetricSample]:
     """Give the lags of each topic; a topic of which one group is not known has none."""
-    topics: dict[str, list[Json]] = defaultdict(list)
+    topics: dict[str, list[StreamGroup]] = defaultdict(list)
     for item in groups:
-        if item["state"] != "gone":
-            topics[item["topic"]].append(item)
+        if item.state is not StreamState.GONE:
+            topics[item.topic].append(item)
     for topic, found in sorted(topics.items()):
-        lags = [item["lag"] for item in found]
-        if None in lags:
+        lags = [item.lag for item in found if item.lag is not None]
+        if len(lags) < len(found):
             continue
         yield _sample(LAG_RECORDS, sum(lags), pipeline=pipeline, topic=topic)
-        ages = [item["behind_seconds"] for item in found if item["behind_seconds"] is not None]
+        ages = [item.behind_seconds for item in found if item.behind_seconds is not None]
         if ages or not sum(lags):
             yield _sample(LAG_SECONDS, max(ages, default=0), pipeline=pipeline, topic=topic)
 

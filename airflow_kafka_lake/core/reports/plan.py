@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -76,36 +77,65 @@ def plan_document(plan: Plan, *, recorded: bool) -> Json:
             }
             for item in plan.layout_change.in_grace
         ],
-        "waiting_for_stable": waiting_document(plan),
+        "waiting_for_stable": [item.to_json() for item in waiting_of(plan)],
         "notes": list(plan.notes),
     }
 
 
-def waiting_document(plan: Plan) -> list[Json]:
-    """Return what the partitions of a plan wait for that end at an open transaction."""
-    return waiting(plan.waiting_for_stable, plan.transactions, plan.observed_at, plan.transactions_state)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingPartition:
+    """A partition that ends at an open transaction, as it was seen `at`: `held_by` is the first one, and `state` says
+    why none is known."""
+
+    bounds: PartitionSnapshot
+    held_by: OpenTransaction | None
+    state: str
+    at: datetime
+
+    @property
+    def message(self) -> str | None:
+        """What holds it; None where Kafka has told of no transaction."""
+        if self.held_by:
+            return self.held_by.describe(self.at)
+        if self.state == OBSERVED:
+            return None
+        return f"a transaction of which nothing is known, nor whether it hangs ({self.state})"
+
+    def describe(self) -> str:
+        """Return that it waits, and for which transaction, as far as that is known."""
+        held = f", held by {self.message}" if self.message else ""
+        bounds = self.bounds
+        return f"waiting for stable: {bounds.stream} is stable to {bounds.last_stable} of {bounds.high_watermark}{held}"
+
+    def to_json(self) -> Json:
+        """Return the wire form."""
+        return {
+            "topic": self.bounds.stream.topic,
+            "partition": self.bounds.stream.partition,
+            "last_stable": self.bounds.last_stable,
+            "high_watermark": self.bounds.high_watermark,
+            "transaction": self.held_by.to_json(self.at) if self.held_by else None,
+            "transaction_state": self.state,
+            "message": self.message,
+        }
 
 
 def waiting(
     partitions: Iterable[PartitionSnapshot], transactions: Sequence[OpenTransaction], now: datetime, state: str
-) -> list[Json]:
-    """Return what partitions wait for: the end that each goes on to, and the first transaction that holds it; `state`
-    says why none is known."""
+) -> tuple[WaitingPartition, ...]:
+    """Return what partitions wait for: each with the first transaction that holds it."""
     first = {(item.topic, item.partition): item for item in reversed(transactions)}
-    return [_waiting(item, first.get((item.stream.topic, item.stream.partition)), now, state) for item in partitions]
+    return tuple(
+        WaitingPartition(
+            bounds=item, held_by=first.get((item.stream.topic, item.stream.partition)), state=state, at=now
+        )
+        for item in partitions
+    )
 
 
-def _waiting(item: PartitionSnapshot, held_by: OpenTransaction | None, now: datetime, state: str) -> Json:
-    unnamed = None if state == OBSERVED else f"a transaction of which nothing is known, nor whether it hangs ({state})"
-    return {
-        "topic": item.stream.topic,
-        "partition": item.stream.partition,
-        "last_stable": item.last_stable,
-        "high_watermark": item.high_watermark,
-        "transaction": held_by.to_json(now) if held_by else None,
-        "transaction_state": state,
-        "message": held_by.describe(now) if held_by else unnamed,
-    }
+def waiting_of(plan: Plan) -> tuple[WaitingPartition, ...]:
+    """Return what the partitions of a plan wait for that end at an open transaction."""
+    return waiting(plan.waiting_for_stable, plan.transactions, plan.observed_at, plan.transactions_state)
 
 
 # A plan in lines for people: what the command line and the log of a task say of it, beside its ranges.
@@ -130,7 +160,7 @@ def remarks(plan: Plan, where: str, *, dry_run: bool, most: int | None = None) -
         yield f"nothing to do: {period[0] if period else everything('planned or landed', plan)}"
         yield from period[1:]
     yield from _first((f"note: {note}" for note in plan.notes), most)
-    yield from _first(map(waiting_text, waiting_document(plan)), most)
+    yield from _first((item.describe() for item in waiting_of(plan)), most)
     yield from _first(in_grace(plan), most)
     yield from _first((f"blocked: {item.where}: {item.reason}" for item in plan.blocked), most)
     if dry_run:
@@ -145,13 +175,6 @@ def everything(done: str, plan: Plan) -> str:
 def in_grace(plan: Plan) -> Iterator[str]:
     """Give the partitions that wait until a change of their topic is sure: what is in them is not read yet."""
     return (f"waiting: {item.stream}: {item.reason}" for item in plan.layout_change.in_grace)
-
-
-def waiting_text(item: Json) -> str:
-    """Return that a partition waits for an open transaction, and for which, as far as that is known."""
-    held = f", held by {item['message']}" if item["message"] else ""
-    where = f"{item['topic']}/{item['partition']}"
-    return f"waiting for stable: {where} is stable to {item['last_stable']} of {item['high_watermark']}{held}"
 
 
 def range_lines(plan: Plan, most: int | None = None) -> Iterator[str]:

@@ -116,6 +116,21 @@ class Progress:
         """Return how far it is, as part of a sentence; what is not known is left out."""
         return ", ".join(self._parts(rows_per_second))
 
+    @property
+    def expected(self) -> str:
+        """The amount of work of the step, as the end of a sentence; nothing where that is not known."""
+        if self.rows_expected is None:
+            return ""
+        kafka = f", about {size(self.bytes_expected)} in Kafka" if self.bytes_expected else ""
+        return f" {count(self.rows_expected, self.step.expects)}{kafka}"
+
+    def sentence(self, rows_per_second: float | None) -> str:
+        """Return the step, and how far it is once something was counted: before that "0 %" would be wrong."""
+        if not self.rows:
+            return f"{DOING[self.step]}{self.expected}"
+        done = f" {min(100, 100 * self.rows // self.rows_expected)} %" if self.rows_expected else ""
+        return f"{DOING[self.step]}{done}: {self.describe(rows_per_second)}"
+
     def _parts(self, rows_per_second: float | None) -> Iterator[str]:
         if self.rows_expected is None:
             yield count(self.rows, self.step.counts)
@@ -125,9 +140,9 @@ class Progress:
             yield f"{count(self.rows, self.step.counts)} of {count(self.rows_expected, self.step.expects)}"
         if self.bytes_expected:
             yield f"about {size(self.bytes)} of {size(self.bytes_expected)}"
-        if speed := self.bytes_per_second(rows_per_second):
-            yield f"{size(round(speed))}/s"
-        elif rows_per_second:
+        if speed := round(self.bytes_per_second(rows_per_second) or 0):
+            yield f"{size(speed)}/s"
+        elif rows_per_second and round(rows_per_second):
             yield f"{rows_per_second:,.0f} {self.step.counts}s/s"
         if left := self.seconds_left(rows_per_second):
             yield f"about {span(left)} left"
@@ -273,7 +288,7 @@ class ProgressEvent:
         """Return one line for a person."""
         match self.moment:
             case Moment.BEGUN:
-                return f"{self.name}: {DOING[self.progress.step]}{self._expected()}{self._beside()}"
+                return f"{self.name}: {DOING[self.progress.step]}{self.progress.expected}{self._beside()}"
             case Moment.GOING:
                 return f"{self.name}: {self.going()}"
             case Moment.ENDED:
@@ -295,17 +310,10 @@ class ProgressEvent:
     def _step(self) -> str:
         progress, step = self.progress, self.progress.step
         if step is Step.PUBLISH:
-            return f"{DOING[step]}{self._expected()}, {span(self.seconds)} so far"
+            return f"{DOING[step]}{self.progress.expected}, {span(self.seconds)} so far"
         if not progress.rows:
             return f"{DOING[step]}, nothing counted yet, {span(self.seconds)} so far"
         return f"{_DONE[step]} {progress.describe(self.rows_per_second)}"
-
-    def _expected(self) -> str:
-        progress = self.progress
-        if progress.rows_expected is None:
-            return ""
-        kafka = f", about {size(progress.bytes_expected)} in Kafka" if progress.bytes_expected else ""
-        return f" {count(progress.rows_expected, progress.step.expects)}{kafka}"
 
     def _beside(self) -> str:
         return f": {self.note}" if self.note else ""

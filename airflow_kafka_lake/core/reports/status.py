@@ -1,15 +1,15 @@
-"""The documents of `status --json`, `wave --json` and `advance --json`, and of a wave that has landed."""
+"""The reports of pipelines and waves, the documents of `status`, `wave` and `advance`, and a wave that has landed."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
 from airflow_kafka_lake.core.amounts import count, size
-from airflow_kafka_lake.core.audit.report import fewer
+from airflow_kafka_lake.core.audit.report import EVERYTHING, TimelineSlice, fewer
 from airflow_kafka_lake.core.ledger.guards import LEASE, PauseRow
 from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import (
@@ -25,10 +25,9 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder, blocked_by
 from airflow_kafka_lake.core.planning.costs import is_limited_by_size
 from airflow_kafka_lake.core.reports.attention import Attention, attention
-from airflow_kafka_lake.core.reports.plan import waiting
-from airflow_kafka_lake.core.reports.progress import Progress
+from airflow_kafka_lake.core.reports.plan import WaitingPartition, waiting
+from airflow_kafka_lake.core.reports.progress import Progress, silence
 from airflow_kafka_lake.core.reports.streams import (
-    EVERYTHING,
     OBSERVED_STATES,
     WORST_FIRST,
     LedgerState,
@@ -39,6 +38,7 @@ from airflow_kafka_lake.core.reports.streams import (
     new_partition_statuses,
     stream_statuses,
 )
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spark.halving import why_halved
 from airflow_kafka_lake.core.spark.job import Application
 from airflow_kafka_lake.core.wire import timestamp
@@ -110,11 +110,13 @@ class LandedWave:
 
 def seconds_of(attempts: Sequence[AttemptRecord]) -> float:
     """Return how long the attempt took whose commit is in the lake; 0 where that is not known."""
-    took = [item for item in attempts if item.outcome is AttemptOutcome.COMMITTED and item.ended_at is not None]
-    return (took[-1].ended_at - took[-1].started_at).total_seconds() if took and took[-1].ended_at else 0.0
+    took = [item.seconds for item in attempts if item.outcome is AttemptOutcome.COMMITTED and item.seconds is not None]
+    return took[-1] if took else 0.0
 
 
 # The summary of a status: a pipeline in a few numbers, and all pipelines side by side.
+
+Json = dict[str, Any]
 
 NOTHING_PLANNED = "nothing planned"
 """The state of a pipeline without a stream."""
@@ -123,44 +125,114 @@ _PIPELINE_RANK = {state: number for number, state in enumerate((*WORST_FIRST, NO
 """Of states of pipelines, the worst first: that of their worst stream."""
 
 
-def summary_document(facts: PipelineFacts, streams: Sequence[StreamStatus], needs_person: int) -> Json:
-    """Return a pipeline in a few numbers; offsets and lag are those of the chosen streams."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSummary:
+    """A pipeline in a few numbers; offsets, lag and age are those of the chosen streams, and what is not known is None
+    beside a `_state`. The last numbers are of waves: `of_current_plans` are those of plans that are not finished."""
+
+    state: str
+    paused: bool
+    needs_person: int
+    streams: int
+    topics: int
+    streams_by_state: Mapping[StreamState, int]
+    new_partitions: int
+    landed_rows: int | None
+    landed_offsets: int
+    skipped_offsets: int
+    planned_offsets: int
+    running_offsets: int
+    held_offsets: int
+    lost_offsets: int
+    lag: int | None
+    lag_state: str
+    behind_seconds: int | None
+    behind_below_seconds: int | None
+    behind_state: str
+    behind_stream: Stream | None
+    retention_deadline: datetime | None
+    retention_deadline_state: str
+    retention_stream: Stream | None
+    last_landed_at: datetime | None
+    last_landed_wave: str | None
+    running: int
+    interrupted: int
+    planned: int
+    cancelled: int
+    committed: int
+    of_current_plans: int
+    of_current_plans_committed: int
+
+    def to_json(self) -> Json:
+        """Return the wire form, in which the numbers of waves stand apart."""
+        found = {item.name: getattr(self, item.name) for item in fields(self)}
+        waves = {name: found.pop(name) for name in list(found)[-7:]}
+        return found | {
+            "streams_by_state": {state.value: number for state, number in self.streams_by_state.items()},
+            "behind_stream": self.behind_stream and [*self.behind_stream[::2]],
+            "retention_deadline": timestamp(self.retention_deadline),
+            "retention_stream": self.retention_stream and [*self.retention_stream[::2]],
+            "last_landed_at": timestamp(self.last_landed_at),
+            "waves": waves,
+        }
+
+
+def summary_of(
+    facts: PipelineFacts, streams: Sequence[StreamStatus], new: Sequence[NewPartition], needs_person: int
+) -> PipelineSummary:
+    """Return a pipeline in a few numbers."""
     states = Counter(item.state for item in streams)
-    new = new_partition_statuses(facts)
     everything: list[StreamStatus | NewPartition] = [*streams, *new]
-    committed = [wave for wave in facts.recorded.waves if wave.state is WaveState.COMMITTED]
+    waves = facts.recorded.waves
+    of = Counter(wave.state for wave in waves)
+    open_ = [wave for wave in waves if wave.state in OPEN]
+    plans = {wave.plan for wave in waves if wave.state in UNFINISHED}
+    current = [wave for wave in waves if wave.plan in plans and wave.state is not WaveState.DISSOLVED]
+    committed = [wave for wave in waves if wave.state is WaveState.COMMITTED]
     last = max(committed, key=_committed_at, default=None)
     skipped = sum(item.skipped.span for item in streams)
-    return {
-        "state": _state(states + Counter({StreamState.NOT_PLANNED: sum(bool(item.lag) for item in new if streams)})),
-        "paused": any(item.plan is None for item in facts.recorded.pauses),
-        "needs_person": needs_person,
-        "streams": len(streams),
-        "topics": len({item.key.topic for item in streams}),
-        "streams_by_state": {state.value: states[state] for state in WORST_FIRST if states[state]},
-        "new_partitions": len(new),
-        "landed_rows": sum(wave.rows or 0 for wave in committed) if facts.chosen == EVERYTHING else None,
-        "landed_offsets": sum(item.record.covered.span for item in streams) - skipped,
-        "skipped_offsets": skipped,
-        "planned_offsets": sum(item.planned.span for item in streams),
-        "running_offsets": sum(item.running.span for item in streams),
-        "held_offsets": sum(item.held.span for item in streams),
-        "lost_offsets": sum(item.lost.span for item in streams),
-        **_lag(everything),
-        **_behind(facts, everything),
-        **_deadline(facts, everything),
-        "last_landed_at": timestamp(last.committed_at) if last else None,
-        "last_landed_wave": last.id if last else None,
-        "waves": _waves(facts.recorded.waves),
-    }
-
-
-def overview_document(at: datetime, pipelines: Iterable[Json]) -> Json:
-    """Return all pipelines, each with its summary and what runs, the worst first."""
-    rows = sorted(
-        pipelines, key=lambda item: (_PIPELINE_RANK[item["state"]], -(item["behind_seconds"] or 0), item["pipeline"])
+    lag, lag_state = _lag(everything)
+    aged = [(item.age.seconds, item) for item in everything if item.age]
+    seconds, oldest = max(aged, key=lambda one: one[0], default=(None, None))
+    ages_state = facts.seen.ages_state
+    if all(item.first_unread is None for item in everything):
+        seconds, ages_state = 0 if lag_state == OBSERVED_STATES else None, lag_state
+    first = min(((i.deadline, i.key) for i in everything if i.deadline), key=lambda one: one[0], default=(None, None))
+    not_planned = Counter({StreamState.NOT_PLANNED: sum(bool(item.lag) for item in new if streams)})
+    return PipelineSummary(
+        state=_state(states + not_planned),
+        paused=any(item.plan is None for item in facts.recorded.pauses),
+        needs_person=needs_person,
+        streams=len(streams),
+        topics=len({item.key.topic for item in streams}),
+        streams_by_state={state: states[state] for state in WORST_FIRST if states[state]},
+        new_partitions=len(new),
+        landed_rows=sum(wave.rows or 0 for wave in committed) if facts.chosen == EVERYTHING else None,
+        landed_offsets=sum(item.record.covered.span for item in streams) - skipped,
+        skipped_offsets=skipped,
+        planned_offsets=sum(item.planned.span for item in streams),
+        running_offsets=sum(item.running.span for item in streams),
+        held_offsets=sum(item.held.span for item in streams),
+        lost_offsets=sum(item.lost.span for item in streams),
+        lag=lag,
+        lag_state=lag_state,
+        behind_seconds=seconds,
+        behind_below_seconds=oldest.age.below if oldest and oldest.age else None,
+        behind_state=ages_state,
+        behind_stream=oldest.key if oldest else None,
+        retention_deadline=first[0],
+        retention_deadline_state=_deadline_state(facts, everything, lag_state, known=first[0] is not None),
+        retention_stream=first[1],
+        last_landed_at=last.committed_at if last else None,
+        last_landed_wave=last.id if last else None,
+        running=sum(wave.lease_live for wave in open_),
+        interrupted=sum(not wave.lease_live for wave in open_),
+        planned=of[WaveState.PLANNED],
+        cancelled=of[WaveState.CANCELLED],
+        committed=of[WaveState.COMMITTED],
+        of_current_plans=len(current),
+        of_current_plans_committed=sum(wave.state is WaveState.COMMITTED for wave in current),
     )
-    return {"observed_at": timestamp(at), "pipelines": rows}
 
 
 def _state(states: Counter[StreamState]) -> str:
@@ -171,7 +243,7 @@ def _committed_at(wave: WaveRecord) -> float:
     return wave.committed_at.timestamp() if wave.committed_at else 0.0
 
 
-def _lag(streams: Sequence[StreamStatus | NewPartition]) -> Json:
+def _lag(streams: Sequence[StreamStatus | NewPartition]) -> tuple[int | None, str]:
     known = [item.lag for item in streams if item.lag is not None]
     unknown = [item for item in streams if item.bounds_state.startswith("unknown")]
     if not unknown:
@@ -180,41 +252,16 @@ def _lag(streams: Sequence[StreamStatus | NewPartition]) -> Json:
         state = f"observed on {len(known):,} of {count(len(streams), 'partition')}"
     else:
         state = unknown[0].bounds_state
-    return {"lag": sum(known) if known or not unknown else None, "lag_state": state}
+    return sum(known) if known or not unknown else None, state
 
 
-def _behind(facts: PipelineFacts, streams: Sequence[StreamStatus | NewPartition]) -> Json:
-    aged = [(item.age.seconds, item) for item in streams if item.age]
-    seconds, oldest = max(aged, key=lambda one: one[0], default=(None, None))
-    if any(item.first_unread is not None for item in streams):
-        state = facts.seen.ages_state
-    else:
-        state = _lag(streams)["lag_state"]
-        seconds = 0 if state == OBSERVED_STATES else None
-    where = oldest.key if oldest else None
-    return {
-        "behind_seconds": seconds,
-        "behind_below_seconds": oldest.age.below if oldest and oldest.age else None,
-        "behind_state": state,
-        "behind_stream": [where.topic, where.partition] if where else None,
-    }
-
-
-def _deadline(facts: PipelineFacts, streams: Sequence[StreamStatus | NewPartition]) -> Json:
-    first = min(((i.deadline, i.key) for i in streams if i.deadline), key=lambda one: one[0], default=None)
-    return {
-        "retention_deadline": timestamp(first[0]) if first else None,
-        "retention_deadline_state": _deadline_state(facts, streams, known=first is not None),
-        "retention_stream": [first[1].topic, first[1].partition] if first else None,
-    }
-
-
-def _deadline_state(facts: PipelineFacts, streams: Sequence[StreamStatus | NewPartition], *, known: bool) -> str:
+def _deadline_state(
+    facts: PipelineFacts, streams: Sequence[StreamStatus | NewPartition], lag_state: str, *, known: bool
+) -> str:
     unread = {item.key.topic for item in streams if item.first_unread is not None}
     by_size = [item for item in facts.seen.topics if item.topic in unread and is_limited_by_size(item)]
     if not unread:
-        state: str = _lag(streams)["lag_state"]
-        return "nothing is unread" if state == OBSERVED_STATES else state
+        return "nothing is unread" if lag_state == OBSERVED_STATES else lag_state
     if by_size:
         return (
             "size-based retention rules: some may go sooner"
@@ -228,27 +275,10 @@ def _deadline_state(facts: PipelineFacts, streams: Sequence[StreamStatus | NewPa
     return "retention is unlimited"
 
 
-def _waves(waves: Sequence[WaveRecord]) -> Json:
-    """Return how many waves there are by what becomes of them, and how far the plans are that are not finished."""
-    states = Counter(wave.state for wave in waves)
-    open_ = [wave for wave in waves if wave.state in OPEN]
-    plans = {wave.plan for wave in waves if wave.state in UNFINISHED}
-    current = [wave for wave in waves if wave.plan in plans and wave.state is not WaveState.DISSOLVED]
-    return {
-        "running": sum(wave.lease_live for wave in open_),
-        "interrupted": sum(not wave.lease_live for wave in open_),
-        "planned": states[WaveState.PLANNED],
-        "cancelled": states[WaveState.CANCELLED],
-        "committed": states[WaveState.COMMITTED],
-        "of_current_plans": len(current),
-        "of_current_plans_committed": sum(wave.state is WaveState.COMMITTED for wave in current),
-    }
-
-
 # What documents say of pauses.
 
 
-def pause_document(pause: PauseRow | None) -> dict[str, Any] | None:
+def pause_document(pause: PauseRow | None) -> Json | None:
     """Return a pause as every document has it; None while nothing is paused."""
     if pause is None:
         return None
@@ -258,12 +288,17 @@ def pause_document(pause: PauseRow | None) -> dict[str, Any] | None:
 # How far an attempt is, as `wave --json` has it.
 
 
-def progress_document(progress: Progress | None, *, goes_on: bool = True) -> dict[str, Any] | None:
-    """Return the wire form; rates and times left are whole numbers, null where they are not known, or nothing is known
-    to go on."""
+def pace(wave: WaveRecord, attempt: AttemptRecord) -> float | None:
+    """Return how many rows per second an attempt works at; None where that is not known, or nothing is known to go
+    on."""
+    goes_on = attempt.fence != wave.fence or not wave.overdue
+    return attempt.progress.rows_per_second if attempt.progress and goes_on else None
+
+
+def progress_document(progress: Progress | None, rate: float | None) -> Json | None:
+    """Return the wire form; rates and times left are whole numbers, null where they are not known."""
     if progress is None:
         return None
-    rate = progress.rows_per_second if goes_on else None
     return {
         "step": progress.step.value,
         "rows_done": progress.rows,
@@ -284,58 +319,57 @@ def _whole(number: float | None) -> int | None:
 
 # Streams of a status, worst first and put together, so that thousands of partitions fit on a screen.
 
-_STATE_RANK = {state.value: number for number, state in enumerate(WORST_FIRST)}
+_STATE_RANK = {state: number for number, state in enumerate(WORST_FIRST)}
 
 
-def worst_first(streams: Iterable[Json]) -> list[Json]:
-    """Sort streams of a status document: the worst state first, in it those that are behind by most."""
+def worst_first(streams: Iterable[StreamStatus]) -> list[StreamStatus]:
+    """Sort streams: the worst state first, in it those that are behind by most."""
     return sorted(
-        streams,
-        key=lambda item: (
-            _STATE_RANK[item["state"]],
-            -(item["behind_seconds"] or 0),
-            -(item["lag"] or 0),
-            item["topic"],
-            item["topic_id"],
-            item["partition"],
-        ),
+        streams, key=lambda item: (_STATE_RANK[item.state], -(item.behind_seconds or 0), -(item.lag or 0), item.key)
     )
 
 
-def groups_of(streams: Iterable[Json]) -> list[dict[str, Any]]:
-    """Put streams of one topic and one state together, the worst state first.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamGroup:
+    """Partitions of one topic that are in one state; `lag` is the sum of those that are known, `behind_seconds` the
+    largest age."""
 
-    `numbers` are the partitions as `[[first, last + 1], …]`.
-    """
-    found: dict[tuple[int, str, str], list[Json]] = defaultdict(list)
-    for item in streams:
-        found[_STATE_RANK[item["state"]], item["topic"], item["topic_id"]].append(item)
-    return [
-        {
-            "topic": topic,
-            "topic_id": topic_id,
-            "state": items[0]["state"],
-            "partitions": len(items),
-            "numbers": RangeSet(OffsetRange(i["partition"], i["partition"] + 1) for i in items).to_pairs(),
-            "lag": _sum([item["lag"] for item in items]),
-            "behind_seconds": _largest([item["behind_seconds"] for item in items]),
+    topic: str
+    topic_id: str
+    state: StreamState
+    partitions: int
+    numbers: RangeSet
+    lag: int | None
+    behind_seconds: int | None
+
+    def to_json(self) -> Json:
+        """Return the wire form, with the partitions as `[[first, last + 1], …]`."""
+        return {item.name: getattr(self, item.name) for item in fields(self)} | {
+            "state": self.state.value,
+            "numbers": self.numbers.to_pairs(),
         }
-        for (_, topic, topic_id), items in sorted(found.items(), key=lambda one: one[0])
+
+
+def groups_of(streams: Iterable[StreamStatus | NewPartition]) -> list[StreamGroup]:
+    """Put streams of one topic and one state together, the worst state first."""
+    found: dict[tuple[int, str, str], list[StreamStatus | NewPartition]] = defaultdict(list)
+    for item in streams:
+        found[_STATE_RANK[item.state], item.key.topic, item.key.topic_id].append(item)
+    return [
+        StreamGroup(
+            topic=topic,
+            topic_id=topic_id,
+            state=WORST_FIRST[rank],
+            partitions=len(items),
+            numbers=RangeSet(OffsetRange(i.key.partition, i.key.partition + 1) for i in items),
+            lag=sum(known) if (known := [lag for item in items if (lag := item.lag) is not None]) else None,
+            behind_seconds=max((age for item in items if (age := item.behind_seconds) is not None), default=None),
+        )
+        for (rank, topic, topic_id), items in sorted(found.items(), key=lambda one: one[0])
     ]
 
 
-def _sum(numbers: Sequence[int | None]) -> int | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
-
-
-def _largest(numbers: Sequence[int | None]) -> int | None:
-    return max((number for number in numbers if number is not None), default=None)
-
-
-# `status --json`, `wave --json` and `advance --json`.
-
-Json = dict[str, Any]
+# What `status`, `wave` and `advance` tell: terminal and page read the reports, `to_json` makes the documents of them.
 
 MOST_PARTS, LEAST_PARTS, ALL_PARTS = 100, 10, 20_000
 """Parts that one stream's timeline has at most, fewer where there are many streams: of all streams about so many."""
@@ -344,38 +378,170 @@ FINISHED_WAVES = 40
 """How many of the finished waves are listed."""
 
 
-def status_document(
-    facts: PipelineFacts, *, show: Callable[[StreamStatus], bool] = lambda _: True, most: int | None = None
-) -> Json:
-    """Return `status --json`; `show` narrows the streams that are listed, and of them the worst `most` are, if given.
-    The summary counts all, and the groups all that are shown."""
-    own, seen = facts.recorded, facts.seen
-    order = SegmentOrder(own.spec.name, Graph(own.segments), own.streams, own.unresolved)
-    streams = stream_statuses(facts)
-    needs = attention(facts, streams, order)
-    shown = [item for item in streams if show(item)]
-    new = new_partition_statuses(facts) if len(shown) == len(streams) else []
-    briefs = [_brief(item) for item in shown]
-    listed = shown if most is None else _worst(shown, briefs, most)
-    parts = max(LEAST_PARTS, min(MOST_PARTS, ALL_PARTS // max(1, len(listed))))
-    return {
-        "pipeline": own.spec.name,
-        "observed_at": timestamp(facts.at),
-        "tables": _tables(own, {item.key.topic for item in streams}),
-        "summary": summary_document(facts, streams, len(needs)),
-        "running": running_documents(facts),
-        "needs_person": [_attention(item) for item in needs],
-        "groups": groups_of([*briefs, *map(_brief_of_new, new)]),
-        "streams": [_stream(item, order, parts) for item in listed],
-        "not_listed": len(shown) - len(listed),
-        "waves": [wave_line(wave) for wave in _worth_listing(own.waves)],
-        "waiting_for_stable": waiting(
-            [item.bounds for item in streams if item.waits and item.bounds][:most],
-            seen.transactions,
-            facts.at,
-            seen.transactions_state,
-        ),
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineReport:
+    """How far a pipeline is, and what blocks it, at one moment. The summary counts all chosen streams, `groups` those
+    that are shown; of these `streams` are listed one by one, and `not_listed` are more."""
+
+    facts: PipelineFacts
+    order: SegmentOrder
+    tables: tuple[str, ...]
+    summary: PipelineSummary
+    needs: tuple[Attention, ...]
+    groups: tuple[StreamGroup, ...]
+    streams: tuple[StreamStatus, ...]
+    not_listed: int
+    waiting: tuple[WaitingPartition, ...]
+
+    @classmethod
+    def of(
+        cls, facts: PipelineFacts, *, show: Callable[[StreamStatus], bool] = lambda _: True, most: int | None = None
+    ) -> PipelineReport:
+        """Return the report of some facts; `show` narrows the streams that are listed, and of them the worst `most`
+        are, if given."""
+        own, seen = facts.recorded, facts.seen
+        order = SegmentOrder(own.spec.name, Graph(own.segments), own.streams, own.unresolved)
+        streams, new = stream_statuses(facts), new_partition_statuses(facts)
+        needs = attention(facts, streams, order)
+        shown = [item for item in streams if show(item)]
+        worst = {item.key for item in worst_first(shown)[:most]} if most is not None else None
+        listed = [item for item in shown if worst is None or item.key in worst]
+        held_up = [item.bounds for item in streams if item.waits and item.bounds][:most]
+        return cls(
+            facts=facts,
+            order=order,
+            tables=tuple(_tables(own, {item.key.topic for item in streams})),
+            summary=summary_of(facts, streams, new, len(needs)),
+            needs=needs,
+            groups=tuple(groups_of([*shown, *(new if len(shown) == len(streams) else [])])),
+            streams=tuple(listed),
+            not_listed=len(shown) - len(listed),
+            waiting=waiting(held_up, seen.transactions, facts.at, seen.transactions_state),
+        )
+
+    @property
+    def pipeline(self) -> str:
+        """Its name."""
+        return self.facts.recorded.spec.name
+
+    @property
+    def at(self) -> datetime:
+        """When it was observed."""
+        return self.facts.at
+
+    @property
+    def waves(self) -> list[WaveRecord]:
+        """The unfinished waves, and the newest of the others, in plan order."""
+        waves = self.facts.recorded.waves
+        finished = [wave.id for wave in waves if wave.state in FINISHED and wave.state is not WaveState.CANCELLED]
+        left_out = set(finished[:-FINISHED_WAVES])
+        return [wave for wave in waves if wave.id not in left_out]
+
+    @property
+    def running(self) -> list[tuple[WaveRecord, AttemptRecord | None]]:
+        """The waves that an attempt works on, or has died on, with that attempt."""
+        attempts = {(item.wave, item.fence): item for item in self.facts.recorded.attempts}
+        found = [
+            (wave, attempts.get((wave.id, wave.fence))) for wave in self.facts.recorded.waves if wave.state in OPEN
+        ]
+        return sorted(found, key=lambda one: not one[0].lease_live)
+
+    def timeline(self, stream: StreamStatus) -> tuple[TimelineSlice, ...]:
+        """Return what became of the offsets of a stream, in fewer parts where many streams are listed."""
+        most = max(LEAST_PARTS, min(MOST_PARTS, ALL_PARTS // max(1, len(self.streams))))
+        return fewer(tuple(stream.timeline()), most)
+
+    def to_json(self) -> Json:
+        """Return `status --json`."""
+        return {
+            "pipeline": self.pipeline,
+            "observed_at": timestamp(self.at),
+            "tables": list(self.tables),
+            "summary": self.summary.to_json(),
+            "running": self._running_json(),
+            "needs_person": [_attention(item) for item in self.needs],
+            "groups": [item.to_json() for item in self.groups],
+            "streams": [self._stream(item) for item in self.streams],
+            "not_listed": self.not_listed,
+            "waves": [wave_line(wave) for wave in self.waves],
+            "waiting_for_stable": [item.to_json() for item in self.waiting],
+        }
+
+    def line_to_json(self) -> Json:
+        """Return the pipeline as the list of all pipelines has it: its summary, and what runs."""
+        return {"pipeline": self.pipeline, **self.summary.to_json(), "running": self._running_json()}
+
+    def _running_json(self) -> list[Json]:
+        return [
+            {
+                **wave_line(wave),
+                "attempt": attempt.attempt if attempt else None,
+                "started_at": timestamp(attempt.started_at) if attempt else None,
+                "job": attempt.job if attempt else None,
+                "progress": progress_document(attempt.progress, pace(wave, attempt)) if attempt else None,
+            }
+            for wave, attempt in self.running
+        ]
+
+    def _stream(self, item: StreamStatus) -> Json:
+        record, bounds = item.record, item.bounds
+        return {
+            "topic": item.key.topic,
+            "topic_id": item.key.topic_id,
+            "partition": item.key.partition,
+            "state": item.state.value,
+            "lag": item.lag,
+            "behind_seconds": item.behind_seconds,
+            "origin": record.origin,
+            "watermark": record.watermark,
+            "hold": item.hold,
+            "planned_until": item.planned_until,
+            "coverage": record.covered.to_pairs(),
+            "reopened": RangeSet(one.range for one in item.ranges if one.generation).to_pairs(),
+            "timeline": [part.to_json() for part in self.timeline(item)],
+            "timeline_parts": sum(1 for _ in item.timeline()),
+            "log_start": bounds.log_start if bounds else None,
+            "last_stable": bounds.last_stable if bounds else None,
+            "high_watermark": bounds.high_watermark if bounds else None,
+            "bounds_state": item.bounds_state,
+            "retention_deadline": timestamp(item.deadline),
+            "group_offset": bounds.group_offset if bounds else None,
+            "group_offset_state": bounds.group_offset_state.value if bounds else "unknown",
+            "segments": self.order.documents(item.key),
+            "blocked_by": [
+                *(reason for one in item.ranges if (reason := blocked_by(one)) is not None),
+                *(text for text, _ in self.order.waits(item.key)),
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """All pipelines at one moment, the worst first."""
+
+    at: datetime
+    pipelines: tuple[PipelineReport, ...]
+
+    @classmethod
+    def of(cls, at: datetime, pipelines: Iterable[PipelineReport]) -> Overview:
+        """Return some pipelines in their order."""
+        return cls(
+            at=at,
+            pipelines=tuple(
+                sorted(
+                    pipelines,
+                    key=lambda item: (
+                        _PIPELINE_RANK[item.summary.state],
+                        -(item.summary.behind_seconds or 0),
+                        item.pipeline,
+                    ),
+                )
+            ),
+        )
+
+    def to_json(self) -> Json:
+        """Return `status --json` without a pipeline."""
+        return {"observed_at": timestamp(self.at), "pipelines": [item.line_to_json() for item in self.pipelines]}
 
 
 def _tables(own: LedgerState, topics: set[str]) -> list[str]:
@@ -385,111 +551,20 @@ def _tables(own: LedgerState, topics: set[str]) -> list[str]:
     return sorted(set(own.tables) - (named - {own.spec.table_for(topic) for topic in topics}))
 
 
-def pipeline_line(facts: PipelineFacts) -> Json:
-    """Return a pipeline as the list of all pipelines has it: its summary, and what runs."""
-    own = facts.recorded
-    streams = stream_statuses(facts)
-    order = SegmentOrder(own.spec.name, Graph(own.segments), own.streams, own.unresolved)
-    needs = attention(facts, streams, order)
-    return {
-        "pipeline": own.spec.name,
-        **summary_document(facts, streams, len(needs)),
-        "running": running_documents(facts),
-    }
-
-
-def running_documents(facts: PipelineFacts) -> list[Json]:
-    """Return the waves that an attempt works on, or has died on, with how far it is."""
-    attempts = {(item.wave, item.fence): item for item in facts.recorded.attempts}
-    found = [(wave, attempts.get((wave.id, wave.fence))) for wave in facts.recorded.waves if wave.state in OPEN]
-    return [
-        {
-            **wave_line(wave),
-            "attempt": attempt.attempt if attempt else None,
-            "started_at": timestamp(attempt.started_at) if attempt else None,
-            "job": attempt.job if attempt else None,
-            "progress": progress_document(attempt.progress, goes_on=not wave.overdue) if attempt else None,
-        }
-        for wave, attempt in sorted(found, key=lambda one: not one[0].lease_live)
-    ]
-
-
 def _attention(item: Attention) -> Json:
     return {
         "need": item.need.value,
         "text": item.text,
         "subject": item.subject,
         "offsets": sum(one.range.span for one in item.slices),
-        "streams": [list(key) for key in sorted({one.stream for one in item.slices})[:MOST_PARTS]],
+        "streams": [list(key) for key in item.streams[:MOST_PARTS]],
         "commands": [remedy.to_json() | {"line": str(remedy)} for remedy in item.commands],
     }
 
 
-def _worst(streams: Sequence[StreamStatus], briefs: Sequence[Json], most: int) -> list[StreamStatus]:
-    worst = {(item["topic"], item["topic_id"], item["partition"]) for item in worst_first(briefs)[:most]}
-    return [item for item in streams if item.key in worst]
-
-
-def _brief_of_new(item: NewPartition) -> Json:
-    return _in_brief(item, StreamState.NOT_PLANNED, 0 if item.lag == 0 else None)
-
-
-def _brief(item: StreamStatus) -> Json:
-    return _in_brief(item, item.state, None if item.age else _no_age(item))
-
-
-def _in_brief(item: StreamStatus | NewPartition, state: StreamState, without_age: int | None) -> Json:
-    return {
-        "topic": item.key.topic,
-        "topic_id": item.key.topic_id,
-        "partition": item.key.partition,
-        "state": state.value,
-        "lag": item.lag,
-        "behind_seconds": item.age.seconds if item.age else without_age,
-    }
-
-
-def _stream(item: StreamStatus, order: SegmentOrder, most: int) -> Json:
-    record, bounds = item.record, item.bounds
-    parts = tuple(item.timeline())
-    return {
-        **_brief(item),
-        "origin": record.origin,
-        "watermark": record.watermark,
-        "hold": item.hold,
-        "planned_until": item.planned_until,
-        "coverage": record.covered.to_pairs(),
-        "reopened": RangeSet(one.range for one in item.ranges if one.generation).to_pairs(),
-        "timeline": [part.to_json() for part in fewer(parts, most)],
-        "timeline_parts": len(parts),
-        "log_start": bounds.log_start if bounds else None,
-        "last_stable": bounds.last_stable if bounds else None,
-        "high_watermark": bounds.high_watermark if bounds else None,
-        "bounds_state": item.bounds_state,
-        "retention_deadline": timestamp(item.deadline),
-        "group_offset": bounds.group_offset if bounds else None,
-        "group_offset_state": bounds.group_offset_state.value if bounds else "unknown",
-        "segments": order.documents(item.key),
-        "blocked_by": [
-            *(reason for one in item.ranges if (reason := blocked_by(one)) is not None),
-            *(text for text, _ in order.waits(item.key)),
-        ],
-    }
-
-
-def _no_age(item: StreamStatus) -> int | None:
-    return 0 if item.bounds is not None and item.first_unread is None else None
-
-
-def _worth_listing(waves: Sequence[WaveRecord]) -> list[WaveRecord]:
-    """Return the unfinished waves, and the newest of the others, in plan order."""
-    finished = [wave.id for wave in waves if wave.state in FINISHED and wave.state is not WaveState.CANCELLED]
-    left_out = set(finished[:-FINISHED_WAVES])
-    return [wave for wave in waves if wave.id not in left_out]
-
-
 def wave_line(wave: WaveRecord) -> Json:
-    """Return a wave as `status` lists it."""
+    """Return a wave as `status --json` lists it: also whether its worker still has it, and since when it is silent."""
+    silent = round(wave.overdue.total_seconds()) if wave.overdue else None
     return {
         "wave": wave.id,
         "state": wave.state.value,
@@ -499,48 +574,56 @@ def wave_line(wave: WaveRecord) -> Json:
         "table": wave.table,
         "plan": wave.plan,
         "committed_at": timestamp(wave.committed_at),
-        **_signs_of_life(wave),
-    }
-
-
-def _signs_of_life(wave: WaveRecord) -> Json:
-    """Return whether the worker of a wave still has it, and since when it is silent; nothing where none has it."""
-    silent = round(wave.overdue.total_seconds()) if wave.overdue else None
-    return {
         "alive": wave.lease_live if wave.state in OPEN else None,
         "silent_seconds": silent,
         "free_in_seconds": None if silent is None else max(0, round(LEASE.total_seconds()) - silent),
     }
 
 
-def wave_document(
-    wave: WaveRecord, ranges: Sequence[RangeRecord], attempts: Sequence[AttemptRecord], paused: PauseRow | None = None
-) -> Json:
-    """Return `wave --json`; `paused` keeps it from being begun."""
-    return {
-        **wave_line(wave),
-        "pipeline": wave.pipeline,
-        "paused": pause_document(paused),
-        "snapshot_id": None if wave.snapshot is None else str(wave.snapshot),
-        "ranges": [range_document(item) for item in ranges],
-        "attempts": [
-            {
-                "attempt": item.attempt,
-                "fence": item.fence,
-                "outcome": item.outcome.value,
-                "job": item.job,
-                "application": item.application,
-                "actor": item.actor,
-                "started_at": timestamp(item.started_at),
-                "ended_at": timestamp(item.ended_at),
-                "seconds": None if item.ended_at is None else (item.ended_at - item.started_at).total_seconds(),
-                "staged_bytes": item.staged_bytes,
-                "error": item.error,
-                "progress": progress_document(item.progress, goes_on=item.fence != wave.fence or wave.overdue is None),
-            }
-            for item in attempts
-        ],
-    }
+def silence_of(wave: WaveRecord) -> str:
+    """Return since when the worker of a wave gives no sign of life; nothing where the next sign is not overdue."""
+    if not wave.overdue:
+        return ""
+    seconds = round(wave.overdue.total_seconds())
+    return silence(seconds, max(0, round(LEASE.total_seconds()) - seconds))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaveReport:
+    """A wave with its ranges and attempts, oldest first; `paused` keeps it from being begun."""
+
+    record: WaveRecord
+    ranges: tuple[RangeRecord, ...]
+    attempts: tuple[AttemptRecord, ...]
+    paused: PauseRow | None = None
+
+    def to_json(self) -> Json:
+        """Return `wave --json`."""
+        wave = self.record
+        return {
+            **wave_line(wave),
+            "pipeline": wave.pipeline,
+            "paused": pause_document(self.paused),
+            "snapshot_id": None if wave.snapshot is None else str(wave.snapshot),
+            "ranges": [range_document(item) for item in self.ranges],
+            "attempts": [
+                {
+                    "attempt": item.attempt,
+                    "fence": item.fence,
+                    "outcome": item.outcome.value,
+                    "job": item.job,
+                    "application": item.application,
+                    "actor": item.actor,
+                    "started_at": timestamp(item.started_at),
+                    "ended_at": timestamp(item.ended_at),
+                    "seconds": item.seconds,
+                    "staged_bytes": item.staged_bytes,
+                    "error": item.error,
+                    "progress": progress_document(item.progress, pace(wave, item)),
+                }
+                for item in self.attempts
+            ],
+        }
 
 
 def range_document(item: RangeRecord) -> Json:

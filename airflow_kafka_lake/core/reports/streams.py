@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from airflow_kafka_lake.core.audit.report import OffsetStatus, TimelineSlice
+from airflow_kafka_lake.core.audit.report import EVERYTHING, OffsetStatus, StreamScope, TimelineSlice
 from airflow_kafka_lake.core.kafka.snapshots import (
     LEFT_OUT,
     OBSERVED,
@@ -71,31 +71,13 @@ class KafkaState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamFilter:
-    """Which streams a status is about: those of a topic, of some partitions, or all."""
-
-    topic: str | None = None
-    partitions: frozenset[int] | None = None
-
-    def __contains__(self, key: object) -> bool:
-        return (
-            isinstance(key, Stream)
-            and self.topic in (None, key.topic)
-            and (self.partitions is None or key.partition in self.partitions)
-        )
-
-
-EVERYTHING = StreamFilter()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineFacts:
     """One moment of a pipeline."""
 
     at: datetime
     recorded: LedgerState
     seen: KafkaState
-    chosen: StreamFilter = EVERYTHING
+    chosen: StreamScope = EVERYTHING
 
 
 # One stream beside what Kafka says of it: its state, lag, age, and what became of its offsets.
@@ -119,6 +101,8 @@ class StreamState(StrEnum):
 
 
 WORST_FIRST = tuple(reversed(StreamState))
+QUIET = frozenset({StreamState.UP_TO_DATE, StreamState.GONE})
+"""States that need no look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +202,13 @@ class StreamStatus:
             return StreamState.BEHIND
         return StreamState.WAITING if self.waits else StreamState.UP_TO_DATE
 
+    @property
+    def behind_seconds(self) -> int | None:
+        """The age of the first unread record; 0 where nothing is unread, None where that is not known."""
+        if self.age:
+            return self.age.seconds
+        return 0 if self.bounds is not None and self.first_unread is None else None
+
     def timeline(self) -> Iterator[TimelineSlice]:
         """Give what became of each offset, in order: from the first that was ever planned to the end of the log."""
         return (
@@ -286,6 +277,16 @@ class NewPartition:
     def first_unread(self) -> int | None:
         """The first offset that the next plan will find, if there is one."""
         return self.start if self.lag else None
+
+    @property
+    def state(self) -> StreamState:
+        """How it is, as a stream."""
+        return StreamState.NOT_PLANNED
+
+    @property
+    def behind_seconds(self) -> int | None:
+        """The age of the first record that the next plan will find, as that of a stream."""
+        return self.age.seconds if self.age else 0 if self.lag == 0 else None
 
 
 def new_partitions(own: LedgerState, snapshot: Snapshot | str) -> list[NewPartition]:

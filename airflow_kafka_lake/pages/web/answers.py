@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from airflow_kafka_lake.core.errors import (
     UsageError,
 )
 from airflow_kafka_lake.pages import rendering
-from airflow_kafka_lake.pages.web import views
+from airflow_kafka_lake.pages.rendering import Visitor
 
 STATUS: tuple[tuple[type[KafkaLakeError], int], ...] = (
     (UsageError, 400),
@@ -43,18 +43,19 @@ STATUS: tuple[tuple[type[KafkaLakeError], int], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class CachedDocument:
-    """A document with its text, made once for all who ask; `version` changes with all but the moment of observation."""
+    """A report as JSON, and as a page once it is known who looks, made once for all who ask; `version` changes with all
+    but the moment of observation."""
 
-    document: Mapping[str, Any]
     text: bytes
     version: str
+    page: Callable[[Visitor], str]
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> CachedDocument:
-        """Return a document with its text."""
+    def of(cls, document: Mapping[str, Any], page: Callable[[Visitor], str]) -> CachedDocument:
+        """Return the report of a document and a page."""
         text = json.dumps(document, separators=(",", ":")).encode()
         still = {key: value for key, value in document.items() if key != "observed_at"}
-        return cls(document, text, digest(still))
+        return cls(text, digest(still), page)
 
 
 def digest(*parts: object) -> str:
@@ -131,7 +132,7 @@ def _refusal(
     if is_api(request):
         return Response(json.dumps({"error": error}), status, headers, media_type="application/json")
     base, message = request.scope.get("root_path", ""), str(error["message"])
-    return HTMLResponse(views.refusal(base, status, message, no_ledger=no_ledger), status)
+    return HTMLResponse(rendering.refusal_page(base, status, message, no_ledger=no_ledger), status)
 
 
 def _login(request: Request) -> str:

@@ -1,18 +1,25 @@
-"""Where documents and pages are found."""
+"""Where reports are found, as JSON and as pages; each is made in a thread, once for all who ask within some seconds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.responses import HTMLResponse
 
 from airflow_kafka_lake import __version__
+from airflow_kafka_lake.adapters.machine import SystemClock
+from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.ledger.waves import WaveState
-from airflow_kafka_lake.core.spec import PIPELINE_NAME
-from airflow_kafka_lake.pages.rendering import Visitor
-from airflow_kafka_lake.pages.web import documents, views
+from airflow_kafka_lake.core.reports.status import wave_line
+from airflow_kafka_lake.core.spec import PIPELINE_NAME, PipelineSpec
+from airflow_kafka_lake.core.wire import timestamp
+from airflow_kafka_lake.pages import charts, pipeline
+from airflow_kafka_lake.pages.rendering import static_files
+from airflow_kafka_lake.pages.web import reads
 from airflow_kafka_lake.pages.web.access import AskedDep, PageRequest, configured, unknown
 from airflow_kafka_lake.pages.web.answers import (
     CachedDocument,
@@ -22,8 +29,13 @@ from airflow_kafka_lake.pages.web.answers import (
     named,
     unchanged,
 )
+from airflow_kafka_lake.ports import OffsetSource
+from airflow_kafka_lake.services import reporting
 
-Name = Annotated[str, Path(pattern=f"^{PIPELINE_NAME.pattern}$")]
+if TYPE_CHECKING:
+    from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
+
+Name = Annotated[str, Path(alias="pipeline", pattern=f"^{PIPELINE_NAME.pattern}$")]
 Id = Annotated[str, Path(min_length=1, max_length=200)]
 DagId = Annotated[str, Path(min_length=1, max_length=250)]
 RunId = Annotated[str, Path(min_length=1, max_length=250)]
@@ -34,6 +46,149 @@ Before = Annotated[int | None, Query(ge=0, le=2**63 - 1)]
 
 api = APIRouter(prefix="/api")
 pages = APIRouter(default_response_class=HTMLResponse)
+
+# The reports of a pipeline: each is served as JSON and as a page, at the same path.
+
+
+async def status(asked: AskedDep, name: Name) -> CachedDocument:
+    """Return how far a pipeline is, and what blocks it, with the partitions that a page lists."""
+    await asked.dags(name)
+
+    def make(ledger: SqlLedger) -> CachedDocument:
+        spec = reporting.known_spec(ledger, name)
+        with asked.ports(spec) as ports:
+            report = reporting.status(ports, spec, most=pipeline.LISTED)
+        return CachedDocument.of(report.to_json(), lambda visitor: pipeline.pipeline_page(visitor, report))
+
+    return await _shared(asked, ("status", name), make)
+
+
+async def segments(asked: AskedDep, name: Name) -> CachedDocument:
+    """Return the segments of a pipeline."""
+    await asked.dags(name)
+
+    def make(ledger: SqlLedger) -> CachedDocument:
+        order = reporting.segments(ledger, reporting.known_spec(ledger, name))
+        return CachedDocument.of(order.to_json(), lambda visitor: charts.segments_page(visitor, order))
+
+    return await _shared(asked, ("segments", name), make)
+
+
+async def waves(
+    asked: AskedDep, name: Name, *, state: States = None, skip: Skip = 0, limit: Limit = 100
+) -> CachedDocument:
+    """Return a part of a pipeline's waves, newest first."""
+    await asked.dags(name)
+
+    def make(ledger: SqlLedger) -> CachedDocument:
+        found, count = reads.waves(ledger, name, state or (), skip=skip, limit=limit)
+        document = {"pipeline": name, "skip": skip, "limit": limit, "count": count, "waves": [*map(wave_line, found)]}
+        return CachedDocument.of(
+            document, lambda visitor: pipeline.waves_page(visitor, name, found, count, skip=skip, limit=limit)
+        )
+
+    return await _shared(asked, ("waves", name, tuple(state or ()), skip, limit), make)
+
+
+async def wave(asked: AskedDep, name: Name, wave: Id) -> CachedDocument:
+    """Return one wave with its ranges and attempts."""
+    await asked.dags(name)
+
+    def make(ledger: SqlLedger) -> CachedDocument:
+        if not reads.has_wave(ledger, name, wave):
+            raise unknown("wave")
+        report = reporting.wave(ledger, wave)
+        return CachedDocument.of(report.to_json(), lambda visitor: pipeline.wave_page(visitor, report))
+
+    return await _shared(asked, ("wave", name, wave), make)
+
+
+async def events(asked: AskedDep, name: Name, before: Before = None, limit: Limit = 100) -> CachedDocument:
+    """Return a part of a pipeline's history, newest first."""
+    await asked.dags(name)
+
+    def make(ledger: SqlLedger) -> CachedDocument:
+        found = reads.events(ledger, name, before=before, limit=limit)
+        lines = [
+            {
+                "sequence": item.sequence,
+                "at": timestamp(item.at),
+                "actor": item.actor,
+                "kind": item.kind,
+                "subject": item.subject,
+                "detail": item.detail,
+            }
+            for item in found
+        ]
+        document = {"pipeline": name, "events": lines}
+        return CachedDocument.of(document, lambda visitor: pipeline.history_page(visitor, name, found))
+
+    return await _shared(asked, ("events", name, before, limit), make)
+
+
+async def _shared(
+    asked: PageRequest, key: tuple[Any, ...], make: Callable[[SqlLedger], CachedDocument]
+) -> CachedDocument:
+    conn_id, ledgers = asked.ledger, asked.server.ledgers
+    return await asked.shared((conn_id, *key), lambda: make(ledgers.ledger(conn_id)))
+
+
+def _serve(path: str, make: Callable[..., Awaitable[CachedDocument]]) -> None:
+    report = Depends(make)
+
+    async def as_document(asked: AskedDep, made: CachedDocument = report) -> Response:
+        return as_json(asked.request, made)
+
+    async def as_page(asked: AskedDep, name: Name, made: CachedDocument = report) -> Response:
+        return await _page(asked, made, may_decide=await asked.may_decide(name))
+
+    api.get(path)(as_document)
+    pages.get(path)(as_page)
+
+
+_serve("/pipelines/{pipeline}", status)
+_serve("/pipelines/{pipeline}/segments", segments)
+_serve("/pipelines/{pipeline}/waves", waves)
+_serve("/pipelines/{pipeline}/waves/{wave}", wave)
+_serve("/pipelines/{pipeline}/events", events)
+
+
+async def _page(asked: PageRequest, made: CachedDocument, *, may_decide: bool) -> Response:
+    """Draw a page for one visitor, unless he has it: a page changes with its document and with his rights."""
+    visitor = asked.visitor(may_decide=may_decide)
+    version = digest(made.version, asked.user_id, may_decide, __version__)
+    if is_known(asked.request, version):
+        return unchanged(version)
+    return HTMLResponse(await asked.run(lambda: made.page(visitor)), headers=named(version))
+
+
+# All pipelines, and what belongs to none.
+
+
+async def _overview(asked: PageRequest, dag: str | None = None) -> CachedDocument:
+    """Return the pipelines that the user may see; with a Dag, those that it has planned."""
+    planners = await asked.planners()
+    names = await asked.run(lambda: asked.access.seen(planners))
+    chosen = tuple(name for name in names if dag is None or dag in planners[name])
+    return await _shared(asked, ("overview", chosen), partial(_of_all, asked, chosen))
+
+
+def _of_all(asked: PageRequest, names: tuple[str, ...], ledger: SqlLedger) -> CachedDocument:
+    """Return some pipelines of a ledger; of one whose Kafka cannot be asked, what the ledger has.
+
+    What Kafka says of the pipelines of one connection may name any of their topics: so no others are asked about.
+    """
+    with ExitStack() as opened:
+
+        def source_of(spec: PipelineSpec) -> OffsetSource | str:
+            try:
+                return opened.enter_context(asked.ports(spec)).source
+            except KafkaLakeError as error:
+                return error.message
+
+        overview = reporting.overview(ledger, SystemClock(), source_of, names=names)
+    document = {"ledger": asked.ledger, **overview.to_json()}
+    return CachedDocument.of(document, lambda visitor: pipeline.overview_page(visitor, overview))
 
 
 @api.get("/session")
@@ -46,119 +201,37 @@ async def session(asked: AskedDep) -> dict[str, Any]:
 @api.get("/pipelines")
 async def pipelines(asked: AskedDep, dag: Annotated[str | None, Query(max_length=250)] = None) -> Response:
     """Return the pipelines that the user may see."""
-    return as_json(asked.request, await documents.overview(asked, dag))
-
-
-@api.get("/pipelines/{pipeline}")
-async def pipeline(asked: AskedDep, pipeline: Name) -> Response:
-    """Return how far a pipeline is, and what blocks it."""
-    return as_json(asked.request, await documents.pipeline(asked, pipeline))
+    return as_json(asked.request, await _overview(asked, dag))
 
 
 @api.get("/pipelines/{pipeline}/rights")
-async def rights(asked: AskedDep, pipeline: Name) -> dict[str, Any]:
+async def rights(asked: AskedDep, name: Name) -> dict[str, Any]:
     """Return what the user may do with a pipeline."""
-    return {"pipeline": pipeline, "may_decide": await asked.may_decide(pipeline)}
-
-
-@api.get("/pipelines/{pipeline}/segments")
-async def segments(asked: AskedDep, pipeline: Name) -> Response:
-    """Return the segments of a pipeline."""
-    return as_json(asked.request, await documents.segments(asked, pipeline))
-
-
-@api.get("/pipelines/{pipeline}/waves")
-async def waves(
-    asked: AskedDep, pipeline: Name, *, state: States = None, skip: Skip = 0, limit: Limit = 100
-) -> Response:
-    """Return a page of a pipeline's waves."""
-    return as_json(asked.request, await documents.waves(asked, pipeline, state or (), skip=skip, limit=limit))
-
-
-@api.get("/pipelines/{pipeline}/waves/{wave}")
-async def wave(asked: AskedDep, pipeline: Name, wave: Id) -> Response:
-    """Return one wave with its ranges and attempts."""
-    return as_json(asked.request, await documents.wave(asked, pipeline, wave))
-
-
-@api.get("/pipelines/{pipeline}/events")
-async def events(asked: AskedDep, pipeline: Name, before: Before = None, limit: Limit = 100) -> Response:
-    """Return a pipeline's history, newest first."""
-    return as_json(asked.request, await documents.events(asked, pipeline, before=before, limit=limit))
+    return {"pipeline": name, "may_decide": await asked.may_decide(name)}
 
 
 @pages.get("/")
 async def overview_page(asked: AskedDep) -> Response:
     """Show all pipelines."""
-    return await _page(asked, await documents.overview(asked), views.overview, may_decide=False)
+    return await _page(asked, await _overview(asked), may_decide=False)
 
 
 @pages.get("/dags/{dag}")
 async def dag_page(asked: AskedDep, dag: DagId) -> Response:
     """Show the pipelines that a Dag has planned."""
-    return await _page(asked, await documents.overview(asked, dag), views.overview, may_decide=False)
+    return await _page(asked, await _overview(asked, dag), may_decide=False)
 
 
 @pages.get("/dags/{dag}/runs/{run}")
 async def dry_run_page(asked: AskedDep, dag: DagId, run: RunId) -> Response:
     """Show what a dry run was asked for, and let Airflow do it: who may, Airflow says when it is asked."""
-    return HTMLResponse(views.dry_run(asked.visitor(), dag, run))
-
-
-@pages.get("/pipelines/{pipeline}")
-async def pipeline_page(asked: AskedDep, pipeline: Name) -> Response:
-    """Show a pipeline."""
-    may_decide = await asked.may_decide(pipeline)
-    return await _page(asked, await documents.pipeline(asked, pipeline), views.pipeline, may_decide=may_decide)
-
-
-@pages.get("/pipelines/{pipeline}/segments")
-async def segments_page(asked: AskedDep, pipeline: Name) -> Response:
-    """Show the segments of a pipeline."""
-    may_decide = await asked.may_decide(pipeline)
-    return await _page(asked, await documents.segments(asked, pipeline), views.segments, may_decide=may_decide)
-
-
-@pages.get("/pipelines/{pipeline}/waves")
-async def waves_page(
-    asked: AskedDep, pipeline: Name, *, state: States = None, skip: Skip = 0, limit: Limit = 100
-) -> Response:
-    """Show a page of a pipeline's waves."""
-    may_decide = await asked.may_decide(pipeline)
-    made = await documents.waves(asked, pipeline, state or (), skip=skip, limit=limit)
-    return await _page(asked, made, views.waves, may_decide=may_decide)
-
-
-@pages.get("/pipelines/{pipeline}/waves/{wave}")
-async def wave_page(asked: AskedDep, pipeline: Name, wave: Id) -> Response:
-    """Show a wave."""
-    may_decide = await asked.may_decide(pipeline)
-    return await _page(asked, await documents.wave(asked, pipeline, wave), views.wave, may_decide=may_decide)
-
-
-@pages.get("/pipelines/{pipeline}/events")
-async def events_page(asked: AskedDep, pipeline: Name, before: Before = None, limit: Limit = 100) -> Response:
-    """Show a pipeline's history."""
-    may_decide = await asked.may_decide(pipeline)
-    made = await documents.events(asked, pipeline, before=before, limit=limit)
-    return await _page(asked, made, views.events, may_decide=may_decide)
+    return HTMLResponse(pipeline.dry_run_page(asked.visitor(), dag, run))
 
 
 @pages.get("/static/{name}")
 async def static(asked: AskedDep, name: str) -> Response:  # noqa: ARG001  # who asks is logged in
     """Return what pages load; its address changes with it."""
-    found = views.static_files().get(name)
+    found = static_files().get(name)
     if found is None:
         raise unknown("file")
     return Response(found[0], media_type=found[1], headers={"Cache-Control": "private, max-age=31536000, immutable"})
-
-
-async def _page(
-    asked: PageRequest, made: CachedDocument, view: Callable[[Visitor, Any], str], *, may_decide: bool
-) -> Response:
-    """Draw a page for one visitor, unless he has it: a page changes with its document and with his rights."""
-    visitor = asked.visitor(may_decide=may_decide)
-    version = digest(made.version, asked.user_id, may_decide, __version__)
-    if is_known(asked.request, version):
-        return unchanged(version)
-    return HTMLResponse(await asked.run(lambda: view(visitor, made.document)), headers=named(version))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,13 +18,16 @@ from airflow_kafka_lake.cli.output import (
     table,
 )
 from airflow_kafka_lake.cli.status import change_line, overview_lines, status_lines
+from airflow_kafka_lake.core.kafka.times import Age
 from airflow_kafka_lake.core.ledger.attempts import Renew
 from airflow_kafka_lake.core.ledger.guards import LEASE
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.reports.progress import Progress, Step
-from airflow_kafka_lake.core.reports.status import groups_of
+from airflow_kafka_lake.core.reports.status import Overview, PipelineReport, groups_of
+from airflow_kafka_lake.core.reports.streams import StreamState, StreamStatus
 from airflow_kafka_lake.services import claims, decisions, reporting
-from tests.world import SPEC, World
+from tests.world import SPEC, World, in_state, with_progress
 
 pytestmark = pytest.mark.unit
 
@@ -36,9 +40,9 @@ def text(lines: Iterable[TextLine]) -> str:
     return "\n".join(line.text for line in lines)
 
 
-def shown(document: dict[str, Any], width: int = 80, **settings: Any) -> str:
+def shown(report: PipelineReport, width: int = 80, **settings: Any) -> str:
     """Return the text of a status, in which every line fits, unless it is one word or a command."""
-    found = text(status_lines(document, width, **settings))
+    found = text(status_lines(report, width, **settings))
     too_long = [line for line in found.splitlines() if len(line) > width and not is_whole(line)]
     assert too_long == []
     return found
@@ -49,25 +53,39 @@ def is_whole(line: str) -> bool:
     return " " not in line.strip() or line.strip().startswith("kafka-lake ")
 
 
-def many(partitions: int, topic: str = "orders") -> dict[str, Any]:
+def ranges(pairs: Iterable[Sequence[int]]) -> RangeSet:
+    """Return offsets of their starts and ends."""
+    return RangeSet(OffsetRange(start, end) for start, end in pairs)
+
+
+def listing(report: PipelineReport, streams: list[StreamStatus]) -> PipelineReport:
+    """Return a report of these streams."""
+    return replace(report, streams=tuple(streams), groups=tuple(groups_of(streams)))
+
+
+def many(partitions: int, topic: str = "orders") -> PipelineReport:
     """Return the status of so many partitions, nine of which are not up to date."""
     world = World(partitions=1)
     world.produce(41_0)
     world.run()
-    document = reporting.status(world.worker(), world.spec)
-    (like,) = document["streams"]
-    streams = [{**like, "topic": topic, "partition": number} for number in range(partitions)]
+    report = reporting.status(world.worker(), world.spec)
+    (like,) = report.streams
+    like = replace(like, record=replace(like.record, key=like.key._replace(topic=topic)))
+    streams = [in_state(like, number, StreamState.UP_TO_DATE) for number in range(partitions)]
     for number in range(0, 1_800, 200):
-        lag = 12_000 + number
-        streams[number] |= {
-            "state": "behind",
-            "lag": lag,
-            "behind_seconds": 7_200,
-            "coverage": [[0, 41_000], [52_000, 60_000]],
-        }
-    streams[1_600] |= {"state": "blocked", "hold": 41_000}
-    document["streams"], document["groups"] = streams, groups_of(streams)
-    return document
+        state = StreamState.BLOCKED if number == 1_600 else StreamState.BEHIND
+        streams[number] = behind(like, number, 12_000 + number, 7_200, state)
+    return listing(report, streams)
+
+
+def behind(
+    like: StreamStatus, number: int, lag: int, seconds: int, state: StreamState = StreamState.BEHIND
+) -> StreamStatus:
+    """Return a partition that is behind by so many offsets and seconds, with two islands that have landed."""
+    made = in_state(like, number, state, lag=lag)
+    record = replace(made.record, covered=ranges([[0, 410], [410 + lag, 410 + lag + 90]]))
+    bounds = replace(made.bounds, last_stable=500 + lag, high_watermark=500 + lag) if made.bounds else None
+    return replace(made, record=record, bounds=bounds, age=Age(seconds=seconds, below=None))
 
 
 @WIDTHS
@@ -81,7 +99,7 @@ def test_two_thousand_partitions_are_a_screenful(width: int, topic: str) -> None
     at = next(n for n, line in enumerate(lines) if "blocked" in line)
     assert re.match(r" +1600 +blocked +13,600 ", lines[at])
     assert "1,991 partitions are up to date: 1–199, 201–399" in found
-    assert "0–41,000, 52,000–60,000" in found
+    assert "0–410, 12,410–12,500" in found
 
 
 def test_without_a_limit_every_partition_has_a_line() -> None:
@@ -92,10 +110,8 @@ def test_without_a_limit_every_partition_has_a_line() -> None:
 
 def test_more_than_there_is_room_for_are_counted() -> None:
     """Those that are behind by most have lines, the others are one group with the sum of their lags."""
-    document = many(2_000)
-    for item in document["streams"]:
-        item |= {"state": "behind", "lag": item["partition"] + 1, "behind_seconds": 60}
-    found = shown(document, rows=4)
+    report = many(2_000)
+    found = shown(listing(report, [behind(report.streams[1], n, n + 1, 60) for n in range(2_000)]), rows=4)
     listed = re.findall(r"^ +(\d+) +behind", found, re.MULTILINE)
     assert listed == ["1999", "1998", "1997", "1996"]
     assert "1,996 partitions are behind, lag 1,993,006, behind by over 1 min: 0–1995" in found
@@ -124,40 +140,39 @@ def busy() -> World:
 @WIDTHS
 def test_status_of_everything_at_once(busy: World, width: int) -> None:
     """A summary, what runs and how far it is, what needs a person with the command, and the partitions."""
-    document = reporting.status(busy.worker(), busy.spec)
-    found = shown(document, width)
+    report = reporting.status(busy.worker(), busy.spec)
+    found = shown(report, width)
     assert "orders → raw.orders, 2026-01-01 00:00:20 UTC" in found
     assert "blocked: of 4 partitions, 1 blocked, 1 running, 1 waiting, 1 up to date" in " ".join(found.split())
     assert "landed      40 rows, 40 offsets; last " in found
     assert "on hold     5 offsets" in found
-    running = document["running"][0]["wave"]
-    assert (
-        f"running\n  {running}\n    read 45 %: 45 of 100 offsets, 90.0 kB/s, about 12 s left, begun 20 s ago" in found
+    running = report.running[0][0].id
+    how_far = (
+        "reading 45 %: 45 rows of 100 offsets, about 900.0 kB of 2.0 MB, 90.0 kB/s, about 12 s left, begun 20 s ago"
     )
-    assert (
-        f"1. orders/1 10-15 is cancelled: not now\n     kafka-lake release {document['needs_person'][0]['subject']}"
-        in found
-    )
+    assert f"running {running} {how_far}" in " ".join(found.split())
+    assert f"1. orders/1 10-15 is cancelled: not now\n     kafka-lake release {report.needs[0].subject}" in found
     assert "waiting for stable: orders/2 is stable to 10 of 12" in found
-    for item in document["waves"]:
-        assert item["wave"] in found
+    for item in report.waves:
+        assert item.id in found
 
 
 def test_worker_without_a_sign_of_life_is_said_to_be_silent(busy: World) -> None:
     """In the status, in the list of all pipelines, and in the line of a log."""
     busy.clock.advance(timedelta(seconds=30))
-    document = reporting.status(busy.worker(), busy.spec)
+    report = reporting.status(busy.worker(), busy.spec)
     silent = "no sign of life for 40 s; another worker can take it over in 1 min 20 s"
-    assert f"read 45 %: 45 of 100 offsets, {silent}, begun 50 s ago" in " ".join(shown(document).split())
-    assert silent in change_line(document)
+    assert f"reading 45 %: 45 rows of 100 offsets, about 900.0 kB of 2.0 MB, {silent}, begun 50 s ago" in " ".join(
+        shown(report).split()
+    )
+    assert silent in change_line(report)
     assert "wave 1 of 1, silent for 40 s" in text(overview_lines(overview(busy, "orders"), 200))
 
 
 def test_percent_is_shown_once_something_was_counted(busy: World) -> None:
     """Until then the step and what it has before it."""
-    document = reporting.status(busy.worker(), busy.spec)
-    document["running"][0]["progress"] |= {"rows_done": 0, "bytes_per_second": None, "seconds_left": None}
-    found = shown(document)
+    report = reporting.status(busy.worker(), busy.spec)
+    found = shown(with_progress(report, Progress(step=Step.READ, rows_expected=100)))
     assert "\n    reading 100 offsets, begun 20 s ago" in found
     assert "0 %" not in found
 
@@ -205,16 +220,22 @@ def test_many_partitions_that_kafka_said_nothing_of_are_one_line() -> None:
 
 def test_pipeline_without_a_plan_names_the_next_command() -> None:
     """There is nothing to show, and something to do."""
-    document = reporting.status(World().worker(), SPEC)
-    assert "nothing planned" in shown(document)
-    assert "kafka-lake plan orders" in shown(document)
+    report = reporting.status(World().worker(), SPEC)
+    assert "nothing planned" in shown(report)
+    assert "kafka-lake plan orders" in shown(report)
 
 
-def overview(world: World, *names: str) -> dict[str, Any]:
-    """Return the document of all pipelines, the first one's line repeated under some names."""
-    document = reporting.overview(world.ledger, world.clock, lambda _: world.kafka)
-    (line,) = document["pipelines"]
-    return {**document, "pipelines": [{**line, "pipeline": name} for name in names]}
+def overview(world: World, *names: str) -> Overview:
+    """Return all pipelines, the first one repeated under some names."""
+    found = reporting.overview(world.ledger, world.clock, lambda _: world.kafka)
+    return replace(found, pipelines=tuple(named(found.pipelines[0], name) for name in names))
+
+
+def named(report: PipelineReport, name: str) -> PipelineReport:
+    """Return the report of a pipeline under another name."""
+    recorded = report.facts.recorded
+    recorded = replace(recorded, spec=replace(recorded.spec, name=name))
+    return replace(report, facts=replace(report.facts, recorded=recorded))
 
 
 @WIDTHS
@@ -236,29 +257,30 @@ def test_overview_drops_the_least_urgent_columns_first(busy: World) -> None:
 
 
 def test_ledger_without_a_pipeline_says_how_to_begin() -> None:
-    """Nothing is known yet."""
+    """Nothing is known yet: in the list, and in the line of a log."""
     world = World()
-    document = reporting.overview(world.ledger, world.clock, lambda _: world.kafka)
-    assert text(overview_lines(document, 80)) == (
-        "the ledger knows no pipeline yet: begin one with kafka-lake run FILE.toml"
-    )
+    found = reporting.overview(world.ledger, world.clock, lambda _: world.kafka)
+    words = "the ledger knows no pipeline yet: begin one with kafka-lake run FILE.toml"
+    assert text(overview_lines(found, 80)) == words
+    assert change_line(found).endswith(f" UTC  {words}")
 
 
 def test_change_is_one_line(busy: World) -> None:
     """For a log: of one pipeline, or of all."""
     one = change_line(reporting.status(busy.worker(), busy.spec))
     assert "orders blocked, 40 rows, lag 105" in one
-    assert "read 45 %: 45 of 100 offsets" in one
+    assert "reading 45 %: 45 rows of 100 offsets" in one
     assert change_line(overview(busy, "a", "b")).count("blocked") == 2
     assert "\n" not in one
 
 
 def test_of_many_ranges_the_first_ones_are_named() -> None:
     """Partitions with their last one, offsets with their ends."""
-    assert numbers([[0, 17], [18, 19], [20, 2_000]]) == "0–16, 18, 20–1999"
-    assert numbers([[n, n + 1] for n in range(0, 40, 2)], most=3) == "0, 2, 4, …"
-    assert offsets([[0, 41_000], [52_000, 60_000]]) == "0–41,000, 52,000–60,000"
-    assert offsets([[n, n + 1] for n in range(0, 40, 2)], most=3) == "0–1, 2–3, … 17 more …, 38–39"
+    every_other = ranges([[n, n + 1] for n in range(0, 40, 2)])
+    assert numbers(ranges([[0, 17], [18, 19], [20, 2_000]])) == "0–16, 18, 20–1999"
+    assert numbers(every_other, most=3) == "0, 2, 4, …"
+    assert offsets(ranges([[0, 41_000], [52_000, 60_000]])) == "0–41,000, 52,000–60,000"
+    assert offsets(every_other, most=3) == "0–1, 2–3, … 17 more …, 38–39"
 
 
 def test_cell_that_does_not_fit_gets_lines_of_its_own() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptCause, AttemptOutcome, AttemptRecord, RangeState, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.reports.attention import Attention, Need
 from airflow_kafka_lake.core.reports.metrics import (
     METRICS,
     MetricKind,
@@ -39,8 +41,11 @@ from airflow_kafka_lake.core.reports.metrics import (
     of_wave,
 )
 from airflow_kafka_lake.core.reports.progress import Step
-from airflow_kafka_lake.core.reports.status import LandedWave
+from airflow_kafka_lake.core.reports.status import LandedWave, PipelineReport, StreamGroup
+from airflow_kafka_lake.core.reports.streams import StreamState
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.services import reporting
+from tests.world import World
 
 pytestmark = pytest.mark.unit
 
@@ -169,48 +174,62 @@ def test_moves_are_added_up_by_topic() -> None:
     }
 
 
-STATUS: dict[str, Any] = {
-    "pipeline": "p",
-    "observed_at": "2026-03-01T00:00:00.000Z",
-    "summary": {
-        "needs_person": 3, "held_offsets": 10, "lost_offsets": 0, "retention_deadline": "2026-03-01T06:00:00.000Z",
-    },
-    "needs_person": [{"need": "held"}, {"need": "cancelled"}, {"need": "order"}],
-    "groups": [
-        {"topic": "a", "state": "blocked", "lag": 7, "behind_seconds": 60},
-        {"topic": "a", "state": "behind", "lag": 3, "behind_seconds": 600},
-        {"topic": "b", "state": "up to date", "lag": 0, "behind_seconds": None},
-        {"topic": "c", "state": "unknown", "lag": None, "behind_seconds": None},
-        {"topic": "c", "state": "up to date", "lag": 0, "behind_seconds": None},
-        {"topic": "d", "state": "behind", "lag": 5, "behind_seconds": None},
-        {"topic": "e", "state": "gone", "lag": None, "behind_seconds": None},
-    ],
-}  # fmt: skip
+@pytest.fixture(scope="module")
+def status() -> PipelineReport:
+    """A pipeline of five topics that differ, of which three things wait for a person."""
+    world = World()
+    world.produce(1)
+    world.run()
+    found = reporting.status(world.worker(), world.spec)
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    summary = replace(found.summary, needs_person=3, held_offsets=10, retention_deadline=at + timedelta(hours=6))
+    needs = tuple(Attention(need=need, text="") for need in (Need.HELD, Need.CANCELLED, Need.ORDER))
+    groups = tuple(
+        StreamGroup(
+            topic=topic,
+            topic_id="A" * 22,
+            state=state,
+            partitions=1,
+            numbers=RangeSet((OffsetRange(0, 1),)),
+            lag=lag,
+            behind_seconds=seconds,
+        )
+        for topic, state, lag, seconds in (
+            ("a", StreamState.BLOCKED, 7, 60),
+            ("a", StreamState.BEHIND, 3, 600),
+            ("b", StreamState.UP_TO_DATE, 0, None),
+            ("c", StreamState.UNKNOWN, None, None),
+            ("c", StreamState.UP_TO_DATE, 0, None),
+            ("d", StreamState.BEHIND, 5, None),
+            ("e", StreamState.GONE, None, None),
+        )
+    )
+    return replace(found, facts=replace(found.facts, at=at), summary=summary, needs=needs, groups=groups)
 
 
-def test_status_gives_lags_by_topic_and_what_waits_for_a_person() -> None:
+def test_status_gives_lags_by_topic_and_what_waits_for_a_person(status: PipelineReport) -> None:
     """What Kafka did not say of a part of a topic is not sent as if it were zero, nor is an age that is not known."""
-    assert seen(of_status(STATUS)) == {
-        ("observed.seconds", "p"): 1772323200,
-        ("holds", "p"): 2,
-        ("needs_person", "p"): 3,
-        ("held.offsets", "p"): 10,
-        ("lost.offsets", "p"): 0,
-        ("retention.seconds", "p"): 6 * 3600,
-        ("lag.records", "p", "a"): 10,
-        ("lag.seconds", "p", "a"): 600,
-        ("lag.records", "p", "b"): 0,
-        ("lag.seconds", "p", "b"): 0,
-        ("lag.records", "p", "d"): 5,
+    assert seen(of_status(status)) == {
+        ("observed.seconds", "orders"): 1772323200,
+        ("holds", "orders"): 2,
+        ("needs_person", "orders"): 3,
+        ("held.offsets", "orders"): 10,
+        ("lost.offsets", "orders"): 0,
+        ("retention.seconds", "orders"): 6 * 3600,
+        ("lag.records", "orders", "a"): 10,
+        ("lag.seconds", "orders", "a"): 600,
+        ("lag.records", "orders", "b"): 0,
+        ("lag.seconds", "orders", "b"): 0,
+        ("lag.records", "orders", "d"): 5,
     }
 
 
-def test_deadline_that_is_over_or_not_known_is_no_negative_time() -> None:
+def test_deadline_that_is_over_or_not_known_is_no_negative_time(status: PipelineReport) -> None:
     """Retention that may begin any moment is in 0 seconds; without a deadline nothing is sent."""
-    late = STATUS | {"summary": STATUS["summary"] | {"retention_deadline": "2026-02-01T00:00:00.000Z"}}
-    assert seen(of_status(late))["retention.seconds", "p"] == 0
-    none = STATUS | {"summary": STATUS["summary"] | {"retention_deadline": None}}
-    assert ("retention.seconds", "p") not in seen(of_status(none))
+    late = replace(status, summary=replace(status.summary, retention_deadline=status.at - timedelta(days=28)))
+    assert seen(of_status(late))["retention.seconds", "orders"] == 0
+    none = replace(status, summary=replace(status.summary, retention_deadline=None))
+    assert ("retention.seconds", "orders") not in seen(of_status(none))
 
 
 def test_audit_gives_what_must_be_zero() -> None:

@@ -144,8 +144,8 @@ def test_description_leaves_out_what_is_not_known(progress: Progress, rate: floa
 
 def test_document_has_null_for_what_is_not_known() -> None:
     """Its numbers are whole."""
-    assert progress_document(None) is None
-    fresh = progress_document(READ.recorded(None, AT))
+    assert progress_document(None, 1.0) is None
+    fresh = progress_document(READ.recorded(None, AT), None)
     assert fresh == {
         "step": "read",
         "rows_done": 0,
@@ -159,7 +159,7 @@ def test_document_has_null_for_what_is_not_known() -> None:
         "progress_at": "2026-03-01T00:00:00.000Z",
     }
     later = READ.counted(500).recorded(READ.recorded(None, AT), AT + timedelta(seconds=9))
-    document = progress_document(later)
+    document = progress_document(later, later.rows_per_second)
     assert document is not None
     assert (document["rows_per_second"], document["bytes_per_second"], document["seconds_left"]) == (56, 278, 9)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.audit.report import EVERYTHING, AuditScope
+from airflow_kafka_lake.core.audit.report import EVERYTHING, StreamScope
 from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.services import pipeline_audit, reopening
@@ -39,7 +39,7 @@ def delete(world: World, *offsets: int) -> None:
 
 
 def accepted(
-    world: World, asked: OffsetRange | None = None, scope: AuditScope = EVERYTHING, **options: Any
+    world: World, asked: OffsetRange | None = None, scope: StreamScope = EVERYTHING, **options: Any
 ) -> AcceptedDeletes:
     """Record what is gone."""
     return accept_deletes(world.worker(), world.spec, scope, asked, **{"reason": "90 days", **options})
@@ -154,7 +154,7 @@ def test_only_what_was_asked_for_is_recorded(landed: World) -> None:
     assert audited(landed)["totals"]["missing"] == 3
     assert accepted(landed, OffsetRange(0, 5)).rows == 2
     with pytest.raises(UnknownSubjectError):
-        accepted(landed, scope=AuditScope(topic="payments"))
+        accepted(landed, scope=StreamScope(topic="payments"))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.audit.report import AuditScope, messages
+from airflow_kafka_lake.core.audit.report import StreamScope, messages
 from airflow_kafka_lake.core.errors import UnknownSubjectError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -167,18 +167,18 @@ def two_topics() -> World:
 def test_a_part_is_audited_alone(two_topics: World) -> None:
     """Streams, numbers and findings of the rest are left out."""
     assert len(audit(two_topics)["findings"]) == 2
-    document = audit(two_topics, scope=AuditScope(topic="payments"))
+    document = audit(two_topics, scope=StreamScope(topic="payments"))
     assert [(s["topic"], s["partition"]) for s in document["streams"]] == [("payments", 0), ("payments", 1)]
     assert [(f["topic"], f["partition"]) for f in document["findings"]] == [("payments", 0)]
     assert (document["ok"], document["totals"]["rows"]) == (False, 5)
-    sound = audit(two_topics, scope=AuditScope(topic="payments", partitions=frozenset({1})))
+    sound = audit(two_topics, scope=StreamScope(topic="payments", partitions=frozenset({1})))
     assert (sound["ok"], len(sound["streams"]), sound["findings"]) == (True, 1, [])
 
 
 def test_a_part_that_is_not_there_is_refused(two_topics: World) -> None:
     """A typing error must not look like a sound stream."""
     with pytest.raises(UnknownSubjectError, match="no stream of topic 'payment': it has orders, payments; did you"):
-        audit(two_topics, scope=AuditScope(topic="payment"))
+        audit(two_topics, scope=StreamScope(topic="payment"))
 
 
 def test_lines_of_a_check_that_are_not_shown_are_counted() -> None:

@@ -92,9 +92,9 @@ def life(world: World) -> dict[str, int]:
     counts = {"first run": lines_of(world.run), "nothing new": lines_of(world.plan)}
     produce(world)
     counts["planned"] = lines_of(world.plan)
-    document = reporting.status(world.worker(), world.spec)
-    counts["status"] = lines_of(lambda: reporting.status(world.worker(), world.spec))
-    counts["text"] = lines_of(lambda: list(status_lines(document, 100, rows=None)))
+    report = reporting.status(world.worker(), world.spec)
+    counts["status"] = lines_of(lambda: reporting.status(world.worker(), world.spec).to_json())
+    counts["text"] = lines_of(lambda: list(status_lines(report, 100, rows=None)))
     counts["next run"] = lines_of(world.run)
     counts["wave that is there"] = lines_of(lambda: world.ingest(world.ledger.waves(world.spec.name)[0].id))
     counts["audit"] = lines_of(lambda: pipeline_audit.audit(world.worker(), world.spec, ask_kafka=True))

@@ -45,7 +45,7 @@ def both() -> World:
 
 def status(world: World, **subject: Any) -> dict[str, Any]:
     """Return the status document."""
-    return reporting.status(world.worker(), world.spec, **subject)
+    return reporting.status(world.worker(), world.spec, **subject).to_json()
 
 
 def test_topic_that_kafka_says_nothing_of_is_unknown_and_not_deleted(both: World) -> None:

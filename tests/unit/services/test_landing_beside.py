@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from airflow_kafka_lake.core.audit.report import AuditScope
+from airflow_kafka_lake.core.audit.report import StreamScope
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     IdentityError,
@@ -26,7 +26,7 @@ from tests.world import World
 
 pytestmark = pytest.mark.unit
 
-ALL = AuditScope()
+ALL = StreamScope()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.core.audit.report import AuditScope
+from airflow_kafka_lake.core.audit.report import StreamScope
 from airflow_kafka_lake.core.errors import (
     GroupOffsetError,
     RangeBeyondEndError,
@@ -241,7 +241,7 @@ def test_partition_that_was_never_observed_reaches_no_offset(two: World) -> None
 def test_partition_that_is_not_there_is_not_audited_as_sound(two: World) -> None:
     """Of several partitions that are named, each must be one of the pipeline's."""
     two.run()
-    scope = AuditScope(topic="orders", partitions=frozenset({0, 9}))
+    scope = StreamScope(topic="orders", partitions=frozenset({0, 9}))
     with pytest.raises(UnknownSubjectError, match="has no stream orders/9: it has 0 to 1"):
         pipeline_audit.audit(two.worker(), two.spec, scope=scope)
     assert pipeline_audit.audit(two.worker(), two.spec, scope=replace(scope, partitions=frozenset({0})))["ok"]

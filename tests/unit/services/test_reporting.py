@@ -28,7 +28,7 @@ def landed(world: World) -> World:
 
 def status(world: World, **subject: Any) -> dict[str, Any]:
     """Return the status document."""
-    return reporting.status(world.worker(), world.spec, **subject)
+    return reporting.status(world.worker(), world.spec, **subject).to_json()
 
 
 def audit(world: World) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def test_status_of_what_is_not_there_is_refused(subject: dict[str, Any], says: s
 def test_wave_document_tells_everything_of_a_wave(landed: World) -> None:
     """Ranges with their accounting, attempts with their ends, the published snapshot."""
     (record,) = landed.ledger.waves("orders")
-    document = reporting.wave(landed.ledger, record.id)
+    document = reporting.wave(landed.ledger, record.id).to_json()
     assert document["snapshot_id"] == str(landed.table.head().snapshot)
     (item,) = document["ranges"]
     assert (item["start"], item["end"], item["rows"], item["state"]) == (0, 5, 4, "COMMITTED")
@@ -228,7 +228,7 @@ def test_audit_of_a_table_that_is_another_one(landed: World) -> None:
 
 def test_segments_name_their_stream_by_the_id_of_its_topic(landed: World) -> None:
     """A topic that was made anew has the same name: programs tell the two by the id."""
-    document = reporting.segments(landed.ledger, landed.spec)
+    document = reporting.segments(landed.ledger, landed.spec).to_json()
     assert document["pipeline"] == "orders"
     (stream,) = document["streams"]
     assert (stream["topic"], stream["topic_id"], stream["partition"]) == tuple(landed.key())

@@ -55,7 +55,7 @@ def test_transaction_that_hangs_is_named_in_plan_and_status(world: World) -> Non
     assert "transaction 'lost' of producer" in waiting["message"]
     assert "abort --topic orders --partition 0 --start-offset 3" in waiting["message"]
     status = reporting.status(world.worker(), world.spec)
-    assert status["waiting_for_stable"] == [waiting]
+    assert status.to_json()["waiting_for_stable"] == [waiting]
 
 
 def test_run_lands_the_rest_and_names_what_hangs() -> None:

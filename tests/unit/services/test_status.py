@@ -29,12 +29,12 @@ HOUR = 3600
 
 def status(world: World, **subject: Any) -> dict[str, Any]:
     """Return the status document."""
-    return reporting.status(world.worker(), world.spec, **subject)
+    return reporting.status(world.worker(), world.spec, **subject).to_json()
 
 
 def overview(world: World) -> dict[str, Any]:
     """Return the document of all pipelines."""
-    return reporting.overview(world.ledger, world.clock, lambda _: world.kafka)
+    return reporting.overview(world.ledger, world.clock, lambda _: world.kafka).to_json()
 
 
 def parts(stream: dict[str, Any]) -> list[tuple[int, int, str]]:
@@ -233,7 +233,7 @@ def test_worker_is_silent_once_its_sign_of_life_is_overdue(
     (running,) = status(landed)["running"]
     assert (running["silent_seconds"], running["free_in_seconds"], running["alive"]) == (silent, free_in, alive)
     assert (running["progress"]["seconds_left"] is None) is (silent is not None)
-    one = reporting.wave(landed.ledger, wave)
+    one = reporting.wave(landed.ledger, wave).to_json()
     assert (one["silent_seconds"], one["alive"]) == (silent, alive)
     assert one["attempts"][0]["progress"] == running["progress"]
 
@@ -435,7 +435,9 @@ def test_no_pipeline_is_an_empty_list(world: World) -> None:
 
 def test_pipelines_without_their_kafka_are_unknown(landed: World) -> None:
     """A connection that is missing is a reason, and keeps nothing else from being shown."""
-    document = reporting.overview(landed.ledger, landed.clock, lambda _: "there is no connection kafka_default")
+    document = reporting.overview(
+        landed.ledger, landed.clock, lambda _: "there is no connection kafka_default"
+    ).to_json()
     (line,) = document["pipelines"]
     assert (line["state"], line["landed_rows"]) == ("unknown", 4)
     assert line["lag_state"] == "unknown: there is no connection kafka_default"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.audit.report import AuditScope
+from airflow_kafka_lake.core.audit.report import StreamScope
 from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Stream
@@ -41,7 +41,7 @@ def test_everything_that_kafka_has_is_compared(world: World) -> None:
     document = deep(world)
     assert (document["ok"], document["deep"]["records"], document["deep"]["offsets"]) == (True, 12, 12)
     assert document["deep"]["lines"] == []
-    assert deep(world, scope=AuditScope(partitions=frozenset({1})))["deep"]["records"] == 6
+    assert deep(world, scope=StreamScope(partitions=frozenset({1})))["deep"]["records"] == 6
 
 
 def test_what_retention_has_taken_is_named(world: World) -> None:
@@ -128,7 +128,7 @@ def test_comparison_that_runs_out_of_memory_is_tried_without_what_lies_behind(
         return real(job, **told)
 
     monkeypatch.setattr(world.runner, "report", report)
-    assert deep(world, scope=AuditScope(partitions=frozenset({0})))["deep"]["offsets"] == 9
+    assert deep(world, scope=StreamScope(partitions=frozenset({0})))["deep"]["offsets"] == 9
     first, second = jobs
     assert (first.slices, [str(item.range) for item in second.slices]) == (second.slices, ["0-9"])
     assert ([str(item.range) for item in second.singly], [str(item.range) for item in second.unread]) == (
@@ -160,5 +160,5 @@ def test_weight_of_an_offset_is_that_of_what_is_compared() -> None:
         SimpleNamespace(stream=streams[1], range=OffsetRange(0, 10), estimated_bytes=9000),
     ]
     inputs: Any = SimpleNamespace(committed=committed)
-    assert _bytes_per_offset(inputs, AuditScope(partitions=frozenset({0}))) == 100
-    assert _bytes_per_offset(inputs, AuditScope(partitions=frozenset({2}))) is None
+    assert _bytes_per_offset(inputs, StreamScope(partitions=frozenset({0}))) == 100
+    assert _bytes_per_offset(inputs, StreamScope(partitions=frozenset({2}))) is None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.audit.report import OffsetStatus
+from airflow_kafka_lake.core.audit.report import OffsetStatus, TimelineSlice
+from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.pages.charts import (
     COLUMNS,
     EXACT,
@@ -23,11 +25,15 @@ pytestmark = pytest.mark.unit
 EVIL = "<script>alert('x')</script>\"onload=\"\x1b[31m\u202e"
 
 
-def piece(start: int, end: int, status: OffsetStatus = OffsetStatus.COMMITTED, message: str = "") -> dict[str, Any]:
-    return {"from": start, "to": end, "status": status.value, "message": message}
+def piece(start: int, end: int, status: OffsetStatus = OffsetStatus.COMMITTED, message: str = "") -> TimelineSlice:
+    return TimelineSlice(range=OffsetRange(start, end), status=status, message=message)
 
 
-def stream(partition: int = 0, *pieces: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def drawn(*pieces: TimelineSlice, seals: Sequence[int] = (), watermark: int | None = None) -> str:
+    return timeline_of(0, pieces, watermark=watermark, seals=seals)
+
+
+def stream(partition: int = 0, *pieces: TimelineSlice, **changes: Any) -> dict[str, Any]:
     return {
         "topic": "orders",
         "topic_id": "AAAAAAAAAAAAAAAAAAAAAA",
@@ -36,7 +42,9 @@ def stream(partition: int = 0, *pieces: dict[str, Any], **changes: Any) -> dict[
         "problems": [],
         "notes": [],
         "bounds_state": "observed",
-        "timeline": list(pieces or (piece(0, 10),)),
+        "timeline": [item.to_json() for item in pieces or (piece(0, 10),)],
+        "watermark": None,
+        "seals": [],
         **changes,
     }
 
@@ -110,9 +118,7 @@ def rects(html: str) -> list[tuple[str, float, float]]:
 
 def test_a_timeline_shows_every_piece_and_says_it_when_pointed_at() -> None:
     """Where it is, how wide, and what it is."""
-    html = timeline_of(
-        stream(0, piece(0, 50), piece(50, 75, OffsetStatus.HELD, "no file"), piece(75, 100, OffsetStatus.UNREAD))
-    )
+    html = drawn(piece(0, 50), piece(50, 75, OffsetStatus.HELD, "no file"), piece(75, 100, OffsetStatus.UNREAD))
     assert sorted(rects(html)) == [("committed", 0, 50), ("held", 50, 25), ("unread", 75, 25)]
     assert "<title>held [50, 75): no file</title>" in html
     assert 'aria-label="partition 0, offsets 0 to 100: 50 landed, 25 unread, 25 held"' in html
@@ -121,7 +127,7 @@ def test_a_timeline_shows_every_piece_and_says_it_when_pointed_at() -> None:
 def test_a_hold_of_one_offset_among_millions_is_seen() -> None:
     """It is wider than it should be, within the timeline, and above its neighbours."""
     last = 10_000_000
-    html = timeline_of(stream(0, piece(0, last - 1), piece(last - 1, last, OffsetStatus.HELD)))
+    html = drawn(piece(0, last - 1), piece(last - 1, last, OffsetStatus.HELD))
     (status, left, width) = rects(html)[-1]
     assert (status, left + width) == ("held", 100)
     assert width >= 1
@@ -135,7 +141,7 @@ def test_a_timeline_of_many_pieces_shows_the_most_urgent(urgent: OffsetStatus) -
     ]
     pieces[7777] = piece(77770, 77780, urgent)
     assert len(pieces) > EXACT
-    boxes = rects(timeline_of(stream(0, *pieces)))
+    boxes = rects(drawn(*pieces))
     assert len(boxes) <= COLUMNS
     ((_, left, width),) = [box for box in boxes if box[0] == urgent.value]
     assert left <= 77770 / 200_000 * 100 <= left + width
@@ -143,7 +149,7 @@ def test_a_timeline_of_many_pieces_shows_the_most_urgent(urgent: OffsetStatus) -
 
 def test_seals_and_the_watermark_are_marked() -> None:
     """A line at the offset, with its words; also at the very end."""
-    html = timeline_of(stream(0, piece(0, 100), seals=[40, 100, 4000], watermark=70))
+    html = drawn(piece(0, 100), seals=[40, 100, 4000], watermark=70)
     marks = re.findall(r'<rect class="(\w+)" x="([\d.]+)%"><title>([^<]*)</title>', html)
     assert marks == [
         ("sealed", "40", "sealed at 40"),
@@ -161,7 +167,7 @@ def test_every_status_is_told_apart_and_explained(status: OffsetStatus) -> None:
 
 def test_a_stream_without_offsets_has_no_drawing() -> None:
     """Nothing to show is said in words."""
-    assert "no offset is known of yet" in timeline_of(stream() | {"timeline": []})
+    assert "no offset is known of yet" in drawn()
 
 
 def test_a_thousand_partitions_are_one_small_page() -> None:

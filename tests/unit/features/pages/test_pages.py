@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from copy import copy
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,15 +14,17 @@ import pytest
 from airflow_kafka_lake.core.ledger import history
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt, RecordJob, Renew
 from airflow_kafka_lake.core.ledger.guards import LEASE
-from airflow_kafka_lake.core.ledger.waves import AttemptOutcome
+from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, WaveState
+from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder
 from airflow_kafka_lake.core.reports.progress import Progress, Step
-from airflow_kafka_lake.core.reports.status import groups_of, progress_document
+from airflow_kafka_lake.core.reports.status import Overview, PipelineReport, groups_of
+from airflow_kafka_lake.core.reports.streams import WORST_FIRST, StreamState
+from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.pages.charts import segments_page, segments_svg
 from airflow_kafka_lake.pages.pipeline import (
     NEEDS,
     SHOWN,
     WAITING_WAVES,
-    WORST_FIRST,
     history_page,
     kind_of,
     overview_page,
@@ -45,7 +48,7 @@ from airflow_kafka_lake.services import (
     staging,
 )
 from tests.reading_html import Element, handlers, ids, read
-from tests.world import SPEC, World
+from tests.world import SPEC, World, in_state, with_progress
 
 pytestmark = pytest.mark.unit
 
@@ -54,12 +57,12 @@ LOOKS = Visitor(base="/airflow/kafka-lake", name="ann", csrf="t0ken", ledger="ka
 DECIDES = replace(LOOKS, may_decide=True)
 
 
-def status(world: World) -> dict[str, Any]:
+def status(world: World) -> PipelineReport:
     """Return what the page of a pipeline is drawn from."""
     return reporting.status(world.worker(), world.spec)
 
 
-def overview(world: World) -> dict[str, Any]:
+def overview(world: World) -> Overview:
     """Return what the page of all pipelines is drawn from."""
     return reporting.overview(world.ledger, world.clock, lambda _: world.kafka)
 
@@ -86,11 +89,11 @@ def timelines(page: Element) -> list[list[str]]:
     ]
 
 
-def many(document: dict[str, Any], states: list[str]) -> dict[str, Any]:
+def many(report: PipelineReport, states: list[StreamState]) -> PipelineReport:
     """Return a status with one partition for each of these states."""
-    (one,) = document["streams"]
-    streams = [one | {"partition": number, "state": state} for number, state in enumerate(states)]
-    return document | {"streams": streams, "groups": groups_of(streams)}
+    (one,) = report.streams
+    streams = tuple(in_state(one, number, state) for number, state in enumerate(states))
+    return replace(report, streams=streams, groups=tuple(groups_of(streams)))
 
 
 @pytest.fixture
@@ -225,23 +228,21 @@ def test_wave_that_runs_is_shown_with_its_progress(world: World) -> None:
     world.produce(3)
     wave = world.planned_wave()
     claims.claim_wave(world.worker(), wave)
-    document = status(world)
-    document["running"][0]["progress"] = {
-        "step": "read",
-        "rows_done": 1_500,
-        "rows_expected": 6_000,
-        "bytes_done": 10**6,
-        "bytes_expected": 4 * 10**6,
-        "rows_per_second": 300,
-        "bytes_per_second": 2 * 10**5,
-        "seconds_left": 15,
-        "step_at": None,
-        "progress_at": None,
-    }
-    page = read(pipeline_page(DECIDES, document))
+    begun = world.clock.now()
+    progress = Progress(
+        step=Step.READ,
+        rows=1_500,
+        rows_expected=6_000,
+        bytes=10**6,
+        bytes_expected=4 * 10**6,
+        since=begun,
+        at=begun + timedelta(seconds=5),
+    )
+    report = with_progress(status(world), progress)
+    page = read(pipeline_page(DECIDES, report))
     line = page.one("tr", data_key=f"wave {wave}")
     assert line.one("div", class_="progress").text == (
-        "reading Kafka, 1,500 of 6,000 offsets, about 1.0 MB of 4.0 MB, 300 rows/s, about 15 s left"
+        "reading 25 %: 1,500 rows of 6,000 offsets, about 1.0 MB of 4.0 MB, 200.0 kB/s, about 15 s left"
     )
     assert line.one("rect").attributes["width"] == "25.0%"
     assert [item["command"] for item in acts(line)] == ["cancel"]
@@ -253,15 +254,13 @@ def test_bar_has_no_number_before_something_was_counted(world: World) -> None:
     """A short wave ends before the first count: "0 %" would be wrong until its end."""
     world.produce(3)
     claims.claim_wave(world.worker(), world.planned_wave())
-    document, every = status(world), overview(world)
-    for item in (document, every["pipelines"][0]):
-        item["running"][0]["progress"] = progress_document(
-            Progress(step=Step.READ, rows_expected=6_000, bytes_expected=4 * 10**6)
-        )
-    bar = read(pipeline_page(LOOKS, document)).one("tr", data_key="wave").one("div", class_="progress")
-    assert bar.text == "reading Kafka, 6,000 offsets, about 4.0 MB"
+    progress = Progress(step=Step.READ, rows_expected=6_000, bytes_expected=4 * 10**6)
+    report, every = with_progress(status(world), progress), overview(world)
+    every = replace(every, pipelines=tuple(with_progress(item, progress) for item in every.pipelines))
+    bar = read(pipeline_page(LOOKS, report)).one("tr", data_key="wave").one("div", class_="progress")
+    assert bar.text == "reading 6,000 offsets, about 4.0 MB in Kafka"
     assert "unsure" in str(bar.attributes["class"])
-    assert read(overview_page(LOOKS, every)).one("div", class_="progress").text == "reading Kafka"
+    assert read(overview_page(LOOKS, every)).one("div", class_="progress").text == "reading"
 
 
 def test_worker_that_gives_no_sign_is_said_to_be_silent_before_its_lease_ends(world: World) -> None:
@@ -275,7 +274,7 @@ def test_worker_that_gives_no_sign_is_said_to_be_silent_before_its_lease_ends(wo
     world.clock.advance(timedelta(seconds=40))
     silent = "no sign of life for 40 s; another worker can take it over in 1 min 20 s"
     line = read(pipeline_page(DECIDES, status(world))).one("tr", data_key=f"wave {wave}")
-    assert f"{wave} silent reading Kafka, 1 of 3 offsets {silent}" in line.text
+    assert f"{wave} silent reading 33 %: 1 row of 3 offsets {silent}" in line.text
     assert [item["command"] for item in acts(line)] == ["cancel"]
     assert read(overview_page(LOOKS, overview(world))).one("div", class_="progress").text == silent
     assert silent in read(wave_page(LOOKS, reporting.wave(world.ledger, wave))).text
@@ -296,19 +295,19 @@ def test_wave_keeps_what_its_attempts_took_and_for_whom(world: World) -> None:
     world.clock.advance(timedelta(seconds=4))
     world.ledger.commit(EndAttempt(key=claim.key, outcome=AttemptOutcome.FAILED, error="it died"))
     staging.ingest(replace(task, actor="ann"), wave)
-    document = reporting.wave(world.ledger, wave)
-    failed, landed = document["attempts"]
-    assert (failed["application"], failed["seconds"], landed["actor"]) == ("local-17", 4.0, "ann")
-    landed["seconds"] = 2.0
-    page = read(wave_page(LOOKS, document))
-    line = page.one("tr", data_key=f"attempt {failed['attempt']}")
+    report = reporting.wave(world.ledger, wave)
+    failed, landed = report.attempts
+    assert (failed.application, failed.seconds, landed.actor) == ("local-17", 4.0, "ann")
+    landed = replace(landed, ended_at=landed.started_at + timedelta(seconds=2))
+    page = read(wave_page(LOOKS, replace(report, attempts=(failed, landed))))
+    line = page.one("tr", data_key=f"attempt {failed.attempt}")
     assert "4.0 s it died by kafka_lake.ingest 3 of kafka_lake.a-b, " + run in line.text
     assert "Spark local-17 here/1/2" in line.text
     path = "/airflow/dags/kafka_lake.a-b/runs/manual__2026-03-01T07%3A00%3A00%2B00%3A00"
     links = [item.attributes["href"] for item in line.all("a")]
     assert links == [f"{path}/tasks/kafka_lake.ingest/mapped/3", path]
-    last = page.one("tr", data_key=f"attempt {landed['attempt']}").text
-    assert f"landed {utc(landed['started_at'])} 2.0 s, 8 rows, 4 rows per second" in last
+    last = page.one("tr", data_key=f"attempt {landed.attempt}").text
+    assert f"landed {utc(landed.started_at)} 2.0 s, 8 rows, 4 rows per second" in last
     assert "written by ann" in last
 
 
@@ -327,10 +326,15 @@ def test_what_is_listed_has_an_end(landed: World) -> None:
     """A thousand holds are counted, and a thousand waves; the first of them are shown."""
     landed.produce(4)
     decisions.cancel(landed.worker(), landed.planned_wave(), "why")
-    document = status(landed)
-    document["needs_person"] = [item | {"subject": str(n)} for item in document["needs_person"] for n in range(1000)]
-    document["waves"] = [{**document["waves"][-1], "wave": f"w{n}", "state": "PLANNED"} for n in range(1000)]
-    page = read(pipeline_page(DECIDES, document))
+    report = status(landed)
+    recorded = report.facts.recorded
+    waves = [replace(recorded.waves[-1], id=f"w{n}", state=WaveState.PLANNED) for n in range(1000)]
+    report = replace(
+        report,
+        needs=tuple(replace(item, subject=str(n)) for item in report.needs for n in range(1000)),
+        facts=replace(report.facts, recorded=replace(recorded, waves=waves)),
+    )
+    page = read(pipeline_page(DECIDES, report))
     assert len(page.all("div", class_="need")) == NEEDS
     assert "… and 950 more: kafka-lake status orders has all of them" in page.text
     assert len([item for item in page.all("tr") if "data-key" in item.attributes]) == WAITING_WAVES
@@ -351,7 +355,8 @@ def test_pause_is_said_and_ended_by_a_button(landed: World) -> None:
 
 def test_partitions_are_seen_worst_first_and_the_quiet_ones_in_one_row(landed: World) -> None:
     """Of two thousand a person sees those that need one."""
-    states = ["up to date"] * 1900 + ["behind"] * (SHOWN + 7) + ["blocked", "lost", "unknown", "waiting", "gone"]
+    others = [StreamState.BLOCKED, StreamState.LOST, StreamState.UNKNOWN, StreamState.WAITING, StreamState.GONE]
+    states = [StreamState.UP_TO_DATE] * 1900 + [StreamState.BEHIND] * (SHOWN + 7) + others
     page = read(pipeline_page(LOOKS, many(status(landed), states)))
     folds = {str(item.attributes["data-fold"]): item for item in page.all("li") if "data-fold" in item.attributes}
     assert {kind: item.one("summary").text for kind, item in folds.items()} == {
@@ -419,7 +424,7 @@ def test_overview_has_a_row_for_each_pipeline(landed: World) -> None:
 
 def test_empty_overview_says_how_to_begin() -> None:
     """And that others' pipelines are not shown."""
-    text = read(overview_page(LOOKS, {"observed_at": None, "pipelines": []})).text
+    text = read(overview_page(LOOKS, overview(World()))).text
     assert "kafka-lake plan FILE.toml" in text
     assert "may not see" in text
 
@@ -437,9 +442,7 @@ def test_page_of_a_wave_accounts_for_every_offset(landed: World) -> None:
 
 def test_list_of_waves_leads_to_the_older_ones(landed: World) -> None:
     """A page at a time."""
-    lines = status(landed)["waves"]
-    document = {"pipeline": "orders", "skip": 100, "limit": 100, "count": 301, "waves": lines}
-    page = read(waves_page(LOOKS, document))
+    page = read(waves_page(LOOKS, "orders", landed.ledger.waves("orders"), 301, skip=100, limit=100))
     assert {item.text: item.attributes["href"] for item in page.all("a", class_="button")} == {
         "Newer": "/airflow/kafka-lake/pipelines/orders/waves?skip=0&limit=100",
         "Older": "/airflow/kafka-lake/pipelines/orders/waves?skip=200&limit=100",
@@ -448,8 +451,9 @@ def test_list_of_waves_leads_to_the_older_ones(landed: World) -> None:
 
 def test_history_names_who_decided_what() -> None:
     """Actors and reasons come from strangers, and stay text."""
-    line = {"sequence": 7, "at": "2026-03-01T12:00:00.000Z", "actor": EVIL, "kind": "CANCELLED", "subject": EVIL}
-    html = history_page(LOOKS, {"pipeline": "orders", "events": [line | {"detail": EVIL}]})
+    at = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    line = history.Event(sequence=7, at=at, actor=EVIL, kind="CANCELLED", subject=EVIL, detail=EVIL)
+    html = history_page(LOOKS, "orders", (line,))
     page = read(html)
     assert page.text.count("<script>alert('x')</script>") == 3
     assert len(page.all("script")) == 1
@@ -460,16 +464,16 @@ def test_segments_show_what_waits_for_what(world: World) -> None:
     """One layout waits for nothing; with more, the graph and the sentences."""
     world.produce(2)
     world.run()
-    document = reporting.segments(world.ledger, world.spec)
-    assert "nothing waits for anything" in read(segments_page(LOOKS, document)).text
-    (stream,) = document["streams"]
-    (root,) = stream["segments"]
-    child = root | {"start": 9, "launchable": False, "parents": [{**stream, **root}]}
-    grown = {**document, "streams": [{**stream, "segments": [root, child], "blocked_by": [EVIL]}]}
+    order = reporting.segments(world.ledger, world.spec)
+    assert "nothing waits for anything" in read(segments_page(LOOKS, order)).text
+    (root,) = order.graph
+    child = replace(root, start=9, parents=frozenset({root.key}))
+    root = replace(root, seal=9, sealed=True)
+    grown = SegmentOrder("orders", Graph((root, child)), world.ledger.streams("orders"), ())
     page = read(segments_page(LOOKS, grown))
     assert len(page.one("svg", class_="graph").all("g")) == 2
-    assert "<script>" in page.one("div", class_="need").text
-    alone = read(segments_svg({**grown, "pipeline": EVIL}))
+    assert "orders/0 from 0 to its seal 9 has 7 open offsets" in page.one("div", class_="need").text
+    alone = read(segments_svg(SegmentOrder(EVIL, grown.graph, world.ledger.streams("orders"), ())))
     assert len(alone.all("g")) == 2
     assert len(alone.all("style")) == 1
     assert alone.all("script") == []
@@ -479,10 +483,8 @@ def test_what_strangers_wrote_stays_text_on_every_page(landed: World) -> None:
     """Topics, tables, reasons, errors: none becomes an element, an attribute or a script."""
     landed.produce(2)
     decisions.cancel(landed.worker(), landed.planned_wave(), "why")
-    plain = status(landed)
-    evil = json.loads(json.dumps(plain).replace("orders", "NAME").replace("why", "NAME"))
-    evil = _written(evil)
-    for html in (pipeline_page(DECIDES, evil), overview_page(DECIDES, _written(overview(landed)))):
+    every = replace(overview(landed), pipelines=(_written(overview(landed).pipelines[0]),))
+    for html in (pipeline_page(DECIDES, _written(status(landed))), overview_page(DECIDES, every)):
         page = read(html)
         assert [item.attributes.get("src") for item in page.all("script")] != []
         assert len(page.all("script")) == 1
@@ -492,13 +494,26 @@ def test_what_strangers_wrote_stays_text_on_every_page(landed: World) -> None:
         assert "\u202e" not in html
 
 
-def _written(value: Any) -> Any:
-    """Return a document in which strangers have written every name and reason."""
-    if isinstance(value, dict):
-        return {key: _written(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_written(item) for item in value]
-    return EVIL if isinstance(value, str) and ("NAME" in value or "orders" in value) else value
+def _written(report: PipelineReport) -> PipelineReport:
+    """Return a report in which strangers have written every name and reason."""
+    recorded = report.facts.recorded
+    spec = copy(recorded.spec)
+    object.__setattr__(spec, "name", EVIL)
+    waves = [replace(item, id=EVIL, table=EVIL, pipeline=EVIL) for item in recorded.waves]
+    streams = [
+        replace(item, record=replace(item.record, key=Stream(EVIL, EVIL, 0)), bounds_state=EVIL)
+        for item in report.streams
+    ]
+    summary = replace(report.summary, lag_state=f"unknown: {EVIL}", behind_state=EVIL, retention_deadline_state=EVIL)
+    return replace(
+        report,
+        facts=replace(report.facts, recorded=replace(recorded, spec=spec, waves=waves)),
+        tables=(EVIL,),
+        summary=summary,
+        needs=tuple(replace(item, text=EVIL, subject=EVIL) for item in report.needs),
+        streams=tuple(streams),
+        groups=tuple(groups_of(streams)),
+    )
 
 
 def test_refusal_says_what_happened_and_what_it_means() -> None:
@@ -521,7 +536,7 @@ def test_page_without_a_ledger_says_how_to_begin() -> None:
 def test_values_are_written_for_people() -> None:
     """Numbers in groups, times to the second, nothing for what is not there, and what cannot be seen by its code."""
     assert (number(1234567), number(None), number(None, "–")) == ("1,234,567", "not known", "–")
-    assert utc("2026-03-01T12:00:01.123Z") == "2026-03-01 12:00:01 UTC"
+    assert utc(datetime(2026, 3, 1, 12, 0, 1, 123_000, tzinfo=UTC)) == "2026-03-01 12:00:01 UTC"
     assert visible(None) == ""
     assert visible("a\x00b\nc") == "a\\x00b\nc"
 
