@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.slices import Slice
 
 PROGRAM = "kafka-lake"
 REASON = ("--reason", "TEXT")
-"""What a person puts in when a command asks why."""
+"""The reason that a person puts in."""
 ACKNOWLEDGE_ORDER = "acknowledge_order"
 
 
@@ -52,7 +52,7 @@ class Remedy:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Remedy:
-        """Read what `to_json` returned."""
+        """Read the form of `to_json`."""
         item = data["slice"] and Slice.from_json(data["slice"])
         own = {name: data[name] for name in cls.__slots__}
         return cls(**own | {"slice": item, "switches": tuple(data["switches"])})
@@ -71,17 +71,17 @@ class Cause:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Cause:
-        """Read what `to_json` returned."""
+        """Read the form of `to_json`."""
         return cls(kind=data["kind"], remedies=tuple(Remedy.from_json(item) for item in data["remedies"]))
 
 
 def plan(pipeline: str | None = None) -> Remedy:
-    """Plan, or see what would be planned."""
+    """Plan, or see the plan."""
     return Remedy(command="plan", subject=pipeline)
 
 
 def run(pipeline: str | None = None) -> Remedy:
-    """Plan and finish what is planned."""
+    """Plan, and finish the plan."""
     return Remedy(command="run", subject=pipeline)
 
 
@@ -91,7 +91,7 @@ def run_below_origin(pipeline: str, item: Slice) -> Remedy:
 
 
 def status(pipeline: str | None = None) -> Remedy:
-    """See how far a pipeline is, and what blocks it."""
+    """See the progress of a pipeline, and its blockers."""
     return Remedy(command="status", subject=pipeline)
 
 
@@ -106,7 +106,7 @@ def ingest(wave_id: str) -> Remedy:
 
 
 def worker() -> Remedy:
-    """Bring into the lake what tasks ask for."""
+    """Bring into the lake the waves that tasks ask for."""
     return Remedy(command="worker")
 
 

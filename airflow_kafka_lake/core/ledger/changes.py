@@ -32,7 +32,7 @@ from airflow_kafka_lake.core.ordering.segments import Blocker, Segment
 from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 
-# What the ledger has of pipelines, plans, skips and segments, row by row: what a change names before and after.
+# The ledger's rows of pipelines, plans, skips and segments, as a change names them before and after.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class PlanRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotRow:
-    """What a plan saw of a stream: for people, and for a while; nothing decides by it."""
+    """A plan's snapshot of a stream: for people, and for a while; nothing decides by it."""
 
     plan: str
     seen: PartitionSnapshot
@@ -142,8 +142,8 @@ class NotifiedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRow:
-    """What one task has asked for: a wave, wanted `until` then; `answer` is the error, as JSON, that ended the work on
-    it. `at` is when it was asked first, `bytes_per_second` what its run asks for instead of the pipeline's rate."""
+    """One task's request: a wave, wanted `until` then; `answer` is the error, as JSON, that ended the work on it. `at`
+    is when it was asked first, `bytes_per_second` its run's own rate instead of the pipeline's."""
 
     id: str
     pipeline: str
@@ -165,7 +165,7 @@ class PlanRecord:
     spec: PipelineSpec
 
 
-# How the ledger is changed: a write names what it must see, and decides from that what changes, or refuses.
+# How the ledger is changed: a write names its scope, and decides from the records in it on a change, or refuses.
 #
 # A ledger loads the scope of a write under lock, lets it decide, and applies the change: all of it, or nothing.
 
@@ -205,19 +205,18 @@ class PipelineLock(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteScope:
-    """What a write must see. Its streams are locked first, then its waves, each in a fixed order.
+    """The scope of a write. Its streams are locked first, then its waves, each in a fixed order.
 
-    `streams` and `waves` may name what is not on record. `ranges` are chosen by id, `crossing` by the slice that they
-    share offsets with; with `follow` their waves are locked too. `planned` asks for the PLANNED ranges of the waves,
-    `counts` for how many ranges of each state each wave has; `attempts` for those of the waves, `attempt_ids` for
-    others by id; `plans` for those of the waves and the ranges, `plan_ids` and `skips` name others that may be on
-    record; `tables` asks for the UUIDs of the pipeline's tables, `configurations` for its newest configuration and the
-    one with the `digest`, `layouts` for the layouts and segments of its topics; `gate` for what the one wave must wait
-    for; `notified` for how far the pipeline's moves were notified, under lock; `requests` for what was asked for the
-    waves. `every` asks for all streams, waves and
-    ranges of the pipeline; `alone` waits until no other write goes on. With a `turn` the pipeline, which may be named
-    by one of its waves, is locked first of all; then its pauses are read and, for a claim, which of its waves have a
-    live lease (`at_work`).
+    `streams` and `waves` may name unrecorded ones. `ranges` are chosen by id, `crossing` by the slice that they share
+    offsets with; with `follow` their waves are locked too. `planned` asks for the PLANNED ranges of the waves, `counts`
+    for how many ranges of each state each wave has; `attempts` for those of the waves, `attempt_ids` for others by id;
+    `plans` for those of the waves and the ranges, `plan_ids` and `skips` name others that may be on record; `tables`
+    asks for the UUIDs of the pipeline's tables, `configurations` for its newest configuration and the one with the
+    `digest`, `layouts` for the layouts and segments of its topics; `gate` for the blockers of the one wave; `notified`
+    for how far the pipeline's moves were notified, under lock; `requests` for those of the waves. `every` asks for all
+    streams, waves and ranges of the pipeline; `alone` waits until no other write goes on. With a `turn` the pipeline,
+    which may be named by one of its waves, is locked first of all; then its pauses are read and, for a claim, which of
+    its waves have a live lease (`at_work`).
     """
 
     pipeline: str | None = None
@@ -248,7 +247,7 @@ class WriteScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """What is on record of a scope, as long as its locks are held; `now` is the ledger's own clock after locking."""
+    """The records of a scope, as long as its locks are held; `now` is the ledger's own clock after locking."""
 
     now: datetime
     ledger_id: str = ""
@@ -299,8 +298,8 @@ class Records:
 class Edit:
     """One row before and after: without `before` it is new, without `after` it goes.
 
-    It is written only while the row is what `before` says: a stream of its version; a wave of its fence, attempt and
-    state; an attempt of its outcome; a range of its wave, state and offsets.
+    It is written only while the row is as in `before`: a stream of its version; a wave of its fence, attempt and state;
+    an attempt of its outcome; a range of its wave, state and offsets.
     """
 
     before: Row | None = None
@@ -308,7 +307,7 @@ class Edit:
 
     @property
     def row(self) -> Row:
-        """What the edit is about, as far as its kind."""
+        """The row of the edit, as far as its kind."""
         row = self.after or self.before
         assert row is not None
         return row
@@ -329,7 +328,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change(Generic[T_co]):
-    """What a write changes: rows, lines of the history, receipts for the lake, each with its table; and its answer."""
+    """The changes of a write: rows, lines of history, receipts for the lake with their tables; and its answer."""
 
     result: T_co
     edits: tuple[Edit, ...] = ()
@@ -338,17 +337,17 @@ class Change(Generic[T_co]):
 
 
 class Write(Generic[T_co]):
-    """A write: a frozen value with two pure methods. `name` is what history and the interceptors of tests call it."""
+    """A write: a frozen value with two pure methods. `name` is for history and for tests."""
 
     __slots__ = ()
     name: ClassVar[str]
 
     def scope(self) -> WriteScope:
-        """Return what it must see."""
+        """Return its scope."""
         raise NotImplementedError
 
     def decide(self, records: Records) -> Change[T_co]:
-        """Return what changes; raises the refusal."""
+        """Return the change; raises the refusal."""
         raise NotImplementedError
 
     def refused(self, *, overlap: bool) -> KafkaLakeError | None:  # noqa: ARG002 (for writes that have a refusal of their own)
@@ -363,7 +362,7 @@ class AttemptWrite(Write[T_co]):
     key: AttemptKey
 
     def late(self) -> Late:
-        """Return what is written down of a refusal."""
+        """Return the edits and events that a refusal leaves."""
         return Late(key=self.key, write=self.name)
 
     def held(self, records: Records, transition: guards.Transition | None = None) -> WaveRow:
@@ -404,7 +403,7 @@ class Late(Write[None]):
         return Change(result=None, entries=(entry,))
 
 
-# What becomes of a wave whose ranges change or leave, and of the attempts at it.
+# The state of a wave whose ranges change or leave, and of the attempts at it.
 
 ENDED_BY_CLAIM = frozenset({AttemptOutcome.RUNNING, AttemptOutcome.STAGED})
 """Outcomes that become `abandoned` when the wave goes to another attempt."""
@@ -435,7 +434,7 @@ def states_after(records: Records, edits: Sequence[Edit]) -> dict[str, set[Range
 
 
 def state_without_planned(states: Collection[RangeState]) -> WaveState:
-    """Return what becomes of a wave without PLANNED ranges: CANCELLED can be released as it is, DISSOLVED is over."""
+    """Return the state of a wave without PLANNED ranges: CANCELLED can be released as it is, DISSOLVED is over."""
     return WaveState.CANCELLED if UNRESOLVED & {*states} == {RangeState.CANCELLED} else WaveState.DISSOLVED
 
 
@@ -468,7 +467,7 @@ def new_wave(
     return WaveRow(id=name, pipeline=home.pipeline, plan=plan.id, ordinal=ordinal, table=home.table)
 
 
-# Receipts: those that a commit is recorded by are checked, and those for the lake are made from what is on record.
+# Receipts: the receipts that record a commit are checked, and the ones for the lake are made from the records.
 
 
 def origin_receipt(

@@ -1,4 +1,4 @@
-"""Rows that were deleted from the lake on purpose: what is recorded of them, and what can be."""
+"""Rows that were deleted from the lake on purpose: their records, and the check of new ones."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _Reading = tuple[str, Stream, OffsetRange, int]
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """Which rows of each committed range were deleted on purpose.
+    """The rows of each committed range that were deleted on purpose.
 
     A receipt records how many rows of its range are deleted in all, and at which offsets no row was: one that is there
-    again is not deleted any more, and excuses no other. What is read again, after a reopen or after a roll-back, is of
+    again is not deleted any more, and excuses no other. A range read again, after a reopen or after a roll-back, is of
     another generation or wave, of which nothing was deleted yet.
 
     Of several receipts of a range the one counts that excuses most: two people who record the same rows at once excuse
@@ -49,7 +49,7 @@ class Deletions:
 
     @classmethod
     def of(cls, receipts: Iterable[ReceiptRow]) -> Deletions:
-        """Collect what was recorded of each range."""
+        """Collect the records of each range."""
         found: dict[_Reading, list[ReceiptRow]] = defaultdict(list)
         for row in receipts:
             if row.kind == RECEIPT:
@@ -68,7 +68,7 @@ class Deletions:
         return NOTHING if counts is None or counts.offsets is None else counts.offsets - there
 
     def by_stream(self, committed: Iterable[RangeRecord], seen: Mapping[Stream, RangeSet]) -> Mapping[Stream, int]:
-        """Return how many rows of whole streams are gone on purpose, of what is committed."""
+        """Return the number of committed rows of whole streams that are gone on purpose."""
         found: dict[Stream, int] = defaultdict(int)
         for item in committed:
             found[item.stream] += self.rows(item, seen.get(item.stream, NOTHING))
@@ -101,7 +101,7 @@ class DeletedRange:
 
     @property
     def needed(self) -> OffsetRange:
-        """What must be asked for, so that it is certain which rows are missing."""
+        """The offsets to ask for, so that it is certain which rows are missing."""
         return self.item.range if self.doubtful else self.asked
 
     def receipt(self, decision: str, at: datetime) -> ReceiptRow:
@@ -148,8 +148,8 @@ def _rows_of(item: RangeRecord) -> OffsetRange:
 
 
 def undecided(found: Sequence[DeletedRange]) -> str | None:
-    """Return why it is uncertain which rows of the parts that were asked for are missing, and what to ask for; None
-    when all are certain."""
+    """Return why it is uncertain which rows of the parts that were asked for are missing, and the offsets to ask for;
+    None when all are certain."""
     doubtful = [one for one in found if one.doubtful]
     if not doubtful:
         return None
@@ -171,7 +171,7 @@ def undecided(found: Sequence[DeletedRange]) -> str | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptDeletes(Write[None]):
     """Record that rows were deleted from the lake on purpose: an event, and the receipts, with their tables, in the
-    outbox. No range changes: what is committed stays so."""
+    outbox. No range changes: committed ones stay so."""
 
     name: ClassVar[str] = "accept_deletes"
     pipeline: str

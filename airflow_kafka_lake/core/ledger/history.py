@@ -20,7 +20,7 @@ class EventRef:
     """One line of a ledger's history, as a table names it.
 
     Lines are written in the order of their numbers, so a ledger that has a line has all before it. A ledger that was
-    restored from a backup counts on from there: the digest distinguishes its lines from those that were lost.
+    restored from a backup counts on from there: the digest distinguishes its lines from the lost ones.
     """
 
     sequence: int
@@ -48,7 +48,7 @@ class Event:
         return EventRef(sequence=self.sequence, digest=hashlib.sha256(json.dumps(named).encode()).hexdigest()[:16])
 
 
-# How the ledger's history names who did something.
+# The names of actors in the ledger's history.
 
 MOST_NAME = 200
 """How many characters of a user's name are kept."""
@@ -84,7 +84,7 @@ def user(name: str) -> str:
 
 
 def approver(name: str, by: str) -> str:
-    """Name a user who has approved what a task, named by `by`, carries out."""
+    """Name a user whose approval a task, named by `by`, carries out."""
     return f"{user(name)}, {by}"
 
 

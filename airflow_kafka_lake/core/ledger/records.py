@@ -1,4 +1,4 @@
-"""What the ledger and the lake have on record, as values."""
+"""The records of the ledger and the lake, as values."""
 
 from __future__ import annotations
 
@@ -41,12 +41,11 @@ class PipelineRecord:
 class RangeRecord(HasSlice):
     """A range as the ledger has it. `accounting` and the row numbers are None until it is committed.
 
-    `leader_epoch` is the partition's when the range was planned; None where it is not known.
-    `generation` counts how often its offsets were reopened; `fewer_accepted` says that a person has agreed to what is
-    read again having fewer rows than before. `held_for` are the offsets that a hold is due to, none where it is due to
-    the range as a whole: once a skip has passed them, the rest goes on. `skip` is the skip that passed a SKIPPED one,
-    and also the plan and the wave of one that was not planned. `cause` is that of a hold by a program; a person who
-    puts it on hold gives a `reason` alone.
+    `leader_epoch` is the partition's when the range was planned; None where it is not known. `generation` counts how
+    often its offsets were reopened; `fewer_accepted` says that a person has agreed to fewer rows of the second reading.
+    `held_for` are the offsets that a hold is due to, none where it is due to the range as a whole: once a skip has
+    passed them, the rest goes on. `skip` is the skip that passed a SKIPPED one, and also the plan and the wave of one
+    that was not planned. `cause` is that of a hold by a program; a person who puts it on hold gives a `reason` alone.
     """
 
     id: str
@@ -109,7 +108,7 @@ class RangeRecord(HasSlice):
         return f"{self.id.removesuffix(f'.{self.range.start}')}.{start}"
 
     def piece(self, part: OffsetRange) -> RangeRecord:
-        """Return one piece of the range once it is cut, with its share of the estimate and of what it is held for."""
+        """Return one piece of the cut range, with its share of the estimate and of the offsets it is held for."""
         return replace(
             self,
             id=self.piece_id(part.start),
@@ -147,8 +146,8 @@ class WaveRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveRecord(WaveRow):
-    """A wave with what its ranges say; `lease_live` is judged by the database's clock at reading time, and `silent` is
-    how long ago its lease was renewed last, None without one."""
+    """A wave with the sums of its ranges; `lease_live` is judged by the database's clock at reading time, and `silent`
+    is how long ago its lease was renewed last, None without one."""
 
     lease_live: bool
     ranges: int
@@ -194,10 +193,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeDecision:
-    """What is decided about one range that is taken away from its wave, or about one part of it, and the offsets of it
-    that this is due to.
+    """The decision about one range that is taken away from its wave, or about one part of it, and the offsets that
+    caused it.
 
-    A part becomes a range of its own, and so does what is beside it: that stays in the wave.
+    A part becomes a range of its own, and so does the rest beside it, which stays in the wave.
     """
 
     range_id: str
@@ -267,9 +266,9 @@ class UndecodedOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedContent:
-    """What an attempt has staged: the snapshot's id, its bytes, and per stream which offsets its files hold.
+    """The staged rows of an attempt: the snapshot's id, its bytes, and per stream which offsets its files hold.
 
-    `decoding` is the digest of what the pipeline asked for when the job began; None where values were left as they are.
+    `decoding` is the digest of the pipeline's decoding when the job began; None where values were left as they are.
     `read` has the last record that each consumer of the job has read of a slice; None where that was compared before.
     """
 
@@ -286,8 +285,8 @@ class PublishedWave:
     """A committed wave that brought rows, and the attempt that published them; `snapshot` is None for an adopted one
     whose commit had expired.
 
-    `base` is the newest head without the wave that an attempt of it has recorded: what was staged long ago may be
-    published by another attempt, when the head that it was staged on has expired.
+    `base` is the newest head without the wave that an attempt of it has recorded: rows staged long ago may be published
+    by another attempt, when the head that they were staged on has expired.
     """
 
     wave: str
@@ -301,7 +300,7 @@ class PublishedWave:
 class Commit:
     """One snapshot of main's history; `token` is None when another program made the commit.
 
-    `deleted` is how many rows it took away, and `engine` what the writer calls itself, if it does.
+    `deleted` is how many rows it took away, and `engine` the name that the writer gives itself, if any.
     """
 
     snapshot: int
@@ -314,7 +313,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRows:
-    """What main holds of one stream by one attempt; `attempt` is None for rows that name none (others wrote them).
+    """Main's rows of one stream by one attempt; `attempt` is None for rows that name none (others wrote them).
 
     `duplicates` are rows of the same attempt beyond one per offset.
     """
@@ -329,12 +328,12 @@ class AttemptRows:
 class Publication:
     """All that a publishing commit requires and writes; `audited` None publishes an empty commit (zero rows staged).
 
-    With a token of the kind `DECODE`, what is audited has all rows of the head, and becomes main itself.
-    `replaces` are the slices that were reopened: what main holds of them goes in the commit that shows what is new.
-    `claimed` is the claim that commits what an earlier attempt has staged. The table names it as its newest: a ledger
-    that is older than that claim may know the earlier attempt, and nothing of what others have published since.
-    `line` is the newest of the ledger's history as the head was checked: one that lacks it lacks what others published
-    since, whatever it knows of who commits. None where the ledger comes to know the token only after the commit.
+    With a token of the kind `DECODE`, the audited snapshot has all rows of the head, and becomes main itself.
+    `replaces` are the slices that were reopened: main's rows of them go in the commit that shows the new ones.
+    `claimed` is the claim that commits the rows of an earlier attempt. The table names it as its newest: a ledger that
+    is older than that claim may know the earlier attempt, and no later publish of others. `line` is the newest of the
+    ledger's history as the head was checked: a ledger that lacks it lacks later publishes of others, even if it knows
+    this attempt. None where the ledger comes to know the token only after the commit.
     """
 
     head: TableHead
@@ -357,5 +356,5 @@ class Publication:
 
     @property
     def newest(self) -> Token:
-        """What the table names as the newest commit of the pipeline from then on."""
+        """The newest commit of the pipeline that the table names from then on."""
         return self.claimed or self.token

@@ -74,7 +74,7 @@ def refuse_uncommitted(
 ) -> None:
     """Refuse a slice that is not committed or skipped as a whole, saying what its offsets are.
 
-    With `accept_fewer`, what is on hold after it was reopened is taken too: that is how its smaller result is accepted.
+    With `accept_fewer`, a range on hold after it was reopened is taken too: so its smaller result is accepted.
     """
     where = f"{stream.key}"
     for item in ranges:
@@ -98,7 +98,7 @@ def refuse_uncommitted(
         )
 
 
-# Reopen: read a slice of a stream again that was committed or skipped. What becomes of its ranges, and the write.
+# Reopen: read a slice of a stream again that was committed or skipped. Its ranges, and the write.
 
 REOPEN_HOLDER = "reopen/0/0"
 """The holder of the attempt that is recorded for the fence commit of a reopen."""
@@ -106,7 +106,7 @@ REOPEN_HOLDER = "reopen/0/0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """What a piece of a committed range counts, and the offsets of its rows."""
+    """The numbers of a piece of a committed range, and the offsets of its rows."""
 
     accounting: Accounting
     visible: RangeSet
@@ -140,8 +140,8 @@ class ReopenDecision:
     """One decision to read a slice again.
 
     `id` is also the plan that the new `waves` belong to; `version` is the stream's that the decision was made from, and
-    `seen` what Kafka had of it; `token` is what the commit says that moves main afterwards: it is of the
-    first wave, with its first fence.
+    `seen` its partition in Kafka; `token` is that of the commit that moves main afterwards: it is of the first wave,
+    with its first fence.
     """
 
     id: str
@@ -171,7 +171,7 @@ class ReopenDecision:
         return sum(cut.record.range.span for cut in self.cuts if cut.is_read_again)
 
     def describe(self, before: int, after: int) -> str:
-        """Return what is read again and why; the watermark was at `before` and is at `after`."""
+        """Return the slice that is read again and the reason; the watermark was at `before` and is at `after`."""
         fell = f"watermark {before} → {after}" if after != before else f"watermark {after}"
         generation = max(cut.record.generation for cut in self.cuts if cut.is_read_again)
         accepted = ", fewer rows accepted" if any(cut.record.fewer_accepted for cut in self.cuts) else ""
@@ -194,7 +194,7 @@ def reopening(
     reason: str,
     accept_fewer: bool,
 ) -> ReopenDecision:
-    """Decide what becomes of the ranges of a slice; `shares` has the numbers of each piece beside it, by range id.
+    """Decide the ranges of a slice; `shares` has the numbers of each piece beside it, by range id.
 
     `table` is where the rows of the slice are. `segments` are the starts of the stream's segments: no wave holds two,
     as one may have to wait for the other. The ranges of the slice must have passed `refuse_uncommitted`.
@@ -264,7 +264,7 @@ def _shared(piece: RangeRecord, share: Share) -> RangeRecord:
 
 
 def _in_waves(cuts: Sequence[Cut], name: str, most_bytes: int, segments: Sequence[int]) -> Iterator[Cut]:
-    """Put what is read again into waves of at most so many bytes and one segment, in order of offsets."""
+    """Put the ranges to read again into waves of at most so many bytes and one segment, in order of offsets."""
     number, size, offsets, count, segment = 0, 0, 0, 0, 0
     for cut in cuts:
         if not cut.is_read_again:
@@ -289,9 +289,9 @@ class Reopen(Write[int]):
     start where it was above: the only other move backwards is a rebuild's.
 
     Refused with ConcurrentError unless the stream has the version of `what`, and the ranges of its slice are its
-    sources. Each range becomes its cuts; those read again are in new waves, of which the first has the token's attempt,
-    already abandoned, so that the ledger `knows` the token. Puts into the outbox a `reopen` receipt for each reopened
-    piece and a `published` one for each that stays committed of a range that was cut.
+    sources. Each range becomes its cuts; the ones read again are in new waves, of which the first has the token's
+    attempt, already abandoned, so that the ledger `knows` the token. Puts into the outbox a `reopen` receipt for each
+    reopened piece and a `published` one for each that stays committed of a range that was cut.
     """
 
     name: ClassVar[str] = "reopen"
