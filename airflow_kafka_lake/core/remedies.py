@@ -60,7 +60,7 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """What holds a range, for programs: the name of an error, None where there is none, and the commands that help."""
+    """The cause of a hold, for programs: the name of an error, None where there is none, and the commands that help."""
 
     kind: str | None
     remedies: tuple[Remedy, ...] = ()

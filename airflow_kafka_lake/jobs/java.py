@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def java_of(spark: SparkSession) -> Any:
     """Return the Java of a session, whose classes are attributes by their names.
 
-    Raises what a session without a Java of its own raises (Spark Connect), as all of this module.
+    Raises the error of a session without a Java of its own (Spark Connect), as all of this module.
     """
     return spark._jvm  # noqa: SLF001
 

@@ -39,7 +39,7 @@ class Event:
     detail: str
     """For people."""
     slices: tuple[Slice, ...] = ()
-    """What a decision is about."""
+    """The slices of a decision."""
 
     @property
     def line(self) -> EventRef:

@@ -72,7 +72,7 @@ def parts(item: RangeRecord, interval: OffsetRange) -> tuple[OffsetRange, ...]:
 def refuse_uncommitted(
     stream: StreamRecord, pipeline: str, interval: OffsetRange, ranges: Sequence[RangeRecord], *, accept_fewer: bool
 ) -> None:
-    """Refuse a slice that is not committed or skipped as a whole, saying what its offsets are.
+    """Refuse a slice that is not committed or skipped as a whole, naming the state of its offsets.
 
     With `accept_fewer`, a range on hold after it was reopened is taken too: so its smaller result is accepted.
     """

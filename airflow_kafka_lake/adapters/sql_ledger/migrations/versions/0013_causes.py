@@ -16,6 +16,6 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the columns; what is on record has neither."""
+    """Add the columns; existing rows have neither."""
     op.add_column("kafka_lake_range", sa.Column("cause", sa.Text(), nullable=True))
     op.add_column("kafka_lake_event", sa.Column("slices", sa.Text(), nullable=True))
