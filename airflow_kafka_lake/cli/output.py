@@ -141,13 +141,13 @@ def offsets(found: RangeSet, most: int = 6) -> str:
     return ", ".join([*every[: most - 1], f"… {len(every) - most} more …", every[-1]])
 
 
-# What a terminal shows while a command works: a spinner with the last sentence, and how far a wave is as a bar.
+# The display of a working command in a terminal: a spinner with the last sentence, and a wave's progress as a bar.
 
 _BAR_WIDTH = 24
 
 
 class Display:
-    """A few lines at the foot of a terminal, gone when the command ends; what has landed stays above them."""
+    """A few lines at the foot of a terminal, gone when the command ends; landed waves stay above them."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -209,7 +209,7 @@ def _heading(spinner: Spinner, live: ProgressEvent) -> Table:
 
 
 def _beneath(live: ProgressEvent) -> str:
-    """Return how far it is: of a step that begins, what it has to do, and of one that has ended, what it was."""
+    """Return the progress: of a step that begins, its work, and of one that has ended, the work done."""
     return live.going() if live.moment is Moment.GOING else live.sentence().removeprefix(f"{live.name}: ")
 
 
@@ -241,7 +241,7 @@ class Output:
             yield
 
     def progress(self, text: str) -> None:
-        """Show what is being done."""
+        """Show the current step."""
         if self._display is None:
             self.note(text)
         else:
@@ -273,7 +273,7 @@ class Output:
         print(json.dumps(data), flush=True)
 
     def line(self, text: str) -> None:
-        """Print a line of the result; it is never broken, so that what it names can be copied."""
+        """Print a line of the result; it is never broken, so that names in it can be copied."""
         self._result()
         self._out.print(_visible(text), soft_wrap=True)
 
@@ -328,7 +328,7 @@ class Output:
 
 
 def word_of(state: str) -> str:
-    """Return a state for people: what is COMMITTED has landed, for Kafka and databases commit too."""
+    """Return a state for people: COMMITTED is landed, for Kafka and databases commit too."""
     return "landed" if state.lower() == "committed" else state.lower()
 
 
@@ -345,7 +345,7 @@ def styled(line: TextLine) -> Text:
 
 
 _PLAIN = str.maketrans({"–": "-", "→": "->", "…": "..."})
-"""What is written instead where a terminal has no such sign."""
+"""The signs written instead where a terminal lacks these."""
 
 
 def _visible(text: str) -> Text:

@@ -59,7 +59,7 @@ from airflow_kafka_lake.wiring.assemble import open_ledger, open_sources
 Report = TypeVar("Report", bound=PipelineReport | Overview)
 T = TypeVar("T")
 
-# The status of one pipeline, and of all, as lines of text: a summary first, then what is wrong, worst first.
+# The status of one pipeline, and of all, as lines of text: a summary first, then the problems, worst first.
 
 STYLES: dict[str, str] = {
     StreamState.BLOCKED: RED,
@@ -296,7 +296,7 @@ def _other_topics(groups: Sequence[StreamGroup], width: int) -> Iterator[TextLin
 
 
 def _waves(report: PipelineReport, width: int) -> Iterator[TextLine]:
-    """Give the waves that wait or are on hold, and the newest that landed: their ids are what other commands take."""
+    """Give the waves that wait or are on hold, and the newest that landed: other commands take their ids."""
     kinds = (
         ("planned", WaveState.PLANNED, False),
         ("on hold", WaveState.CANCELLED, False),
@@ -442,7 +442,7 @@ def watch(
     every: float,
     wait: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Read and show until Ctrl-C; what cannot be read now, as while a database restarts, is shown and tried again."""
+    """Read and show until Ctrl-C; a failure to read, as while a database restarts, is shown and tried again."""
     with _until_interrupted():
         if output.height is not None and not output.as_json:
             with output.screen() as show:
@@ -480,7 +480,7 @@ def _reports(
 
 
 def still(value: Any) -> Any:
-    """Return a document without what changes because time passes."""
+    """Return a document without the values that change as time passes."""
     if isinstance(value, Mapping):
         return {key: still(item) for key, item in value.items() if key not in _MOVING or item is None}
     if isinstance(value, list):
@@ -491,7 +491,7 @@ def still(value: Any) -> Any:
 # Commands that show progress: `status`, `wave`.
 
 KAFKA_SECONDS = 5.0
-"""How long one call waits for a broker: a status that tells what is unknown soon is worth more than one that waits."""
+"""How long one call waits for a broker: a quick status with unknown values is worth more than one that waits."""
 
 ROWS, ROWS_BESIDE = 16, 24
 """Streams with a line of their own where there is no terminal, and lines of a screen that are for all else."""
@@ -545,7 +545,7 @@ def _once_or_watched(arguments: argparse.Namespace, output: Output, read: Callab
 
 
 def show_status(output: Output, report: PipelineReport | Overview, *, every_one: bool) -> None:
-    """Show a summary, what needs a person, and the streams, worst first; or all pipelines, a line each."""
+    """Show a summary, the problems that need a person, and the streams, worst first; or all pipelines, a line each."""
     output.lines(_lines(output, report, every_one=every_one))
 
 
@@ -557,7 +557,7 @@ def _lines(output: Output, report: PipelineReport | Overview, *, every_one: bool
 
 
 def wave(arguments: argparse.Namespace, _: Output) -> Result:
-    """Read what the ledger knows of one wave."""
+    """Read the ledger's records of one wave."""
     with open_ledger(arguments.ledger) as ledger:
         return Result(document=reporting.wave(ledger, arguments.wave))
 

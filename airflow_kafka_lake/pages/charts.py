@@ -41,14 +41,14 @@ MEANINGS: Mapping[str, str] = {
 
 
 def word(status: str) -> str:
-    """Return a status for people: what is committed has landed."""
+    """Return a status for people: committed is landed."""
     return "landed" if status == OffsetStatus.COMMITTED.value else status
 
 
 _DRAWING = Markup('<svg class="timeline" role="img" aria-label="{}">{}</svg>')
 _BOX = Markup('<rect class="{}" x="{:.6g}%" width="{:.6g}%"><title>{}</title></rect>')
 _MARK = Markup('<rect class="{}" x="{:.6g}%"><title>{} {}</title></rect>')
-"""What is put into these is text."""
+"""Their values are text."""
 
 _ALARMS = frozenset({OffsetStatus.HELD, OffsetStatus.LOST})
 _URGENCY = {status: number for number, status in enumerate(OffsetStatus)}
@@ -57,7 +57,7 @@ _URGENCY = {status: number for number, status in enumerate(OffsetStatus)}
 def timeline_of(
     partition: int, parts: Sequence[TimelineSlice], *, watermark: int | None, seals: Sequence[int] = ()
 ) -> Markup:
-    """Draw a partition's timeline; each part has what it is as a tooltip, and the whole has it as a label."""
+    """Draw a partition's timeline; each part has its status as a tooltip, and the whole has them as a label."""
     if not parts:
         return Markup('<span class="faint">no offset is known of yet</span>')
     start, end = parts[0].range.start, parts[-1].range.end
@@ -138,12 +138,12 @@ def _share(offset: int, start: int, end: int) -> float:
     return min((offset - start) * 100 / (end - start), 100 - LEAST)
 
 
-# The graph of segments: from left to right what comes first to what comes last.
+# The graph of segments: from left to right the first to the last.
 
 WIDE, HIGH, GAP_X, GAP_Y, MARGIN = 210, 46, 90, 16, 20
 LONGEST_NAME = 24
 MOST_BOXES = 400
-"""Segments that a page draws; of more it says what waits, and a picture of its own has all."""
+"""Segments that a page draws; of more it lists the waiting ones, and a picture of its own has all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ def segments_svg(order: SegmentOrder) -> str:
 
 
 def segments_page(visitor: Visitor, order: SegmentOrder) -> str:
-    """Draw the page of a pipeline's segments: what waits for what, and the graph where it fits."""
+    """Draw the page of a pipeline's segments: their blockers, and the graph where it fits."""
     segments = list(order.graph)
     ordered = any(item.parents for item in segments)
     return draw(
@@ -255,7 +255,7 @@ SHOWN = 500
 
 _CHECKS = {"deep": "Contents, compared with Kafka", "cutover": "Cutover with the live stream"}
 _NEVER = frozenset({OffsetStatus.RUNNING, OffsetStatus.WAITING})
-"""What an audit does not look at: the moment."""
+"""The statuses that an audit has not: those of the moment."""
 
 
 def audit_page(document: Json) -> str:

@@ -233,8 +233,7 @@ def write_request(path: Path, request: Mapping[str, Any]) -> None:
 
 
 def all_jars(jars: Sequence[Path | str]) -> list[Path | str]:
-    """Return the jars that a submit brings: ours first, because the archive of classes fits only class paths that begin
-    alike."""
+    """Return the jars that a submit brings: ours first, because the class archive fits only paths that begin alike."""
     return [_OWN_JAR, *jars]
 
 

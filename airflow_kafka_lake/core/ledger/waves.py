@@ -99,7 +99,7 @@ class AttemptCause(StrEnum):
 
 
 class Act(StrEnum):
-    """What may happen to a wave."""
+    """The acts on a wave."""
 
     CLAIM = "claim"
     STAGE = "stage"
@@ -175,7 +175,7 @@ class LeaseHolder:
 
     @classmethod
     def parse(cls, text: str) -> LeaseHolder:
-        """Read what `str` wrote."""
+        """Read the form of `str`."""
         host, pid, started = text.rsplit("/", 2)
         where, _, ticks = started.rpartition(":")
         machine, _, boot = where.rpartition(".")
@@ -183,18 +183,18 @@ class LeaseHolder:
 
     @property
     def shown(self) -> str:
-        """The process for a person who looks for it: "process 4711 on worker-3"."""
+        """The process by name, for people: "process 4711 on worker-3"."""
         return f"process {self.pid} on {self.host}"
 
     @property
     def clock(self) -> str:
-        """What counts the ticks of this process: others' can be compared only when they have the same."""
+        """The clock that counts the ticks of this process: only ticks of the same one can be compared."""
         return self.host if self.boot is None else f"{self.host}:{self.boot}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptKey:
-    """What every ledger write of an attempt is guarded by (law L10)."""
+    """The guard of every ledger write of an attempt (law L10)."""
 
     wave: str
     fence: int
@@ -203,7 +203,7 @@ class AttemptKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """What a commit of this package writes about itself into its summary (docs/reference/json.md, In the lake)."""
+    """The text of a commit of this package about itself in its summary (docs/reference/json.md, In the lake)."""
 
     pipeline: str
     wave: str
@@ -225,7 +225,7 @@ UNNAMED = frozenset({"owner", DECODE})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableHead:
-    """What a load of the table supplied: the base of every decision about it.
+    """A load of the table: the base of every decision about it.
 
     `snapshot` is None for a table without any commit; `owners` maps a topic id to `(ledger id, pipeline)`; `last` maps
     each `(ledger id, pipeline)` to the newest commit that it made, so that none hides behind another's, and `placed` to
@@ -261,7 +261,7 @@ class TableHead:
         """Return where the newest publish stands after a commit at `own`: an empty commit leaves it where it was.
 
         A pipeline goes on from what another ledger has published under its name. Only a rebuild commits on a head that
-        has lost a publish, after which what is there begins anew.
+        has lost a publish, after which its history begins anew.
         """
         if kind in PUBLISHES:
             return own
@@ -273,8 +273,8 @@ class TableHead:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRecord:
     """One try at a wave as the ledger has it. `base` is the head at which its search began (-1: an empty table);
-    `progress` is what it has last reported of its work; `actor` is the person, or the task of Airflow, that it works
-    for, and `application` its Spark application."""
+    `progress` is its last report; `actor` is the person, or the task of Airflow, that it works for, and `application`
+    its Spark application."""
 
     wave: str
     fence: int
@@ -324,10 +324,10 @@ def is_resumable(attempt: AttemptRecord) -> bool:
 
 
 def is_over(attempt: AttemptRecord, wave: WaveState) -> bool:
-    """Return whether what an attempt has staged is of no use any more: its wave has ended, or it has for good.
+    """Return whether an attempt's staged rows are of no use any more: its wave has ended, or it has for good.
 
-    While its wave goes on, an attempt of unknown outcome may still be found in the lake, and one that was audited may
-    be published by another.
+    While its wave goes on, an attempt of unknown outcome may still be found in the lake, and an audited one may be
+    published by another.
     """
     return wave in FINISHED or (attempt.outcome in _ENDED and not is_resumable(attempt))
 
@@ -340,8 +340,8 @@ EMPTY_TABLE = -1
 class Found:
     """The lake holds the wave: published by `attempt`; the snapshot is None once expired (rows remain).
 
-    `is_ours`: by a commit of ours, which comes after an audit. Otherwise main shows what a job has staged because a
-    person, or a catalog without branches, has put it there.
+    `is_ours`: by a commit of ours, which comes after an audit. Otherwise main shows a job's rows because a person, or a
+    catalog without branches, has put them there.
     """
 
     attempt: str
@@ -376,7 +376,7 @@ class Committed:
 
 
 class Requirement(StrEnum):
-    """What a commit requires of the table (law L9); a failed one is named."""
+    """A commit's requirement of the table (law L9); a failed one is named."""
 
     MAIN_HEAD = "main moved"
     STAGING_BRANCH = "staging branch changed"

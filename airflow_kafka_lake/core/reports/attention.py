@@ -1,4 +1,4 @@
-"""What waits for a person or for a worker, with the commands that help."""
+"""The problems that wait for a person or a worker, with the commands that help."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from airflow_kafka_lake.core.reports.streams import LedgerState, PipelineFacts, 
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.wire import timestamp
 
-# What needs a person: what stops the way of some offsets into the lake, in words, with the commands that help.
+# The problems that stop some offsets on their way into the lake, in words, with the commands that help.
 
 SOON = timedelta(days=1)
 """How long before retention may delete an unread record a person is told."""
@@ -70,7 +70,7 @@ class Attention:
 
 
 def attention(facts: PipelineFacts, streams: Sequence[StreamStatus], order: SegmentOrder) -> tuple[Attention, ...]:
-    """Return what needs a person, the most urgent first: what is on hold or lost, then what waits for a command."""
+    """Return the problems that need a person, the most urgent first: holds and losses, then waits for a command."""
     pipeline = facts.recorded.spec.name
     return (
         *_on_hold(item for stream in streams for item in stream.ranges if item.state in ON_HOLD),
@@ -157,7 +157,7 @@ def _hanging(facts: PipelineFacts) -> Iterator[Attention]:
 
 
 def _out_of_order(streams: Iterable[StreamStatus], order: SegmentOrder) -> Iterator[Attention]:
-    """Give what waits for a decision about the order; what waits for a hold is told with the hold."""
+    """Give the waits for a decision about the order; a wait for a hold is told with the hold."""
     found: dict[Remedy, list[tuple[Stream, str]]] = defaultdict(list)
     for stream in streams:
         for text, remedy in order.waits(stream.key):
@@ -198,7 +198,7 @@ def _paused(pauses: Iterable[PauseRow]) -> Iterator[Attention]:
 
 
 def _untaken(pipeline: str, requests: Iterable[RequestRecord], now: datetime) -> Iterator[Attention]:
-    """Give what tasks ask for while no worker has any wave: one that is busy takes it later."""
+    """Give the tasks' requests while no worker has any wave: one that is busy takes it later."""
     wanted = [item for item in requests if item.is_wanted]
     mine = [item for item in wanted if item.pipeline == pipeline and item.at < now - TAKEN_WITHIN]
     if mine and not any(item.lease_live for item in wanted):
@@ -227,7 +227,7 @@ def _named(slices: Sequence[Slice]) -> str:
     return listed + more
 
 
-# How a wave is that a task has asked for: who works on it and how far it is, or since when no process does.
+# The state of a requested wave: its worker and its progress, or since when no process has it.
 
 TAKEN_SOON = timedelta(seconds=30)
 """A worker that is free takes a wave within some seconds: before this nobody is told that none has."""

@@ -1,4 +1,4 @@
-"""A plan as a document, as lines of text, and as Markdown for a person who approves it."""
+"""A plan as a document, as lines of text, and as Markdown for its approval."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.planning.selection import WaveChoice
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.wire import timestamp
 
-# `plan --json`, and what partitions wait for. What is not known is null beside a `_state`.
+# `plan --json`, and the waits of partitions. An unknown value is null beside a `_state`.
 
 Json = dict[str, Any]
 
@@ -134,21 +134,21 @@ def waiting(
 
 
 def waiting_of(plan: Plan) -> tuple[WaitingPartition, ...]:
-    """Return what the partitions of a plan wait for that end at an open transaction."""
+    """Return the waits of a plan's partitions that end at an open transaction."""
     return waiting(plan.waiting_for_stable, plan.transactions, plan.observed_at, plan.transactions_state)
 
 
-# A plan in lines for people: what the command line and the log of a task say of it, beside its ranges.
+# A plan in lines for people: on the command line and in the log of a task, beside its ranges.
 
 
 def heading(plan: Plan, *, dry_run: bool) -> str:
-    """Return what it is, and how large."""
+    """Return its kind and its size."""
     act = "dry run" if dry_run else "plan"
     return f"{act} of {plan.spec.name}: {count(len(plan.ranges), 'range')}, {count(len(plan.waves), 'wave')}"
 
 
 def remarks(plan: Plan, where: str, *, dry_run: bool, most: int | None = None) -> Iterator[str]:
-    """Give what a plan costs on `where` its jobs run, what it waits for, what it leaves out and why.
+    """Give the costs of a plan on `where` its jobs run, its waits, and its blocks.
 
     Of remarks of one kind there are at most so many, then how many more there would be.
     """
@@ -173,7 +173,7 @@ def everything(done: str, plan: Plan) -> str:
 
 
 def in_grace(plan: Plan) -> Iterator[str]:
-    """Give the partitions that wait until a change of their topic is sure: what is in them is not read yet."""
+    """Give the partitions that wait until a change of their topic is sure: their records are not read yet."""
     return (f"waiting: {item.stream}: {item.reason}" for item in plan.layout_change.in_grace)
 
 
@@ -227,14 +227,14 @@ def bullets(lines: Sequence[str]) -> str:
     return "\n".join(f"- {plain(line)}" for line in lines)
 
 
-# A plan for a person who decides about it in Airflow's page: one line, then tables and remarks in Markdown.
+# A plan for the decision about it in Airflow's page: one line, then tables and remarks in Markdown.
 
 MOST = 50
 """Partitions, waves and remarks of one kind that are shown."""
 
 
 def plan_headline(plan: Plan) -> str:
-    """Return in one line what would be read, and into which tables."""
+    """Return in one line the size of a plan, and its tables."""
     if not plan.ranges:
         found = plan.period.describe()[0] if plan.period else everything("planned or landed", plan)
         left_out = f"; {count(len(plan.blocked), 'slice')} left out" if plan.blocked else ""
@@ -250,8 +250,7 @@ def plan_headline(plan: Plan) -> str:
 
 
 def plan_markdown(plan: Plan, choice: WaveChoice, where: str, *, reason: str | None) -> str:
-    """Return a plan as text for people, below its headline: what of which partition, the cost, what is left out and
-    why."""
+    """Return a plan as text for people, below its headline: the slice of each partition, the costs, the blocks."""
     parts = [f"Reason: {plain(reason)}"] if reason else []
     if rows := list(_rows(plan)):
         parts.append(table(("partition", "offsets", "how many", "in Kafka"), rows, most=MOST, numbers=(2, 3)))

@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.amounts import count, size, span
 
 # How far a piece of work is: its step, rows and Kafka's bytes done and expected, how fast, how long it will take.
 #
-# What is not known is None and is not guessed. Nothing decides by any of this: it is for people.
+# An unknown number is None and is not guessed. Nothing decides by any of this: it is for people.
 
 KNOWN_AFTER_SECONDS = 5.0
 """A rate is not known before something was counted for so long."""
@@ -22,11 +22,11 @@ MOST_LETTERS = 200
 """So much of the id of an application is kept."""
 
 WINDOW_SECONDS = 60.0
-"""A rate is that of the last minute; what has not moved for so long has none."""
+"""A rate is that of the last minute; a step that has not moved for so long has none."""
 
 
 class Step(StrEnum):
-    """What an attempt is at: Spark reads Kafka and writes a branch, what is staged is audited, one commit shows it."""
+    """The step of an attempt: Spark reads Kafka and writes a branch, its rows are audited, one commit shows them."""
 
     READ = "read"
     AUDIT = "audit"
@@ -34,12 +34,12 @@ class Step(StrEnum):
 
     @property
     def counts(self) -> str:
-        """One of what it counts."""
+        """The unit of its counts."""
         return "offset" if self is Step.AUDIT else "row"
 
     @property
     def expects(self) -> str:
-        """One of what it expects."""
+        """The unit of its expectation."""
         return "row" if self is Step.PUBLISH else "offset"
 
 
@@ -74,11 +74,11 @@ class Progress:
         return replace(self, bytes=self.bytes_expected or 0)
 
     def landed(self, at: datetime) -> Progress:
-        """Return the progress of what one commit has shown: all of it, at once."""
+        """Return the progress of a commit: all rows, at once."""
         return self if self.step is not Step.PUBLISH else replace(self, rows=self.rows_expected or 0, at=at)
 
     def recorded(self, before: Progress | None, now: datetime) -> Progress:
-        """Return the progress as it is recorded `now`, after what was on record of the same attempt `before`."""
+        """Return the progress as it is recorded `now`, after the record of the same attempt `before`."""
         goes_on = before is not None and before.step is self.step
         return replace(self, since=before.since if before and goes_on else now, at=now)
 
@@ -113,7 +113,7 @@ class Progress:
         return self.bytes / self.bytes_expected if self.bytes_expected else 0.0
 
     def describe(self, rows_per_second: float | None = None) -> str:
-        """Return how far it is, as part of a sentence; what is not known is left out."""
+        """Return the progress as part of a sentence; unknown numbers are left out."""
         return ", ".join(self._parts(rows_per_second))
 
     @property
@@ -154,8 +154,8 @@ def _share(whole: int, rows: int, expected: int | None) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """What a Spark job has counted so far: rows of Kafka and of tables that it has read, tasks, bytes of files that
-    ended tasks have written; and the id of its application, empty where that is not known."""
+    """The counts of a Spark job so far: rows of Kafka and of tables that it has read, tasks, bytes of files that ended
+    tasks have written; and the id of its application, empty where unknown."""
 
     rows: int = 0
     table_rows: int = 0
@@ -170,7 +170,7 @@ class Counters:
 
     @classmethod
     def from_json(cls, text: str) -> Counters | None:
-        """Read what `to_json` has written; None for what it has not, such as a line that is half written."""
+        """Read the form of `to_json`; None for any other text, such as a line that is half written."""
         try:
             found = json.loads(text)
             numbers = {item.name: int(found[item.name]) for item in fields(cls) if item.name != "application"}
@@ -208,7 +208,7 @@ class Speed:
         return (last - first) / (latest - begun)
 
 
-# What a person is shown of a piece of work while it goes on, and the sentence that says it.
+# The display of a piece of work while it goes on, and its sentence.
 
 DOING = {Step.READ: "reading", Step.AUDIT: "auditing", Step.PUBLISH: "publishing"}
 _DONE = {Step.READ: "read", Step.AUDIT: "audited", Step.PUBLISH: "published"}
@@ -221,7 +221,7 @@ def silence(seconds: float, free_in: float) -> str:
 
 
 class Moment(StrEnum):
-    """What has happened: a step has begun, goes on, or has ended; or a wave has landed."""
+    """The kind of a moment: a step has begun, goes on, or has ended; or a wave has landed."""
 
     BEGUN = "begun"
     GOING = "going"
@@ -261,8 +261,8 @@ class WavePosition:
 class ProgressEvent:
     """One moment of a piece of work.
 
-    `subject` names it ("wave p1w3"), `note` what else there is to say of it. `at` are seconds on a clock that does not
-    run backwards, `seconds` how long the step has taken until then, and of a wave that has landed, all of it.
+    `subject` names it ("wave p1w3"), `note` adds to that. `at` are seconds on a clock that does not run backwards,
+    `seconds` how long the step has taken until then, and of a wave that has landed, all of it.
     """
 
     subject: str
@@ -321,7 +321,7 @@ class ProgressEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quiet:
-    """Which moments become a line of a log: beginnings and ends all, what goes on once in `seconds`."""
+    """Which moments become a line of a log: all beginnings and ends, and between them one in `seconds`."""
 
     seconds: float = 30.0
     last: float | None = None
@@ -331,5 +331,5 @@ class Quiet:
         return live.moment is not Moment.GOING or self.last is None or live.at - self.last >= self.seconds
 
     def after(self, live: ProgressEvent) -> Quiet:
-        """Return what is due once a moment has become a line."""
+        """Return the state once a moment has become a line."""
         return Quiet(seconds=self.seconds, last=live.at)

@@ -28,14 +28,14 @@ from airflow_kafka_lake.core.ordering.segments import Segment
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, PolicyKind
 
-# All that a status is made of: what the ledger has of a pipeline, and what Kafka says of its topics.
+# The parts of a status: the ledger's state of a pipeline, and Kafka's of its topics.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerState:
-    """What the ledger has of a pipeline. `unresolved` are its PLANNED, HELD and CANCELLED ranges, `skipped` the SKIPPED
+    """The ledger's state of a pipeline. `unresolved` are its PLANNED, HELD and CANCELLED ranges, `skipped` the SKIPPED
     ones; `attempts` are those of waves that an attempt works on. `requests` are those of all pipelines: a worker that
-    has a wave of another one is busy, and not missing. `tables` are those that it has ever written to."""
+    has a wave of another one is busy, and not missing. `tables` are all that it has ever written to."""
 
     spec: PipelineSpec
     streams: Sequence[StreamRecord]
@@ -51,10 +51,10 @@ class LedgerState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaState:
-    """What Kafka says of some topics, or the reason why it says nothing.
+    """Kafka's state of some topics, or the reason why it is unknown.
 
-    `topics` are those that exist. `ages` say how old the first unread record of a partition is, for those that were
-    asked about; `ages_state` is "observed", or says of which partitions they are, or why there are none.
+    `topics` are the existing ones. `ages` are those of the first unread record of each partition asked about;
+    `ages_state` is "observed", or says of which partitions they are, or why there are none.
     """
 
     snapshot: Snapshot | str
@@ -80,7 +80,7 @@ class PipelineFacts:
     chosen: StreamScope = EVERYTHING
 
 
-# One stream beside what Kafka says of it: its state, lag, age, and what became of its offsets.
+# One stream beside Kafka's state of it: its state, lag, age, and the fates of its offsets.
 
 OBSERVED_STATES = "observed"
 GONE = "gone"
@@ -107,10 +107,10 @@ QUIET = frozenset({StreamState.UP_TO_DATE, StreamState.GONE})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamStatus:
-    """One stream at one moment; `bounds` and what follows from them are None where Kafka did not say.
+    """One stream at one moment; `bounds` and their consequences are None where Kafka did not answer.
 
-    `held`, `running` and `planned` are the disjoint parts of what is planned and not landed: on hold, in a wave that an
-    attempt works on, and all else.
+    `held`, `running` and `planned` are the disjoint parts of the planned and not landed offsets: on hold, in a wave
+    that an attempt works on, and all else.
     """
 
     record: StreamRecord
@@ -135,7 +135,7 @@ class StreamStatus:
 
     @property
     def readable_end(self) -> int | None:
-        """The end of what can be read now."""
+        """The end of the readable offsets."""
         return self.bounds.readable_end(self.isolation) if self.bounds else None
 
     @property
@@ -152,14 +152,14 @@ class StreamStatus:
 
     @property
     def planned_until(self) -> int:
-        """The end of what was ever planned."""
+        """The end of the offsets that were ever planned."""
         planned = self.record.planned
         return max(self.record.origin, planned.last + 1) if planned else self.record.origin
 
     @property
     def lost(self) -> RangeSet:
-        """What Kafka no longer has of what was to be read, and no attempt may have read; of a topic that is gone, what
-        a plan had seen of it."""
+        """Offsets to read that Kafka no longer has, and that no attempt may have read; of a topic that is gone, those
+        that a plan had seen."""
         if self.is_gone and not self.is_read:
             return NOTHING
         if self.is_gone:
@@ -210,7 +210,7 @@ class StreamStatus:
         return 0 if self.bounds is not None and self.first_unread is None else None
 
     def timeline(self) -> Iterator[TimelineSlice]:
-        """Give what became of each offset, in order: from the first that was ever planned to the end of the log."""
+        """Give the fate of each offset, in order: from the first that was ever planned to the end of the log."""
         return (
             TimelineSlice(range=item, status=status)
             for item, status in sorted(
@@ -234,7 +234,7 @@ class StreamStatus:
         yield OffsetStatus.WAITING, self._unplanned(max(record.origin, end), self.bounds.high_watermark) - lost
 
     def _unplanned(self, start: int, end: int) -> RangeSet:
-        """Return what of a slice was never planned."""
+        """Return the offsets of a slice that were never planned."""
         planned = self.record.planned
         first = planned.unbroken_end(start)
         if first >= end:
@@ -378,7 +378,7 @@ def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> 
 
 
 def new_partition_statuses(facts: PipelineFacts) -> list[NewPartition]:
-    """Return the chosen partitions that no plan has seen, with how old what is in them is."""
+    """Return the chosen partitions that no plan has seen, with the age of their records."""
     retention = {item.topic: item for item in facts.seen.topics}
     return [
         replace(
