@@ -140,7 +140,7 @@ def _facts(ports: Ports, own: LedgerState, chosen: StreamScope) -> PipelineFacts
 
 
 def segments(ledger: LedgerReader, spec: PipelineSpec) -> SegmentOrder:
-    """Return every segment with its parents, and what keeps it from starting, at one moment."""
+    """Return every segment with its parents and its blockers, at one moment."""
     return ledger.at_once(partial(_segments, spec=spec))
 
 

@@ -260,7 +260,7 @@ class TableHead:
     def place_after(self, owner: tuple[str, str], kind: str, own: SnapshotPosition) -> SnapshotPosition | None:
         """Return where the newest publish stands after a commit at `own`: an empty commit leaves it where it was.
 
-        A pipeline goes on from what another ledger has published under its name. Only a rebuild commits on a head that
+        A pipeline goes on from the publishes of another ledger under its name. Only a rebuild commits on a head that
         has lost a publish, after which its history begins anew.
         """
         if kind in PUBLISHES:

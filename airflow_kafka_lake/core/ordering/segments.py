@@ -383,8 +383,8 @@ class SegmentOrder:
         return blockers(self.graph, self._streams, [(segment.stream, here)]) if segment.parents else ()
 
     def waits(self, stream: Stream) -> list[tuple[str, Remedy | None]]:
-        """Return for each segment of a stream that may not start what it waits for, down to range and reason, and the
-        decision that ends it where it waits for no range."""
+        """Return the blockers of each segment of a stream that may not start, down to range and reason, and the
+        decision that ends a wait for no range."""
         found = []
         for segment in self.graph.of(stream):
             for blocker in self._blockers(segment):

@@ -94,7 +94,7 @@ class WaitingPartition:
 
     @property
     def message(self) -> str | None:
-        """What holds it; None where Kafka has told of no transaction."""
+        """The hold in words; None where Kafka has told of no transaction."""
         if self.held_by:
             return self.held_by.describe(self.at)
         if self.state == OBSERVED:
@@ -123,7 +123,7 @@ class WaitingPartition:
 def waiting(
     partitions: Iterable[PartitionSnapshot], transactions: Sequence[OpenTransaction], now: datetime, state: str
 ) -> tuple[WaitingPartition, ...]:
-    """Return what partitions wait for: each with the first transaction that holds it."""
+    """Return the waiting partitions: each with the first transaction that holds it."""
     first = {(item.topic, item.partition): item for item in reversed(transactions)}
     return tuple(
         WaitingPartition(
