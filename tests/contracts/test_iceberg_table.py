@@ -29,10 +29,8 @@ from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 from airflow_kafka_lake.core.errors import (
     JobFailedError,
     KafkaLakeError,
-    PipelineFileError,
     SchemaMismatchError,
     UnavailableError,
-    UnknownSubjectError,
 )
 from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import (
@@ -116,15 +114,6 @@ def test_partitioned_table_is_published_into(world: IcebergWorld) -> None:
     world.stage(attempt, offsets(0, 1))
     assert isinstance(table.publish(publication(world, attempt)), Committed)
     assert [holding.offsets.span for holding in table.attempt_rows([TOPIC_ID])] == [2]
-
-
-def test_illegal_partition_by_creates_nothing(world: IcebergWorld) -> None:
-    """A term that does not parse is refused before anything exists."""
-    table = world.lake.table("raw.wrong")
-    with pytest.raises(PipelineFileError, match="daily"):
-        table.ensure("daily(kafka_timestamp)")
-    with pytest.raises(UnknownSubjectError):
-        table.head()
 
 
 def test_misfit_table_is_refused_with_every_difference(world: IcebergWorld) -> None:

@@ -30,9 +30,12 @@ from pyiceberg.exceptions import (
     NotInstalledError,
     OAuthError,
     RESTError,
+    TableAlreadyExistsError,
     UnauthorizedError,
 )
 from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
@@ -142,8 +145,18 @@ class OpenCatalog:
             )
         return table
 
-    def created(self, identifier: str) -> Table:
-        """Load a table that the catalog claims to have created; raises UnavailableError where it has not."""
+    def create(
+        self,
+        identifier: str,
+        schema: Schema,
+        properties: Mapping[str, str],
+        partitioning: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+    ) -> Table:
+        """Create a table, and its namespace; it may be there by now. Raises UnavailableError for a catalog that claims
+        to have created a table which it does not have."""
+        self._ensure_namespace(identifier)
+        with self.reaching(f"create table {identifier}"), suppress(TableAlreadyExistsError):
+            self.api.create_table(identifier, schema, partition_spec=partitioning, properties=dict(properties))
         if (table := self.find(identifier)) is None:
             raise UnavailableError(
                 f"The catalog of connection {self._settings.connection_id!r} answered that it has created table "
@@ -234,7 +247,7 @@ class OpenCatalog:
         if not os.access(above, os.W_OK | os.X_OK) or not above.is_dir():
             raise self._settings_error(f"write into {folder}", f"this user may not write into {above}")
 
-    def ensure_namespace(self, identifier: str) -> None:
+    def _ensure_namespace(self, identifier: str) -> None:
         """Create the table's namespace when it is missing; two at once are fine."""
         namespace = identifier.rpartition(".")[0]
         with self.reaching(f"create namespace {namespace}"):

@@ -8,11 +8,10 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.exceptions import BadRequestError, CommitFailedException, TableAlreadyExistsError
+from pyiceberg.exceptions import BadRequestError, CommitFailedException
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import DataFile, ManifestContent
@@ -173,7 +172,7 @@ class Receipts:
 
     def _added(self, rows: Sequence[ReceiptRow], prepared: dict[frozenset[Identity], PreparedSnapshot]) -> bool:
         """Try once; False when main of the receipts moved meanwhile. `prepared` keeps written files for later tries."""
-        table = self._catalog.find(self._identifier) or self._create()
+        table = self._catalog.find(self._identifier) or self._catalog.create(self._identifier, RECEIPTS, _PROPERTIES)
         with self._catalog.reaching(f"add receipts to {self._identifier}"):
             there = _identities(table, {row.attempt for row in rows})
             missing = {identity: row for row in rows if (identity := _identity(row)) not in there}
@@ -242,12 +241,6 @@ class Receipts:
             return []
         with self._catalog.reaching(f"read {self._identifier}"):
             return list(_read(table, row_filter))
-
-    def _create(self) -> Table:
-        self._catalog.ensure_namespace(self._identifier)
-        with self._catalog.reaching(f"create table {self._identifier}"), suppress(TableAlreadyExistsError):
-            self._catalog.api.create_table(self._identifier, RECEIPTS, properties=_PROPERTIES)
-        return self._catalog.created(self._identifier)
 
 
 def _forgotten(table: Table) -> Iterable[TableUpdate]:

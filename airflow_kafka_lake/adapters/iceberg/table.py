@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
 import pyarrow as pa
-from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.table import FileScanTask, Table
 
@@ -115,18 +114,12 @@ class IcebergTable:
         """Create the table when it is missing, check that it fits, and try once that the catalog keeps its branches.
 
         `partition_by` is for a new table; an existing one keeps its partitioning, which jobs follow. Raises
-        PipelineFileError for an illegal `partition_by`, SchemaMismatchError with every difference,
-        ConnectionSettingsError for a catalog that does not keep branches.
+        SchemaMismatchError with every difference, ConnectionSettingsError for a catalog that does not keep branches.
         """
-        spec = partition_spec(partition_by, LANDING)
         table = self._catalog.find(self.identifier)
         if table is None:
-            self._catalog.ensure_namespace(self.identifier)
-            with self._catalog.reaching(f"create table {self.identifier}"), suppress(TableAlreadyExistsError):
-                self._catalog.api.create_table(
-                    self.identifier, LANDING, partition_spec=spec, properties=LANDING_PROPERTIES
-                )
-            table = self._catalog.created(self.identifier)
+            spec = partition_spec(partition_by, LANDING)
+            table = self._catalog.create(self.identifier, LANDING, LANDING_PROPERTIES, spec)
         require_fit(table, LANDING, self.identifier)
         if not self._is_proven(table):
             if fault := prove_branches(self._catalog, self.identifier, self._now_ms):

@@ -6,18 +6,24 @@ import pytest
 
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING, partition_spec
 from airflow_kafka_lake.core.errors import PipelineFileError
+from airflow_kafka_lake.pipeline import Pipeline
+
+
+def kept(text: str) -> str:
+    """Return `partition_by` as a pipeline keeps it."""
+    return Pipeline(name="orders", topics=["orders"], table="raw.orders", partition_by=text).spec.partition_by
 
 
 def parse(text: str) -> list[tuple[str, str, str]]:
     """Return `(source column, transform, partition field)` of each term."""
-    fields = partition_spec(text, LANDING).fields
+    fields = partition_spec(kept(text), LANDING).fields
     return [(LANDING.find_column_name(f.source_id) or "", str(f.transform), f.name) for f in fields]
 
 
 @pytest.mark.parametrize("text", ["", "   "])
 def test_empty_text_is_unpartitioned(text: str) -> None:
     """Nothing asked for, nothing partitioned."""
-    assert partition_spec(text, LANDING).is_unpartitioned()
+    assert partition_spec(kept(text), LANDING).is_unpartitioned()
 
 
 @pytest.mark.parametrize(
@@ -71,4 +77,4 @@ def test_terms_keep_their_order() -> None:
 def test_what_is_not_in_the_grammar_is_refused(text: str) -> None:
     """A partitioning is never guessed."""
     with pytest.raises(PipelineFileError, match="partition_by"):
-        partition_spec(text, LANDING)
+        kept(text)
