@@ -36,8 +36,8 @@ def db(arguments: argparse.Namespace, _: Output) -> Result:
     """Bring the ledger's schema up to date, or only check it."""
     from airflow_kafka_lake.wiring.ledger import LedgerConnection
 
-    schema = LedgerConnection(arguments.ledger).schema()
-    text = schema.upgrade() if arguments.act == "upgrade" else schema.check()
+    ledger = LedgerConnection(arguments.ledger).ledger()
+    text = ledger.upgrade() if arguments.act == "upgrade" else ledger.check()
     return Result(document={"ledger": arguments.ledger, "schema": text})
 
 

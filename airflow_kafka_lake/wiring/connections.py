@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
@@ -173,20 +174,14 @@ def _from_json(conn_id: str, text: str) -> ConnectionSettings:
     port = given.get("port") or None
     if port is not None and not str(port).isdecimal():
         raise ConnectionSettingsError(f"The {where}: port must be a number.", connection=conn_id)
-    texts = {key: given.get(key) for key in ("conn_type", "host", "schema", "login", "password")}
-    if wrong := [key for key, value in texts.items() if value is not None and not isinstance(value, str)]:
+    texts = ("conn_type", "host", "schema", "login", "password")
+    if wrong := [key for key in texts if given.get(key) is not None and not isinstance(given[key], str)]:
         raise ConnectionSettingsError(f"The {where}: {', '.join(wrong)} must be text.", connection=conn_id)
-    return ConnectionSettings(
-        conn_id=conn_id,
-        conn_type=_normal(texts.pop("conn_type")),
-        port=int(port) if port else None,
-        extra=_extra(conn_id, given.get("extra")),
-        **{key: value or None for key, value in texts.items()},
-    )
+    return _read(conn_id, SimpleNamespace(**dict.fromkeys(_FIELDS) | given), ())
 
 
 def _read(conn_id: str, found: Any, legal: tuple[str, ...]) -> ConnectionSettings:
-    """Copy Airflow's connection object (the SDK's or the model's)."""
+    """Copy a connection: an object of Airflow's SDK or of its model, or the fields of an environment variable."""
     if found is None:
         raise _missing(conn_id, legal)
     return ConnectionSettings(
@@ -250,7 +245,7 @@ def _missing(conn_id: str, legal: tuple[str, ...]) -> ConnectionSettingsError:
 def _unresolved(conn_id: str, legal: tuple[str, ...], error: Exception) -> ConnectionSettingsError | UnavailableError:
     """Return the error of a missing connection or of an Airflow that does not answer, without the text of the given
     error, which may hold secrets."""
-    if _is_missing(error) or _is_named(error, "AirflowSecretsBackendAccessDenied"):
+    if _is_missing(error) or type(error).__name__ == "AirflowSecretsBackendAccessDenied":
         return _missing(conn_id, legal)
     return UnavailableError(
         f"Airflow could not be asked for connection {conn_id!r} ({type(error).__name__}). Repeat when it answers.",
@@ -259,8 +254,4 @@ def _unresolved(conn_id: str, legal: tuple[str, ...], error: Exception) -> Conne
 
 
 def _is_missing(error: Exception) -> bool:
-    return _is_named(error, "AirflowNotFoundException")
-
-
-def _is_named(error: Exception, name: str) -> bool:
-    return type(error).__name__ == name
+    return type(error).__name__ == "AirflowNotFoundException"

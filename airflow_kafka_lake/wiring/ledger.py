@@ -47,10 +47,6 @@ class LedgerConnection:
 
         return SqlLedger(self.url)
 
-    def schema(self) -> SqlLedger:
-        """Return the ledger of `db upgrade` and `db check`; each answers with the schema's revision."""
-        return self.ledger()
-
     def check(self) -> str:
         """Return in one sentence that the ledger answers; raises the error that keeps it from answering."""
         ledger = self.ledger()

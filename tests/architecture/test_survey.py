@@ -16,12 +16,12 @@ pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
     "modules": 189,
-    "lines": 52_636,
+    "lines": 52_623,
     "module_max": 800,
     "depth": 25,
     "data_types": 349,
     "participles": 12,
-    "lookups": 666,
+    "lookups": 664,
     "nouns": 3.8,
 }
 """The most that each figure may be. Who makes one smaller writes the new one here; none is ever raised: an addition is
