@@ -26,7 +26,7 @@ from airflow_kafka_lake.core.wire import timestamp
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
     """A user before a page: `base` is the address of these pages without a slash at its end, `csrf` goes with every
-    decision in the header `X-Kafka-Lake-Token`, `may_decide` whether the user may decide about what the page shows."""
+    decision in the header `X-Kafka-Lake-Token`, `may_decide` whether the user may decide about its subject."""
 
     base: str
     name: str
@@ -41,7 +41,7 @@ USUAL_LEDGER = "kafka_lake_ledger"
 
 
 def address(visitor: Visitor, *parts: str, **asked: object) -> str:
-    """Return the address of a page; its parts are what comes from names, and cannot leave their place in it."""
+    """Return the address of a page; its parts come from names, and cannot leave their place in it."""
     path = "/".join(quote(part, safe="") for part in parts)
     query = {key: str(value) for key, value in asked.items() if value is not None}
     if visitor.ledger != USUAL_LEDGER:
@@ -56,7 +56,7 @@ Json = Mapping[str, Any]
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
-"""What a page loads: a style sheet and a script, from here and nowhere else."""
+"""The files that a page loads: a style sheet and a script, from here and nowhere else."""
 
 
 def render(template: str, **values: object) -> str:
@@ -87,7 +87,7 @@ def static_files() -> Mapping[str, tuple[bytes, str]]:
 
 @cache
 def version_of(name: str) -> str:
-    """Return what changes with a static file: a browser keeps one version for good."""
+    """Return the version of a static file: a browser keeps one version for good."""
     return sha256((STATIC / name).read_bytes()).hexdigest()[:12]
 
 
@@ -115,7 +115,7 @@ def _environment() -> Environment:
 
 
 def visible(value: object) -> str:
-    """Return what a template writes: nothing for None, and characters that a reader cannot see by their codes."""
+    """Return a value as templates write it: nothing for None, and characters that no reader sees by their codes."""
     if isinstance(value, Markup):
         return value
     text = "" if value is None else str(value)
@@ -148,7 +148,7 @@ def utc(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-# What all pages of the web interface share.
+# The common parts of all pages of the web interface.
 
 BUSY, IDLE, NEVER = 2, 10, 0
 """After how many seconds a page asks whether there is a newer one: while something runs, while nothing does."""
@@ -160,7 +160,7 @@ def draw(template: str, visitor: Visitor, *, poll: int, observed_at: datetime | 
     return render(template, visitor=visitor, to=to, poll=poll, observed_at=observed_at, **values)
 
 
-# What pages say before there is anything to show: how a ledger, and a pipeline in it, begin.
+# The pages before there is anything to show: how a ledger, and a pipeline in it, begin.
 
 FIRST_PLAN = (
     "A pipeline appears when it is planned for the first time: by a Dag with kafka_lake_ingest, by the Dag "
@@ -169,7 +169,7 @@ FIRST_PLAN = (
 
 
 def missing(place: str | None = None) -> LedgerSchemaError:
-    """Return the refusal where no ledger was made yet; `place` is for those who may know where that is."""
+    """Return the refusal where no ledger was made yet; `place` is for visitors with the right to know it."""
     where = f" at {place}" if place else ""
     return LedgerSchemaError(
         f"there is no ledger{where} yet: the first plan makes one in SQLite, and {remedies.upgrade_ledger()} makes one "
@@ -183,7 +183,7 @@ def is_missing(error: KafkaLakeError) -> bool:
     return isinstance(error, LedgerSchemaError) and error.facts.get("found", ...) is None
 
 
-# What is shown in place of a page.
+# The refusal in place of a page.
 
 _TITLES = {
     401: "You are not logged in",
@@ -202,7 +202,7 @@ _NO_LEDGER = (
 
 
 def refusal_page(base: str, status: int, message: str, *, no_ledger: bool = False) -> str:
-    """Draw a refusal: what happened, what it means, what to do."""
+    """Draw a refusal: its cause, its meaning, its remedy."""
     visitor = Visitor(base=base, name="", csrf="", ledger="kafka_lake_ledger")
     title = "There is no ledger yet" if no_ledger else _TITLES.get(status, "That did not work")
     lines: Sequence[str] = _NO_LEDGER if no_ledger else _LINES.get(status, ())

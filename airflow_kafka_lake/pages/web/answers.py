@@ -43,8 +43,8 @@ STATUS: tuple[tuple[type[KafkaLakeError], int], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class CachedDocument:
-    """A report as JSON, and as a page once it is known who looks, made once for all who ask; `version` changes with all
-    but the moment of observation."""
+    """A report as JSON, and as a page once it is known who looks, made once for all visitors; `version` changes with
+    all but the moment of observation."""
 
     text: bytes
     version: str
@@ -91,13 +91,13 @@ def is_api(request: Request) -> bool:
 
 
 def _path(request: Request) -> str:
-    """Return what is asked for below the address of these pages."""
+    """Return the path below the address of these pages."""
     path: str = request.scope["path"]
     return path.removeprefix(request.scope.get("root_path", ""))
 
 
 def refused(request: Request, error: KafkaLakeError) -> Response:
-    """Answer with a refusal: what, where, what to do."""
+    """Answer with a refusal: fault, place, remedy."""
     if rendering.is_missing(error):
         return _refusal(request, 503, error.to_json(), no_ledger=True)
     status = next(status for kind, status in STATUS if isinstance(error, kind))
@@ -105,7 +105,7 @@ def refused(request: Request, error: KafkaLakeError) -> Response:
 
 
 def not_allowed(request: Request, error: HTTPException) -> Response:
-    """Answer one who is not logged in, or who may not; a browser that asks for a page is sent to Airflow's login."""
+    """Answer a visitor without login or right; a browser that asks for a page is sent to Airflow's login."""
     if error.status_code == 401 and request.method == "GET" and not is_api(request):
         return RedirectResponse(_login(request), status_code=303)
     words = {401: "log in to Airflow first", 404: "there is no such page", 405: "that cannot be done here"}
