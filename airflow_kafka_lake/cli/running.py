@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -36,18 +36,20 @@ from airflow_kafka_lake.cli.status import show_wave
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count, size
 from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.core.reports.plan import everything, heading, in_grace, plan_document, remarks, waiting_of
+from airflow_kafka_lake.core.reports.plan import everything, heading, in_grace, remarks, waiting_of
 from airflow_kafka_lake.core.reports.status import advance_document
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import decisions, planning, rebuilding, recovery, reporting, running, staging
 from airflow_kafka_lake.services.advance import advance as move_watermarks
 from airflow_kafka_lake.services.group_sync import sync_group
+from airflow_kafka_lake.services.planning import PlanResult
 from airflow_kafka_lake.services.reporting import known_spec
-from airflow_kafka_lake.services.running import RunLimits, WaveWorker
+from airflow_kafka_lake.services.running import Run, RunLimits, WaveWorker
 from airflow_kafka_lake.wiring.assemble import clock_and_processes, open_ledger
 from airflow_kafka_lake.wiring.spark import Engine
 
@@ -59,20 +61,14 @@ def plan(arguments: argparse.Namespace, output: Output) -> Result:
     spec, bounds = _asked(arguments)
     with ports_of(arguments, output, spec) as ports:
         where = ports.runner.where()  # first: a Spark connection that is not there refuses the plan, not its display
-        made = planning.plan(
-            ports,
-            spec,
-            bounds,
-            plan_id=decisions.new_id(),
-            dry_run=arguments.dry_run,
-            timeout=spec.timeout,
-        )
+        dry, plan_id = arguments.dry_run, decisions.new_id()
+        made = planning.plan(ports, spec, bounds, plan_id=plan_id, dry_run=dry, timeout=spec.timeout)
     return Result(
-        document=plan_document(made.plan, recorded=made.recorded),
+        document=made,
         beside={
-            "heading": heading(made.plan, dry_run=arguments.dry_run),
-            "remarks": list(remarks(made.plan, where, dry_run=arguments.dry_run)),
-            "go_on": go_on(arguments, "plan", "run") if arguments.dry_run and made.plan.ranges else None,
+            "where": where,
+            "dry_run": dry,
+            "then": go_on(arguments, "plan", "run") if dry and made.plan.ranges else None,
         },
         exit_code=REFUSED if made.plan.blocked or made.plan.hanging else 0,
     )
@@ -86,27 +82,27 @@ def _asked(arguments: argparse.Namespace) -> tuple[PipelineSpec, Bounds]:
     return spec, bounds
 
 
-def show_plan(output: Output, document: Json) -> None:
-    """Show a plan: ranges, bytes, time and deadline."""
+def show_plan(output: Output, made: PlanResult, *, where: str, dry_run: bool, then: str | None) -> None:
+    """Show a plan: ranges, bytes, time and deadline; `then` is the command that reads them."""
     rows = [
         (
-            number if wave["wave"] is None else wave["wave"],
-            wave["table"],
-            stream_text(item),
-            item["start"],
-            item["end"],
-            item["end"] - item["start"],
-            size(item["estimated_bytes"]),
+            wave.id if made.recorded else number,
+            wave.table,
+            item.stream,
+            item.range.start,
+            item.range.end,
+            item.range.span,
+            size(item.estimated_bytes),
         )
-        for number, wave in enumerate(document["waves"])
-        for item in wave["ranges"]
+        for number, wave in enumerate(made.plan.waves)
+        for item in wave.ranges
     ]
     columns = ("wave", "table", "stream", "#from", "#to", "#offsets", "#bytes in Kafka")
-    output.long_table(document["heading"], columns, rows)
-    for text in document["remarks"]:
+    output.long_table(heading(made.plan, dry_run=dry_run), columns, rows)
+    for text in remarks(made.plan, where, dry_run=dry_run):
         output.line(text)
-    if document["go_on"]:
-        output.line(f"read it with: {document['go_on']}")
+    if then:
+        output.line(f"read it with: {then}")
 
 
 def run(arguments: argparse.Namespace, output: Output) -> Result:
@@ -115,58 +111,35 @@ def run(arguments: argparse.Namespace, output: Output) -> Result:
     with ports_of(arguments, output, spec, need_spark=True) as ports:
         most = RunLimits(waves=arguments.max_waves, bytes_per_second=arguments.bytes_per_second)
         done = running.run(ports, spec, bounds, everything=arguments.all, most=most)
-    document = {
-        "pipeline": spec.name,
-        "plan": done.plan.id if done.plan and done.plan.waves else None,
-        "period": done.plan.period.to_json() if done.plan and done.plan.period else None,
-        "waves": [{"wave": item.id, "state": item.state.value, "rows": item.rows} for item in done.waves],
-        "left": [item.to_json() for item in done.left],
-        "rows": sum(item.rows or 0 for item in done.waves),
-        "advanced": advance_document(spec.name, done.moves)["streams"],
-        "group_sync": done.group and done.group.to_json(),
-        "waiting_for_stable": [item.to_json() for item in waiting_of(done.plan)] if done.plan else [],
-        "notes": list(done.plan.notes) if done.plan else [],
-        "held": list(done.held),
-        "problems": [problem.to_json() for problem in done.problems],
-    }
-    beside = (
-        {
-            "found": everything("landed", done.plan),
-            "waiting": [*(item.describe() for item in waiting_of(done.plan)), *in_grace(done.plan)],
-        }
-        if done.plan
-        else {}
-    )
-    return Result(document=document, beside=beside, exit_code=done.exit_code)
+    return Result(document=done, exit_code=done.exit_code)
 
 
-def show_run(output: Output, document: Json) -> None:
-    """Show what a run did."""
-    if not document["waves"] and not document["problems"] and not document["held"]:
-        found = document["period"]["messages"][0] if document["period"] else document["found"]
-        output.line(f"nothing to do: {found}")
+def show_run(output: Output, done: Run) -> None:
+    """Show the result of a run."""
+    plan = done.plan
+    period = plan.period.describe() if plan and plan.period else ()
+    if plan and not done.waves and not done.problems and not done.held:
+        output.line(f"nothing to do: {period[0] if period else everything('landed', plan)}")
     else:
-        rows = [(item["wave"], word_of(item["state"]), item["rows"]) for item in document["waves"]]
-        output.long_table(
-            f"run of {document['pipeline']}: {count(document['rows'], 'row')}", ("wave", "state", "#rows"), rows
-        )
-    for text in document["notes"]:
+        rows = [(item.id, word_of(item.state), item.rows) for item in done.waves]
+        output.long_table(f"run of {done.pipeline}: {count(done.rows, 'row')}", ("wave", "state", "#rows"), rows)
+    for text in plan.notes if plan else ():
         output.line(f"note: {text}")
-    _show_moves(output, "watermarks moved", document["advanced"])
-    for text in document["period"]["messages"][1:] if document["period"] else ():
+    _show_moves(output, "watermarks moved", done.moves)
+    for text in period[1:]:
         output.line(text)
-    if document["left"]:
-        bytes_left = size(sum(item["estimated_bytes"] for item in document["left"]))
+    if done.left:
+        bytes_left = size(sum(item.bytes for item in done.left))
         output.line(
-            f"left: {count(len(document['left']), 'wave')}, planned and not asked for, about {bytes_left} in "
-            f"Kafka; take them too with --all, or with: {remedies.run(document['pipeline'])}"
+            f"left: {count(len(done.left), 'wave')}, planned and not asked for, about {bytes_left} in "
+            f"Kafka; take them too with --all, or with: {remedies.run(done.pipeline)}"
         )
-    for text in document.get("waiting", ()):
+    for text in (*(item.describe() for item in waiting_of(plan)), *in_grace(plan)) if plan else ():
         output.line(text)
-    for text in document["held"]:
+    for text in done.held:
         output.line(f"held: {text}")
-    for problem in document["problems"]:
-        output.line(f"problem: {problem['message']}")
+    for problem in done.problems:
+        output.line(f"problem: {problem.message}")
 
 
 def ingest(arguments: argparse.Namespace, output: Output) -> Result:
@@ -185,24 +158,22 @@ def advance(arguments: argparse.Namespace, output: Output) -> Result:
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
         reporting.known_spec(ports.ledger, spec.name)
-        document = advance_document(spec.name, move_watermarks(ports, spec.name))
+        moves = move_watermarks(ports, spec.name)
         group = sync_group(ports, spec)
-        document["group_sync"] = group and group.to_json()
-    return Result(document=document)
+    document = advance_document(spec.name, moves) | {"group_sync": group and group.to_json()}
+    return Result(document=document, beside={"moves": moves})
 
 
 def show_advance(output: Output, document: Json) -> None:
     """Show the watermarks that moved."""
-    if not document["streams"]:
+    moves: Sequence[Advance] = document["moves"]
+    if not moves:
         output.line("no watermark moved: nothing new has landed in an unbroken run")
-        return
-    _show_moves(output, f"{count(document['rows'], 'row')} passed", document["streams"])
+    _show_moves(output, f"{count(sum(move.rows for move in moves), 'row')} passed", moves)
 
 
-def _show_moves(output: Output, title: str, moves: list[Json]) -> None:
-    output.long_table(
-        title, ("stream", "#from", "#to"), [(stream_text(item), item["from"], item["to"]) for item in moves]
-    )
+def _show_moves(output: Output, title: str, moves: Sequence[Advance]) -> None:
+    output.long_table(title, ("stream", "#from", "#to"), [(item.stream, item.start, item.end) for item in moves])
 
 
 # The command `decode`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
@@ -48,6 +48,7 @@ from airflow_kafka_lake.core.planning.decision import (
 )
 from airflow_kafka_lake.core.planning.plan import Elsewhere, Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.reports.plan import plan_document
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spark.job import effort
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -64,6 +65,10 @@ class PlanResult:
 
     plan: Plan
     recorded: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return `plan --json`."""
+        return plan_document(self.plan, recorded=self.recorded)
 
 
 PLAN_TRIES = 12

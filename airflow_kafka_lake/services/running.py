@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
@@ -36,6 +37,7 @@ from airflow_kafka_lake.core.ordering.segments import gate_closed
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import WaveChoice, Work, choose
+from airflow_kafka_lake.core.reports.plan import waiting_of
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Clock, Ledger, Ports, Processes
 from airflow_kafka_lake.services.advance import Advances
@@ -152,6 +154,7 @@ class Run:
     unfinished waves that it was not asked for; `moves` has one move of each stream, however many waves moved it;
     `group` has the watermarks that its group was told."""
 
+    pipeline: str
     plan: Plan | None
     waves: tuple[WaveRecord, ...]
     moves: tuple[Advance, ...]
@@ -159,6 +162,29 @@ class Run:
     problems: tuple[KafkaLakeError, ...]
     group: SyncedGroup | None = None
     left: tuple[Work, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that have landed."""
+        return sum(item.rows or 0 for item in self.waves)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return `run --json`."""
+        plan = self.plan
+        return {
+            "pipeline": self.pipeline,
+            "plan": plan.id if plan and plan.waves else None,
+            "period": plan.period.to_json() if plan and plan.period else None,
+            "waves": [{"wave": item.id, "state": item.state.value, "rows": item.rows} for item in self.waves],
+            "left": [item.to_json() for item in self.left],
+            "rows": self.rows,
+            "advanced": [move.to_json() for move in self.moves],
+            "group_sync": self.group and self.group.to_json(),
+            "waiting_for_stable": [item.to_json() for item in waiting_of(plan)] if plan else [],
+            "notes": list(plan.notes) if plan else [],
+            "held": list(self.held),
+            "problems": [problem.to_json() for problem in self.problems],
+        }
 
     @property
     def exit_code(self) -> int:
@@ -200,6 +226,7 @@ def run(
         problems.append(hanging_error(decided.hanging, decided.observed_at))
     advances.at_end()
     return Run(
+        pipeline=spec.name,
         plan=decided,
         waves=tuple(work.finished),
         moves=joined(advances.moves),

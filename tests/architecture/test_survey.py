@@ -16,12 +16,12 @@ pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
     "modules": 189,
-    "lines": 52_623,
+    "lines": 52_622,
     "module_max": 800,
     "depth": 25,
     "data_types": 349,
     "participles": 12,
-    "lookups": 664,
+    "lookups": 618,
     "nouns": 3.8,
 }
 """The most that each figure may be. Who makes one smaller writes the new one here; none is ever raised: an addition is

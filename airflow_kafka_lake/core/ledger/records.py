@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from airflow_kafka_lake.core.accounting import Accounting, StreamContent
 from airflow_kafka_lake.core.ledger.guards import LEASE, OVERDUE, PauseRow, lease_is_live
@@ -218,6 +219,10 @@ class Advance:
     start: int
     end: int
     rows: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        return self.stream._asdict() | {"from": self.start, "to": self.end}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
