@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.adapters.registry.settings import RegistrySettings
-from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.wiring.connections import ConnectionSettings, get_connection
 
@@ -42,8 +42,13 @@ class RegistryConnection:
 
     def registry(self) -> ConfluentRegistry:
         """Return the registry (`SchemaRegistry`); connects on first use. Close it when done."""
-        from airflow_kafka_lake.adapters.registry.client import ConfluentRegistry
-
+        try:
+            from airflow_kafka_lake.adapters.registry.client import ConfluentRegistry
+        except ImportError as error:
+            raise LibraryError(
+                f"A schema registry needs {error.name or 'a library'}, which is not installed. "
+                "Run: pip install 'airflow-kafka-lake[schema-registry]'"
+            ) from None
         return ConfluentRegistry(self.settings)
 
     def check(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -63,6 +64,40 @@ def test_every_library_that_is_imported_is_a_dependency() -> None:
         elif not {canonicalize_name(item) for item in distributions[name]} & required.keys():
             missing.add(name)
     assert missing == set()
+
+
+PAGES = ("fastapi", "itsdangerous", "jinja2", "markupsafe", "starlette")
+WITHOUT_EXTRAS = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in set(sys.argv[1:]):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+import airflow_kafka_lake.cli.entry_point, airflow_kafka_lake.services.running
+from airflow_kafka_lake.core.errors import LibraryError
+from airflow_kafka_lake.wiring.connections import ConnectionSettings
+from airflow_kafka_lake.wiring.registry import RegistryConnection
+try:
+    RegistryConnection("r", connection=ConnectionSettings(conn_id="r", conn_type="http", host="h")).registry()
+except LibraryError as error:
+    print(error.message)
+"""
+
+
+def test_a_plain_installation_starts_and_names_the_extra_that_it_lacks() -> None:
+    """Commands and a run need neither Spark, schemas, lineage nor the libraries of the pages."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS, *sorted(IN_AN_EXTRA), *PAGES],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-1:] == [
+        "A schema registry needs google, which is not installed. Run: pip install 'airflow-kafka-lake[schema-registry]'"
+    ], done.stderr
 
 
 def _pinned(path: Path) -> dict[str, str]:

@@ -25,8 +25,8 @@ from airflow_kafka_lake.core.decoding import Format, RegisteredSchema
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
     KafkaLakeError,
+    LibraryError,
     SchemaMismatchError,
-    TerminalError,
     UnavailableError,
     UnknownSubjectError,
 )
@@ -193,10 +193,6 @@ _LATER = frozenset({408, 429})
 _MAIN = "registered.proto"
 
 
-class RegistryClientMissingError(TerminalError):
-    """A package that Confluent's client for schema registries needs is not installed."""
-
-
 class ConfluentRegistry:
     """`SchemaRegistry` over HTTP; connects on first use. Close it when done.
 
@@ -237,7 +233,7 @@ class ConfluentRegistry:
             from confluent_kafka.schema_registry import SchemaRegistryClient
         except ImportError:
             missing = [name for name in _NEEDED if not _installed(name)]
-            raise RegistryClientMissingError(
+            raise LibraryError(
                 f"Confluent's client for schema registries does not load ({', '.join(missing) or 'a part'} missing). "
                 "Run: pip install 'airflow-kafka-lake[schema-registry]'"
             ) from None
