@@ -71,7 +71,7 @@ class LandedWave:
         seconds: float,
         application: Application | None,
     ) -> LandedWave:
-        """Choose what landed of a wave's ranges, and the attempt whose commit is in the lake."""
+        """Choose the landed ranges of a wave, and the attempt whose commit is in the lake."""
         ended = [item for item in attempts if item.outcome is AttemptOutcome.COMMITTED]
         return cls(
             record=record,
@@ -127,8 +127,8 @@ _PIPELINE_RANK = {state: number for number, state in enumerate((*WORST_FIRST, NO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSummary:
-    """A pipeline in a few numbers; offsets, lag and age are those of the chosen streams, and what is not known is None
-    beside a `_state`. The last numbers are of waves: `of_current_plans` are those of plans that are not finished."""
+    """A pipeline in a few numbers; offsets, lag and age are those of the chosen streams; an unknown one is None beside
+    a `_state`. The last numbers are of waves: `of_current_plans` are those of plans that are not finished."""
 
     state: str
     paused: bool
@@ -275,7 +275,7 @@ def _deadline_state(
     return "retention is unlimited"
 
 
-# What documents say of pauses.
+# Pauses in documents.
 
 
 def pause_document(pause: PauseRow | None) -> Json | None:
@@ -323,7 +323,7 @@ _STATE_RANK = {state: number for number, state in enumerate(WORST_FIRST)}
 
 
 def worst_first(streams: Iterable[StreamStatus]) -> list[StreamStatus]:
-    """Sort streams: the worst state first, in it those that are behind by most."""
+    """Sort streams: the worst state first, in it the ones behind by most."""
     return sorted(
         streams, key=lambda item: (_STATE_RANK[item.state], -(item.behind_seconds or 0), -(item.lag or 0), item.key)
     )
@@ -331,8 +331,8 @@ def worst_first(streams: Iterable[StreamStatus]) -> list[StreamStatus]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamGroup:
-    """Partitions of one topic that are in one state; `lag` is the sum of those that are known, `behind_seconds` the
-    largest age."""
+    """Partitions of one topic that are in one state; `lag` is the sum of the known ones, `behind_seconds` the largest
+    age."""
 
     topic: str
     topic_id: str
@@ -369,7 +369,7 @@ def groups_of(streams: Iterable[StreamStatus | NewPartition]) -> list[StreamGrou
     ]
 
 
-# What `status`, `wave` and `advance` tell: terminal and page read the reports, `to_json` makes the documents of them.
+# The reports of `status`, `wave` and `advance`: terminal and page read them, `to_json` makes documents.
 
 MOST_PARTS, LEAST_PARTS, ALL_PARTS = 100, 10, 20_000
 """Parts that one stream's timeline has at most, fewer where there are many streams: of all streams about so many."""
@@ -380,8 +380,8 @@ FINISHED_WAVES = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineReport:
-    """How far a pipeline is, and what blocks it, at one moment. The summary counts all chosen streams, `groups` those
-    that are shown; of these `streams` are listed one by one, and `not_listed` are more."""
+    """The progress of a pipeline, and its blockers, at one moment. The summary counts all chosen streams, `groups` the
+    shown ones; of these `streams` are listed one by one, and `not_listed` are more."""
 
     facts: PipelineFacts
     order: SegmentOrder
@@ -447,7 +447,7 @@ class PipelineReport:
         return sorted(found, key=lambda one: not one[0].lease_live)
 
     def timeline(self, stream: StreamStatus) -> tuple[TimelineSlice, ...]:
-        """Return what became of the offsets of a stream, in fewer parts where many streams are listed."""
+        """Return the fates of the offsets of a stream, in fewer parts where many streams are listed."""
         most = max(LEAST_PARTS, min(MOST_PARTS, ALL_PARTS // max(1, len(self.streams))))
         return fewer(tuple(stream.timeline()), most)
 
@@ -468,7 +468,7 @@ class PipelineReport:
         }
 
     def line_to_json(self) -> Json:
-        """Return the pipeline as the list of all pipelines has it: its summary, and what runs."""
+        """Return the pipeline as the list of all pipelines has it: its summary, and its work."""
         return {"pipeline": self.pipeline, **self.summary.to_json(), "running": self._running_json()}
 
     def _running_json(self) -> list[Json]:
@@ -546,7 +546,7 @@ class Overview:
 
 def _tables(own: LedgerState, topics: set[str]) -> list[str]:
     """Return the tables that are there: of those that the file names for some topics the ones that were written to, and
-    all that it does not name any more, which keep what is in them."""
+    all that it does not name any more, which keep their rows."""
     named = {own.spec.table_for(stream.key.topic) for stream in own.streams}
     return sorted(set(own.tables) - (named - {own.spec.table_for(topic) for topic in topics}))
 
