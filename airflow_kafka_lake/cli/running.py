@@ -236,11 +236,7 @@ COMMANDS = (
     Command(
         name="decode",
         help="decode once more what is in the lake, from its raw bytes",
-        arguments=(
-            PIPELINE,
-            TOPIC,
-            Argument("--failed", action="store_true", help="only rows that did not decode"),
-        ),
+        arguments=(PIPELINE, TOPIC, Argument("--failed", action="store_true", help="only rows that did not decode")),
         action=decode,
         view=show_decode,
     ),

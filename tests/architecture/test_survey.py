@@ -16,13 +16,13 @@ pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
     "modules": 189,
-    "lines": 52_622,
+    "lines": 52_619,
     "module_max": 800,
     "depth": 25,
     "data_types": 349,
     "participles": 12,
     "lookups": 618,
-    "nouns": 3.5,
+    "nouns": 3.4,
 }
 """The most that each figure may be. Who makes one smaller writes the new one here; none is ever raised: an addition is
 paid for by a removal."""
