@@ -201,8 +201,7 @@ class RangeSet:
         return RangeSet._of(starts, ends)
 
     def gaps(self, interval: OffsetRange) -> RangeSet:
-        """Return the offsets of one slice that this set lacks: a gap begins at the end of a range, and ends at a
-        start."""
+        """Return the offsets of one slice that this set lacks: gaps begin at the end of a range, and end at a start."""
         inside = self.within(interval)
         starts, ends = array("q", (interval.start,)) + inside.ends, inside.starts + array("q", (interval.end,))
         for edge in (0, -1):

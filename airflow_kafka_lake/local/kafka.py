@@ -169,8 +169,7 @@ _ONE_SMALL_NODE = {
 
 
 def _environment() -> dict[str, str]:
-    """Return this process's environment without variables that would change the broker's Java or hold Airflow's
-    secrets."""
+    """Return the environment without variables that would change the broker's Java or hold Airflow's secrets."""
     return {
         key: value
         for key, value in os.environ.items()

@@ -54,7 +54,7 @@ class KafkaConnection:
         return KafkaBatchReader(self.settings.kafka_python(), bytes_per_second=bytes_per_second)
 
     def group_committer(self) -> KafkaGroupCommitter:
-        """Return the committer of watermarks to groups of the cluster (`ports.GroupCommitter`); connects on first
+        """Return the committer of watermarks to the cluster's groups (`ports.GroupCommitter`); connects on first
         use."""
         from airflow_kafka_lake.adapters.kafka.source import KafkaGroupCommitter
         from airflow_kafka_lake.adapters.machine import SystemClock

@@ -248,8 +248,7 @@ def _prepare_start(jars: Sequence[Path], progress: Callable[[str], None]) -> Non
 
 
 def without_rivals(further: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
-    """Return further settings, unless `conf` already names the parent of an application: half of two parents would be
-    none."""
+    """Return further settings, unless `conf` names the parent of an application: half of two parents would be none."""
     return {} if _names_parent(conf) else dict(further)
 
 

@@ -161,8 +161,8 @@ def find_commit(
 def _walk(
     metadata: TableMetadata, attempts: Iterable[str], audited: Mapping[str, str], bases: set[int]
 ) -> tuple[tuple[str, int] | None, bool]:
-    """Walk back until every base was met; return the attempt and snapshot found, and whether no commit since is
-    missing."""
+    """Walk back until every base was met; return the attempt and snapshot found, and whether all commits since are
+    there."""
     wanted, waiting = set(attempts), set(bases)
     oldest = None
     for snapshot in main_history(metadata):

@@ -155,7 +155,7 @@ def moments(spec: PipelineSpec, bounds: Bounds, seen: Observation) -> tuple[int,
 
 
 def doubtful_heads(spec: PipelineSpec, bounds: Bounds, seen: Observation, times: Times) -> list[Slice]:
-    """Return where first records must be read: of partitions that may have lost the begin of the period, or of their
+    """Return where to read first records: of partitions that may have lost the begin of the period, or of their
     slice."""
     doubts = [
         item

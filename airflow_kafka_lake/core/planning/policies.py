@@ -182,8 +182,8 @@ def below_log_start(
 
 
 def gone_in_doubt(bounds: Bounds, item: PartitionSnapshot, record: StreamRecord | None, times: Times) -> RangeSet:
-    """Return which offsets Kafka no longer has that were never planned and may lie in a period by time: their times are
-    lost."""
+    """Return the offsets lost by Kafka that were never planned and may lie in a period by time: their times are
+    gone."""
     below = below_log_start(bounds, item, record, times)
     return missing(below, record.planned if record else RangeSet()) if below else RangeSet()
 
