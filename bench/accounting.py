@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from airflow_kafka_lake.core.ledger.guards import landed
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.pipeline import Pipeline
@@ -90,7 +91,7 @@ def measured(topic: str) -> tuple[float, float]:
     with assemble.open_ports(spec, actor="bench", progress=_to_stderr, need_spark=True) as ports, timed() as audits:
         (wave,) = planning.plan(ports, spec, Bounds(), plan_id=new_id()).plan.waves
         began = time.monotonic()
-        staging.ingest(ports, wave.id)
+        landed(staging.ingest(ports, wave.id))
         seconds = time.monotonic() - began
         (item,) = ports.ledger.ranges(wave=wave.id)
     _to_stderr(f"{topic}: {item.accounting}")

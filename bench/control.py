@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from airflow_kafka_lake.core.ledger.guards import landed
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.pages.pipeline import LISTED, pipeline_page
@@ -51,7 +52,7 @@ def _steps(ports: Ports, spec: PipelineSpec, log: Log) -> Iterator[tuple[str, Ca
         return planning.plan(ports, spec, Bounds(), plan_id=new_id(), dry_run=dry_run)
 
     def settle() -> object:
-        return [staging.ingest(ports, wave.id) for wave in ports.ledger.waves(spec.name)]
+        return [landed(staging.ingest(ports, wave.id)) for wave in ports.ledger.waves(spec.name)]
 
     yield "plan", lambda: plan(dry_run=True)
     yield "plan and record", plan

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from airflow_kafka_lake.core.ledger.guards import landed
 from airflow_kafka_lake.core.ledger.records import Advance, WaveRecord
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
@@ -186,7 +187,7 @@ class World:
 
     def ingest(self, wave: str, worker: Ports | None = None) -> WaveRecord:
         """Bring one wave into the lake."""
-        return staging.ingest(worker or self.worker(), wave)
+        return landed(staging.ingest(worker or self.worker(), wave))
 
     def run(self, bounds: Bounds = FOLLOW, worker: Ports | None = None, *, everything: bool = False) -> running.Run:
         """Do the main job."""

@@ -36,6 +36,7 @@ from airflow_kafka_lake.cli.status import show_wave
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count, size
 from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.ledger.guards import landed
 from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.waves import WaveState
@@ -44,12 +45,12 @@ from airflow_kafka_lake.core.reports.plan import everything, heading, in_grace, 
 from airflow_kafka_lake.core.reports.status import advance_document
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import decisions, planning, rebuilding, recovery, reporting, running, staging
+from airflow_kafka_lake.services import decisions, planning, rebuilding, recovery, reporting, running
 from airflow_kafka_lake.services.advance import advance as move_watermarks
 from airflow_kafka_lake.services.group_sync import sync_group
 from airflow_kafka_lake.services.planning import PlanResult
 from airflow_kafka_lake.services.reporting import known_spec
-from airflow_kafka_lake.services.running import Run, RunLimits, WaveWorker
+from airflow_kafka_lake.services.running import Run, WaveWorker
 from airflow_kafka_lake.wiring.assemble import clock_and_processes, open_ledger
 from airflow_kafka_lake.wiring.spark import Engine
 
@@ -108,9 +109,9 @@ def show_plan(output: Output, made: PlanResult, *, where: str, dry_run: bool, th
 def run(arguments: argparse.Namespace, output: Output) -> Result:
     """Plan, bring every wave into the lake, advance."""
     spec, bounds = _asked(arguments)
+    limits = {"max_waves": arguments.max_waves, "bytes_per_second": arguments.bytes_per_second}
     with ports_of(arguments, output, spec, need_spark=True) as ports:
-        most = RunLimits(waves=arguments.max_waves, bytes_per_second=arguments.bytes_per_second)
-        done = running.run(ports, spec, bounds, everything=arguments.all, most=most)
+        done = running.run(ports, spec, bounds, everything=arguments.all, **limits)
     return Result(document=done, exit_code=done.exit_code)
 
 
@@ -147,8 +148,7 @@ def ingest(arguments: argparse.Namespace, output: Output) -> Result:
     with open_ledger(arguments.ledger) as ledger:
         spec = spec_of_subject(ledger, arguments.wave)
     with ports_of(arguments, output, spec, need_spark=True) as ports:
-        record = staging.ingest(ports, arguments.wave, bytes_per_second=arguments.bytes_per_second)
-        recovery.clean_up(ports, record)
+        record = landed(running.land(ports, arguments.wave, bytes_per_second=arguments.bytes_per_second))
         document = reporting.wave(ports.ledger, record.id)
     return Result(document=document, exit_code=0 if record.state is WaveState.COMMITTED else REFUSED)
 

@@ -229,14 +229,6 @@ class ConcurrentError(TransientError):
 class LimitReachedError(ConcurrentError):
     """As many waves of the pipeline are at work as it allows at once: the next begins when one of them has ended."""
 
-    def __init__(self, message: str, *, limit: int, **facts: object) -> None:
-        super().__init__(message, limit=limit, **facts)
-
-    @property
-    def limit(self) -> int:
-        """How many may be at work at once."""
-        return int(str(self.facts["limit"]))
-
 
 class GateClosedError(TransientError):
     """An ancestor of the wave's segments is not drained: the wave waits for its turn."""

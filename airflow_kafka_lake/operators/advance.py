@@ -59,14 +59,15 @@ def notify(context: _Context, ledger: Ledger, pipeline: str, plan: str | None) -
     delivery = begin_delivery(ledger, pipeline, holder_of(context["ti"]), AirflowEvents(context["ti"]))
     if delivery is None:
         return ()
-    for extra in event_extras(pipeline, plan, delivery.moves, after=delivery.after):
+    after, delivered = delivery
+    for extra in event_extras(pipeline, plan, delivered, after=after):
         context["outlet_events"][EVENTS].add(pipeline_asset(pipeline), extra=extra)
-    moves = joined(delivery.moves)
+    moves = joined(delivered)
     for move in moves[:LOGGED]:
         _logger.info("%s: watermark moved from %d to %d", move.stream, move.start, move.end)
     if len(moves) > LOGGED:
         _logger.info("and %d more watermarks moved", len(moves) - LOGGED)
-    return delivery.moves
+    return delivered
 
 
 def confirm_events(context: _Context) -> None:

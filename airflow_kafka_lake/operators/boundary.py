@@ -250,18 +250,14 @@ def flag_of(value: Any, what: str = "dry_run") -> bool:
 
 def count_of(value: Any, what: str) -> int | None:
     """Read a number of waves as people or templates give it; None and empty text mean "not given"."""
-    try:
+    with _naming(what):
         return None if absent(value) else parse_count(value)
-    except UsageError as error:
-        raise UsageError(f"{what}: {error.message}") from None
 
 
 def rate_of(value: Any) -> int | None:
     """Read bytes per second as people or templates give them; None and empty text mean "not given"."""
-    try:
+    with _naming("bytes_per_second"):
         return None if absent(value) else parse_rate(value)
-    except UsageError as error:
-        raise UsageError(f"bytes_per_second: {error.message}") from None
 
 
 def text_of(value: Any, what: str) -> str:
@@ -282,28 +278,20 @@ def reason_of(value: Any) -> str | None:
 
 def partitions_of(value: Any) -> tuple[int, ...] | None:
     """Read partitions as text (`0-5, 9`, or a JSON list) or as a list of numbers; None for all of them."""
-    try:
-        return _read_partitions(value)
-    except UsageError as error:
-        raise UsageError(f"partitions: {error.message}", **error.facts) from None
-
-
-def _read_partitions(value: Any) -> tuple[int, ...] | None:
-    if isinstance(value, str):
-        text = value.strip()
-        if text in ("", "null"):
-            return None
-        if not text.startswith(("[", "{")):
+    if isinstance(value, str) and value.strip() in ("", "null"):
+        return None
+    with _naming("partitions"):
+        if isinstance(value, str) and not (text := value.strip()).startswith(("[", "{")):
             return parse_partitions(text)
         try:
-            value = json.loads(text)
+            found = json.loads(value) if isinstance(value, str) else value
         except ValueError:
-            raise _no_partitions(text) from None
-    if value is None:
-        return None
-    if not isinstance(value, Sequence) or isinstance(value, bytes) or not all(map(_is_partition, value)):
-        raise _no_partitions(value)
-    return tuple(sorted(set(value)))
+            raise _no_partitions(value.strip()) from None
+        if found is None:
+            return None
+        if not isinstance(found, Sequence) or isinstance(found, bytes) or not all(map(_is_partition, found)):
+            raise _no_partitions(found)
+        return tuple(sorted(set(found)))
 
 
 def _no_partitions(value: Any) -> UsageError:
@@ -316,8 +304,15 @@ def _bound(field: str, value: Any) -> int | datetime | None:
     text: Any = value.isoformat() if isinstance(value, datetime) else value
     if isinstance(text, int) and not isinstance(text, bool):
         text = str(text)
-    try:
+    with _naming(field):
         return parse_bound(text.strip() if isinstance(text, str) else text)
+
+
+@contextmanager
+def _naming(field: str) -> Iterator[None]:
+    """Name the field in what is wrong with its value."""
+    try:
+        yield
     except UsageError as error:
         raise UsageError(f"{field}: {error.message}", **error.facts) from None
 
@@ -332,7 +327,7 @@ PAUSE_TIMEOUT = timedelta(days=7)
 """How long a task waits for a resume before it fails: longer than a weekend."""
 
 
-def wait_for_resume(task: Any, paused: PausedError, until: float | None) -> Never:
+def wait_for_resume(task: Any, paused: KafkaLakeError, until: float | None) -> Never:
     """Defer a task until `execute_resumed` goes on; raise the error where it may not wait, or its time was over.
 
     `until` (epoch seconds) is the end of a wait that came to its end while the pause went on.

@@ -15,15 +15,10 @@ from airflow.sdk.configuration import conf
 from airflow_kafka_lake import signals
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
-    GateClosedError,
-    KafkaLakeError,
-    LimitReachedError,
-    PausedError,
-    StaleFenceError,
-    TransientError,
     UsageError,
     expected,
 )
+from airflow_kafka_lake.core.ledger.guards import Postponement, WaitReason, landed, outcome_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.requests import WANTED_FOR, AskForWave, EndRequest, error_of
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, WaveState
@@ -47,10 +42,8 @@ from airflow_kafka_lake.operators.boundary import (
 from airflow_kafka_lake.pipeline.keys import shown
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.advance import Advances
-from airflow_kafka_lake.services.identity import require_published
-from airflow_kafka_lake.services.recovery import clean_up
-from airflow_kafka_lake.services.reporting import describe_landed, known_spec
-from airflow_kafka_lake.services.staging import ingest
+from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.services.running import land
 from airflow_kafka_lake.services.watching import placed
 from airflow_kafka_lake.signals import WaveSignals, WithLineage, show_page
 from airflow_kafka_lake.triggers import (
@@ -87,8 +80,6 @@ class StageBy(StrEnum):
 
 def stage_by(given: str | None) -> StageBy:
     """Return what an operator asks for, or else the option `[kafka_lake] stage_by`, or else the task."""
-    from airflow.sdk.configuration import conf
-
     text = given or conf.get(SECTION, OPTION, fallback=None) or StageBy.TASK.value
     try:
         return StageBy(text)
@@ -106,12 +97,7 @@ def ask_worker(task: Any, context: Mapping[str, Any], record: WaveRecord) -> Non
     with assemble.open_ledger(task.ledger_conn_id) as ledger:
         asked = ledger.commit(
             AskForWave(
-                id=request,
-                wave=record.id,
-                actor=actor,
-                wanted_for=task.wanted_for,
-                bytes_per_second=rate,
-                begins=True,
+                id=request, wave=record.id, actor=actor, wanted_for=task.wanted_for, bytes_per_second=rate, begins=True
             )
         )
     if asked.request is None:
@@ -128,12 +114,6 @@ def ask_worker(task: Any, context: Mapping[str, Any], record: WaveRecord) -> Non
         ledger_conn_id=task.ledger_conn_id,
     )
     task.defer(trigger=trigger, method_name="execute_served", kwargs={"request": request})
-
-
-def answer_of(task: Any, wave: str, request: str) -> KafkaLakeError | None:
-    """Return the error that has answered a request, which ends with that; None for a wave that has ended."""
-    with assemble.open_ledger(task.ledger_conn_id) as ledger:
-        return error_of(ledger.commit(EndRequest(id=request, wave=wave)))
 
 
 # Ingest one wave.
@@ -222,23 +202,17 @@ class IngestWaveOperator(WithLineage, SparkTask):
                 with ports_of(self, spec, context) as ports:
                     if request is not None:
                         WaveSignals(self, context).landed(ports, spec, record, by_worker=True)
+                        Advances(ports, spec).after_wave()
                     else:
-                        require_published(ports, record)
-                        self.log.info("%s", describe_landed(ports.ledger, record))
-                    self._advance(context, ports, record, spec)
+                        land(ports, wave, advances=Advances(ports, spec))
+                    self._notify(context, ports, record)
             else:
-                try:
-                    if record.state in UNFINISHED and stage_by(self.stage_by) is StageBy.WORKER:
-                        self._let_serve(context, record, request)
-                    record = self._ingest(context, record, spec)
-                except PausedError as paused:
-                    wait_for_resume(self, paused, until)
-                except LimitReachedError as full:
-                    self._wait_for(full, record, partial(WaveAllowedTrigger, limit=full.limit), timeout=None)
-                except (ConcurrentError, StaleFenceError) as busy:
-                    self._wait_for(busy, record, WaveFreeTrigger, timeout=None)
-                except GateClosedError as closed:
-                    self._wait_for(closed, record, WaveLaunchableTrigger, timeout=self.gate_timeout)
+                by_worker = record.state in UNFINISHED and stage_by(self.stage_by) is StageBy.WORKER
+                work = partial(self._let_serve, request=request) if by_worker else partial(self._ingest, spec=spec)
+                outcome = outcome_of(partial(work, context, record))
+                if isinstance(outcome, Postponement):
+                    self._postpone(outcome, record, until)
+                record = landed(outcome)
         return {"wave": record.id, "state": record.state.value, "ranges": record.ranges, "rows": record.rows}
 
     def execute_complete(self, context: Context, event: WaitEvent) -> dict[str, Any]:
@@ -258,9 +232,12 @@ class IngestWaveOperator(WithLineage, SparkTask):
 
     def _let_serve(self, context: Context, record: WaveRecord, request: str | None) -> Never:
         """Raise what a worker has answered, else ask for the wave and defer."""
-        if request is not None and (problem := answer_of(self, record.id, request)):
-            signals.send(partial(of_failure, record.pipeline, problem))
-            raise problem
+        if request is not None:
+            with assemble.open_ledger(self.ledger_conn_id) as ledger:
+                problem = error_of(ledger.commit(EndRequest(id=request, wave=record.id)))
+            if problem:
+                signals.send(partial(of_failure, record.pipeline, problem))
+                raise problem
         show_page(self, record.pipeline, wave=record.id, at_once=context)
         ask_worker(self, context, record)
         raise ConcurrentError(f"Wave {record.id} has ended just now, by another process.", wave=record.id)
@@ -272,42 +249,43 @@ class IngestWaveOperator(WithLineage, SparkTask):
                 raise UsageError(f"wave {wave} is of pipeline {record.pipeline}, not of {self.pipeline}", wave=wave)
             return record, known_spec(ledger, record.pipeline)
 
-    def _ingest(self, context: Context, record: WaveRecord, spec: PipelineSpec) -> WaveRecord:
+    def _ingest(self, context: Context, record: WaveRecord, spec: PipelineSpec) -> WaveRecord | Postponement:
         signals, wave = WaveSignals(self, context), record.id
         needs = {"need_spark": record.state in UNFINISHED, "need_kafka": True, **signals.needs()}
         with (
             ports_of(self, spec, context, **needs) as opened,
             signals.following(in_place(opened, context), spec.name, wave) as ports,
         ):
-            with self.working():
-                record = ingest(ports, wave, bytes_per_second=rate_of(self.bytes_per_second))
-            clean_up(ports, record)
-            signals.landed(ports, spec, record)
-            self._advance(context, ports, record, spec)
-            return record
+            rate, advances = rate_of(self.bytes_per_second), Advances(ports, spec)
+            outcome = land(ports, wave, advances=advances, bytes_per_second=rate, during=self.working())
+            if not isinstance(outcome, Postponement):
+                signals.landed(ports, spec, outcome)
+                self._notify(context, ports, outcome)
+            return outcome
 
-    def _advance(self, context: Context, ports: Ports, record: WaveRecord, spec: PipelineSpec) -> None:
-        """Advance and notify; the wave is in the lake, whatever becomes of this: another task does what is left."""
-        Advances(ports, spec).after_wave()
+    def _notify(self, context: Context, ports: Ports, record: WaveRecord) -> None:
+        """Notify of moves; the wave is in the lake, whatever becomes of this: another task does what is left."""
         try:
-            notify(context, ports.ledger, spec.name, record.plan)
+            notify(context, ports.ledger, record.pipeline, record.plan)
         except ConcurrentError as busy:
             self.log.info("%s", busy.message)
         except Exception as error:  # noqa: BLE001
             self.log.warning("asset events are emitted by a later task: %s", expected(error, "notifying after a wave"))
 
-    def _wait_for(
-        self,
-        reason: TransientError,
-        record: WaveRecord,
-        kind: Callable[..., WaveFreeTrigger],
-        *,
-        timeout: timedelta | None,
-    ) -> None:
+    def _postpone(self, waits: Postponement, record: WaveRecord, until: float | None) -> None:
+        """Defer until the wave can go on; return where the task may not wait."""
+        if waits.reason is WaitReason.RESUME:
+            wait_for_resume(self, waits.refusal, until)
         if not self.deferrable:
-            raise reason
-        self.log.info("%s Waiting without a worker slot.", reason.message)
+            return
+        kind: Callable[..., WaveFreeTrigger] = WaveFreeTrigger
+        if waits.reason is WaitReason.LIMIT:
+            kind = partial(WaveAllowedTrigger, limit=int(str(waits.refusal.facts["limit"])))
+        elif waits.reason is WaitReason.TURN:
+            kind = WaveLaunchableTrigger
+        self.log.info("%s Waiting without a worker slot.", waits.refusal.message)
         trigger = kind(wave=record.id, pipeline=record.pipeline, ledger_conn_id=self.ledger_conn_id)
+        timeout = self.gate_timeout if waits.reason is WaitReason.TURN else None
         self.defer(trigger=trigger, method_name="execute_complete", timeout=timeout)
 
 

@@ -102,17 +102,12 @@ class Receiver(Protocol):
         """Return whether the last event of a delivery has arrived, and so all of its events."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
-    """The moves that one deliverer notifies of: all of the pipeline after move `after`, in their order."""
-
-    after: int
-    moves: tuple[Advance, ...]
-
-
-def begin_delivery(ledger: Ledger, pipeline: str, holder: str, receiver: Receiver) -> Delivery | None:
+def begin_delivery(
+    ledger: Ledger, pipeline: str, holder: str, receiver: Receiver
+) -> tuple[int, tuple[Advance, ...]] | None:
     """Take on the delivery of everything that was not notified; None when there is nothing to notify of.
 
+    Returns the number of the last move that was notified, and all moves of the pipeline after it, in their order.
     The rest of a deliverer that has ended is taken over, unless it has arrived. Raises ConcurrentError while another
     one delivers: its rest is left to the next task that asks.
     """
@@ -131,7 +126,7 @@ def begin_delivery(ledger: Ledger, pipeline: str, holder: str, receiver: Receive
             "that asks.",
             pipeline=pipeline,
         )
-    return Delivery(after=row.sequence, moves=tuple(move for move in moves if move.sequence > row.sequence))
+    return row.sequence, tuple(move for move in moves if move.sequence > row.sequence)
 
 
 def end_delivery(ledger: Ledger, delivery: NotifiedRow, receiver: Receiver) -> bool:

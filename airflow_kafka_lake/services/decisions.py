@@ -63,7 +63,7 @@ from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.claims import ending_on_error, new_id
 from airflow_kafka_lake.services.only_copies import REPEAT
 from airflow_kafka_lake.services.planning import observe_and_gather, plan_from, record
-from airflow_kafka_lake.services.recovery import OPEN_WAVES, OVERTAKEN, fenced, recover_wave, revoke
+from airflow_kafka_lake.services.recovery import OVERTAKEN, fenced, recover_wave, revoke
 from airflow_kafka_lake.services.reporting import describe_landed
 from airflow_kafka_lake.services.stream_choice import refuse_gone, slices
 
@@ -558,7 +558,7 @@ def retry(ports: Ports, wave_id: str, reason: str) -> RetryResult:
     if ports.ledger.ranges(wave=wave_id, states=(RangeState.HELD, RangeState.CANCELLED)):
         released, _ = release(ports, wave_id, reason)
         return RetryResult(ready=WaveContinuation.RELEASED, wave=released)
-    if wave.state in OPEN_WAVES:
+    if wave.state in OPEN:
         adopted = recover_wave(ports, wave, asked=f"{ports.actor}: {reason}; ")
         return RetryResult(ready=WaveContinuation.ADOPTED if adopted else WaveContinuation.RETURNED, wave=wave_id)
     if wave.state in FINISHED:

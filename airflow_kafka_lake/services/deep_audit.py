@@ -217,7 +217,7 @@ def _carefully(ports: Ports, job: CompareJob) -> CompareJob:
     """Return a comparison of the same slices that unpacks no record behind them (`polling.careful`)."""
     if len(job.slices) > reading.MOST_CAREFUL:
         return job
-    bodies, ends = reading.divided(ports, job, lambda: None, epochs=dict(job.epochs))
+    bodies, ends = reading.divided(ports, job, lambda: None)
     return replace(job, singly=ends, unread=tuple(SliceSet(job.slices) - SliceSet((*bodies, *ends))))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import EXPLAINED, Explanation, Fate
@@ -24,32 +24,18 @@ from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRe
 from airflow_kafka_lake.core.ledger.waves import Found
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.reports.progress import Counters, Progress, Step
-from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
+from airflow_kafka_lake.core.slices import Slice, SliceSet
 from airflow_kafka_lake.core.spark import halving
 from airflow_kafka_lake.core.spark.halving import History
 from airflow_kafka_lake.core.spark.job import CAREFUL_POLL, StageJob, Tip, ending, is_by_time, packing
-from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.ports import NONE_KNOWN, Ports
+from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claims import Heartbeat
 from airflow_kafka_lake.services.topics import check_losses, planned_epochs
 
+if TYPE_CHECKING:
+    from airflow_kafka_lake.jobs.compare import CompareJob
+
 # After a failure, keep a job from polling records behind its slices: one of them may be what it failed over.
-
-
-class SliceReader(Protocol):
-    """A job that reads slices of Kafka."""
-
-    @property
-    def name(self) -> str:
-        """The application name."""
-
-    @property
-    def isolation(self) -> Isolation:
-        """Which records it sees."""
-
-    @property
-    def slices(self) -> tuple[Slice, ...]:
-        """What it reads."""
 
 
 MOST_CAREFUL = 100
@@ -66,16 +52,16 @@ def careful(ports: Ports, job: StageJob, heartbeat: Callable[[], None]) -> Stage
     """
     if len(job.slices) > MOST_CAREFUL:
         return job
-    bodies, ends = divided(ports, job, heartbeat, epochs=dict(job.epochs))
+    bodies, ends = divided(ports, job, heartbeat)
     return replace(job, slices=bodies, singly=ends)
 
 
 def divided(
-    ports: Ports, job: SliceReader, heartbeat: Callable[[], None], *, epochs: Mapping[Stream, int] = NONE_KNOWN
+    ports: Ports, job: StageJob | CompareJob, heartbeat: Callable[[], None]
 ) -> tuple[tuple[Slice, ...], tuple[Slice, ...]]:
     """Split a job's slices into what small polls read, and their last records."""
     try:
-        records = _last_records(ports, job, heartbeat, epochs)
+        records = _last_records(ports, job, heartbeat)
     except StaleFenceError:
         raise
     except TransientError as problem:
@@ -85,12 +71,10 @@ def divided(
     return tuple(body for body, _ in parts if body is not None), tuple(end for _, end in parts if end is not None)
 
 
-def _last_records(
-    ports: Ports, job: SliceReader, heartbeat: Callable[[], None], epochs: Mapping[Stream, int]
-) -> Mapping[Slice, RangeSet]:
+def _last_records(ports: Ports, job: StageJob | CompareJob, heartbeat: Callable[[], None]) -> Mapping[Slice, RangeSet]:
     """Return where each slice has a record, from its end back to `CAREFUL_POLL` records."""
     found: dict[Slice, RangeSet] = {}
-    asked, width = job.slices, CAREFUL_POLL
+    asked, width, epochs = job.slices, CAREFUL_POLL, dict(job.epochs)
     while asked:
         gaps = {_tail(slice_, width): slice_ for slice_ in asked}
         explained = ports.batches.explain(tuple(gaps), job.isolation, lambda _: heartbeat(), epochs=epochs)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
@@ -20,6 +21,7 @@ from airflow_kafka_lake.core.ledger.decisions import NEVER_CLAIMED, Revoke
 from airflow_kafka_lake.core.ledger.history import EventRef
 from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import (
+    OPEN,
     Absent,
     AttemptOutcome,
     AttemptRecord,
@@ -34,7 +36,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     is_over,
     is_resumable,
 )
-from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.slices import Slice, SliceSet
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.claims import claim_wave, ending_on_error
@@ -175,16 +177,12 @@ def _kept(table: LakeTable, claim: Claim, spared: str | None, skipped: Slice | N
     if spared:
         return None if table.receipts(spared) else spared
     planned = {item.slice for item in claim.ranges}
-    if skipped is None or any(_overlap(item, skipped) for item in planned):
+    if skipped is None or SliceSet(planned) & SliceSet((skipped,)):
         return None
     if not planned or (newest := newest_resumable(claim, table)) is None:
         return None
     receipts = {row.slice for row in table.receipts(newest.attempt)}
     return newest.attempt if not receipts or receipts == planned else None
-
-
-def _overlap(one: Slice, other: Slice) -> bool:
-    return one.stream == other.stream and one.range.overlaps(other.range)
 
 
 def newest_resumable(claim: Claim, table: LakeTable) -> AttemptRecord | None:
@@ -218,10 +216,9 @@ def revoke(
     stay; OnlyCopyError where a branch is the only copy of records, unless `drop_staged` gives that up.
     """
     apart = f"{secrets.token_hex(6)}-w0" if any(item.state is RangeState.PLANNED for item in verdicts) else None
+    write = Revoke(wave=wave.id, fence=NEVER_CLAIMED, attempt=None, verdicts=verdicts, actor=ports.actor, apart=apart)
     if wave.fence == NEVER_CLAIMED:
-        ports.ledger.commit(
-            Revoke(wave=wave.id, fence=NEVER_CLAIMED, attempt=None, verdicts=verdicts, actor=ports.actor, apart=apart)
-        )
+        ports.ledger.commit(write)
         return
     if wave.state is WaveState.COMMITTED:
         raise StateError(f"wave {wave.id} is published: its rows are visible and stay", wave=wave.id)
@@ -229,18 +226,12 @@ def revoke(
     claim = fenced(ports, wave.id, by_force=by_force, spared=spared, give_up=give_up)
     if claim is None:
         raise StateError(f"wave {wave.id} was published meanwhile: its rows are visible and stay", wave=wave.id)
-    key = claim.key
     with ending_on_error(ports, [claim]):
-        ports.ledger.commit(
-            Revoke(
-                wave=wave.id, fence=key.fence, attempt=key.attempt, verdicts=verdicts, actor=ports.actor, apart=apart
-            )
-        )
+        ports.ledger.commit(replace(write, fence=claim.key.fence, attempt=claim.key.attempt))
 
 
 # Finish waves that earlier runs left open, by their rows in the lake, and drop abandoned staging branches.
 
-OPEN_WAVES = (WaveState.CLAIMED, WaveState.STAGED, WaveState.PUBLISHING)
 OVERTAKEN = (ConcurrentError, StaleFenceError, StateError)
 """Errors of a wave that another process works on, or has ended since it was listed."""
 
@@ -264,7 +255,7 @@ def recover(ports: Ports, pipeline: str) -> RecoveryResult:
     returned: list[str] = []
     busy: list[str] = []
     problems: list[KafkaLakeError] = []
-    for wave in ports.ledger.waves(pipeline, OPEN_WAVES):
+    for wave in ports.ledger.waves(pipeline, OPEN):
         try:
             (adopted if recover_wave(ports, wave) else returned).append(wave.id)
         except OVERTAKEN:
@@ -357,6 +348,7 @@ def _is_only_recorded(table: LakeTable, attempt: AttemptRecord) -> bool:
 
 
 def clean_up(ports: Ports, wave: WaveRecord) -> None:
-    """Sweep the table of a wave that took more than one attempt."""
-    if len(ports.ledger.attempts(wave.id)) > 1:
-        sweep(ports, [wave.table])
+    """Sweep the table of a landed wave that took more than one attempt; what fails is swept next time."""
+    with suppress(KafkaLakeError):
+        if len(ports.ledger.attempts(wave.id)) > 1:
+            sweep(ports, [wave.table])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -12,14 +12,11 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
-    GateClosedError,
     HeldError,
     KafkaLakeError,
     LedgerSchemaError,
-    LimitReachedError,
     NotWantedError,
     PausedError,
-    StaleFenceError,
     TransientError,
     UnfinishedError,
     UnknownSubjectError,
@@ -27,6 +24,7 @@ from airflow_kafka_lake.core.errors import (
     worst,
 )
 from airflow_kafka_lake.core.kafka.snapshots import hanging_error
+from airflow_kafka_lake.core.ledger.guards import Postponement, WaitReason, outcome_of
 from airflow_kafka_lake.core.ledger.holds import explained
 from airflow_kafka_lake.core.ledger.moves import joined
 from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
@@ -48,6 +46,28 @@ from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.staging import ingest
 from airflow_kafka_lake.services.watching import Places
 
+# One wave into the lake, for whoever asks: a run, a command, a task, a worker.
+
+
+def land(
+    ports: Ports,
+    wave: str,
+    *,
+    advances: Advances | None = None,
+    bytes_per_second: int | None = None,
+    during: AbstractContextManager[object] | None = None,
+) -> WaveRecord | Postponement:
+    """Ingest a wave; once it is in the lake (`during` is entered until then), advance and drop the branches of earlier
+    attempts, which fails nothing. Raises what `ingest` raises."""
+    with during or nullcontext():
+        outcome = ingest(ports, wave, bytes_per_second=bytes_per_second)
+    if not isinstance(outcome, Postponement):
+        if advances is not None:
+            advances.after_wave()
+        clean_up(ports, outcome)
+    return outcome
+
+
 # The waves of a run: which it takes, and one after another into the lake.
 
 
@@ -63,15 +83,6 @@ def chosen(ports: Ports, pipeline: str, plan: Plan | None) -> WaveChoice:
     return choose(waves, ports.ledger.ranges(pipeline=pipeline, states=(RangeState.PLANNED,)), asked)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunLimits:
-    """How much one run may do: begin so many `waves`, and read so many `bytes_per_second`; None: as the pipeline has
-    it."""
-
-    waves: int | None = None
-    bytes_per_second: int | None = None
-
-
 @dataclass(slots=True, kw_only=True)
 class RunWaves:
     """The waves of one run, each of them once, also those that are split from others meanwhile.
@@ -84,11 +95,12 @@ class RunWaves:
     ports: Ports
     advances: Advances
     scope: Plan | None = None
-    most: RunLimits = field(default_factory=RunLimits)
+    max_waves: int | None = None
+    bytes_per_second: int | None = None
     finished: list[WaveRecord] = field(default_factory=list)
     _problems: list[KafkaLakeError] = field(default_factory=list)
-    _waiting: dict[str, GateClosedError] = field(default_factory=dict)
-    _refused: dict[object, PausedError | LimitReachedError] = field(default_factory=dict)
+    _waiting: dict[str, KafkaLakeError] = field(default_factory=dict)
+    _refused: dict[object, KafkaLakeError] = field(default_factory=dict)
     _ended: set[str] = field(default_factory=set)
     _begun: int = 0
     _places: Places = field(init=False)
@@ -106,7 +118,7 @@ class RunWaves:
     def choice(self) -> WaveChoice:
         """Return what the run takes that it has not tried yet, and what it leaves."""
         found = chosen(self.ports, self.advances.spec.name, self.scope)
-        most = None if self.most.waves is None else self.most.waves - self._begun
+        most = None if self.max_waves is None else self.max_waves - self._begun
         return found.without(self._ended).only(most)
 
     def run(self) -> None:
@@ -120,32 +132,34 @@ class RunWaves:
                     return
 
     def _ingest(self, wave: str) -> None:
+        ports, rate = self._places.at(wave, self._ended), self.bytes_per_second
+        outcome: WaveRecord | Postponement | KafkaLakeError
         try:
-            ports = self._places.at(wave, self._ended)
-            self.finished.append(ingest(ports, wave, bytes_per_second=self.most.bytes_per_second))
-            self.advances.after_wave()
-            clean_up(self.ports, self.finished[-1])
-        except GateClosedError as error:
-            self._waiting[wave] = error
-            return
-        except (PausedError, LimitReachedError) as error:
-            plan = error.facts.get("plan")
-            self._refused.setdefault(plan, error)
-            self._is_stopped = plan is None
-            self._ended.add(wave)
-            return
+            outcome = land(ports, wave, advances=self.advances, bytes_per_second=rate)
         except Exception as error:  # noqa: BLE001  # whatever it is, it is a problem of this wave alone
-            problem = expected(error, f"wave {wave}", wave=wave)
-            # The rest, such as a job's last words, is with the problems at the end.
-            self.ports.progress(f"wave {wave}: {str(problem).partition(chr(10))[0]}")
-            self._problems.append(problem)
+            outcome = expected(error, f"wave {wave}", wave=wave)
+        match outcome:
+            case Postponement(reason=WaitReason.TURN):
+                self._waiting[wave] = outcome.refusal
+                return
+            case Postponement(reason=WaitReason.RESUME | WaitReason.LIMIT):
+                plan = outcome.refusal.facts.get("plan")
+                self._refused.setdefault(plan, outcome.refusal)
+                self._is_stopped = plan is None
+                self._ended.add(wave)
+                return
+            case WaveRecord():
+                self.finished.append(outcome)
+            case _:
+                problem = outcome.refusal if isinstance(outcome, Postponement) else outcome
+                # The rest, such as a job's last words, is with the problems at the end.
+                self.ports.progress(f"wave {wave}: {str(problem).partition(chr(10))[0]}")
+                self._problems.append(problem)
         self._ended.add(wave)
         self._begun += 1
 
 
 # A run without Airflow: recover, plan, ingest every wave that may start, advance after each.
-
-NO_LIMIT = RunLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,18 +209,28 @@ class Run:
 
 
 def run(
-    ports: Ports, spec: PipelineSpec, bounds: Bounds, *, everything: bool = False, most: RunLimits = NO_LIMIT
+    ports: Ports,
+    spec: PipelineSpec,
+    bounds: Bounds,
+    *,
+    everything: bool = False,
+    max_waves: int | None = None,
+    bytes_per_second: int | None = None,
 ) -> Run:
     """Bring everything that is missing into the lake; a wave that fails does not stop the others.
 
     Nothing is planned or begun while the pipeline is paused: that is a problem of the run, which lists what was done
     before. With bounds only the offsets asked for: of the unfinished waves of earlier plans those that have some of
-    them, or all with `everything`. `most` bounds what this run does; what is beyond stays planned and is left. Every
+    them, or all with `everything`. `max_waves` are begun at most, and the rest is left; None: as many as there are.
+    `bytes_per_second` is read instead of the pipeline's rate. Every
     wave that is taken or left is named first.
     """
     bounded = bounds.is_bounded and not everything
     if ports.ledger.pipeline(spec.name) is not None:
-        _recover(ports, spec.name)
+        try:
+            recover(ports, spec.name)
+        except Exception as error:  # noqa: BLE001  # a problem of an open wave comes up again when it is ingested
+            ports.progress(f"not everything could be committed: {expected(error, 'recovering open waves')}")
     problems: list[KafkaLakeError] = []
     decided: Plan | None = None
     try:
@@ -216,7 +240,8 @@ def run(
             raise  # the offsets asked for are not known
         problems.append(error)
     advances = Advances(ports, spec)
-    work = RunWaves(ports=ports, advances=advances, scope=decided if bounded else None, most=most)
+    scope = decided if bounded else None
+    work = RunWaves(ports=ports, advances=advances, scope=scope, max_waves=max_waves, bytes_per_second=bytes_per_second)
     if not any(isinstance(problem, PausedError) for problem in problems):
         for line in work.choice().describe(decided.id if decided else None):
             ports.progress(line)
@@ -235,14 +260,6 @@ def run(
         group=advances.group,
         left=work.choice().left,
     )
-
-
-def _recover(ports: Ports, pipeline: str) -> None:
-    """Record waves that are in the lake already; a problem of a wave comes up again when it is ingested."""
-    try:
-        recover(ports, pipeline)
-    except Exception as error:  # noqa: BLE001  # what is wrong with an open wave must not keep the others waiting
-        ports.progress(f"not everything could be committed: {expected(error, 'recovering open waves')}")
 
 
 def describe_blocked(ports: Ports, pipeline: str, decided: Plan | None = None) -> tuple[str, ...]:
@@ -323,19 +340,6 @@ PortsFor = Callable[[RequestRecord], AbstractContextManager[Ports]]
 """Opens the ports of the pipeline whose wave is asked for."""
 
 
-def bring(ports: Ports, request: RequestRecord) -> WaveRecord:
-    """Bring a wave that is asked for into the lake, and advance.
-
-    Raises what `ingest` raises; NotWantedError once no request of the wave holds any more: its attempt has ended then,
-    and so has its Spark driver.
-    """
-    asking = replace(ports, wanted=partial(_require_wanted, ports))
-    record = ingest(asking, request.wave, bytes_per_second=request.bytes_per_second)
-    Advances(ports, known_spec(ports.ledger, request.pipeline)).after_wave()
-    clean_up(ports, record)
-    return record
-
-
 def _require_wanted(ports: Ports, wave: str) -> None:
     ports.wanted(wave)
     if not is_wanted(ports.ledger.requests(wave)):
@@ -351,9 +355,9 @@ class WaveWorker:
     """One worker: it takes the first wave that is asked for and that no living process has, one after another.
 
     Which worker brings a wave is decided by the claim, and so are pauses, limits and the order of records. An error
-    that ends a wave is the answer to the tasks that asked for it. A wave that another process has is left to it, and
-    its turn comes again when all others had theirs or one has landed. `waves`, `rows` and `problems` count what was
-    done.
+    that ends a wave is the answer to the tasks that asked for it, and so is what it waits for. A wave that another
+    process has is left to it, and its turn comes again when all others had theirs or one has landed. `waves`, `rows`
+    and `problems` count what was done.
     """
 
     ledger: Ledger
@@ -408,25 +412,32 @@ class WaveWorker:
 
     def _serve(self, request: RequestRecord) -> bool:
         """Return whether the wave has landed."""
+        self.progress(f"wave {request.wave} of pipeline {request.pipeline}, asked for by {request.actor}")
         try:
-            self.progress(f"wave {request.wave} of pipeline {request.pipeline}, asked for by {request.actor}")
-            with self.opened(request) as ports:
-                record = bring(ports, request)
-        except LimitReachedError as full:
-            self._answer(request, full)
-        except (ConcurrentError, StaleFenceError, NotWantedError) as left:
-            self._left.add(request.wave)
-            self.progress(left.message)
+            outcome = outcome_of(partial(self._land, request))
         except LedgerSchemaError:
             raise  # this process can record nothing more: one of the version that the ledger is of takes its place
         except Exception as error:  # noqa: BLE001  # whatever it is, the worker goes on, and the task is told
             self._answer(request, expected(error, f"wave {request.wave}", wave=request.wave))
-        else:
+            return False
+        if not isinstance(outcome, Postponement):
             self._left.clear()
             self.waves += 1
-            self.rows += record.rows or 0
+            self.rows += outcome.rows or 0
             return True
+        if outcome.reason in {WaitReason.HOLDER, WaitReason.REQUEST}:  # another process has it, or no task wants it
+            self._left.add(request.wave)
+            self.progress(outcome.refusal.message)
+        else:
+            self._answer(request, outcome.refusal)
         return False
+
+    def _land(self, request: RequestRecord) -> WaveRecord | Postponement:
+        """Land a wave; once no request of it holds any more, its attempt ends, and so does its Spark driver."""
+        with self.opened(request) as ports:
+            advances = Advances(ports, known_spec(ports.ledger, request.pipeline))
+            asking = replace(ports, wanted=partial(_require_wanted, ports))
+            return land(asking, request.wave, advances=advances, bytes_per_second=request.bytes_per_second)
 
     def _answer(self, request: RequestRecord, problem: KafkaLakeError) -> None:
         """Record an error as the answer; where that fails too, the wave is tried again."""

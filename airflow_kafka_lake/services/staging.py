@@ -22,6 +22,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.kafka.losses import Losses
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt, MarkStaged, RecordBase
+from airflow_kafka_lake.core.ledger.guards import Postponement, outcome_of
 from airflow_kafka_lake.core.ledger.records import (
     Claim,
     RangeDecision,
@@ -72,16 +73,18 @@ UNUSABLE = (AttemptRejectedError, JobFailedError, SchemaMismatchError, Unexplain
 _POLL_SECONDS = 1.0
 
 
-def ingest(ports: Ports, wave: str, *, bytes_per_second: int | None = None) -> WaveRecord:
+def ingest(ports: Ports, wave: str, *, bytes_per_second: int | None = None) -> WaveRecord | Postponement:
     """Bring one wave into the lake and record it; ranges that fail their audit are held, and the rest is published.
 
     Ranges of partitions that stay unknown go on in a wave of their own. `bytes_per_second` is what a run asks for
-    instead of the pipeline's rate. Returns the wave as it is then. Raises ConcurrentError while another attempt works
-    on it, LimitReachedError while as many other waves of the pipeline are at work as it allows, PausedError while it is
-    paused, JobFailedError when the Spark job ended without a result (the wave can be tried again), UnavailableError
-    when nothing of it can be read now, UnknownOutcomeError when a commit's answer was lost for good, HeldError when
-    every range of the wave ended on hold, GateClosedError while it must wait for its turn.
+    instead of the pipeline's rate. Returns the wave as it is then, or what it waits for. Raises JobFailedError when the
+    Spark job ended without a result (the wave can be tried again), UnavailableError when nothing of it can be read now,
+    UnknownOutcomeError when a commit's answer was lost for good, HeldError when every range of the wave ended on hold.
     """
+    return outcome_of(lambda: _bring(ports, wave, bytes_per_second))
+
+
+def _bring(ports: Ports, wave: str, bytes_per_second: int | None) -> WaveRecord:
     if (record := ports.ledger.wave(wave)).state is WaveState.COMMITTED:
         require_published(ports, record)
         ports.progress(describe_landed(ports.ledger, record))

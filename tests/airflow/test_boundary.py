@@ -10,6 +10,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnavailableError, UnknownOutcomeError, UsageError
+from airflow_kafka_lake.core.ledger.guards import landed
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.reports.plan import size
 from airflow_kafka_lake.operators.boundary import (
@@ -132,7 +133,7 @@ def test_plan_explains_itself_with_what_is_known(world: World) -> None:
     assert f"bytes in the lake: {first.forecast.lake_bytes_state}" in lines
     assert any(line.startswith("about 5 records, ") and line.endswith(" s on a cluster") for line in lines)
     assert not any("None" in line for line in lines)
-    ingest(ports, wave.id)
+    landed(ingest(ports, wave.id))
     world.produce(5)
     second = plan(ports, ORDERS.spec, Bounds(), plan_id="p2", dry_run=True).plan
     lines = list(explain(second, "a cluster", dry_run=True))

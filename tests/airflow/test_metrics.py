@@ -11,6 +11,7 @@ from airflow.sdk.observability import stats
 
 from airflow_kafka_lake.core.errors import HeldError, JobFailedError, UnavailableError
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave
+from airflow_kafka_lake.core.ledger.guards import landed
 from airflow_kafka_lake.core.reports.metrics import METRICS
 from airflow_kafka_lake.core.reports.progress import Moment, Progress, ProgressEvent, Step
 from airflow_kafka_lake.operators.advance import AdvanceWatermarkOperator, confirm_events
@@ -126,7 +127,7 @@ def test_wave_that_another_has_landed_is_not_counted_again(
     def late(write: Any) -> Any:
         if isinstance(write, ClaimWave):
             world.ledger.commit = alive  # type: ignore[method-assign]
-            ingest(world.ports(), wave)
+            landed(ingest(world.ports(), wave))
         return alive(write)
 
     world.ledger.commit = late  # type: ignore[method-assign]

@@ -11,6 +11,7 @@ import pytest
 
 from airflow_kafka_lake.assets import pipeline_asset
 from airflow_kafka_lake.core.errors import UnavailableError
+from airflow_kafka_lake.core.ledger.guards import landed
 from airflow_kafka_lake.core.ledger.moves import LEASE
 from airflow_kafka_lake.operators import advance
 from airflow_kafka_lake.operators.advance import AdvanceWatermarkOperator, confirm_events
@@ -228,7 +229,7 @@ def test_wave_that_is_in_the_lake_already_tells_what_is_left(world: World, told:
     first, _ = planned(world, told, 2)
     from airflow_kafka_lake.services.staging import ingest
 
-    ingest(world.ports(), first)
+    landed(ingest(world.ports(), first))
     assert world.watermarks()[0] == 0
     context = ingesting(told, first, 0)
     succeed(told, context)

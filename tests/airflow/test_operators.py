@@ -33,6 +33,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.kafka.times import milliseconds
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt, RecordCommit
 from airflow_kafka_lake.core.ledger.changes import Write
+from airflow_kafka_lake.core.ledger.guards import landed
 from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.reports.progress import Moment
@@ -130,7 +131,7 @@ def test_dry_run_leaves_watermarks_that_could_move(world: World, context: Contex
     """What an earlier run committed is moved and told by a real run, not by a dry one."""
     world.produce(5)
     for wave in plan(world, context):
-        staging.ingest(world.ports(), wave)
+        landed(staging.ingest(world.ports(), wave))
     plan(world, context, dry_run=True)
     advance(context, plan_task_id="plan")
     assert world.watermarks()[0] == 0
@@ -486,9 +487,7 @@ def test_log_of_a_mapped_wave_says_which_of_how_many(
     assert landed.startswith(f"wave {wave}{place} landed: 2 rows, ")
 
 
-def test_ingest_of_a_committed_wave_says_so_and_does_nothing(
-    world: World, context: Context, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ingest_of_a_committed_wave_says_so_and_does_nothing(world: World, context: Context) -> None:
     """Clearing a finished task is harmless, and its log says since when the wave is in the lake and what reads it
     again."""
     world.produce(2)
@@ -496,10 +495,10 @@ def test_ingest_of_a_committed_wave_says_so_and_does_nothing(
     first = ingest(context, wave)
     since = timestamp(world.clock.now())
     world.clock.advance(timedelta(days=1))
-    capsys.readouterr()
+    world.logged.clear()
     assert ingest(context, wave) == first
     assert len(world.runner.jobs) == 1
-    logged = capsys.readouterr().out
+    logged = "\n".join(world.logged)
     assert f"wave {wave} is in the lake since {since}: 2 rows" in logged
     assert "kafka-lake reopen orders --topic orders --partition 0 --from 0 --to 2 --reason TEXT" in logged
 

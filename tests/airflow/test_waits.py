@@ -33,6 +33,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave
+from airflow_kafka_lake.core.ledger.guards import landed
 from airflow_kafka_lake.core.ledger.plans import SavePipeline
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -205,7 +206,7 @@ def land(world: World, records: int, *, run: bool = True) -> str:
     ports = world.ports()
     made = plan(ports, ORDERS.spec, Bounds(), plan_id=f"p{len(world.ledger.waves('orders'))}").plan
     for wave in made.waves if run else ():
-        ingest(ports, wave.id)
+        landed(ingest(ports, wave.id))
     advance(ports, "orders")
     return made.id
 
@@ -236,7 +237,7 @@ def test_drained_sensor_waits_for_every_range_of_a_plan(world: World, context: d
     made = land(world, 3, run=False)
     assert isinstance(waits(drained(plan=made), context), PlanResolvedTrigger)
     for wave in world.ledger.waves("orders"):
-        ingest(world.ports(), wave.id)
+        landed(ingest(world.ports(), wave.id))
     assert waits(drained(plan=made), context) is None
     assert waits(drained(plan={"plan": made, "waves": []}), context) is None
 
@@ -453,7 +454,7 @@ def test_wave_is_free_when_its_lease_has_ended(world: World) -> None:
     assert OTHER.shown in answer.message
     world.clock.advance(timedelta(minutes=3))
     assert trigger.ask(world.ledger, lambda: world.kafka).done
-    ingest(world.ports(), wave.id)
+    landed(ingest(world.ports(), wave.id))
     assert "COMMITTED" in trigger.ask(world.ledger, lambda: world.kafka).message
 
 
@@ -539,7 +540,7 @@ def test_wave_may_start_when_what_comes_first_is_in_the_lake(world: World, conte
         IngestWaveOperator(task_id="ingest", wave=child, gate_timeout=timedelta(hours=7)).execute(context)
     assert (type(deferred.value.trigger), deferred.value.timeout) == (WaveLaunchableTrigger, timedelta(hours=7))
     for wave in parents:
-        ingest(world.ports(), wave)
+        landed(ingest(world.ports(), wave))
     assert trigger.ask(world.ledger, lambda: world.kafka).done
 
 
@@ -612,7 +613,7 @@ def test_drained_answers_name_what_is_missing(world: World) -> None:
     assert look(PlanResolvedTrigger(pipeline="orders", plan="p-typo")).endswith("knows no range of plan p-typo")
     assert look(until(1, 2)) == "orders/1: 2 offsets are open, first 0-2"
     assert look(until(0, 5)) == "orders/0: 5 offsets are open, first 0-5"
-    ingest(world.ports(), wave.id)
+    landed(ingest(world.ports(), wave.id))
     advance(world.ports(), "orders")
     assert look(until(0, 7)) == "orders/0: 2 offsets are open, first 5-7"
     assert look(until(7, 1)) == "the ledger knows no stream orders/7 yet"

@@ -198,7 +198,7 @@ def test_answer_keeps_what_a_task_goes_on_by() -> None:
 
     error = restored(LimitReachedError("full", limit=3, pipeline="orders").to_json())
     assert isinstance(error, LimitReachedError)
-    assert (error.limit, error.facts["pipeline"]) == (3, "orders")
+    assert (error.facts["limit"], error.facts["pipeline"]) == (3, "orders")
     assert type(restored({"type": "NewerError", "message": "later"})) is TransientError
 
 

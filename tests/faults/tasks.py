@@ -30,7 +30,7 @@ def tell(ledger: Ledger, pipeline: str) -> None:
     """Do what a task does that notifies of moves, and whose success was accepted; and what waiting tasks read."""
     delivery = begin_delivery(ledger, pipeline, str(os.getpid()), Forgetful())
     ledger.events(pipeline)
-    ledger.mark_notified(pipeline, delivery.moves[-1].sequence if delivery else 0)
+    ledger.mark_notified(pipeline, delivery[1][-1].sequence if delivery else 0)
 
 
 def ask(ledger: Ledger, wave: str) -> None:

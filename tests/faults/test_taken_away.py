@@ -16,6 +16,7 @@ import pytest
 from sqlalchemy import event
 
 from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.ledger.guards import landed
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -79,7 +80,7 @@ def skipped(person: Ports, wave: str) -> None:
 
 def taken_over(person: Ports, wave: str) -> None:
     """Bring the wave into the lake as a successor: by the same commit, of what the first one has staged."""
-    staging.ingest(person, wave)
+    landed(staging.ingest(person, wave))
 
 
 @pytest.mark.parametrize("decision", [cancelled, one_range_cancelled, skipped, taken_over])
@@ -90,7 +91,7 @@ def test_a_publisher_that_was_overtaken_shows_nothing(world: StoredWorld, decisi
     stopped: list[Ports] = []
     stopped.append(world.worker(Before("table.publish", lambda: held.arm(stopped[0]))))
     with ThreadPoolExecutor(1) as pool:
-        late = pool.submit(staging.ingest, stopped[0], wave.id)
+        late = pool.submit(lambda: landed(staging.ingest(stopped[0], wave.id)))
         assert held.standing.wait(SECONDS)
         if decision in (skipped, taken_over):
             world.end_leases()

@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.errors import (
     TransientError,
     UnknownOutcomeError,
 )
+from airflow_kafka_lake.core.ledger.guards import landed
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES, UNFINISHED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -149,7 +150,7 @@ class History(Surroundings):
         found = self.world.ledger.waves(SPEC.name, UNFINISHED)
         if found:
             wave = found[step.a % len(found)].id
-            self.start(step, lambda ports: staging.ingest(ports, wave))
+            self.start(step, lambda ports: landed(staging.ingest(ports, wave)))
 
     def skip(self, step: Step) -> None:
         """Start to pass some offsets above a watermark."""

@@ -125,7 +125,7 @@ class Place:
         told = None
         try:
             if delivery := begin_delivery(asked, SPEC.name, actor.name, asked):
-                told = (delivery.after, delivery.moves[-1].sequence)
+                told = (delivery[0], delivery[1][-1].sequence)
         except ConcurrentError:
             told = None
         call(lambda: self.succeed(actor.name, told))

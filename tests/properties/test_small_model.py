@@ -17,6 +17,7 @@ from hashlib import blake2b
 import pytest
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, LedgerBehindError, UnexpectedError
+from airflow_kafka_lake.core.ledger.guards import landed
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -45,11 +46,11 @@ COMMITS = frozenset({"table.publish", "table.fence"})
 
 
 def _ingest(ports: Ports) -> object:
-    return staging.ingest(ports, WAVE)
+    return landed(staging.ingest(ports, WAVE))
 
 
 def _ingest_beside(ports: Ports) -> object:
-    return staging.ingest(ports, BESIDE)
+    return landed(staging.ingest(ports, BESIDE))
 
 
 def _audit(ports: Ports) -> None:

@@ -1,16 +1,21 @@
-"""The refusals that several writes of the ledger share: leases, limits, clocks, pauses."""
+"""The refusals that several writes of the ledger share: leases, limits, clocks, pauses; and which are no errors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum
+from typing import TypeVar
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
+    GateClosedError,
+    KafkaLakeError,
     LimitReachedError,
+    NotWantedError,
     PausedError,
     StaleFenceError,
     StateError,
@@ -238,3 +243,51 @@ def refuse_paused(pauses: Iterable[PauseRow], plan: str | None = None) -> None:
     """Raise PausedError while a pipeline is paused, or the plan."""
     if pause := pause_of(pauses, plan):
         raise paused(pause)
+
+
+# Work on a wave has landed it, or the wave waits for others: which refusals are no errors is decided here, once.
+
+T = TypeVar("T")
+
+
+class WaitReason(Enum):
+    """What a wave waits for, by the refusals that say so, of which the first that fits counts: a resume, room under its
+    pipeline's limit, its turn in the order of the records, the process that works on it, a task that asks for it again.
+    """
+
+    RESUME = (PausedError,)
+    LIMIT = (LimitReachedError,)
+    TURN = (GateClosedError,)
+    HOLDER = (ConcurrentError, StaleFenceError)
+    REQUEST = (NotWantedError,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Postponement:
+    """A wave that waits; nothing of it is lost or half done. `refusal` says why in a sentence, with its facts."""
+
+    reason: WaitReason
+    refusal: KafkaLakeError
+
+    @classmethod
+    def of(cls, error: BaseException) -> Postponement | None:
+        """Return the answer that an error is, also one that a worker has met; None where it is an error."""
+        reason = next((reason for reason in WaitReason if isinstance(error, reason.value)), None)
+        return cls(reason=reason, refusal=error) if reason and isinstance(error, KafkaLakeError) else None
+
+
+def outcome_of(work: Callable[[], T]) -> T | Postponement:
+    """Return the result of some work on a wave, or the postponement that ended it."""
+    try:
+        return work()
+    except KafkaLakeError as error:
+        if waits := Postponement.of(error):
+            return waits
+        raise
+
+
+def landed(outcome: T | Postponement) -> T:
+    """Return what has landed; raise the refusal of one that waits, where nobody may wait."""
+    if isinstance(outcome, Postponement):
+        raise outcome.refusal
+    return outcome

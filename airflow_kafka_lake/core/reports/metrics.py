@@ -10,16 +10,13 @@ from typing import Any
 
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
-    ConcurrentError,
-    GateClosedError,
     HeldError,
     JobFailedError,
     KafkaLakeError,
-    PausedError,
-    StaleFenceError,
     TransientError,
     UnknownOutcomeError,
 )
+from airflow_kafka_lake.core.ledger.guards import Postponement
 from airflow_kafka_lake.core.reports.attention import Need
 from airflow_kafka_lake.core.reports.progress import Step
 from airflow_kafka_lake.core.reports.status import LandedWave, PipelineReport, StreamGroup
@@ -165,9 +162,6 @@ METRICS: tuple[Metric, ...] = (
 
 Json = Mapping[str, Any]
 
-_WAITS = (ConcurrentError, GateClosedError, PausedError, StaleFenceError)
-"""What a task waits for: another that works on the wave, the wave's turn, the end of a pause."""
-
 _OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
     (UnknownOutcomeError, Outcome.UNKNOWN),
     (JobFailedError, Outcome.JOB_FAILED),
@@ -197,7 +191,7 @@ def of_wave(pipeline: str, wave: LandedWave, steps: Mapping[Step, float]) -> tup
 
 def of_failure(pipeline: str, error: BaseException) -> tuple[MetricSample, ...]:
     """Return what a wave gives that did not land; nothing where the task only waits for another."""
-    if isinstance(error, _WAITS):
+    if Postponement.of(error):
         return ()
     outcome = next(outcome for kind, outcome in _OUTCOMES if isinstance(error, kind))
     return (_sample(WAVES, 1, pipeline=pipeline, outcome=outcome),)

@@ -12,16 +12,15 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.services import decisions, running
 from airflow_kafka_lake.services.claims import claim_wave
 from airflow_kafka_lake.services.decisions import PauseSubject
-from airflow_kafka_lake.services.running import RunLimits
 from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit
 SMALL = replace(SPEC, target_range_bytes=1, max_wave_bytes=1)
 
 
-def run(world: World, most: RunLimits) -> running.Run:
+def run(world: World, *, waves: int | None = None, rate: int | None = None) -> running.Run:
     """Do the main job, within limits."""
-    return running.run(world.worker(), world.spec, Bounds(), most=most)
+    return running.run(world.worker(), world.spec, Bounds(), max_waves=waves, bytes_per_second=rate)
 
 
 def planned(world: World) -> list[str]:
@@ -33,11 +32,11 @@ def test_run_begins_no_more_waves_than_it_is_asked_for() -> None:
     """It ends well, names what it leaves, and the next one goes on there."""
     world = World(spec=SMALL)
     world.produce(5)
-    done = run(world, RunLimits(waves=2))
+    done = run(world, waves=2)
     assert (done.exit_code, len(done.waves), [item.wave for item in done.left]) == (0, 2, planned(world))
     assert (world.stream().watermark, len(planned(world))) == (2, 3)
     assert any("leaves wave" in line for line in world.said)
-    assert (run(world, RunLimits(waves=100)).left, planned(world)) == ((), [])
+    assert (run(world, waves=100).left, planned(world)) == ((), [])
     world.check()
 
 
@@ -49,7 +48,7 @@ def test_wave_that_fails_counts_and_one_that_may_not_begin_does_not() -> None:
     paused = world.plan(Bounds(start=1, end=2)).id
     decisions.pause(world.worker(), PauseSubject(pipeline="orders", plan=paused), "not yet")
     world.runner.failures.append("out of memory")
-    done = run(world, RunLimits(waves=2))
+    done = run(world, waves=2)
     assert [problem.facts.get("wave") or problem.facts.get("plan") for problem in done.problems] == [first, paused]
     assert (world.offsets(), len(done.left)) == ([2], 1)
 
@@ -74,7 +73,7 @@ def test_rate_of_a_run_counts_instead_of_that_of_its_pipeline() -> None:
     world.produce(1)
     world.run()
     world.produce(1)
-    run(world, RunLimits(bytes_per_second=1_000_000))
+    run(world, rate=1_000_000)
     world.with_spec(bytes_per_second=None)
     world.produce(1)
     world.run()
