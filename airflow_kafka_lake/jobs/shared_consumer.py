@@ -103,7 +103,7 @@ def cores_of(spark: Any) -> int:
 SETTING = "spark.kafka_lake.shared_consumer"
 """A setting of a Spark connection: `false` leaves the reading to Spark's Kafka source."""
 
-JAR = "shared-consumer.jar"
+JAR = "kafka-lake-shared-consumer.jar"
 """The class in the form that Spark takes, beside this module and its Java source; `make jar` builds it."""
 
 WIDTH = 32

@@ -217,7 +217,7 @@ def test_executor_that_dies_in_mid_read_loses_and_doubles_nothing(sandbox: Sandb
 
 
 def test_executors_of_a_cluster_read_with_shared_consumers(sandbox: Sandbox, cluster: Cluster) -> None:
-    """Every wave of a run is read by the class that its driver compiled, and every record comes once."""
+    """Every wave of a run is read by the class that its submit brings, and every record comes once."""
     sandbox.write_pipeline(sizes='target_range_bytes = "64 KiB"\nmax_wave_bytes = "64 KiB"')
     sandbox.produce(200, size=1000)
     done = sandbox.run(env={"AIRFLOW_CONN_SPARK_DEFAULT": cluster.connection()})
