@@ -1,7 +1,7 @@
 """The Java behind a PySpark session: PySpark keeps it to itself, so whatever reaches for it does so here.
 
-Three private members, tried with each PySpark that the extra `spark` allows; `tests/contracts/test_private_members.py`
-tells which version has changed one. All that is asked of Java itself is public there.
+Three private members, there in PySpark 4.0.0, 4.1.0, 4.1.3 and 4.2.0; `tests/contracts/test_private_members.py` tells
+which version has changed one. All that is asked of Java itself is public there.
 """
 
 from __future__ import annotations

@@ -418,7 +418,7 @@ class BoundedRestCatalog(RestCatalog):
     """A REST catalog that raises `requests.Timeout` when the server does not answer; PyIceberg's waits for ever."""
 
     def _create_legacy_oauth2_auth_manager(self, session: Session) -> AuthManager:
-        # PyIceberg calls this first with a new session, and it may already ask the server for a token.
+        # PyIceberg (0.11.1, 0.12.0) calls this first with a new session, and may already ask the server for a token.
         given = {**REST, **self.properties}
         limits = (float(given[REST_CONNECT]) / 1000, float(given[REST_ANSWER]) / 1000)
         session.request = partial(session.request, timeout=limits)  # type: ignore[method-assign]
