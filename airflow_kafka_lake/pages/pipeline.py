@@ -236,7 +236,10 @@ def topics_of(report: PipelineReport) -> list[tuple[tuple[str, str], list[Listed
         listed[stream.key.topic, stream.key.topic_id, stream.state].append(stream)
     found: dict[tuple[str, str], list[ListedGroup]] = defaultdict(list)
     for group in report.groups:
-        mine = sorted(listed[group.topic, group.topic_id, group.state], key=_quiet if group.state in QUIET else _urgent)
+        mine = sorted(
+            listed[group.topic, group.topic_id, group.state],
+            key=lambda item: (0 if item.state in QUIET else -(item.lag or 0), item.key.partition),
+        )
         found[group.topic, group.topic_id].append((group, mine))
     topics = [item for item in found.items() if any(streams for _, streams in item[1])]
     return sorted(topics, key=lambda item: (_RANK[item[1][0][0].state], item[0]))
@@ -253,15 +256,6 @@ def counts_of(groups: Iterable[StreamGroup]) -> dict[StreamState, int]:
     for group in groups:
         counts[group.state] += group.partitions
     return {state: counts[state] for state in WORST_FIRST if counts[state]}
-
-
-def _quiet(stream: StreamStatus) -> tuple[int, ...]:
-    return (stream.key.partition,)
-
-
-def _urgent(stream: StreamStatus) -> tuple[int, ...]:
-    """Order by lag, the largest first."""
-    return (-(stream.lag or 0), stream.key.partition)
 
 
 # The page of one pipeline: how far it is, what blocks it, what runs, and where every offset is.

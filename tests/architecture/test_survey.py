@@ -16,7 +16,7 @@ pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
     "modules": 189,
-    "lines": 52_619,
+    "lines": 52_611,
     "module_max": 800,
     "depth": 25,
     "data_types": 349,

@@ -448,8 +448,11 @@ class PipelineReport:
 
     def timeline(self, stream: StreamStatus) -> tuple[TimelineSlice, ...]:
         """Return the fates of the offsets of a stream, in fewer parts where many streams are listed."""
-        most = max(LEAST_PARTS, min(MOST_PARTS, ALL_PARTS // max(1, len(self.streams))))
-        return fewer(tuple(stream.timeline()), most)
+        return fewer(tuple(stream.timeline()), self._parts)
+
+    @property
+    def _parts(self) -> int:
+        return max(LEAST_PARTS, min(MOST_PARTS, ALL_PARTS // max(1, len(self.streams))))
 
     def to_json(self) -> Json:
         """Return `status --json`."""
@@ -484,7 +487,7 @@ class PipelineReport:
         ]
 
     def _stream(self, item: StreamStatus) -> Json:
-        record, bounds = item.record, item.bounds
+        record, bounds, parts = item.record, item.bounds, tuple(item.timeline())
         return {
             "topic": item.key.topic,
             "topic_id": item.key.topic_id,
@@ -498,8 +501,8 @@ class PipelineReport:
             "planned_until": item.planned_until,
             "coverage": record.covered.to_pairs(),
             "reopened": RangeSet(one.range for one in item.ranges if one.generation).to_pairs(),
-            "timeline": [part.to_json() for part in self.timeline(item)],
-            "timeline_parts": sum(1 for _ in item.timeline()),
+            "timeline": [part.to_json() for part in fewer(parts, self._parts)],
+            "timeline_parts": len(parts),
             "log_start": bounds.log_start if bounds else None,
             "last_stable": bounds.last_stable if bounds else None,
             "high_watermark": bounds.high_watermark if bounds else None,
