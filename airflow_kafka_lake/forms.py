@@ -8,11 +8,11 @@ wrong on the page (a choice, a switch) stays strict, so that a wrong value start
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, assert_never
 
 from airflow.sdk import Param
 
-from airflow_kafka_lake.core.reports.decisions import DecisionKind
+from airflow_kafka_lake.actions.action import Action, FieldKind
 from airflow_kafka_lake.pipeline import Pipeline
 
 WHAT, TIMES, OFFSETS, HOW, WHY = "What", "Period by time", "Period by offset", "How", "Why"
@@ -81,47 +81,49 @@ def review_templates() -> dict[str, Any]:
     }
 
 
-def decision_form(decision: DecisionKind, pipelines: Mapping[str, Pipeline]) -> dict[str, Param]:
-    """Return the fields of a decision about offsets: which, how, and why."""
-    withdraw = decision is DecisionKind.WITHDRAW
-    topic = "Only this topic; empty for all topics of the pipeline." if withdraw else "The topic it is about. Needed."
-    begin, end = ("Empty for no begin.", "Empty for no end.") if withdraw else ("Needed.", "Needed.")
+def decision_form(action: type[Action], pipelines: Mapping[str, Pipeline]) -> dict[str, Param]:
+    """Return the fields of an action of a person: about what, how, and why."""
+    form = {"pipeline": _choice(pipelines)}
+    for field in action.fields():
+        match field.kind:
+            case FieldKind.SUBJECT:
+                form[field.name] = _text(WHAT, field.title, field.sentence, needed=field.needed)
+            case FieldKind.SELECTION:
+                form |= _selection(pipelines, needed=field.needed)
+            case FieldKind.TEXT:
+                form[field.name] = _text(HOW, field.title, field.sentence, needed=field.needed)
+            case FieldKind.SWITCH:
+                form[field.name] = _switch(HOW, field.title, field.sentence)
+            case FieldKind.REASON:
+                form[field.name] = _text(WHY, field.title, field.sentence, needed=True)
+            case _ as never:
+                assert_never(never)
+    return form
+
+
+def decision_templates(action: type[Action]) -> dict[str, Any]:
+    """Return the templates that hand a form to the operator of its action."""
+    texts = [field.name for field in action.of_kind(FieldKind.SUBJECT, FieldKind.TEXT)]
+    found = _texts("pipeline", *texts, "reason") | _flags(*action.switches())
+    if action.of_kind(FieldKind.SELECTION):
+        found |= _texts("topic", "topic_id") | {"partitions": LISTED}
+        found |= {name: _first_of(field) for name, field in _ENDS.items()}
+    return found
+
+
+def _selection(pipelines: Mapping[str, Pipeline], *, needed: bool) -> dict[str, Param]:
+    topic = "The topic it is about. Needed." if needed else "Only this topic; empty for all topics of the pipeline."
+    begin, end = ("Needed.", "Needed.") if needed else ("Empty for no begin.", "Empty for no end.")
     return {
-        "pipeline": _choice(pipelines),
-        **({"subject": _text(WHAT, *_SUBJECT)} if withdraw else {}),
-        "topic": _topic(pipelines, topic, needed=not withdraw),
+        "topic": _topic(pipelines, topic, needed=needed),
         "partitions": _partitions(),
-        "topic_id": _text(WHAT, *_GENERATION),
-        **_period(begin, end),
-        **{name: _switch(HOW, *_SWITCHES[name]) for name in SWITCHES[decision]},
-        "reason": _text(WHY, "Reason", "Why, for those who look at this decision later. Needed.", needed=True),
-    }
-
-
-def decision_templates(decision: DecisionKind) -> dict[str, Any]:
-    """Return the templates that hand a form to the operator of its decision."""
-    return {
-        **_texts(
-            "pipeline", "topic", "topic_id", "reason", *(("subject",) if decision is DecisionKind.WITHDRAW else ())
+        "topic_id": _text(
+            WHAT, "Topic id", "Only where the topic was deleted and created again: the id of the one that is meant."
         ),
-        "partitions": LISTED,
-        **{name: _first_of(field) for name, field in _ENDS.items()},
-        **_flags(*SWITCHES[decision]),
+        **_period(begin, end),
     }
 
 
-SWITCHES: Mapping[DecisionKind, tuple[str, ...]] = {
-    DecisionKind.REOPEN: ("accept_fewer", "drop_staged"),
-    DecisionKind.SKIP: ("acknowledge_order", "drop_staged"),
-    DecisionKind.WITHDRAW: (),
-}
-_SWITCHES = {
-    "accept_fewer": ("Accept fewer rows", "Also if the second reading has fewer rows than the table has now."),
-    "drop_staged": ("Drop staged rows", "Also if what is staged and would go is the only copy of records."),
-    "acknowledge_order": ("Acknowledge order", "Records that come after the gap in the order may be read."),
-}
-_SUBJECT = ("Only of", "Only this plan, wave or range: an id from the command status. Empty for all that is planned.")
-_GENERATION = ("Topic id", "Only where the topic was deleted and created again: the id of the one that is meant.")
 _ENDS = {"from_": "from", "to": "to", "from_offset": "from_offset", "to_offset": "to_offset"}
 
 LISTED = (

@@ -33,7 +33,7 @@ class OnFirstRequest:
         """Return the application."""
         with self._building:
             if self._built is None:
-                from airflow_kafka_lake.pages.web.app import build
+                from airflow_kafka_lake.pages.web.routes import build
                 from airflow_kafka_lake.wiring.assemble import open_ports
 
                 self._built = build(open_ports)

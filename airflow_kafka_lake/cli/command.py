@@ -12,20 +12,30 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+from airflow_kafka_lake.actions.action import ActionField, FieldKind
+from airflow_kafka_lake.actions.offsets import selected
+from airflow_kafka_lake.actions.waves import CancelAction
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.report import StreamScope
-from airflow_kafka_lake.core.errors import PipelineFileError, UnknownSubjectError, UsageError
+from airflow_kafka_lake.core.errors import PipelineFileError, UsageError
+from airflow_kafka_lake.core.ledger.decisions import kept_text
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import PIPELINE_NAME, TOPIC_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline
-from airflow_kafka_lake.pipeline.keys import MAX_OFFSET, parse_bound, parse_count, parse_rate, shown
+from airflow_kafka_lake.pipeline.keys import (
+    MAX_OFFSET,
+    MAX_PARTITION,
+    parse_bound,
+    parse_count,
+    parse_rate,
+    shown,
+)
 from airflow_kafka_lake.ports import LedgerReader, Ports
-from airflow_kafka_lake.services import bulk_decisions
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.wiring.assemble import open_ledger, open_ports
 from airflow_kafka_lake.wiring.kafka import ANSWER_SECONDS
@@ -34,6 +44,7 @@ from airflow_kafka_lake.wiring.spark import Engine
 # A command: its name and arguments, the action that makes a document, and the view that prints it.
 
 Json = Mapping[str, Any]
+T = TypeVar("T")
 
 
 class Report(Protocol):
@@ -99,7 +110,6 @@ class Command:
 # Arguments that several commands take, and how their text becomes what a service takes.
 
 TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-MAX_PARTITION = 2**31 - 1
 MAX_SUBJECT = 200
 
 
@@ -132,10 +142,8 @@ def pipeline_name(text: str) -> str:
 
 
 def free_text(text: str) -> str:
-    """Read free text: no NUL and no broken UTF-8, which a database cannot keep."""
-    if "\0" in text or text != text.encode(errors="replace").decode():
-        raise argparse.ArgumentTypeError(f"{shown(text)} holds a NUL or bytes that are not UTF-8: leave them out")
-    return text
+    """Read free text."""
+    return _read(kept_text, text)
 
 
 def partition_number(text: str) -> int:
@@ -156,23 +164,23 @@ def _number(text: str, largest: int, what: str) -> int:
 
 def wave_count(text: str) -> int:
     """Read a number of waves."""
-    try:
-        return parse_count(text)
-    except UsageError as error:
-        raise argparse.ArgumentTypeError(error.message) from None
+    return _read(parse_count, text)
 
 
 def rate(text: str) -> int:
     """Read bytes per second."""
+    return _read(parse_rate, text)
+
+
+def _read(parse: Callable[[str], T], text: str) -> T:
     try:
-        return parse_rate(text)
+        return parse(text)
     except UsageError as error:
         raise argparse.ArgumentTypeError(error.message) from None
 
 
 PIPELINE = Argument("pipeline", metavar="PIPELINE", help="pipeline file (*.toml), or a name that the ledger knows")
 WAVE = Argument("wave", metavar="WAVE", type=subject_id, help="wave id")
-SUBJECT = Argument("subject", metavar="WAVE|RANGE", type=subject_id, help="wave or range id")
 TOPIC = Argument("--topic", metavar="T", type=topic_name, help="only this topic")
 PARTITION = Argument(
     "--partition", metavar="P", type=partition_number, nargs="*", action="extend", help="only these partitions"
@@ -222,10 +230,18 @@ BYTES_PER_SECOND = Argument(
     "--bytes-per-second", metavar="SIZE", type=rate, help="read no faster than this, instead of the pipeline's rate"
 )
 DRY_RUN = Argument("--dry-run", action="store_true", help="show what would happen, change nothing")
-DROP_STAGED = Argument(
-    "--drop-staged", action="store_true", help="also if what is staged and would go is the only copy of records"
-)
-REASON = Argument("--reason", metavar="TEXT", type=free_text, required=True, help="why, for those who read it later")
+
+
+def field_argument(field: ActionField) -> Argument:
+    """Return the option for a switch or a text of an action."""
+    flag = f"--{field.name.replace('_', '-')}"
+    if field.kind is FieldKind.SWITCH:
+        return Argument(flag, action="store_true", help=field.help)
+    return Argument(flag, metavar=field.metavar, type=free_text, required=field.needed, help=field.help)
+
+
+DROP_STAGED = field_argument(CancelAction.field("drop_staged"))
+REASON = field_argument(CancelAction.field("reason"))
 
 
 def go_on(arguments: argparse.Namespace, shown_by: str = "", done_by: str = "") -> str:
@@ -307,23 +323,6 @@ def ports_of(
         yield stack.enter_context(opened)
 
 
-def spec_of_subject(ledger: LedgerReader, subject: str) -> PipelineSpec:
-    """Return the pipeline of a wave or a range."""
-    try:
-        return known_spec(ledger, ledger.wave(subject).pipeline)
-    except UnknownSubjectError:
-        pass
-    try:
-        return known_spec(ledger, ledger.range(subject).pipeline)
-    except UnknownSubjectError:
-        known = ", ".join(ledger.pipelines()) or "none yet"
-        raise UnknownSubjectError(
-            f"the ledger knows no wave or range {subject!r}. Take an id from: {remedies.status('PIPELINE')} "
-            f"(the ledger knows: {known})",
-            subject=subject,
-        ) from None
-
-
 def bounds_of(arguments: argparse.Namespace, *, acknowledge_order: bool = False) -> Bounds:
     """Read `--topic --partition --from --to`; UsageError names the flag."""
     return Bounds(
@@ -344,12 +343,7 @@ def _bound(flag: str, text: str | None) -> int | datetime | None:
 
 def selection_of(arguments: argparse.Namespace) -> Selection:
     """Read `--topic --topic-id --partition --from --to`."""
-    return bulk_decisions.selected(bounds_of(arguments), arguments.topic_id)
-
-
-def period_of(arguments: argparse.Namespace) -> Selection:
-    """Read the options of a command that needs a period: `--topic`, `--from` and `--to` are given."""
-    return bulk_decisions.period(bounds_of(arguments), arguments.topic_id)
+    return selected(bounds_of(arguments), arguments.topic_id)
 
 
 def scope_of(arguments: argparse.Namespace) -> StreamScope:

@@ -3,351 +3,113 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from airflow_kafka_lake.actions.action import Action, FieldKind
+from airflow_kafka_lake.actions.registry import ACTIONS
 from airflow_kafka_lake.cli.command import (
-    DROP_STAGED,
     DRY_RUN,
     PIPELINE,
-    REASON,
     REFUSED,
     SELECTION,
-    SUBJECT,
     THE_PERIOD,
     THE_STREAM,
     Argument,
     Command,
     Json,
     Result,
-    free_text,
+    field_argument,
     go_on,
     is_file,
     offset_number,
-    period_of,
     ports_of,
     selection_of,
     spec_of,
-    spec_of_subject,
     stream_of,
     subject_id,
     topic_name,
 )
 from airflow_kafka_lake.cli.output import Output, stream_text
-from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.ordering.segments import SegmentOrder
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.pipeline.keys import read_offsets_file
-from airflow_kafka_lake.services import bulk_decisions, decisions, reporting
-from airflow_kafka_lake.services.decisions import PauseSubject
+from airflow_kafka_lake.services import decisions, reporting
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.wiring.assemble import open_ledger
 
-# Commands that record a decision about offsets: `skip`, `reopen`, `withdraw`.
+# A command for each action of a person: its arguments are the fields of the action.
 
 
-def skip(arguments: argparse.Namespace, output: Output) -> Result:
-    """Skip offsets, or show what a skip would change."""
-    selection = period_of(arguments)
-    spec = spec_of(arguments.pipeline, arguments.ledger)
-    with ports_of(arguments, output, spec) as ports:
-        document = bulk_decisions.skip(
-            ports,
-            spec,
-            selection,
-            reason=arguments.reason,
-            acknowledge_order=arguments.acknowledge_order,
-            drop_staged=arguments.drop_staged,
-            dry_run=arguments.dry_run,
-        )
-    return Result(document=document, beside={"go_on": go_on(arguments)})
+def command_of(action: type[Action]) -> Command:
+    """Return the command of an action."""
+
+    def act(arguments: argparse.Namespace, output: Output) -> Result:
+        given, dry_run = _given(action, arguments), getattr(arguments, "dry_run", False)
+        spec, subject = _subject(action, arguments)
+        if field := action.subject_field():
+            given[field.name] = subject
+        with ports_of(arguments, output, spec) as ports:
+            outcome = action(**given).outcome(ports, spec, dry_run=dry_run)
+        lines = [*outcome.lines, f"nothing was changed; do it with: {go_on(arguments)}"] if dry_run else outcome.lines
+        return Result(document=outcome.document, beside={LINES: lines}, exit_code=REFUSED if outcome.refused else 0)
+
+    return Command(name=action.name, help=action.help, arguments=tuple(_arguments(action)), action=act, view=show)
 
 
-def show_skipped(output: Output, document: Json) -> None:
-    """Show what was or would be skipped, and which held offsets go on after it."""
-    dry = document["dry_run"]
-    for item in document["streams"]:
-        where = f"{stream_text(item)} {item['from']}-{item['to']}"
-        skipped = f"{count(item['skipped'], 'offset')} of {where}"
-        if not dry:
-            output.line(f"skipped {skipped}")
-            continue
-        fenced = f"; fenced first, as they were claimed: {', '.join(item['fenced'])}" if item["fenced"] else ""
-        freed = ", ".join(f"{start}-{end}" for start, end in item["goes_on"])
-        goes_on = f"; {freed} was held for these and would go on" if freed else ""
-        waves = ", ".join(item["waves"]) or "none"
-        output.line(f"would skip {skipped}; taken from waves: {waves}{fenced}{goes_on}")
-    if dry:
-        _nothing_changed(output, document)
-    elif document["waves"]:
-        waves = ", ".join(document["waves"])
-        output.line(f"what was held for them goes on in wave {waves}: {remedies.run(document['pipeline'])}")
-    else:
-        output.line(f"move the watermark with: {remedies.advance(document['pipeline'])}")
+LINES = "lines"
 
 
-def reopen(arguments: argparse.Namespace, output: Output) -> Result:
-    """Reopen committed offsets, or show what that would change."""
-    selection = period_of(arguments)
-    spec = spec_of(arguments.pipeline, arguments.ledger)
-    with ports_of(arguments, output, spec) as ports:
-        document = bulk_decisions.reopen(
-            ports,
-            spec,
-            selection,
-            reason=arguments.reason,
-            accept_fewer=arguments.accept_fewer,
-            drop_staged=arguments.drop_staged,
-            dry_run=arguments.dry_run,
-        )
-    return Result(document=document, beside={"go_on": go_on(arguments)})
-
-
-def show_reopened(output: Output, document: Json) -> None:
-    """Show what is or would be read again, and by which command."""
-    for item in document["streams"]:
-        where = f"{count(item['reopened'], 'offset')} of {stream_text(item)} {item['from']}-{item['to']}"
-        if document["dry_run"]:
-            output.line(
-                f"would reopen {where} with {count(item['rows'], 'row')} in {count(len(item['waves']), 'wave')}; the "
-                f"watermark would be {item['watermark']}"
-            )
+def show(output: Output, document: Json) -> None:
+    """Show the lines of an outcome."""
+    for line in document[LINES]:
+        if isinstance(line, str):
+            output.line(line)
         else:
-            waves = ", ".join(item["waves"])
-            output.line(f"reopened {where} in wave {waves}; the watermark is {item['watermark']}")
-    if document["dry_run"]:
-        _nothing_changed(output, document)
-        return
-    output.line(f"What is in the lake stays until it is read again with: {remedies.run(document['pipeline'])}")
-    for item in document["started"]:
-        output.line(
-            f"order: {stream_text(item)} from {item['start']} continues it and is in the lake in part "
-            "already: what is read again comes after it"
-        )
+            output.table(*line)
 
 
-def withdraw(arguments: argparse.Namespace, output: Output) -> Result:
-    """Withdraw planned ranges that no attempt has begun to read."""
-    selection = selection_of(arguments)
-    name = spec_of(arguments.subject, arguments.ledger).name if is_file(arguments.subject) else arguments.subject
-    with open_ledger(arguments.ledger) as ledger:
-        spec = known_spec(ledger, decisions.find_subject(ledger, name).pipeline)
-    with ports_of(arguments, output, spec) as ports:
-        document = bulk_decisions.withdraw(ports, name, selection, reason=arguments.reason, dry_run=arguments.dry_run)
-    return Result(document=document, beside={"go_on": go_on(arguments)}, exit_code=REFUSED if document["kept"] else 0)
+def _arguments(action: type[Action]) -> Iterator[Argument]:
+    if action.subject_field() is None:
+        yield PIPELINE
+    for field in action.fields():
+        match field.kind:
+            case FieldKind.SUBJECT:
+                yield Argument("subject", metavar=field.metavar, type=subject_id, help=field.help)
+            case FieldKind.SELECTION:
+                yield from THE_PERIOD if field.needed else SELECTION
+            case _:
+                yield field_argument(field)
+    if action.has_dry_run:
+        yield DRY_RUN
 
 
-def show_withdrawn(output: Output, document: Json) -> None:
-    """Show what is not planned any more, and what is kept."""
-    verb = "would withdraw" if document["dry_run"] else "withdrew"
-    output.line(
-        f"{verb} {count(document['offsets'], 'offset')} in {count(document['ranges'], 'range')} of wave "
-        f"{', '.join(document['waves'])}: nothing of them was read; a later plan takes them again"
-    )
-    rows = [
-        (stream_text(item), ", ".join(f"{start}-{end}" for start, end in item["withdrawn"]))
-        for item in document["streams"]
-    ]
-    output.table("not planned any more", ("stream", "offsets"), rows)
-    for item in document["kept"]:
-        output.line(f"stays: {stream_text(item)} {item['start']}-{item['end']}: {item['reason']}")
-    if document["dry_run"]:
-        _nothing_changed(output, document)
+def _given(action: type[Action], arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the values of an action's fields but for its subject."""
+    return {
+        field.name: selection_of(arguments) if field.kind is FieldKind.SELECTION else getattr(arguments, field.name)
+        for field in action.fields()
+        if field.kind is not FieldKind.SUBJECT
+    }
 
 
-def _nothing_changed(output: Output, document: Json) -> None:
-    output.line(f"nothing was changed; do it with: {document['go_on']}")
-
-
-COMMANDS = (
-    Command(
-        name="skip",
-        help="pass offsets unread, by your decision",
-        arguments=(
-            PIPELINE,
-            *THE_PERIOD,
-            REASON,
-            DRY_RUN,
-            Argument("--acknowledge-order", action="store_true", help="later segments may start over it"),
-            DROP_STAGED,
-        ),
-        action=skip,
-        view=show_skipped,
-    ),
-    Command(
-        name="reopen",
-        help="read a committed or skipped slice again; the new rows take the place of the old ones in one commit",
-        arguments=(
-            PIPELINE,
-            *THE_PERIOD,
-            REASON,
-            DRY_RUN,
-            Argument("--accept-fewer", action="store_true", help="also if it has fewer rows than the lake has now"),
-            DROP_STAGED,
-        ),
-        action=reopen,
-        view=show_reopened,
-    ),
-    Command(
-        name="withdraw",
-        help="take off the plan what no attempt has begun to read; a later plan takes it again",
-        arguments=(
-            Argument("subject", metavar="PIPELINE|PLAN|WAVE|RANGE", type=subject_id, help="what was planned"),
-            *SELECTION,
-            REASON,
-            DRY_RUN,
-        ),
-        action=withdraw,
-        view=show_withdrawn,
-    ),
-)
-
-
-# Commands that put ranges on hold and take them off: `cancel`, `release`.
-
-
-def cancel(arguments: argparse.Namespace, output: Output) -> Result:
-    """Put a wave or a range on hold."""
-    with open_ledger(arguments.ledger) as ledger:
-        spec = spec_of_subject(ledger, arguments.subject)
-    with ports_of(arguments, output, spec) as ports:
-        ranges = decisions.cancel(ports, arguments.subject, arguments.reason, drop_staged=arguments.drop_staged)
-    return Result(document={"cancelled": list(ranges)}, beside={"subject": arguments.subject})
-
-
-def show_cancelled(output: Output, document: Json) -> None:
-    """Show how many ranges are on hold, and the remedy."""
-    ranges, subject = document["cancelled"], document["subject"]
-    output.line(f"cancelled {count(len(ranges), 'range')}; take the hold off with: {remedies.release(subject)}")
-
-
-def release(arguments: argparse.Namespace, output: Output) -> Result:
-    """Take a wave or a range off hold."""
-    with open_ledger(arguments.ledger) as ledger:
-        spec = spec_of_subject(ledger, arguments.subject)
-    with ports_of(arguments, output, spec) as ports:
-        wave_id, ranges = decisions.release(ports, arguments.subject, arguments.reason)
-    return Result(document={"wave": wave_id, "released": list(ranges)}, beside={"pipeline": spec.name})
-
-
-def show_released(output: Output, document: Json) -> None:
-    """Show the wave that the ranges are in now."""
-    ranges, wave = document["released"], document["wave"]
-    run = remedies.run(document["pipeline"])
-    output.line(f"released {count(len(ranges), 'range')} into wave {wave}; run it with: {run}")
-
-
-HOLD_COMMANDS = (
-    Command(
-        name="cancel",
-        help="put a wave or a range on hold",
-        arguments=(SUBJECT, REASON, DROP_STAGED),
-        action=cancel,
-        view=show_cancelled,
-    ),
-    Command(
-        name="release",
-        help="take a wave or a range off hold",
-        arguments=(SUBJECT, Argument("--reason", metavar="TEXT", type=free_text, help="why")),
-        action=release,
-        view=show_released,
-    ),
-)
-
-
-# Commands that keep a pipeline or a plan from going on, and let it go on: `pause`, `resume`.
-
-_SUBJECT = Argument("subject", metavar="PIPELINE|PLAN", type=subject_id, help="a pipeline, or one plan of it")
-
-
-def pause(arguments: argparse.Namespace, output: Output) -> Result:
-    """Pause a pipeline or a plan."""
-    subject, spec = _named(arguments)
-    with ports_of(arguments, output, spec) as ports:
-        done = decisions.pause(ports, subject, arguments.reason, now=arguments.now)
-    return Result(document=done.to_json())
-
-
-def resume(arguments: argparse.Namespace, output: Output) -> Result:
-    """Resume a pipeline or a plan."""
-    subject, spec = _named(arguments)
-    with ports_of(arguments, output, spec) as ports:
-        done = decisions.resume(ports, subject, arguments.reason)
-    return Result(document=done.to_json())
-
-
-def _named(arguments: argparse.Namespace) -> tuple[PauseSubject, PipelineSpec]:
+def _subject(action: type[Action], arguments: argparse.Namespace) -> tuple[PipelineSpec, str | None]:
+    """Return the pipeline that is meant, and what of it."""
+    field = action.subject_field()
+    if field is None:
+        return spec_of(arguments.pipeline, arguments.ledger), None
     name = arguments.subject
     if is_file(name):
         name = spec_of(name, arguments.ledger).name
     with open_ledger(arguments.ledger) as ledger:
-        subject = decisions.find_pausable(ledger, name)
-        return subject, known_spec(ledger, subject.pipeline)
+        assert field.find is not None
+        pipeline, subject = field.find(ledger, name)
+        return known_spec(ledger, pipeline), subject
 
 
-def show_paused(output: Output, document: Json) -> None:
-    """Show what is paused, what goes on to its end, and how to resume."""
-    since = document["paused"]
-    already = "" if document["changed"] else " already"
-    output.line(f"{_what(document)} is paused{already}, since {since['since']} by {since['by']}: {since['reason']}")
-    if document["stopped"]:
-        output.line(
-            f"taken from their workers, and planned still: {', '.join(document['stopped'])}. They are not in the lake "
-            "now; a commit that was on its way may still land, and the next run finds it"
-        )
-    if document["landed"]:
-        output.line(f"was published meanwhile, and has landed: {', '.join(document['landed'])}")
-    if document["at_work"]:
-        output.line(f"goes on to its end: {', '.join(document['at_work'])}")
-    output.line(
-        f"{count(document['waiting'], 'wave waits', 'waves wait')}; go on with: {remedies.resume(_subject(document))}"
-    )
-
-
-def show_resumed(output: Output, document: Json) -> None:
-    """Show what goes on, and what was paused."""
-    before = document["paused"]
-    if before is None:
-        output.line(f"{_what(document)} is not paused: nothing was changed")
-        return
-    was = f"it was paused since {before['since']} by {before['by']}: {before['reason']}"
-    output.line(f"{_what(document)} goes on; {was}")
-    output.line(
-        f"{count(document['waiting'], 'wave waits', 'waves wait')} for a run: {remedies.run(document['pipeline'])}"
-    )
-
-
-def _subject(document: Json) -> str:
-    return str(document["plan"] or document["pipeline"])
-
-
-def _what(document: Json) -> str:
-    if document["plan"] is None:
-        return f"pipeline {document['pipeline']}"
-    return f"plan {document['plan']} of pipeline {document['pipeline']}"
-
-
-PAUSE_COMMANDS = (
-    Command(
-        name="pause",
-        help="begin nothing new of a pipeline or a plan until it is resumed",
-        arguments=(
-            _SUBJECT,
-            REASON,
-            Argument("--now", action="store_true", help="also stop the waves that are at work; they stay planned"),
-        ),
-        action=pause,
-        view=show_paused,
-    ),
-    Command(
-        name="resume",
-        help="let a paused pipeline or plan go on",
-        arguments=(_SUBJECT, Argument("--reason", metavar="TEXT", type=free_text, help="why")),
-        action=resume,
-        view=show_resumed,
-    ),
-)
+COMMANDS = tuple(command_of(action) for action in ACTIONS if action.is_command)
 
 
 # Commands about the order of segments: `segments`, `seal`, `migrate`.

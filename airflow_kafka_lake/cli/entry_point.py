@@ -16,8 +16,6 @@ from typing import Any, NoReturn
 from airflow_kafka_lake.cli.audit import COMMANDS as AUDIT
 from airflow_kafka_lake.cli.command import Argument, Command, Json, Result
 from airflow_kafka_lake.cli.decisions import COMMANDS as DECISIONS
-from airflow_kafka_lake.cli.decisions import HOLD_COMMANDS as HOLDS
-from airflow_kafka_lake.cli.decisions import PAUSE_COMMANDS as PAUSING
 from airflow_kafka_lake.cli.decisions import SEGMENT_COMMANDS as SEGMENTS
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.cli.running import COMMANDS as RUNNING
@@ -108,8 +106,6 @@ COMMANDS: tuple[Command, ...] = (
     *RUNNING,
     *STATUS,
     *RECOVERY,
-    *HOLDS,
-    *PAUSING,
     *DECISIONS,
     *SEGMENTS,
     *AUDIT,

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from airflow_kafka_lake.actions.waves import pipeline_of
 from airflow_kafka_lake.cli.command import (
     BYTES_PER_SECOND,
     DROP_STAGED,
@@ -28,7 +29,6 @@ from airflow_kafka_lake.cli.command import (
     pipeline_name,
     ports_of,
     spec_of,
-    spec_of_subject,
     wave_count,
 )
 from airflow_kafka_lake.cli.output import Output, stream_text, word_of
@@ -146,7 +146,7 @@ def show_run(output: Output, done: Run) -> None:
 def ingest(arguments: argparse.Namespace, output: Output) -> Result:
     """Stage and publish one wave."""
     with open_ledger(arguments.ledger) as ledger:
-        spec = spec_of_subject(ledger, arguments.wave)
+        spec = known_spec(ledger, pipeline_of(ledger, arguments.wave))
     with ports_of(arguments, output, spec, need_spark=True) as ports:
         record = landed(running.land(ports, arguments.wave, bytes_per_second=arguments.bytes_per_second))
         document = reporting.wave(ports.ledger, record.id)

@@ -17,6 +17,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowTaskTerminated
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, PausedError, TransientError, UnknownOutcomeError, UsageError
 from airflow_kafka_lake.core.ledger import history
+from airflow_kafka_lake.core.ledger.decisions import kept_text
 from airflow_kafka_lake.core.naming import nearest
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import TOPIC_NAME, PipelineSpec
@@ -271,9 +272,10 @@ def reason_of(value: Any) -> str | None:
     """Read a reason: free text that a database can keep; None when none is given."""
     if absent(value):
         return None
-    if not isinstance(value, str) or "\0" in value or value != value.encode(errors="replace").decode():
-        raise UsageError("reason: it must be text, without NUL and broken UTF-8")
-    return value.strip() or None
+    try:
+        return kept_text(value).strip()
+    except UsageError as error:
+        raise UsageError(f"reason: {error.message}") from None
 
 
 def partitions_of(value: Any) -> tuple[int, ...] | None:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
+from airflow.sdk import BaseOperator
 from airflow.sdk.bases.skipmixin import SkipMixin
 
-from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.core.reports.decisions import DecisionKind
+from airflow_kafka_lake.actions.action import FieldKind
+from airflow_kafka_lake.actions.offsets import (
+    OffsetsAction,
+    OffsetsOutcome,
+    ReopenAction,
+    SkipAction,
+    WithdrawAction,
+    digest,
+    selected,
+)
+from airflow_kafka_lake.core.errors import UsageError
+from airflow_kafka_lake.core.ledger import history
 from airflow_kafka_lake.core.reports.plan import plan_headline, plan_markdown
-from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import (
     absent,
+    actor_of,
     airflow_errors,
     count_of,
     flag_of,
@@ -25,17 +37,17 @@ from airflow_kafka_lake.operators.boundary import (
     ports_of,
     rate_of,
     reason_of,
+    refusal,
     refuse_unknown_keys,
     spec_of,
     text_of,
 )
-from airflow_kafka_lake.operators.decision_task import APPROVE, DecisionTask, How, shown_by
 from airflow_kafka_lake.operators.plan import PLAN_KEY, explain, plan_and_choose, result_of
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import bulk_decisions
-from airflow_kafka_lake.services.bulk_decisions import Json
+from airflow_kafka_lake.services.decisions import newest_event, recorded
 from airflow_kafka_lake.services.observation import check_asked
+from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.signals import go_on_address, show_page
 from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
 
@@ -45,8 +57,8 @@ if TYPE_CHECKING:
 
 # Check what a person filled in, show the plan, and ask before it starts.
 
-REJECT, SEEN = "Reject", "Seen"
-"""What a person answers, beside `APPROVE`. Airflow's page knows that one and the first, and calls it an approval."""
+APPROVE, REJECT, SEEN = "Approve", "Reject", "Seen"
+"""What a person answers. Airflow's page knows the first two, and calls it an approval."""
 
 ANSWER_WITHIN = timedelta(days=1)
 """How long a plan waits for its answer; then nothing is started."""
@@ -216,6 +228,18 @@ def _why(chosen: str, person: str | None) -> str:
     return f"{person} has rejected the plan" if person else "no answer came in time"
 
 
+SHOWN_KEY = "shown"
+"""XCom key of what a dry decision showed: `{"subject", "body", "digest", "sequence"}`."""
+
+
+def shown_by(task_id: str, context: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a dry decision has shown; AirflowFailException where it has shown nothing."""
+    shown = context["ti"].xcom_pull(task_ids=task_id, key=SHOWN_KEY)
+    if not isinstance(shown, Mapping):
+        raise refusal(f"Task {task_id} has shown nothing: nothing was changed. Clear it to have it shown.")
+    return shown
+
+
 class ApproveDecisionOperator(ApprovalOperator):
     """Shows what a dry decision would do, and waits, without a worker slot, until a person approves or rejects it.
 
@@ -250,7 +274,146 @@ class ApproveDecisionOperator(ApprovalOperator):
         return super().execute_complete(context, event)
 
 
-# Decisions of people inside a Dag: read again, leave unread, take off the plan.
+# Decisions of people inside a Dag: they are shown first, approved by a person, and carried out once.
+
+
+class DecisionTask(BaseOperator):
+    """A decision about offsets of a pipeline: shown when it is dry, carried out once otherwise."""
+
+    decision: ClassVar[type[OffsetsAction]]
+    template_fields: Sequence[str] = (
+        "pipeline",
+        "topic",
+        "topic_id",
+        "partitions",
+        "from_",
+        "to",
+        "from_offset",
+        "to_offset",
+        "reason",
+        "is_dry_run",
+        "ledger_conn_id",
+    )
+    ui_color = "#f2dfd0"
+    operator_extra_links: Collection[TaskLink] = (PAGE,)
+
+    def __init__(
+        self,
+        *,
+        pipeline: Pipeline | str | PathLike[str],
+        topic: str | None = None,
+        topic_id: str | None = None,
+        partitions: Sequence[int] | str | None = None,
+        from_: str | int | None = None,
+        to: str | int | None = None,
+        from_offset: str | int | None = None,
+        to_offset: str | int | None = None,
+        reason: str | None = None,
+        is_dry_run: bool | str = False,
+        conf_keys: Collection[str] | None = None,
+        explain_task_id: str | None = None,
+        approval_task_id: str | None = None,
+        ledger_conn_id: str = DEFAULT_LEDGER,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+        self.topic = topic
+        self.topic_id = topic_id
+        self.partitions = partitions
+        self.from_ = from_
+        self.to = to
+        self.from_offset = from_offset
+        self.to_offset = to_offset
+        self.reason = reason
+        self.is_dry_run = is_dry_run
+        self.conf_keys = conf_keys
+        self.explain_task_id = explain_task_id
+        self.approval_task_id = approval_task_id
+        self.ledger_conn_id = ledger_conn_id
+
+    def _given(self) -> OffsetsAction:
+        """Return the action with the values of this task; UsageError names the field that cannot be meant."""
+        bounds = form_bounds(self)
+        needs_period = self.decision.field("selection").needed
+        for end, value in (("topic", bounds.topic), ("from", bounds.start), ("to", bounds.end)):
+            if needs_period and absent(value):
+                raise UsageError(
+                    f"{end}: it is needed. A {self.decision.name} is about a period of one topic, with both of its ends"
+                )
+        reason = reason_of(self.reason)
+        if reason is None:
+            raise UsageError("reason: one is needed. Say why, for those who look at this decision later")
+        values: dict[str, Any] = {name: flag_of(getattr(self, name), name) for name in self.decision.switches()}
+        for field in self.decision.of_kind(FieldKind.SUBJECT, FieldKind.TEXT):
+            text = getattr(self, field.name)
+            values[field.name] = None if absent(text) and not field.needed else text_of(text, field.name)
+        topic_id = None if absent(self.topic_id) else text_of(self.topic_id, "topic_id")
+        return self.decision(selection=selected(bounds, topic_id), reason=reason, **values)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Show or decide; returns `{"pipeline", "decision", "offsets", "waves", "by", "next"}`."""
+        with airflow_errors():
+            refuse_unknown_keys(context, self.conf_keys)
+            dry_run = flag_of(self.is_dry_run)
+            action = self._given()
+            person = None if dry_run else self._approver(context)
+            spec = spec_of(self.pipeline, self.ledger_conn_id)
+            by = actor_of(context)
+            show_page(self, spec.name)
+            actor = by if person is None else history.approver(person, by)
+            with ports_of(self, spec, context, actor=actor) as ports:
+                known_spec(ports.ledger, spec.name)
+                if dry_run:
+                    outcome = action.preview(ports, spec)
+                    self._show(context, action, outcome, newest_event(ports.ledger, spec.name))
+                else:
+                    action = self._approved(action, ports, spec.name, context)
+                    outcome = action.apply(ports, spec)
+        return self._report(action, outcome, person)
+
+    def _show(self, context: Context, action: OffsetsAction, outcome: OffsetsOutcome, sequence: int) -> None:
+        shown = {
+            "subject": f"{action.headline(outcome)}?",
+            "body": action.markdown(outcome),
+            "digest": digest(outcome.document["streams"]),
+            "sequence": sequence,
+        }
+        context["ti"].xcom_push(key=SHOWN_KEY, value=shown)
+
+    def _report(self, action: OffsetsAction, outcome: OffsetsOutcome, person: str | None) -> dict[str, Any]:
+        after = "It happens when it is approved" if outcome.dry_run else outcome.next_step
+        if action.recorded:
+            self.log.info("this task has decided before: %s", ", ".join(map(str, sorted(action.recorded))))
+        done = " would be next; nothing was changed" if outcome.dry_run else ": done"
+        self.log.info("%s%s", action.headline(outcome), done)
+        self.log.info("%s", after)
+        return {
+            "pipeline": outcome.document["pipeline"],
+            "decision": action.name,
+            "offsets": outcome.offsets,
+            "waves": outcome.document["waves"],
+            "by": person,
+            "next": after,
+        }
+
+    def _approver(self, context: Mapping[str, Any]) -> str | None:
+        """Return who has approved; AirflowFailException where no person has."""
+        if self.approval_task_id is None:
+            return None
+        answer = context["ti"].xcom_pull(task_ids=self.approval_task_id, key="return_value")
+        if not isinstance(answer, Mapping) or list(answer.get("chosen_options", ())) != [APPROVE]:
+            raise refusal(f"Task {self.approval_task_id} holds no approval: nothing was changed.")
+        return str((answer.get("responded_by_user") or {}).get("name") or "unknown")
+
+    def _approved(
+        self, action: OffsetsAction, ports: Ports, pipeline: str, context: Mapping[str, Any]
+    ) -> OffsetsAction:
+        """Return it with what was shown, and with what this very task has decided before it was retried or cleared."""
+        shown = shown_by(self.explain_task_id, context) if self.explain_task_id else {}
+        since = shown.get("sequence") or 0
+        before = recorded(ports.ledger, pipeline, self.decision.name, ports.actor, after=since)
+        return replace(action, shown=shown.get("digest"), recorded=before)
 
 
 class ReopenOperator(DecisionTask):
@@ -274,18 +437,13 @@ class ReopenOperator(DecisionTask):
     :param drop_staged: also if what is staged and would go is the only copy of records (templated)
     """
 
-    decision = DecisionKind.REOPEN
-    switches = ("accept_fewer", "drop_staged")
-    template_fields: Sequence[str] = (*DecisionTask.template_fields, *switches)
+    decision = ReopenAction
+    template_fields: Sequence[str] = (*DecisionTask.template_fields, *ReopenAction.switches())
 
     def __init__(self, *, accept_fewer: bool | str = False, drop_staged: bool | str = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.accept_fewer = accept_fewer
         self.drop_staged = drop_staged
-
-    def decide(self, ports: Ports, spec: PipelineSpec, bounds: Bounds, how: How) -> Json:
-        """Reopen, or see what would be read again."""
-        return bulk_decisions.reopen(ports, spec, self.needed_period(bounds, "A reopen"), **how)
 
 
 class SkipOperator(DecisionTask):
@@ -309,9 +467,8 @@ class SkipOperator(DecisionTask):
     :param drop_staged: also if what is staged and would go is the only copy of records (templated)
     """
 
-    decision = DecisionKind.SKIP
-    switches = ("acknowledge_order", "drop_staged")
-    template_fields: Sequence[str] = (*DecisionTask.template_fields, *switches)
+    decision = SkipAction
+    template_fields: Sequence[str] = (*DecisionTask.template_fields, *SkipAction.switches())
 
     def __init__(
         self, *, acknowledge_order: bool | str = False, drop_staged: bool | str = False, **kwargs: Any
@@ -319,10 +476,6 @@ class SkipOperator(DecisionTask):
         super().__init__(**kwargs)
         self.acknowledge_order = acknowledge_order
         self.drop_staged = drop_staged
-
-    def decide(self, ports: Ports, spec: PipelineSpec, bounds: Bounds, how: How) -> Json:
-        """Skip, or see what would stay unread."""
-        return bulk_decisions.skip(ports, spec, self.needed_period(bounds, "A skip"), **how)
 
 
 class WithdrawOperator(DecisionTask):
@@ -345,15 +498,9 @@ class WithdrawOperator(DecisionTask):
     :param subject: a plan, a wave or a range, instead of everything that is planned of the pipeline (templated)
     """
 
-    decision = DecisionKind.WITHDRAW
+    decision = WithdrawAction
     template_fields: Sequence[str] = (*DecisionTask.template_fields, "subject")
 
     def __init__(self, *, subject: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.subject = subject
-
-    def decide(self, ports: Ports, spec: PipelineSpec, bounds: Bounds, how: How) -> Json:
-        """Withdraw, or see what would leave the plan."""
-        subject = spec.name if absent(self.subject) else text_of(self.subject, "subject")
-        selection = bulk_decisions.selected(bounds, self.generation)
-        return bulk_decisions.withdraw(ports, subject, selection, **how)

@@ -18,7 +18,8 @@ from airflow_kafka_lake.core.audit.report import OffsetStatus
 from airflow_kafka_lake.core.ledger.history import Event, TaskPlace, place_of
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
-from airflow_kafka_lake.core.reports.attention import Attention, Need
+from airflow_kafka_lake.core.remedies import Remedy
+from airflow_kafka_lake.core.reports.attention import Attention
 from airflow_kafka_lake.core.reports.progress import DOING, Progress
 from airflow_kafka_lake.core.reports.status import (
     Overview,
@@ -30,7 +31,7 @@ from airflow_kafka_lake.core.reports.status import (
     silence_of,
 )
 from airflow_kafka_lake.core.reports.streams import OBSERVED_STATES, QUIET, WORST_FIRST, StreamState, StreamStatus
-from airflow_kafka_lake.pages.buttons import Button, button_of, cancel, decisions, pause, release, retry
+from airflow_kafka_lake.pages.buttons import Button, button_of, decisions, need_buttons, wave_buttons
 from airflow_kafka_lake.pages.charts import MEANINGS, shares_bar, timeline_of
 from airflow_kafka_lake.pages.rendering import (
     BUSY,
@@ -134,10 +135,6 @@ PLACES = 8
 """Partitions that are named; more are counted."""
 
 
-_RETRIED = frozenset({Need.UNANSWERED, Need.INTERRUPTED})
-"""Needs of a wave whose worker is gone."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One thing that needs a person. `pieces` are its text in parts, and of each whether it is a command; `commands`
@@ -159,9 +156,6 @@ def attention_of(report: PipelineReport, visitor: Visitor, most: int) -> tuple[I
 
 def _item(item: Attention, pipeline: str, visitor: Visitor) -> Item:
     lines = [str(remedy) for remedy in item.commands]
-    found = [button_of(remedy, pipeline, visitor) for remedy in item.commands]
-    if item.need in _RETRIED and item.subject and visitor.may_decide:
-        found.append(retry(pipeline, item.subject, visitor))
     places = list(map(str, item.streams))
     named = len(places) > 1
     return Item(
@@ -169,7 +163,7 @@ def _item(item: Attention, pipeline: str, visitor: Visitor) -> Item:
         need=item.need,
         pieces=_pieces(item.text, lines),
         commands=tuple(line for line in lines if line not in item.text),
-        buttons=tuple(button for button in found if button is not None),
+        buttons=tuple(need_buttons(item, pipeline, visitor)),
         places=tuple(places[:PLACES]) if named else (),
         more_places=len(places[PLACES:]) if named else 0,
     )
@@ -313,7 +307,7 @@ def pipeline_page(visitor: Visitor, report: PipelineReport) -> str:
         ordered=any(item.parents for stream in report.streams for item in report.order.graph.of(stream.key)),
         decisions=tuple(decisions(name, tuple(dict.fromkeys(topic for (topic, _), _ in topics)), visitor)),
         paused=paused,
-        pause=pause(name, visitor) if visitor.may_decide and not paused else None,
+        pause=None if paused else button_of(Remedy(command="pause", subject=name), name, visitor),
         status_command=str(remedies.status(name)),
         plan_command=str(remedies.plan(name)),
     )
@@ -324,7 +318,8 @@ def wave_line(
 ) -> WaveLine:
     """Return a wave of a list, with the attempt that works on it, and the buttons for who may decide about it."""
     line = _line(wave, attempt, paused=paused)
-    return replace(line, buttons=tuple(_buttons(line, visitor))) if visitor.may_decide else line
+    found = wave_buttons(wave, visitor, label=line.label, kind=line.kind) if visitor.may_decide else ()
+    return replace(line, buttons=tuple(found))
 
 
 def _line(wave: WaveRecord, attempt: AttemptRecord | None, *, paused: bool) -> WaveLine:
@@ -351,16 +346,6 @@ def _line(wave: WaveRecord, attempt: AttemptRecord | None, *, paused: bool) -> W
 
 def _bar(wave: WaveRecord, attempt: AttemptRecord | None) -> Bar:
     return bar_of(attempt.progress, pace(wave, attempt)) if attempt else bar_of(None)
-
-
-def _buttons(line: WaveLine, visitor: Visitor) -> Iterator[Button]:
-    wave = line.wave
-    if line.label == "cancelled":
-        yield release(wave.pipeline, wave.id, visitor)
-    if line.label == "interrupted":
-        yield retry(wave.pipeline, wave.id, visitor)
-    if line.kind in {"behind", "running", "waiting"}:
-        yield cancel(wave.pipeline, wave.id, visitor, ranges=wave.ranges)
 
 
 def banners_of(summary: PipelineSummary) -> Iterator[tuple[str, tuple[str, ...], str]]:

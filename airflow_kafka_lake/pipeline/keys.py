@@ -247,7 +247,6 @@ MAX_OFFSETS_FILE_BYTES = 16 * 1024 * 1024
 OFFSETS_FORM = '{"<topic>": {"<partition>": <offset>}}'
 
 _PARTITION = re.compile(r"0|[1-9][0-9]{0,9}")
-_MAX_PARTITION = 2**31 - 1
 
 
 class _RepeatedKeyError(ValueError):
@@ -309,7 +308,7 @@ def _entries(data: object) -> Iterator[tuple[str, int, int]]:
         if not TOPIC_NAME.fullmatch(topic):
             raise ValueError(f"{shown(topic)} is not a topic name")
         for partition, offset in _object(partitions, f"topic {topic}").items():
-            if not _PARTITION.fullmatch(partition) or int(partition) > _MAX_PARTITION:
+            if not _PARTITION.fullmatch(partition) or int(partition) > MAX_PARTITION:
                 raise ValueError(f"topic {topic}: {shown(partition)} is not a partition number")
             if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= MAX_OFFSET:
                 raise ValueError(f"topic {topic}, partition {partition}: {shown(offset)} is not an offset")

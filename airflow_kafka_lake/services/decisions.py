@@ -33,6 +33,7 @@ from airflow_kafka_lake.core.ledger.decisions import (
     Withdraw,
     Withdrawal,
     cut_for_skip,
+    needed_reason,
     skipped_range,
     withdrawal,
 )
@@ -98,13 +99,6 @@ def _ranges_of(ports: Ports, subject: str, state: Sequence[RangeState]) -> list[
     return list(ports.ledger.ranges(wave=wave.id, states=state))
 
 
-def needed_reason(text: str) -> str:
-    """Return the reason of a decision; UsageError when it is empty."""
-    if not text.strip():
-        raise UsageError("a reason is needed: say why with --reason, others will read it")
-    return text.strip()
-
-
 def cancel(ports: Ports, subject: str, reason: str, *, drop_staged: bool = False) -> tuple[str, ...]:
     """Put a wave's open ranges, or one range, on hold as CANCELLED; returns the ids of the ranges.
 
@@ -130,26 +124,15 @@ def release(ports: Ports, subject: str, reason: str | None) -> tuple[str, tuple[
     return ports.ledger.commit(Release(ranges=ids, wave=f"{new_id()}-w0", actor=ports.actor, reason=reason)), ids
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SkipPreview:
-    """What a skip would do: the number of offsets that it would skip, and the waves that have them; `fenced` waves were
-    claimed, and are fenced first; `goes_on` are offsets that were held only for the skipped ones, and go on."""
-
-    offsets: int
-    waves: tuple[str, ...]
-    fenced: tuple[str, ...]
-    goes_on: RangeSet
-
-
 def preview_skip(
     ports: Ports, pipeline: str, stream: StreamRecord, interval: OffsetRange, *, reason: str
-) -> SkipPreview:
+) -> SkipResult:
     """Return what a skip would do now; raises what it would refuse for good."""
     asked = skipped_range("preview", pipeline, Slice(stream.key, interval), needed_reason(reason))
     _refuse_beyond_end(ports, pipeline, stream, interval)
     cut = cut_for_skip(_touched(ports, pipeline, stream, interval), asked, stream.origin)
     waves = sorted({item.wave for item in cut.pieces if item.range.overlaps(interval) and item.wave != asked.id})
-    return SkipPreview(
+    return SkipResult(
         offsets=(RangeSet((interval,)) - stream.covered).span,
         waves=tuple(waves),
         fenced=tuple(wave for wave in waves if _to_be_fenced(ports.ledger.wave(wave))),

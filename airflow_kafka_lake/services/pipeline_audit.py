@@ -35,6 +35,7 @@ from airflow_kafka_lake.core.errors import (
     UsageError,
 )
 from airflow_kafka_lake.core.kafka.losses import believed
+from airflow_kafka_lake.core.ledger.decisions import needed_reason
 from airflow_kafka_lake.core.ledger.deletions import RECEIPT as DELETED
 from airflow_kafka_lake.core.ledger.deletions import (
     AcceptDeletes,
@@ -53,7 +54,6 @@ from airflow_kafka_lake.ports import Lake, LakeTable, LedgerReader, Ports
 from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.claims import new_id
 from airflow_kafka_lake.services.cutover import CutoverCheck
-from airflow_kafka_lake.services.decisions import needed_reason
 from airflow_kafka_lake.services.deep_audit import DeepCheck
 from airflow_kafka_lake.services.identity import check_table
 from airflow_kafka_lake.services.reporting import observe

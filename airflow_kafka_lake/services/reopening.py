@@ -23,7 +23,7 @@ from airflow_kafka_lake.core.kafka.losses import (
 )
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger import guards
-from airflow_kafka_lake.core.ledger.decisions import NEVER_CLAIMED
+from airflow_kafka_lake.core.ledger.decisions import NEVER_CLAIMED, needed_reason
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.reopening import (
     REOPEN_HOLDER,
@@ -45,7 +45,6 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.claims import new_id
-from airflow_kafka_lake.services.decisions import needed_reason
 from airflow_kafka_lake.services.identity import check_head, check_table
 from airflow_kafka_lake.services.only_copies import refuse_to_lose_waves
 from airflow_kafka_lake.services.publishing import require_replaceable

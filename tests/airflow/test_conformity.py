@@ -28,7 +28,9 @@ def classes(kind: str, base: type) -> Iterator[type[Any]]:
                 yield item
 
 
-TASKS = [*classes("operators", BaseOperator), *classes("sensors", BaseSensorOperator)]
+OPERATORS = [task for task in classes("operators", BaseOperator) if task.__name__.endswith("Operator")]
+"""Without the base class of decisions, whose parameters each of them documents."""
+TASKS = [*OPERATORS, *classes("sensors", BaseSensorOperator)]
 SENSORS = [*classes("sensors", BaseSensorOperator)]
 TRIGGERS = [trigger for trigger in classes("triggers", BaseTrigger) if not inspect.isabstract(trigger)]
 

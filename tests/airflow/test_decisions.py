@@ -11,16 +11,16 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped, TaskAwaitingInput
 from airflow.sdk.timezone import utcnow
 
+from airflow_kafka_lake.actions.offsets import OffsetsAction, ReopenAction, SkipAction, WithdrawAction
 from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.ledger.changes import Write
 from airflow_kafka_lake.core.ledger.history import Event
 from airflow_kafka_lake.core.ledger.reopening import Reopen
-from airflow_kafka_lake.core.reports.decisions import DecisionKind
-from airflow_kafka_lake.forms import HOW, SWITCHES, TIMES, WHAT, WHY, decision_form, decision_templates
-from airflow_kafka_lake.operators.decision_task import DecisionTask
+from airflow_kafka_lake.forms import HOW, TIMES, WHAT, WHY, decision_form, decision_templates
 from airflow_kafka_lake.operators.decisions import (
     ApproveDecisionOperator,
+    DecisionTask,
     ReopenOperator,
     SkipOperator,
     WithdrawOperator,
@@ -32,10 +32,10 @@ from .conftest import ORDERS, Supervisor, World
 
 Context = dict[str, Any]
 PERIOD = {"pipeline": ORDERS, "topic": "orders", "from_": "1", "to": "4", "reason": "wrong decoder"}
-OPERATORS: dict[DecisionKind, type[DecisionTask]] = {
-    DecisionKind.REOPEN: ReopenOperator,
-    DecisionKind.SKIP: SkipOperator,
-    DecisionKind.WITHDRAW: WithdrawOperator,
+OPERATORS: dict[type[OffsetsAction], type[DecisionTask]] = {
+    ReopenAction: ReopenOperator,
+    SkipAction: SkipOperator,
+    WithdrawAction: WithdrawOperator,
 }
 
 
@@ -185,11 +185,11 @@ def test_rejection_skips_the_decision_of_its_dag(context: Context, world: World,
 
 @pytest.mark.parametrize("kind", OPERATORS)
 def test_decision_is_carried_out_once_however_often_its_task_is_cleared(
-    world: World, context: Context, supervisor: Supervisor, kind: DecisionKind
+    world: World, context: Context, supervisor: Supervisor, kind: type[OffsetsAction]
 ) -> None:
     """Also after its waves were worked on: a cleared task finds its own decision in the history."""
     given = {**PERIOD, "partitions": "0"}
-    if kind is DecisionKind.REOPEN:
+    if kind is ReopenAction:
         landed(world, context)
     else:
         world.produce(5)
@@ -202,9 +202,9 @@ def test_decision_is_carried_out_once_however_often_its_task_is_cleared(
         IngestWaveOperator(task_id="ingest", wave=wave).execute(context)
     for _ in range(2):
         assert decided(context, OPERATORS[kind], **given)["offsets"] == 0
-    assert len(history(world, kind.value)) == 1
+    assert len(history(world, kind.name)) == 1
     approved(context, "eve")
-    shown_again = kind is DecisionKind.REOPEN
+    shown_again = kind is ReopenAction
     if shown_again:  # what was read again can be reopened again, by another approval of another look
         shown(context, OPERATORS[kind], **given)
         assert decided(context, OPERATORS[kind], **given)["offsets"] == 3
@@ -241,11 +241,11 @@ def test_decision_that_ended_in_between_is_finished_by_its_retry(
 
 @pytest.mark.parametrize("kind", OPERATORS)
 def test_decision_about_other_offsets_than_were_shown_is_refused(
-    world: World, context: Context, supervisor: Supervisor, kind: DecisionKind
+    world: World, context: Context, supervisor: Supervisor, kind: type[OffsetsAction]
 ) -> None:
     """A period by time reaches further when records have come: who approved has not seen those."""
     given = {**PERIOD, "to": "2099-01-01T00:00:00Z", "from_": "1970-01-01T00:00:00Z", "partitions": "0"}
-    if kind is DecisionKind.REOPEN:
+    if kind is ReopenAction:
         landed(world, context)
     else:
         world.produce(5)
@@ -256,7 +256,7 @@ def test_decision_about_other_offsets_than_were_shown_is_refused(
     PlanIngestOperator(task_id="plan", pipeline=ORDERS).execute(context)
     with pytest.raises(AirflowFailException, match="not the offsets that were shown and approved"):
         decided(context, OPERATORS[kind], **given)
-    assert history(world, kind.value) == []
+    assert history(world, kind.name) == []
 
 
 @pytest.mark.parametrize(
@@ -294,16 +294,16 @@ def test_approval_needs_something_that_was_shown(context: Context, supervisor: S
     assert supervisor.asked == []
 
 
-@pytest.mark.parametrize("kind", DecisionKind)
+@pytest.mark.parametrize("kind", OPERATORS)
 @pytest.mark.parametrize("pipelines", [{"orders": ORDERS}, {}], ids=["pipelines", "none"])
-def test_every_field_of_a_decision_says_what_it_is(kind: DecisionKind, pipelines: dict[str, Any]) -> None:
+def test_every_field_of_a_decision_says_what_it_is(kind: type[OffsetsAction], pipelines: dict[str, Any]) -> None:
     """Title, description and section of each; what is needed is marked; the operator gets every field."""
     fields = decision_form(kind, pipelines)
     assert all(param.description and param.schema["title"] for param in fields.values())
     sections = list(dict.fromkeys(param.schema["section"] for param in fields.values()))
     assert {WHAT, TIMES, WHY} <= set(sections)
-    assert (HOW in sections) is bool(SWITCHES[kind])
+    assert (HOW in sections) is bool(kind.switches())
     needed = {name for name, param in fields.items() if param.schema["type"] == "string"}
-    assert needed == {"pipeline", "reason"} | (set() if kind is DecisionKind.WITHDRAW else {"topic"})
+    assert needed == {"pipeline", "reason"} | (set() if kind is WithdrawAction else {"topic"})
     assert {"from_" if name == "from" else name for name in fields} == set(decision_templates(kind))
     OPERATORS[kind](task_id="decide", **decision_templates(kind))

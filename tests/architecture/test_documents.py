@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+from airflow_kafka_lake.actions.registry import ACTIONS
 from airflow_kafka_lake.adapters import kafka_config
 from airflow_kafka_lake.cli.entry_point import COMMANDS, build_parser
 from airflow_kafka_lake.core.errors import KafkaLakeError
@@ -149,9 +150,8 @@ def _answering() -> set[str]:
     package = ROOT / "airflow_kafka_lake"
     files = [path for folder in ("operators", "sensors", "triggers") for path in (package / folder).glob("*.py")]
     classes = {match["name"] for path in files for match in CLASS.finditer(path.read_text(encoding="utf-8"))}
-    decided = re.findall(r'@actions\.post\("/(\w+)"\)', (package / "pages/web/actions.py").read_text("utf-8"))
     metrics = {metric.full_name for metric in METRICS}
-    return {command.name for command in COMMANDS} | (classes - ABSTRACT) | metrics | set(decided)
+    return {command.name for command in COMMANDS} | (classes - ABSTRACT) | metrics | {action.name for action in ACTIONS}
 
 
 def test_every_answer_says_how_it_is_known() -> None:

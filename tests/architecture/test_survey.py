@@ -15,13 +15,13 @@ from tests.architecture.survey import PACKAGE, House, lookups, survey
 pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
-    "modules": 189,
+    "modules": 187,
     "lines": 52_611,
     "module_max": 800,
     "depth": 25,
     "data_types": 349,
     "participles": 12,
-    "lookups": 618,
+    "lookups": 525,
     "nouns": 3.4,
 }
 """The most that each figure may be. Who makes one smaller writes the new one here; none is ever raised: an addition is
@@ -37,7 +37,6 @@ BY_NAME = (
 SMALL_YET = frozenset(
     {
         "jobs.load_classes",
-        "pages.web.app",
     }
 )
 """Small modules with one importer, from before the rule: they are to be merged, and none is added."""

@@ -10,7 +10,7 @@ from typing import ClassVar
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.errors import ConcurrentError, StateError
+from airflow_kafka_lake.core.errors import ConcurrentError, StateError, UsageError
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import (
     LONGEST,
@@ -45,6 +45,23 @@ from airflow_kafka_lake.core.ledger.waves import (
 )
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
+
+# The reason of a decision, and every other text of a person that the ledger keeps.
+
+
+def kept_text(text: object) -> str:
+    """Return a text as it is; UsageError for one that a database cannot keep."""
+    if not isinstance(text, str) or "\0" in text or text != text.encode(errors="replace").decode():
+        raise UsageError("it must be text, without NUL and bytes that are not UTF-8: leave them out")
+    return text
+
+
+def needed_reason(text: str) -> str:
+    """Return the reason of a decision without blanks around it; UsageError for an empty one."""
+    if not text.strip():
+        raise UsageError("a reason is needed: say why with --reason, others will read it")
+    return kept_text(text).strip()
+
 
 # Revoke ranges from a wave, for a person to decide about or to go on in another wave; and release them again.
 

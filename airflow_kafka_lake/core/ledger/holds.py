@@ -85,7 +85,13 @@ def passing(item: RangeRecord, gone: OffsetRange, *, generation: bool = False) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkipResult:
-    """What a skip did: how many offsets it passed, and the waves of what was held for them and goes on without them."""
+    """What a skip did: how many offsets it passed, and the waves of what was held for them and goes on without them.
+
+    Of a skip that was only tried, `waves` are those that would lose offsets; `fenced` ones were claimed, and are fenced
+    first; `goes_on` are offsets that were held only for the skipped ones.
+    """
 
     offsets: int
     waves: tuple[str, ...] = ()
+    fenced: tuple[str, ...] = ()
+    goes_on: RangeSet = NOTHING

@@ -25,6 +25,7 @@ from airflow.models.connection import Connection
 from airflow.models.dag import DagModel
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Query, Request
+from fastapi import Path as InPath
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
 from airflow_kafka_lake.core.errors import (
@@ -36,7 +37,7 @@ from airflow_kafka_lake.core.errors import (
     expected,
 )
 from airflow_kafka_lake.core.ledger import history
-from airflow_kafka_lake.core.spec import CONNECTION_ID, PipelineSpec
+from airflow_kafka_lake.core.spec import CONNECTION_ID, PIPELINE_NAME, PipelineSpec
 from airflow_kafka_lake.pages import rendering
 from airflow_kafka_lake.pages.rendering import Visitor
 from airflow_kafka_lake.pages.web import reads
@@ -470,3 +471,4 @@ async def asked(request: Request, user: GetUserDep, ledger: Annotated[str | None
 
 
 AskedDep = Annotated[PageRequest, Depends(asked)]
+Name = Annotated[str, InPath(alias="pipeline", pattern=f"^{PIPELINE_NAME.pattern}$")]

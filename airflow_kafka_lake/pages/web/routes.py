@@ -5,22 +5,35 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from airflow.api_fastapi.core_api.security import get_user
+from fastapi import APIRouter, Depends, FastAPI, Path, Query, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
+from starlette.exceptions import HTTPException
 
 from airflow_kafka_lake import __version__
 from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.reports.status import wave_line
-from airflow_kafka_lake.core.spec import PIPELINE_NAME, PipelineSpec
+from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.pages import charts, pipeline
 from airflow_kafka_lake.pages.rendering import static_files
-from airflow_kafka_lake.pages.web import reads
-from airflow_kafka_lake.pages.web.access import AskedDep, PageRequest, configured, unknown
+from airflow_kafka_lake.pages.web import answers, reads
+from airflow_kafka_lake.pages.web.access import (
+    AskedDep,
+    Headers,
+    Name,
+    OpenPorts,
+    PageRequest,
+    Server,
+    configured,
+    unknown,
+)
+from airflow_kafka_lake.pages.web.actions import actions
 from airflow_kafka_lake.pages.web.answers import (
     CachedDocument,
     as_json,
@@ -35,7 +48,6 @@ from airflow_kafka_lake.services import reporting
 if TYPE_CHECKING:
     from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 
-Name = Annotated[str, Path(alias="pipeline", pattern=f"^{PIPELINE_NAME.pattern}$")]
 Id = Annotated[str, Path(min_length=1, max_length=200)]
 DagId = Annotated[str, Path(min_length=1, max_length=250)]
 RunId = Annotated[str, Path(min_length=1, max_length=250)]
@@ -235,3 +247,23 @@ async def static(asked: AskedDep, name: str) -> Response:  # noqa: ARG001  # who
     if found is None:
         raise unknown("file")
     return Response(found[0], media_type=found[1], headers={"Cache-Control": "private, max-age=31536000, immutable"})
+
+
+def build(open_ports: OpenPorts) -> FastAPI:
+    """Return the application that Airflow's API server mounts: every route needs a user of Airflow.
+
+    It has no description of itself (`/openapi.json`, `/docs`).
+    """
+    app = FastAPI(title="Kafka Lake", dependencies=[Depends(get_user)], openapi_url=None, docs_url=None, redoc_url=None)
+    app.state.server = Server(open_ports=open_ports)
+    app.include_router(api)
+    app.include_router(actions)
+    app.include_router(pages)
+    app.add_middleware(Headers)
+    for kind, handler in (
+        (KafkaLakeError, answers.refused),
+        (HTTPException, answers.not_allowed),
+        (RequestValidationError, answers.malformed),
+    ):
+        app.add_exception_handler(kind, cast("Any", handler))
+    return app

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from airflow_kafka_lake.actions.offsets import SkipAction
 from airflow_kafka_lake.core.errors import (
     GateClosedError,
     HeldError,
@@ -24,7 +25,6 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import Ordering, Partitioner, Policy, PolicyKind
 from airflow_kafka_lake.services import (
-    bulk_decisions,
     decisions,
     reopening,
 )
@@ -393,7 +393,7 @@ def test_order_is_acknowledged_by_name_alone() -> None:
     world.produce(1, 0)
     _, second = world.plan().waves
     parent = Selection(topic="orders", partitions=frozenset({0}), start=6, end=7)
-    assert bulk_decisions.skip(world.worker(), world.spec, parent, reason="poison")["skipped"] == 1
+    assert SkipAction(selection=parent, reason="poison").apply(world.worker(), world.spec).offsets == 1
     with pytest.raises(HeldError, match="without acknowledging the order"):
         world.ingest(second.id)
 

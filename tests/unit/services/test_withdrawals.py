@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
+from airflow_kafka_lake.actions.offsets import WithdrawAction
 from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSubjectError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.slices import Slice
-from airflow_kafka_lake.services import bulk_decisions, decisions
-from airflow_kafka_lake.services.bulk_decisions import Approval
+from airflow_kafka_lake.services import decisions
 from tests.gates import Killed, KilledError
 from tests.world import SPEC, World
 
@@ -57,10 +57,10 @@ def test_withdrawal_that_was_on_record_is_told_with_the_same_keys(world: World) 
     """A task that is cleared withdraws nothing any more, and what reads its document reads this one too."""
     world.produce(5)
     world.planned_wave()
-    first = bulk_decisions.withdraw(world.worker(), "orders", ALL, reason="too much")
+    first = WithdrawAction(selection=ALL, reason="too much").apply(world.worker(), SPEC).document
     before = world.ledger.snapshot()
-    recorded = Approval(recorded=frozenset({Slice(world.stream().key, OffsetRange(0, 1))}))
-    again = bulk_decisions.withdraw(world.worker(), "orders", ALL, reason="too much", approved=recorded)
+    recorded = frozenset({Slice(world.stream().key, OffsetRange(0, 1))})
+    again = WithdrawAction(selection=ALL, reason="too much", recorded=recorded).apply(world.worker(), SPEC).document
     assert (list(again), again["offsets"], again["ranges"]) == (list(first), 0, 0)
     assert world.ledger.snapshot() == before
 

@@ -1,0 +1,559 @@
+"""Actions about offsets of many partitions at once: leave them unread, read them again, take them off the plan."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from airflow_kafka_lake.actions.action import (
+    Action,
+    ActionOutcome,
+    FieldKind,
+    Json,
+    asked,
+    drop_staged,
+    switch,
+)
+from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.errors import ConcurrentError, StateError, TerminalError, UsageError
+from airflow_kafka_lake.core.ledger.decisions import KeptRange, Withdraw, Withdrawal
+from airflow_kafka_lake.core.ledger.holds import SkipResult
+from airflow_kafka_lake.core.ordering.segments import Segment
+from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.planning.selection import SelectedSlice, Selection
+from airflow_kafka_lake.core.remedies import Remedy
+from airflow_kafka_lake.core.reports.plan import bullets, plain, table
+from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.ports import LedgerReader, Ports
+from airflow_kafka_lake.services import decisions, reopening
+from airflow_kafka_lake.services.planning import check_bounds
+from airflow_kafka_lake.services.stream_choice import all_or_nothing, choose, one_by_one
+
+# Which offsets are meant.
+
+
+def selected(bounds: Bounds, topic_id: str | None = None) -> Selection:
+    """Return the selection of topic, partitions, begin and end; UsageError where these do not go together."""
+    check_bounds(bounds)
+    return Selection(
+        topic=bounds.topic,
+        topic_id=topic_id,
+        partitions=None if bounds.partitions is None else frozenset(bounds.partitions),
+        start=bounds.start,
+        end=bounds.end,
+    )
+
+
+def digest(streams: Iterable[Mapping[str, Any]]) -> str:
+    """Return 16 hex digits for which offsets of which streams a document is about; its numbers have no part in it."""
+    named = [
+        [item["topic"], item["topic_id"], item["partition"], item.get("withdrawn") or [item["from"], item["to"]]]
+        for item in streams
+    ]
+    return hashlib.sha256(json.dumps(named).encode()).hexdigest()[:16]
+
+
+def where(item: SelectedSlice) -> Json:
+    """Return the slice that a decision is about."""
+    return {**item.stream.key._asdict(), "from": item.interval.start, "to": item.interval.end}
+
+
+# What the three have in common.
+
+MOST = 50
+"""Partitions, and ranges that stay, that are shown to the approving person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsOutcome(ActionOutcome):
+    """The result of an action about offsets, dry or carried out, and its table for the approving person.
+
+    `effects` are its consequences as sentences, `stays` the ranges that it leaves as they are.
+    """
+
+    dry_run: bool
+    offsets: int
+    size: str
+    next_step: str
+    columns: tuple[str, ...]
+    rows: list[Sequence[object]]
+    numbers: tuple[int, ...] = (2,)
+    """Columns that hold numbers."""
+    effects: tuple[str, ...]
+    stays: list[str] = field(default_factory=list)
+
+
+class OffsetsAction(Action):
+    """An action about a selection of offsets; UsageError for one that is none.
+
+    `shown` is the digest of the offsets that a person has approved, None where nobody had to. `recorded` are the slices
+    of them that are on record already, from an earlier call that did not come to its end.
+    """
+
+    has_dry_run = True
+
+    selection: Selection = asked(FieldKind.SELECTION, "Period", "a period of one topic")  # a field
+    shown: str | None = None
+    recorded: frozenset[Slice] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Check the reason and the period, wherever they were typed."""
+        super().__post_init__()
+        meant = self.selection
+        if not self.field("selection").needed:
+            return
+        if meant.topic is None or meant.start is None or meant.end is None:
+            raise UsageError("a topic and a period with both ends are needed: give a topic, --from and --to")
+        mixed = isinstance(meant.start, datetime) is not isinstance(meant.end, datetime)
+        if mixed and len(meant.partitions or ()) != 1:
+            raise UsageError("one bound is a time and the other an offset: give both as times, or name one partition")
+
+    @abstractmethod
+    def apply(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
+        """Do it, unless it is about other offsets than were approved (StateError)."""
+
+    @abstractmethod
+    def preview(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
+        """Return its result as it would be now; raises a refusal that would last."""
+
+    def _left(self, chosen: Sequence[SelectedSlice]) -> list[SelectedSlice]:
+        """Return the slices that are not on record yet."""
+        self._require(map(where, chosen))
+        return [item for item in chosen if item.slice not in self.recorded]
+
+    def _require(self, streams: Iterable[Mapping[str, Any]]) -> None:
+        """Raise StateError where it would be about other offsets than were shown."""
+        if self.shown not in (None, digest(streams)):
+            raise StateError(
+                "these are not the offsets that were shown and approved: what is meant has changed since. Nothing was "
+                "decided; show it again, and approve it then"
+            )
+
+    def headline(self, outcome: OffsetsOutcome) -> str:
+        """Return in one line how much is decided."""
+        places = count(len(outcome.rows), "partition")
+        return f"{self.name.capitalize()} {outcome.size} of {places} of {outcome.document['pipeline']}"
+
+    def markdown(self, outcome: OffsetsOutcome) -> str:
+        """Return the numbers and consequences for the approving person, below the headline."""
+        warnings = [field.warning for field in self.of_kind(FieldKind.SWITCH) if getattr(self, field.name)]
+        parts = [
+            f"Reason: {plain(self.reason or '')}",
+            table(outcome.columns, outcome.rows, most=MOST, numbers=outcome.numbers),
+            bullets([*outcome.effects, *warnings]),
+        ]
+        if stays := outcome.stays:
+            more = [f"and {len(stays) - MOST:,} more"] if stays[MOST:] else []
+            parts += ["What stays planned:", bullets([*stays[:MOST], *more])]
+        return "\n\n".join(parts)
+
+
+def _document(pipeline: str, streams: Sequence[Json], *, dry_run: bool, **total: Any) -> Json:
+    """Return the document of several slices, with totals; `from` and `to` only where it is one."""
+    only = streams[0] if len(streams) == 1 else {}
+    return {
+        "pipeline": pipeline,
+        "dry_run": dry_run,
+        "from": only.get("from"),
+        "to": only.get("to"),
+        "waves": list(dict.fromkeys(wave for item in streams for wave in item["waves"])),
+        **total,
+        "streams": list(streams),
+    }
+
+
+# Pass offsets unread.
+
+
+class SkipAction(OffsetsAction):
+    """Pass a period unread."""
+
+    name = "skip"
+    help = "pass offsets unread, by your decision"
+    label = "Skip offsets …"
+    title = "Pass offsets unread"
+    consequences = ("They will not be in the table. Fill in which, and see here how many they are.",)
+    grave = True
+
+    acknowledge_order: bool = switch(
+        "Acknowledge order",
+        "later segments may start over it: records that come after the gap in the order may be read",
+        "Records that come later in the order may be read although these are missing.",
+    )
+    drop_staged: bool = drop_staged()
+
+    @classmethod
+    def button_label(cls, remedy: Remedy) -> str:
+        """Return its label; it says how many offsets a known slice has."""
+        return f"Skip {count(remedy.slice.range.span, 'offset')}" if remedy.slice else cls.label
+
+    @classmethod
+    def button_title(cls, remedy: Remedy) -> str:
+        """Return the title of the question to a person."""
+        return f"Skip {remedy.slice}" if remedy.slice else cls.title
+
+    @classmethod
+    def button_lines(cls, remedy: Remedy, ranges: int = 0) -> tuple[str, ...]:  # noqa: ARG003  # a slice has none
+        """Return the consequences for a known slice."""
+        if (meant := remedy.slice) is None:
+            return cls.consequences
+        what = count(meant.range.span, "offset")
+        order = "Later partitions of the topic no longer wait for them: the order of records has a gap here."
+        return (
+            f"{what} of {meant.stream}, {meant.range.start} to {meant.range.end}, will not be in the table.",
+            "The watermark passes them, and every audit counts them as skipped, with your name and reason.",
+            "Only a reopen reads them later, and only while Kafka still has them.",
+            *((order,) if "acknowledge_order" in remedy.switches else ()),
+        )
+
+    def preview(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
+        """Return the offsets that would be passed, from which waves, and which held offsets would go on."""
+        parts = self._previewed(ports, spec)
+        lines = []
+        for item, part in parts:
+            fenced = f"; fenced first, as they were claimed: {', '.join(part.fenced)}" if part.fenced else ""
+            goes_on = f"; {part.goes_on} was held for these and would go on" if part.goes_on else ""
+            waves = ", ".join(part.waves) or "none"
+            lines.append(
+                f"would skip {count(part.offsets, 'offset')} of {item}; taken from waves: {waves}{fenced}{goes_on}"
+            )
+        streams = [
+            _skipped(item, part) | {"fenced": list(part.fenced), "goes_on": part.goes_on.to_pairs()}
+            for item, part in parts
+        ]
+        return self._outcome(spec.name, parts, streams, lines, dry_run=True)
+
+    def apply(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
+        """Skip slice by slice; raises the refusals of `decisions.skip`."""
+        chosen = [item for item, _ in self._previewed(ports, spec)]
+
+        def skip(item: SelectedSlice) -> SkipResult:
+            return decisions.skip(
+                ports,
+                spec.name,
+                item.stream,
+                item.interval,
+                reason=self.reason or "",
+                acknowledge_order=self.acknowledge_order,
+                drop_staged=self.drop_staged,
+            )
+
+        parts = list(zip(chosen, one_by_one(chosen, chosen, skip), strict=True))
+        streams = [_skipped(*part) for part in parts]
+        lines = [f"skipped {count(part.offsets, 'offset')} of {item}" for item, part in parts]
+        outcome = self._outcome(spec.name, parts, streams, lines, dry_run=False)
+        if waves := ", ".join(outcome.document["waves"]):
+            last = f"what was held for them goes on in wave {waves}: {remedies.run(spec.name)}"
+        else:
+            last = f"move the watermark with: {remedies.advance(spec.name)}"
+        return replace(outcome, lines=[*outcome.lines, last])
+
+    def _previewed(self, ports: Ports, spec: PipelineSpec) -> list[tuple[SelectedSlice, SkipResult]]:
+        """Return the fate of each slice: none is skipped where one would be refused."""
+        chosen = self._left(choose(ports, spec.name, self.selection))
+        shown = all_or_nothing(
+            chosen,
+            lambda item: decisions.preview_skip(ports, spec.name, item.stream, item.interval, reason=self.reason or ""),
+        )
+        return list(zip(chosen, shown, strict=True))
+
+    def _outcome(
+        self,
+        pipeline: str,
+        parts: Sequence[tuple[SelectedSlice, SkipResult]],
+        streams: Sequence[Json],
+        lines: Sequence[str],
+        *,
+        dry_run: bool,
+    ) -> OffsetsOutcome:
+        offsets = sum(part.offsets for _, part in parts)
+        document = _document(pipeline, streams, dry_run=dry_run, skipped=offsets)
+        waits = "Later segments of the topic do not start over this gap; acknowledging the order lets them."
+        if waves := ", ".join(document["waves"]):
+            goes_on = f"What was held for them goes on in wave {waves}: {remedies.run(pipeline)}"
+        else:
+            goes_on = f"The watermark moves over them: {remedies.advance(pipeline)}"
+        return OffsetsOutcome(
+            document=document,
+            lines=lines,
+            dry_run=dry_run,
+            offsets=offsets,
+            size=count(offsets, "offset"),
+            next_step=f"{goes_on}, or the pipeline's next run",
+            columns=(
+                "partition",
+                "offsets",
+                "left unread",
+                "taken from waves",
+                "fenced first",
+                "held for them, goes on",
+            ),
+            rows=[
+                (
+                    str(item.stream.key),
+                    str(item.interval),
+                    f"{part.offsets:,}",
+                    ", ".join(part.waves) or "none",
+                    ", ".join(part.fenced) or "none",
+                    part.goes_on.describe() if part.goes_on else "none",
+                )
+                for item, part in parts
+            ],
+            effects=(
+                "Records at these offsets stay out of the table. Who wants them after all reopens them.",
+                *(() if self.acknowledge_order else (waits,)),
+            ),
+        )
+
+
+def _skipped(item: SelectedSlice, part: SkipResult) -> Json:
+    return where(item) | {"skipped": part.offsets, "waves": list(part.waves)}
+
+
+# Read committed or skipped offsets again.
+
+
+class ReopenAction(OffsetsAction):
+    """Have a committed or skipped period read again."""
+
+    name = "reopen"
+    help = "read a committed or skipped slice again; the new rows take the place of the old ones in one commit"
+    label = "Read again …"
+    title = "Read offsets again"
+    consequences = (
+        "What is in the table is replaced, in one commit, by what Kafka has now; until then it stays as it is.",
+        "The watermarks move back. Fill in which offsets, and see here how many they are.",
+    )
+
+    accept_fewer: bool = switch(
+        "Accept fewer rows",
+        "also if the second reading has fewer rows than the lake has now",
+        "If the second reading has fewer rows, the rows that Kafka has no longer are removed.",
+    )
+    drop_staged: bool = drop_staged()
+
+    def preview(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
+        """Return the offsets that would be read again."""
+        prepared = self._prepared(ports, spec)
+        lines = [
+            f"would reopen {count(part.offsets, 'offset')} of {item} with {count(part.rows, 'row')} in "
+            f"{count(len(part.waves), 'wave')}; the watermark would be {part.watermark}"
+            for item, part in prepared
+        ]
+        streams = [_reopened(item, part, part.watermark) for item, part in prepared]
+        return self._outcome(spec.name, prepared, streams, lines, dry_run=True)
+
+    def apply(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
+        """Reopen slice by slice; raises the refusals of `reopening.reopen`."""
+        prepared = self._prepared(ports, spec)
+        chosen, parts = [item for item, _ in prepared], [part for _, part in prepared]
+        done = one_by_one(chosen, parts, lambda part: reopening.carry_out(ports, spec, part))
+        lines = [
+            f"reopened {count(part.offsets, 'offset')} of {item} in wave {', '.join(part.waves)}; the watermark is "
+            f"{part.watermark}"
+            for item, part in zip(chosen, done, strict=True)
+        ]
+        lines.append(f"What is in the lake stays until it is read again with: {remedies.run(spec.name)}")
+        started = {segment.key: segment for part in done for segment in part.started}.values()
+        lines += [
+            f"order: {segment.stream} from {segment.start} continues it and is in the lake in part already: what is "
+            "read again comes after it"
+            for segment in started
+        ]
+        streams = [
+            _reopened(item, part, end.watermark, end.started) for (item, part), end in zip(prepared, done, strict=True)
+        ]
+        return self._outcome(spec.name, prepared, streams, lines, dry_run=False)
+
+    def _prepared(self, ports: Ports, spec: PipelineSpec) -> list[tuple[SelectedSlice, reopening.PreparedReopen]]:
+        """Return the decision about each slice: none is reopened where one would be refused."""
+
+        def prepare(item: SelectedSlice) -> reopening.PreparedReopen:
+            return reopening.prepare(
+                ports,
+                spec,
+                item.stream,
+                item.interval,
+                reason=self.reason or "",
+                accept_fewer=self.accept_fewer,
+                drop_staged=self.drop_staged,
+            )
+
+        meant = choose(ports, spec.name, self.selection)
+        chosen = self._left(meant)
+        for done_before in meant:
+            if done_before not in chosen:
+                _finish(ports, spec, prepare, done_before)
+        return list(zip(chosen, all_or_nothing(chosen, prepare), strict=True))
+
+    def _outcome(
+        self,
+        pipeline: str,
+        parts: Sequence[tuple[SelectedSlice, reopening.PreparedReopen]],
+        streams: Sequence[Json],
+        lines: Sequence[str],
+        *,
+        dry_run: bool,
+    ) -> OffsetsOutcome:
+        offsets, rows = sum(part.offsets for _, part in parts), sum(part.rows for _, part in parts)
+        total = {
+            "reopened": offsets,
+            "watermark": streams[0]["watermark"] if len(streams) == 1 else None,
+            "started": list({tuple(each.items()): each for item in streams for each in item["started"]}.values()),
+        }
+        run = remedies.run(pipeline)
+        return OffsetsOutcome(
+            document=_document(pipeline, streams, dry_run=dry_run, **total),
+            lines=lines,
+            dry_run=dry_run,
+            offsets=offsets,
+            size=f"{count(offsets, 'offset')} with {count(rows, 'row')}",
+            next_step=f"What is in the lake stays until it is read again: {run}, or the pipeline's next run",
+            columns=("partition", "offsets", "how many", "rows", "waves", "watermark then"),
+            rows=[
+                (
+                    str(item.stream.key),
+                    str(item.interval),
+                    f"{part.offsets:,}",
+                    f"{part.rows:,}",
+                    len(part.waves),
+                    f"{part.watermark:,}",
+                )
+                for item, part in parts
+            ],
+            numbers=(2, 3, 4, 5),
+            effects=(
+                "The rows stay visible until they are read again; one commit takes them away and shows the new ones.",
+                "The watermark falls as the table says, and consumers are told of these offsets once more.",
+            ),
+        )
+
+
+def _reopened(
+    item: SelectedSlice, part: reopening.PreparedReopen, watermark: int, started: Sequence[Segment] = ()
+) -> Json:
+    return where(item) | {
+        "reopened": part.offsets,
+        "rows": part.rows,
+        "waves": list(part.waves),
+        "watermark": watermark,
+        "started": [{**segment.stream._asdict(), "start": segment.start} for segment in started],
+    }
+
+
+def _finish(
+    ports: Ports, spec: PipelineSpec, prepare: Callable[[SelectedSlice], reopening.PreparedReopen], item: SelectedSlice
+) -> None:
+    """Finish a reopen that is on record, unless an attempt has worked on it since: its work is over then."""
+    try:
+        begun = prepare(item)
+    except (TerminalError, ConcurrentError):
+        return
+    if begun.begun is not None:
+        reopening.carry_out(ports, spec, begun)
+
+
+# Take off the plan what was never claimed.
+
+
+def _planned(ledger: LedgerReader, name: str) -> tuple[str, str | None]:
+    return decisions.find_subject(ledger, name).pipeline, name
+
+
+class WithdrawAction(OffsetsAction):
+    """Take off the plan what no run has begun: of a plan, a wave or a range, or of all that is planned."""
+
+    name = "withdraw"
+    help = "take off the plan what no attempt has begun to read; a later plan takes it again"
+    label = "Withdraw from the plan …"
+    title = "Withdraw what no run has begun"
+    consequences = ("Planned ranges that were never claimed are taken off the plan. A later plan takes them again.",)
+
+    selection: Selection = asked(  # a field
+        FieldKind.SELECTION, "Offsets", "only these", needed=False, default=Selection()
+    )
+    subject: str | None = asked(
+        FieldKind.SUBJECT,
+        "Only of",
+        "a plan, a wave or a range, by its id from the command status; otherwise all that is planned",
+        needed=False,
+        metavar="PIPELINE|PLAN|WAVE|RANGE",
+        find=_planned,
+    )
+
+    def preview(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
+        """Return the ranges that would leave the plan, and those that would stay."""
+        done = self._withdrawal(ports, spec)
+        return _withdrawn(spec.name, done.what, done.kept, dry_run=True)
+
+    def apply(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
+        """Withdraw; raises the refusals of `decisions.withdraw`. Nothing more is withdrawn of ranges on record."""
+        if self.recorded:
+            return _withdrawn(spec.name, None, (), dry_run=False)
+        done = self._withdrawal(ports, spec)
+        outcome = _withdrawn(spec.name, done.what, done.kept, dry_run=False)
+        self._require(outcome.document["streams"])
+        ports.ledger.commit(Withdraw(what=done.what, actor=ports.actor))
+        return outcome
+
+    def _withdrawal(self, ports: Ports, spec: PipelineSpec) -> decisions.WithdrawResult:
+        found = decisions.find_subject(ports.ledger, self.subject or spec.name)
+        return decisions.withdraw(ports, found, self.selection, reason=self.reason or "", dry_run=True)
+
+
+NOTHING_LOST = "nothing of them was read; a later plan takes them again"
+
+
+def _withdrawn(pipeline: str, what: Withdrawal | None, kept: Sequence[KeptRange], *, dry_run: bool) -> OffsetsOutcome:
+    """Return the ranges that leave the plan and those that stay; `what` is None for one that was on record before."""
+    by_stream = what.by_stream if what else {}
+    offsets, ranges, waves = (what.offsets, len(what.ranges), what.waves) if what else (0, 0, ())
+    table_rows = [(str(key), ", ".join(map(str, gone))) for key, gone in by_stream.items()]
+    stays = [f"{item.record.stream} {item.record.range}: {item.reason}" for item in kept]
+    verb, size = "would withdraw" if dry_run else "withdrew", count(offsets, "offset")
+    return OffsetsOutcome(
+        document={
+            "pipeline": pipeline,
+            "dry_run": dry_run,
+            "offsets": offsets,
+            "ranges": ranges,
+            "waves": list(waves),
+            "streams": [{**key._asdict(), "withdrawn": gone.to_pairs()} for key, gone in by_stream.items()],
+            "kept": [
+                {
+                    "range": item.record.id,
+                    "wave": item.record.wave,
+                    "topic": item.record.stream.topic,
+                    "partition": item.record.stream.partition,
+                    "start": item.record.range.start,
+                    "end": item.record.range.end,
+                    "reason": item.reason,
+                }
+                for item in kept
+            ],
+        },
+        lines=[
+            f"{verb} {size} in {count(ranges, 'range')} of wave {', '.join(waves)}: {NOTHING_LOST}",
+            ("not planned any more", ("stream", "offsets"), table_rows),
+            *(f"stays: {line}" for line in stays),
+        ],
+        refused=bool(kept),
+        dry_run=dry_run,
+        offsets=offsets,
+        size=size,
+        next_step=f"A later plan takes these offsets again: {remedies.run(pipeline)}, or the pipeline's next run",
+        columns=("partition", "offsets", "not planned any more"),
+        rows=[(str(key), gone.describe(), f"{gone.span:,}") for key, gone in by_stream.items()],
+        effects=(
+            f"{count(ranges, 'range leaves', 'ranges leave')} the plan, of {count(len(waves), 'wave')}.",
+            "Nothing of them was read, so nothing is lost: a later plan takes the same offsets again.",
+        ),
+        stays=stays,
+    )
