@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.reports.progress import Progress
 from airflow_kafka_lake.core.reports.status import PipelineReport
-from airflow_kafka_lake.core.reports.streams import StreamState, StreamStatus
+from airflow_kafka_lake.core.reports.streams import GoneState, StreamState, StreamStatus, UnknownState
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
@@ -47,8 +47,8 @@ def in_state(like: StreamStatus, partition: int, state: StreamState, *, lag: int
     changes: dict[StreamState, dict[str, Any]] = {
         StreamState.BLOCKED: {"held": ahead},
         StreamState.LOST: {"bounds": behind_it},
-        StreamState.UNKNOWN: {"bounds": None, "bounds_state": "unknown: no answer"},
-        StreamState.GONE: {"bounds": None, "bounds_state": "gone: the topic was deleted"},
+        StreamState.UNKNOWN: {"bounds": None, "bounds_state": UnknownState("no answer")},
+        StreamState.GONE: {"bounds": None, "bounds_state": GoneState("the topic was deleted")},
         StreamState.RUNNING: {"running": ahead},
         StreamState.WAITING: {"bounds": replace(bounds, high_watermark=end + 1)},
         StreamState.BEHIND: {} if lag else {"planned": ahead},

@@ -169,7 +169,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of exiting, so that wrong usage, too, obeys `--json`."""
-        end = "" if message.endswith((".", "?")) else "."
+        end = "" if message[-1:] in {".", "?"} else "."
         raise UsageError(f"{message}{end} See: {self.prog} --help")
 
 

@@ -51,7 +51,7 @@ from airflow_kafka_lake.core.reports.status import (
     silence_of,
     worst_first,
 )
-from airflow_kafka_lake.core.reports.streams import OBSERVED_STATES, QUIET, StreamState, StreamStatus
+from airflow_kafka_lake.core.reports.streams import OBSERVED_STATES, QUIET, StreamState, StreamStatus, UnknownState
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.services import reporting
 from airflow_kafka_lake.wiring.assemble import open_ledger, open_sources
@@ -160,7 +160,7 @@ def _behind(summary: PipelineSummary) -> str:
 def _retention(summary: PipelineSummary, now: datetime) -> str:
     at, state = summary.retention_deadline, summary.retention_deadline_state
     if at is None:
-        return "" if state in _NO_DEADLINE or state.startswith("unknown") else state
+        return "" if state in _NO_DEADLINE or isinstance(state, UnknownState) else state
     doubt = "" if state == OBSERVED_STATES else f"; {state}"
     return f"may delete unread records {until(at, now)}, from {moment(at)} on ({summary.retention_stream}){doubt}"
 

@@ -36,6 +36,11 @@ class KafkaLakeError(Exception):
         return {"type": type(self).__name__, "message": self.message, **self.facts}
 
     @property
+    def headline(self) -> str:
+        """The first line, without a job's own words."""
+        return self.message.partition("\n")[0]
+
+    @property
     def named(self) -> str:
         """The sentence behind the error's name, as people read it: the reason of a hold."""
         return f"{type(self).__name__}: {self.message}"
@@ -247,7 +252,16 @@ UNREADABLE_RECORD = "unreadable-record"
 
 
 class JobFailedError(TransientError):
-    """The Spark job ended without a staged result; `facts["reason"]` names a usual reason, None an unknown one."""
+    """The Spark job ended without a staged result; `facts["reason"]` names a usual reason, None an unknown one.
+
+    `last_words` are the last line of its driver, where it wrote one.
+    """
+
+    last_words: str | None = None
+
+    def __init__(self, message: str, *, last_words: str | None = None, **facts: object) -> None:
+        super().__init__(message, **facts)
+        self.last_words = last_words
 
 
 class UnexpectedError(TransientError):

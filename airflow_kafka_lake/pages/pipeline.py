@@ -30,7 +30,14 @@ from airflow_kafka_lake.core.reports.status import (
     pace,
     silence_of,
 )
-from airflow_kafka_lake.core.reports.streams import OBSERVED_STATES, QUIET, WORST_FIRST, StreamState, StreamStatus
+from airflow_kafka_lake.core.reports.streams import (
+    OBSERVED_STATES,
+    QUIET,
+    WORST_FIRST,
+    StreamState,
+    StreamStatus,
+    UnknownState,
+)
 from airflow_kafka_lake.pages.buttons import Button, button_of, decisions, need_buttons, wave_buttons
 from airflow_kafka_lake.pages.charts import MEANINGS, shares_bar, timeline_of
 from airflow_kafka_lake.pages.rendering import (
@@ -351,11 +358,11 @@ def _bar(wave: WaveRecord, attempt: AttemptRecord | None) -> Bar:
 def banners_of(summary: PipelineSummary) -> Iterator[tuple[str, tuple[str, ...], str]]:
     """Give what holds for the whole page, as title, lines and kind: without Kafka, only what the ledger has recorded is
     known."""
-    if summary.lag_state.startswith("unknown"):
+    if isinstance(summary.lag_state, UnknownState):
         yield (
             "Kafka did not answer",
             (
-                summary.lag_state.removeprefix("unknown: "),
+                summary.lag_state.why,
                 "What has landed, is planned or on hold is as the ledger has it, which does not need Kafka.",
                 "What came since, and so lag and age, is not known until Kafka answers. This page asks again.",
             ),

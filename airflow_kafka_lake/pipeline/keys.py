@@ -411,7 +411,7 @@ def _parsed_by(parse: Callable[[Any], object]) -> Reader:
         try:
             return parse(value)
         except UsageError as error:
-            raise IllegalValueError(error.message.removesuffix(".")) from None
+            raise IllegalValueError(error.message.rstrip(".")) from None
 
     return read
 

@@ -47,7 +47,7 @@ from airflow_kafka_lake.core.ledger.records import AttemptRows
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.naming import require_streams
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.reports.streams import bounds_states
+from airflow_kafka_lake.core.reports.streams import UnknownState, bounds_states
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Lake, LakeTable, LedgerReader, Ports
@@ -124,7 +124,7 @@ def observe_streams(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRe
     """Ask Kafka for the bounds of streams; for a stream without bounds the reason is kept."""
     seen = observe(ports.source, sorted({stream.key.topic for stream in streams}), spec.end.group)
     if isinstance(seen, str):
-        return ObservedBounds(states={stream.key: f"unknown: {seen}" for stream in streams})
+        return ObservedBounds(states={stream.key: UnknownState(seen) for stream in streams})
     seen = believed(seen, {stream.key: stream.leader_epoch for stream in streams})
     return ObservedBounds(
         bounds={
@@ -144,7 +144,7 @@ def _require_observed(observed: ObservedBounds, streams: Sequence[StreamRecord],
     """Refuse an audit that needs Kafka, when Kafka does not answer."""
     for stream in streams:
         state = observed.states.get(stream.key, "")
-        if stream.key in scope and state.startswith("unknown"):
+        if stream.key in scope and isinstance(state, UnknownState):
             raise UnavailableError(
                 f"the bounds of {stream.key} are {state}. Audit again when Kafka answers",
                 topic=stream.key.topic,

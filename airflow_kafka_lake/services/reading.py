@@ -325,10 +325,9 @@ def _try_halves(
 
 
 def _last_line(error: Exception) -> str:
-    """Return the last line of a job's message; of any other exception its name alone, its text may hold a secret."""
-    if isinstance(error, KafkaLakeError):
-        if error.facts.get("reason") == halving.OUT_OF_MEMORY:
-            return "Spark runs out of memory over it"
-        last = next((line for line in reversed(error.message.splitlines()) if line.strip()), "")
-        return last.strip().removeprefix("Caused by: ")
-    return type(error).__qualname__
+    """Return the last words of a job; of any other exception its name alone, its text may hold a secret."""
+    if not isinstance(error, JobFailedError):
+        return type(error).__qualname__
+    if error.facts.get("reason") == halving.OUT_OF_MEMORY:
+        return "Spark runs out of memory over it"
+    return error.last_words or error.message

@@ -27,6 +27,7 @@ from airflow_kafka_lake.core.reports.streams import (
     LedgerState,
     PipelineFacts,
     StreamStatus,
+    UnknownState,
     first_unread,
     new_partitions,
 )
@@ -160,15 +161,15 @@ def look(
     """Return Kafka's state of the topics of some pipelines, also of topics that no plan has seen, and the age of their
     unread records."""
     if isinstance(source, str):
-        return KafkaState(snapshot=source, ages_state=f"unknown: {source}")
+        return KafkaState(snapshot=source, ages_state=UnknownState(source))
     topics: dict[str, TopicDescription] = {}
     try:
         asked = {topic for own in pipelines for topic in _topics(source, own) if chosen.topic in (None, topic)}
     except KafkaLakeError as error:
-        return KafkaState(snapshot=error.message, ages_state=f"unknown: {error.message}")
+        return KafkaState(snapshot=error.message, ages_state=UnknownState(error.message))
     snapshot = observe(source, sorted(asked), group, topics)
     if isinstance(snapshot, str):
-        return KafkaState(snapshot=snapshot, topics=tuple(topics.values()), ages_state=f"unknown: {snapshot}")
+        return KafkaState(snapshot=snapshot, topics=tuple(topics.values()), ages_state=UnknownState(snapshot))
     epochs: dict[Stream, int] = {}
     ends: dict[Stream, int] = {}
     for item in (item for own in pipelines for item in own.streams):  # each may have planned at another time
@@ -210,7 +211,7 @@ def _ages(source: OffsetSource, unread: Mapping[Unread, int], now: datetime) -> 
                 search = search.after(source.offsets_at(sorted(questions), questions))  # noqa: PLW2901
             found |= search.ages()
     except KafkaLakeError as error:
-        return {}, f"unknown: {error.message}"
+        return {}, UnknownState(error.message)
     some = f"observed on the {len(found):,} of {len(unread):,} partitions that lag most"
     return found, some if len(found) < len(unread) else "observed"
 

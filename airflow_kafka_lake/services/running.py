@@ -153,7 +153,7 @@ class RunWaves:
             case _:
                 problem = outcome.refusal if isinstance(outcome, Postponement) else outcome
                 # The rest, such as a job's last words, is with the problems at the end.
-                self.ports.progress(f"wave {wave}: {str(problem).partition(chr(10))[0]}")
+                self.ports.progress(f"wave {wave}: {problem.headline}")
                 self._problems.append(problem)
         self._ended.add(wave)
         self._begun += 1

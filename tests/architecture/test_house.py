@@ -223,3 +223,78 @@ def test_the_search_finds_private_members_of_others(text: str) -> None:
 def test_the_search_leaves_what_is_ours_alone(text: str) -> None:
     """Also that of another object of the same class."""
     assert not _foreign_privates(ast.parse(text))
+
+
+# Texts of ours are for people: what a program needs of an error, a hold or an event is a value of its own.
+
+PARSERS = {"partition", "rpartition", "split", "rsplit", "splitlines", "startswith", "endswith", "find", "index"}
+PARSERS |= {"removeprefix", "removesuffix"}
+MATCHERS = {"match", "search", "fullmatch", "findall", "finditer", "split", "sub"}
+TEXTS = {"message", "reason", "detail", "named", "why", "state"}
+"""Names of texts that this package has written, beside all that end in `_state`."""
+
+
+def _is_our_text(node: ast.AST) -> bool:
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name) | ast.Subscript(slice=ast.Constant(value=str(name))):
+            return name in TEXTS or name.endswith("_state")
+        case ast.Call(func=ast.Name(id="str"), args=[ast.Name(id="error" | "problem")]):
+            return True
+        case ast.Call(func=ast.Name(id="str"), args=[text]):
+            return _is_our_text(text)
+        case ast.BoolOp(values=texts):
+            return any(map(_is_our_text, texts))
+    return False
+
+
+def _parsed(tree: ast.AST) -> Iterator[str]:
+    """Give the places that read something out of a text of ours."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=text, attr=name)) if name in PARSERS and _is_our_text(text):
+                yield ast.unparse(node)
+            case ast.Call(func=ast.Attribute(attr=name), args=texts) if name in MATCHERS and any(
+                map(_is_our_text, texts)
+            ):
+                yield ast.unparse(node)
+            case ast.Compare(left=ast.Constant(value=str()), ops=[ast.In() | ast.NotIn()], comparators=[text]) if (
+                _is_our_text(text)
+            ):
+                yield ast.unparse(node)
+
+
+SHOWN = {("core/errors.py", "self.message.partition('\\n')")}
+"""The first line of a message, for a display of one line."""
+
+
+def test_nothing_parses_our_own_text() -> None:
+    """A reworded sentence breaks no button, no retry and no search. Adapters and jobs read what libraries say."""
+    found = {
+        (str(path.relative_to(PACKAGE)), place)
+        for path in MODULES
+        if path.relative_to(PACKAGE).parts[0] not in {"adapters", "jobs", "local"}
+        for place in _parsed(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert found - SHOWN == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'error.message.startswith("no ")',
+        '_KIND.match(item.reason or "")',
+        're.search("x", str(error))',
+        '"locked" in error.message',
+        'item["detail"].partition(", ")',
+        'summary["lag_state"].removeprefix("unknown: ")',
+    ],
+)
+def test_the_search_finds_what_reads_our_text(text: str) -> None:
+    """The shapes that such a reading has had here."""
+    assert len(list(_parsed(ast.parse(text)))) == 1
+
+
+@pytest.mark.parametrize("text", ['error.message.rstrip(".")', 'name.partition(".")', 'f"{item.reason}: more"'])
+def test_the_search_lets_texts_be_written(text: str) -> None:
+    """To end a sentence, or to put it into another, is no reading."""
+    assert list(_parsed(ast.parse(text))) == []

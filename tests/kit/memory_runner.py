@@ -180,7 +180,10 @@ class MemoryRunner:
         counted(Counters(rows=len(rows), tasks_done=done, tasks=done))
         if self.poison & {(row[0], row[2], row[3]) for row in rows} or len(rows) > (self.most or len(rows)):
             raise JobFailedError(
-                "the job ended.\nCaused by: IllegalStateException: what is this?", reason=None, **facts
+                "the job ended.\nCaused by: IllegalStateException: what is this?",
+                last_words="IllegalStateException: what is this?",
+                reason=None,
+                **facts,
             )
         if self.unfinished:
             self.unfinished -= 1
@@ -206,7 +209,7 @@ def _as_a_driver(unreachable: str, **facts: object) -> Iterator[None]:
     except KafkaLakeError as error:
         reason = unreachable if isinstance(error, UnavailableError) else _REASONS.get(type(error))
         facts = {**facts, "reason": error.facts.get("reason", reason)}
-        raise JobFailedError(f"the job ended.\n{error.message}", **facts) from error
+        raise JobFailedError(f"the job ended.\n{error.message}", last_words=error.message, **facts) from error
 
 
 def _undecoded(decoders: Sequence[Decoder], rows: Iterable[Position]) -> tuple[UndecodedOffsets, ...]:

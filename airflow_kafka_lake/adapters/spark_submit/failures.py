@@ -212,8 +212,11 @@ def job_failed(
         name, advice = BEFORE_READING, f"It ended before it read a record. {advice}"
     if reason and not isinstance(job, StageJob):
         advice = job.advice.get(reason.name, advice)
-    ends = JobFailedError if reason is None or reason.may_pass else ConnectionSettingsError
-    return ends(f"{what} {ended}. {advice}\n{end}", **facts, reason=name)
+    message = f"{what} {ended}. {advice}\n{end}"
+    if reason and not reason.may_pass:
+        return ConnectionSettingsError(message, **facts, reason=name)
+    last = next((line for line in reversed(end.splitlines()) if line.strip()), "")
+    return JobFailedError(message, last_words=last.strip().removeprefix("Caused by: "), **facts, reason=name)
 
 
 def _is_before_reading(job: StageJob, lines: Iterable[str]) -> bool:

@@ -167,36 +167,20 @@ def waves(connection: Connection, *where: ColumnElement[bool]) -> tuple[WaveReco
     )
 
 
+_STREAM = ("pipeline", "origin", "watermark", "version", "end_seen", "leader_epoch", "since")
+_WAVE = ("id", "pipeline", "plan", "ordinal", "state", "fence", "attempt", "lease_until", "committed_at")
+
+
 def stream_row(row: Any) -> StreamRow:
     """Return a stream from its row."""
-    return StreamRow(
-        pipeline=row.pipeline,
-        key=stream_of(row),
-        origin=row.origin,
-        watermark=row.watermark,
-        version=row.version,
-        end_seen=row.end_seen,
-        leader_epoch=row.leader_epoch,
-        since=row.since,
-    )
+    return StreamRow(key=stream_of(row), **{name: getattr(row, name) for name in _STREAM})
 
 
 def wave_row(row: Any) -> WaveRow:
     """Return a wave from its row."""
-    return WaveRow(
-        id=row.id,
-        pipeline=row.pipeline,
-        plan=row.plan,
-        ordinal=row.ordinal,
-        table=row.table_name,
-        state=row.state,
-        fence=row.fence,
-        attempt=row.attempt,
-        holder=None if row.lease_holder is None else LeaseHolder.parse(row.lease_holder),
-        lease_until=row.lease_until,
-        snapshot=row.snapshot_id,
-        committed_at=row.committed_at,
-    )
+    own = {name: getattr(row, name) for name in _WAVE}
+    holder = None if row.lease_holder is None else LeaseHolder.parse(row.lease_holder)
+    return WaveRow(table=row.table_name, holder=holder, snapshot=row.snapshot_id, **own)
 
 
 def waves_of(

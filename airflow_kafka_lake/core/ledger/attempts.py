@@ -104,16 +104,15 @@ class ClaimWave(Write[Claim]):
         is_taken = self.taken and guards.lease_is_live(before.lease_until, now)
         cause = AttemptCause.TAKEN if is_taken else None
         over = {item: item.abandoned(now, cause) for item in earlier if item.outcome in ENDED_BY_CLAIM}
-        detail = f"attempt {self.attempt}, fence {fence}"
+        told = f"attempt {self.attempt}, fence {fence}"
+        entry = Entry(pipeline=before.pipeline, actor=str(self.holder), kind="claim", subject=self.wave, detail=told)
         return Change(
             edits=(
                 Edit(before=before, after=after),
                 *(Edit(before=item, after=ended) for item, ended in over.items()),
                 Edit(after=new),
             ),
-            entries=(
-                Entry(pipeline=before.pipeline, actor=str(self.holder), kind="claim", subject=self.wave, detail=detail),
-            ),
+            entries=(entry,),
             result=Claim(
                 key=new.key,
                 claimed_at=now,

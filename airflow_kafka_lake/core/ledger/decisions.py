@@ -394,6 +394,7 @@ class Skip(Write[SkipResult]):
         decided = replace(stream.next_version, leader_epoch=stream.leader_epoch if self.epoch is None else self.epoch)
         rest = f"; the rest goes on in {', '.join(cut.waves)}" if cut.waves else ""
         detail = f"{self.slice}, {count(cut.passed.span, 'offset')}{rest}: {self.reason}"
+        entry = Entry(pipeline=self.pipeline, actor=self.actor, kind="skip", subject=self.id, detail=detail)
         return Change(
             result=SkipResult(offsets=cut.passed.span, waves=tuple(cut.waves)),
             edits=(
@@ -405,16 +406,7 @@ class Skip(Write[SkipResult]):
                 *changed,
             ),
             outbox=self._receipts(records, asked, cut),
-            entries=(
-                Entry(
-                    pipeline=self.pipeline,
-                    actor=self.actor,
-                    kind="skip",
-                    subject=self.id,
-                    detail=detail,
-                    slices=(self.slice,),
-                ),
-            ),
+            entries=(replace(entry, slices=(self.slice,)),),
         )
 
     def _stream(self, records: Records) -> StreamRow:
@@ -631,6 +623,8 @@ class Withdraw(Write[None]):
             changed += [Edit(after=piece) for piece in kept.values()]
         left = states_after(records, changed)
         waves = (records.waves[name] for name in what.waves)
+        detail, subject = str(what), what.subject
+        entry = Entry(pipeline=what.pipeline, actor=self.actor, kind="withdraw", subject=subject, detail=detail)
         return Change(
             result=None,
             edits=(
@@ -638,16 +632,7 @@ class Withdraw(Write[None]):
                 *(edit for wave in waves for edit in given_back(records, wave, left.get(wave.id, ()))),
                 *changed,
             ),
-            entries=(
-                Entry(
-                    pipeline=what.pipeline,
-                    actor=self.actor,
-                    kind="withdraw",
-                    subject=what.subject,
-                    detail=str(what),
-                    slices=what.slices[:KEPT_SLICES],
-                ),
-            ),
+            entries=(replace(entry, slices=what.slices[:KEPT_SLICES]),),
         )
 
 

@@ -53,7 +53,6 @@ class Event:
 MOST_NAME = 200
 """How many characters of a user's name are kept."""
 
-_TASK = re.compile(r"airflow:([^/]+)/.")
 _PLACE = re.compile(r"airflow:([^/]+)/(.+)/([^/\[\]]+)(?:\[(\d+)\])?")
 
 
@@ -89,6 +88,6 @@ def approver(name: str, by: str) -> str:
 
 
 def dag_of(actor: str) -> str | None:
-    """Return the Dag of a task that is named so; None for anyone else. An id of a Dag has no slash."""
-    found = _TASK.match(actor)
-    return found[1] if found else None
+    """Return the Dag of a task that is named so; None for anyone else."""
+    place = place_of(actor)
+    return place and place.dag

@@ -26,13 +26,9 @@ def hold(
     part: OffsetRange | None = None,
 ) -> RangeDecision:
     """Return a hold; `held_for` are the offsets that it is due to, none where it is due to the range as a whole."""
+    due_to = held_for.at_most(HELD_RANGES)
     return RangeDecision(
-        range_id=range_id,
-        state=RangeState.HELD,
-        reason=reason,
-        cause=cause,
-        held_for=held_for.at_most(HELD_RANGES),
-        part=part,
+        range_id=range_id, state=RangeState.HELD, reason=reason, cause=cause, held_for=due_to, part=part
     )
 
 
@@ -48,7 +44,7 @@ def held_by(
 
 
 def ways_out(item: RangeRecord) -> tuple[Remedy, ...]:
-    """Return the commands that end a hold, or what else keeps a range: those of its cause, else those of its state."""
+    """Return the commands that end a hold, or another open state: those of its cause, else those of its state."""
     if item.cause and item.cause.remedies:
         return item.cause.remedies
     if part := _only_part(item):
@@ -67,7 +63,7 @@ def explained(item: RangeRecord) -> str:
 
 
 def _only_part(item: RangeRecord) -> OffsetRange | None:
-    """Return what a hold is due to, where that is one range of offsets."""
+    """Return the range of offsets that a hold is due to, where there is just one."""
     return item.held_for.ranges[0] if item.held_for.range_count == 1 else None
 
 

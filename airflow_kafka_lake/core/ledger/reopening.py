@@ -320,6 +320,8 @@ class Reopen(Write[int]):
             Edit(before=cut.source if cut.record.id == cut.source.id else None, after=cut.record) for cut in what.cuts
         ]
         homes = {item.wave for item in what.sources if item.state is RangeState.CANCELLED}
+        detail = what.describe(stream.watermark, watermark)
+        entry = Entry(pipeline=what.pipeline, actor=self.actor, kind="reopen", subject=what.id, detail=detail)
         return Change(
             result=watermark,
             edits=(
@@ -331,16 +333,7 @@ class Reopen(Write[int]):
                 *changed,
             ),
             outbox=tuple(self._receipts(records)),
-            entries=(
-                Entry(
-                    pipeline=what.pipeline,
-                    actor=self.actor,
-                    kind="reopen",
-                    subject=what.id,
-                    detail=what.describe(stream.watermark, watermark),
-                    slices=(Slice(what.stream, what.interval),),
-                ),
-            ),
+            entries=(replace(entry, slices=(Slice(what.stream, what.interval),)),),
         )
 
     def _stream(self, records: Records) -> StreamRow:

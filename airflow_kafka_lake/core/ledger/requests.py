@@ -132,13 +132,8 @@ class AnswerRequests(Write[int]):
         if not waiting or guards.lease_is_live(wave.lease_until, records.now):
             return Change(result=0)
         answer = json.dumps(self.error.to_json(), default=str)
-        entry = Entry(
-            pipeline=wave.pipeline,
-            actor=self.actor,
-            kind="answer",
-            subject=wave.id,
-            detail=f"{count(len(waiting), 'request')}: {type(self.error).__name__}",
-        )
+        told = f"{count(len(waiting), 'request')}: {type(self.error).__name__}"
+        entry = Entry(pipeline=wave.pipeline, actor=self.actor, kind="answer", subject=wave.id, detail=told)
         return Change(
             result=len(waiting),
             edits=tuple(Edit(before=item, after=replace(item, answer=answer)) for item in waiting),

@@ -35,6 +35,7 @@ from airflow_kafka_lake.core.reports.streams import (
     PipelineFacts,
     StreamState,
     StreamStatus,
+    UnknownState,
     new_partition_statuses,
     stream_statuses,
 )
@@ -245,7 +246,7 @@ def _committed_at(wave: WaveRecord) -> float:
 
 def _lag(streams: Sequence[StreamStatus | NewPartition]) -> tuple[int | None, str]:
     known = [item.lag for item in streams if item.lag is not None]
-    unknown = [item for item in streams if item.bounds_state.startswith("unknown")]
+    unknown = [item for item in streams if isinstance(item.bounds_state, UnknownState)]
     if not unknown:
         state = OBSERVED_STATES
     elif known:
@@ -270,7 +271,7 @@ def _deadline_state(
         )
     limited = {item.topic for item in facts.seen.topics if item.retention_ms is not None}
     unasked = any(i.first_unread is not None and i.age is None and i.key.topic in limited for i in streams)
-    if known or unasked or facts.seen.ages_state.startswith("unknown"):
+    if known or unasked or isinstance(facts.seen.ages_state, UnknownState):
         return facts.seen.ages_state
     return "retention is unlimited"
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Self
 
 from airflow_kafka_lake.core.audit.report import EVERYTHING, OffsetStatus, StreamScope, TimelineSlice
 from airflow_kafka_lake.core.kafka.snapshots import (
@@ -83,7 +84,27 @@ class PipelineFacts:
 # One stream beside Kafka's state of it: its state, lag, age, and the fates of its offsets.
 
 OBSERVED_STATES = "observed"
-GONE = "gone"
+
+
+class UnknownState(str):
+    """Says that something is not known, and `why`."""
+
+    __slots__ = ("why",)
+    why: str
+
+    def __new__(cls, why: str) -> Self:
+        state = super().__new__(cls, f"unknown: {why}")
+        state.why = why
+        return state
+
+
+class GoneState(str):
+    """Says that a topic is there no more, and why."""
+
+    __slots__ = ()
+
+    def __new__(cls, why: str) -> Self:
+        return super().__new__(cls, f"gone: {why}")
 
 
 class StreamState(StrEnum):
@@ -173,7 +194,7 @@ class StreamStatus:
     @property
     def is_gone(self) -> bool:
         """Whether its topic was deleted, or created anew."""
-        return self.bounds_state.startswith(GONE)
+        return isinstance(self.bounds_state, GoneState)
 
     @property
     def waits(self) -> bool:
@@ -265,7 +286,7 @@ class NewPartition:
         return (
             OBSERVED_STATES
             if self.start is not None
-            else "unknown: where it is read from is for the next plan to find out"
+            else UnknownState("where it is read from is for the next plan to find out")
         )
 
     @property
@@ -355,7 +376,7 @@ def first_unread(record: StreamRecord, bounds: PartitionSnapshot | None, isolati
 def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> dict[Stream, str]:
     """Return of each stream whether its bounds were observed, and if not, why."""
     if isinstance(observed, str):
-        return {stream.key: f"unknown: {observed}" for stream in streams}
+        return {stream.key: UnknownState(observed) for stream in streams}
     seen = {item.stream for item in observed.partitions}
     topics = {item.topic: item.topic_id for item in observed.unknown}
     topics |= {item.stream.topic: item.stream.topic_id for item in observed.partitions}
@@ -365,15 +386,15 @@ def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> 
         if stream.key in seen:
             states[stream.key] = OBSERVED_STATES
         elif (reason := unknown.get((stream.key.topic, stream.key.partition))) is not None:
-            states[stream.key] = f"unknown: {reason}"
+            states[stream.key] = UnknownState(reason)
         elif (silent := observed.silent.get(stream.key.topic)) is not None:
-            states[stream.key] = f"unknown: {silent}"
+            states[stream.key] = UnknownState(silent)
         elif stream.key.topic not in topics:
-            states[stream.key] = f"{GONE}: the topic was deleted"
+            states[stream.key] = GoneState("the topic was deleted")
         elif topics[stream.key.topic] not in {stream.key.topic_id, None}:
-            states[stream.key] = f"{GONE}: the topic was re-created"
+            states[stream.key] = GoneState("the topic was re-created")
         else:
-            states[stream.key] = f"unknown: {LEFT_OUT}"
+            states[stream.key] = UnknownState(LEFT_OUT)
     return states
 
 

@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, WaveState
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder
 from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.core.reports.status import Overview, PipelineReport, groups_of
-from airflow_kafka_lake.core.reports.streams import WORST_FIRST, StreamState
+from airflow_kafka_lake.core.reports.streams import WORST_FIRST, StreamState, UnknownState
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.pages.charts import segments_page, segments_svg
 from airflow_kafka_lake.pages.pipeline import (
@@ -504,7 +504,7 @@ def _written(report: PipelineReport) -> PipelineReport:
         replace(item, record=replace(item.record, key=Stream(EVIL, EVIL, 0)), bounds_state=EVIL)
         for item in report.streams
     ]
-    summary = replace(report.summary, lag_state=f"unknown: {EVIL}", behind_state=EVIL, retention_deadline_state=EVIL)
+    summary = replace(report.summary, lag_state=UnknownState(EVIL), behind_state=EVIL, retention_deadline_state=EVIL)
     return replace(
         report,
         facts=replace(report.facts, recorded=replace(recorded, spec=spec, waves=waves)),
