@@ -19,6 +19,8 @@ TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 GROUP_ID = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 CONNECTION_ID = re.compile(r"[A-Za-z0-9_.:\-#]{1,200}")
 TABLE_PART = re.compile(r"[A-Za-z0-9_]{1,128}")
+RECEIPTS_SUFFIX = "__receipts"
+"""The name of a table's receipts is that of the table with this end."""
 INTERNAL = "__"
 """How the names of Kafka's own topics begin."""
 MIB = 1024 * 1024

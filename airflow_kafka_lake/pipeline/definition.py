@@ -17,10 +17,9 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import PipelineFileError, UsageError
 from airflow_kafka_lake.core.naming import nearest
-from airflow_kafka_lake.core.spec import TABLE_PART, PipelineSpec
+from airflow_kafka_lake.core.spec import RECEIPTS_SUFFIX, TABLE_PART, PipelineSpec
 from airflow_kafka_lake.pipeline.keys import (
     KEYS,
-    RECEIPTS_SUFFIX,
     SECTIONS,
     IllegalValueError,
     Key,

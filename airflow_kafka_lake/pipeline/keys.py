@@ -22,6 +22,7 @@ from airflow_kafka_lake.core.spec import (
     CONNECTION_ID,
     GROUP_ID,
     PIPELINE_NAME,
+    RECEIPTS_SUFFIX,
     TABLE_PART,
     TOPIC_NAME,
     Isolation,
@@ -326,7 +327,6 @@ def _object(value: object, what: str) -> dict[str, object]:
 # A reader takes the raw value and the folder that relative paths start from, and returns the typed value or raises
 # `IllegalValueError` with the legal form.
 
-RECEIPTS_SUFFIX = "__receipts"
 MAX_PATTERN = 1000
 MAX_DDL = 100_000
 MAX_SUBJECT = 500

@@ -20,13 +20,12 @@ from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.decision import Observation, blocked_topics
 from airflow_kafka_lake.core.planning.policies import Bounds, deleted_unread
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
+from airflow_kafka_lake.core.spec import RECEIPTS_SUFFIX, PipelineSpec, topic_matcher
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.identity import check_table
 from airflow_kafka_lake.services.topics import Problems, ask_about
 
 MAX_TABLE_NAME = 128
-RECEIPTS = "__receipts"
 _OF_ONE_TABLE = (DamagedTableError, IdentityError, OwnershipError, SchemaMismatchError)
 """Errors of one table alone; a ledger that is behind is behind for all tables."""
 
@@ -128,7 +127,7 @@ def _with_left_out(seen: Snapshot, known: Collection[Stream]) -> Snapshot:
 
 
 def _is_legal(table: str) -> bool:
-    return not table.endswith(RECEIPTS) and len(table.rpartition(".")[2]) <= MAX_TABLE_NAME
+    return not table.lower().endswith(RECEIPTS_SUFFIX) and len(table.rpartition(".")[2]) <= MAX_TABLE_NAME
 
 
 def _selected(snapshot: Snapshot, bounds: Bounds) -> tuple[PartitionSnapshot, ...]:

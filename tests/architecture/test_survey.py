@@ -16,13 +16,13 @@ pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
     "modules": 187,
-    "lines": 52_611,
+    "lines": 52_609,
     "module_max": 800,
     "depth": 25,
     "data_types": 349,
     "participles": 12,
     "lookups": 525,
-    "nouns": 3.4,
+    "nouns": 3.0,
 }
 """The most that each figure may be. Who makes one smaller writes the new one here; none is ever raised: an addition is
 paid for by a removal."""

@@ -43,6 +43,7 @@ from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError
 from airflow_kafka_lake.core.ledger.records import ReceiptRow
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.spec import RECEIPTS_SUFFIX
 
 EVERY = 50
 """After so many commits of the table its small files are compacted."""
@@ -149,7 +150,7 @@ class Receipts:
 
     def __init__(self, catalog: OpenCatalog, identifier: str, now_ms: Callable[[], int]) -> None:
         self._catalog = catalog
-        self._identifier = f"{identifier}__receipts"
+        self._identifier = identifier + RECEIPTS_SUFFIX
         self._now_ms = now_ms
 
     def add(self, rows: Sequence[ReceiptRow]) -> None:
