@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import random
-import selectors
 import time
 import uuid
 from collections import defaultdict
@@ -592,25 +591,6 @@ _RECONNECT_AFTER_MS = 1000
 _LARGEST_ANSWER_BYTES = 2**31 - 1
 
 
-class ClosingSelector(selectors.DefaultSelector):
-    """Closes, when it is closed, every socket it ever watched."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._watched: set[Any] = set()
-
-    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        """Watch a socket."""
-        self._watched.add(fileobj)
-        return super().register(fileobj, events, data)
-
-    def close(self) -> None:
-        """Close the selector and the sockets."""
-        super().close()
-        for watched in self._watched:
-            watched.close()
-
-
 class KafkaBatchReader:
     """Explains offsets without a row from Kafka's raw record batches (`ports.BatchReader`).
 
@@ -719,7 +699,6 @@ class KafkaBatchReader:
                 "request_timeout_ms": timeout_ms,
                 "receive_message_max_bytes": _LARGEST_ANSWER_BYTES,
                 "slow_task_threshold_secs": 0,
-                "selector": ClosingSelector,
             }
         )
         try:

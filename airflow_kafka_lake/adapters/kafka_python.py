@@ -6,6 +6,7 @@ Its import warns, and its log calls every refused connection an error.
 from __future__ import annotations
 
 import logging
+import selectors
 import time
 import warnings
 from collections.abc import Awaitable, Callable
@@ -44,11 +45,30 @@ if (_log := logging.getLogger("kafka")).level == logging.NOTSET:
     _log.setLevel(logging.CRITICAL)
 
 
+class ClosingSelector(selectors.DefaultSelector):
+    """Closes, when it is closed, every socket it ever watched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._watched: set[Any] = set()
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """Watch a socket."""
+        self._watched.add(fileobj)
+        return super().register(fileobj, events, data)
+
+    def close(self) -> None:
+        """Close the selector and the sockets."""
+        super().close()
+        for watched in self._watched:
+            watched.close()
+
+
 class KafkaClient(KafkaNetClient):
-    """kafka-python's client with its connection manager and its event loop, which it keeps to itself otherwise."""
+    """kafka-python's client, with its connection manager and event loop in reach, and no open socket once closed."""
 
     def __init__(self, **configs: Any) -> None:
-        self.loop = NetworkSelector(**configs)
+        self.loop = NetworkSelector(**configs, selector=ClosingSelector)
         self.manager = KafkaConnectionManager(self.loop, **configs)
         super().__init__(net=self.loop, manager=self.manager)
 
@@ -56,7 +76,7 @@ class KafkaClient(KafkaNetClient):
 def ask_brokers(settings: KafkaSettings, ask: Callable[[Any], Awaitable[T]], *, timeout: float, clock: Clock) -> T:
     """Run `ask` with kafka-python's connection manager; a retriable error is tried again within `timeout` seconds.
 
-    Raises one of `FAILED`; an error that is raised keeps sockets open, so keep only its text.
+    Raises one of `FAILED`.
     """
     until = time.monotonic() + timeout
     milliseconds = int(timeout * 1000)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
     "modules": 187,
-    "lines": 52_609,
+    "lines": 52_608,
     "module_max": 800,
     "depth": 25,
     "data_types": 349,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,6 +85,14 @@ class Placed(Topic):
         return leads
 
 
+def staged_by_a_thread(spark: SparkSession, work: StageJob, settings: Mapping[str, str]) -> None:
+    """Stage, and close the thread's connection to Java, which py4j would leave to the garbage collector."""
+    try:
+        stage(spark, work, settings)
+    finally:
+        spark.sparkContext._gateway._gateway_client.get_thread_connection().close()  # type: ignore[union-attr]
+
+
 class Gate:
     """Stops the reader, in the middle of a poll's records, until the test lets it go on."""
 
@@ -108,7 +116,7 @@ class Gate:
         """Begin a job, and give its outcome to a block that begins when the reader stands at the gate."""
         settings = {"bootstrap.servers": topic.bootstrap, **SMALL, **kafka}
         with ThreadPoolExecutor(1) as pool:
-            outcome = pool.submit(stage, spark, work, settings)
+            outcome = pool.submit(staged_by_a_thread, spark, work, settings)
             try:
                 wait_until(lambda: self._reached.exists() or outcome.done(), timeout=120, failed=AssertionError)
                 assert not outcome.done(), outcome.exception()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import logging
 import uuid
-import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
@@ -357,7 +356,7 @@ def test_only_no_such_group_means_no_offset(
 ) -> None:
     """A moving coordinator is asked again for a while; after any error that stays, it is unknown."""
     cluster = Cluster(kafka.bootstrap, timeout=2)
-    monkeypatch.setattr(groups, "_ask", Coordinator(*said))
+    monkeypatch.setattr(groups, "_ask_coordinator", Coordinator(*said))
     found = cluster.source.snapshot([cluster.topic], "g").partitions
     assert {(p.group_offset, p.group_offset_state) for p in found} == {(None, state)}
 
@@ -365,11 +364,8 @@ def test_only_no_such_group_means_no_offset(
 def test_group_out_of_reach_is_unknown(service: None) -> None:
     """No coordinator that could say what is committed is no statement about it."""
     settings = KafkaSettings.parse({"bootstrap.servers": "127.0.0.1:1"})
-    with warnings.catch_warnings():
-        # kafka-python leaves the sockets of refused connections to the garbage collector.
-        warnings.simplefilter("ignore", ResourceWarning)
-        found = groups.committed(settings, "g", [("t", 0)], timeout=0.5, clock=FakeClock())
-        gc.collect()
+    found = groups.committed(settings, "g", [("t", 0)], timeout=0.5, clock=FakeClock())
+    gc.collect()
     assert found == {("t", 0): (None, GroupOffsetState.UNKNOWN)}
 
 

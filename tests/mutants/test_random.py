@@ -70,7 +70,7 @@ def test_slips_are_small_and_pass_by_what_no_test_looks_at() -> None:
 
 def test_source_with_a_slip_is_another_program() -> None:
     """Each slip of a module is Python, and differs from the module and from every other slip."""
-    path = PACKAGE / "adapters" / "kafka_batches" / "scan.py"
+    path = PACKAGE / "core" / "kafka" / "batches.py"
     source = path.read_bytes()
     found = slips(path)
     programs = [ast.dump(ast.parse(slip.changed(source))) for slip in found]
@@ -88,14 +88,14 @@ def test_seed_draws_the_same_again() -> None:
 def test_slip_of_a_constant_meets_the_tests_of_those_who_use_it() -> None:
     """A helper of its module runs while it is imported, in one test alone: most that depend on it run no function of
     it."""
-    file, user = (f"airflow_kafka_lake/adapters/sql_ledger/{name}.py" for name in ("tables", "reading"))
+    file, user = (f"airflow_kafka_lake/adapters/sql_ledger/{name}.py" for name in ("tables", "queries"))
 
     def ran(function: str) -> dict[str, Any]:
         return {"seconds": 1.0, "functions": {function}, "modules": {function.partition(":")[0]}}
 
     mine = {"seconds": 1.0, "functions": set(), "modules": set()}
     reached = {
-        "tests/contracts/test_sql_ledger.py::test_compares": mine,
+        "tests/faults/test_zombies.py::test_compares": mine,
         "tests/contracts/test_first.py::test_imports": ran(f"{file}:_table"),
         "tests/contracts/test_user.py::test_reads": ran(f"{user}:waves"),
         "tests/unit/test_other.py::test_other": ran("airflow_kafka_lake/core/offsets.py:missing"),
