@@ -59,11 +59,16 @@ def filled(lake: IcebergLake, identifier: str, files: int) -> None:
         table.append(given.select(table.schema().as_arrow().names).cast(table.schema().as_arrow()))
 
 
+_POOLS: list[pa.MemoryPool] = []
+"""Every pool that was asked: Arrow's threads may give memory back later, and a pool that is gone ends the process."""
+
+
 @contextmanager
 def arrow_memory() -> Iterator[Callable[[], int]]:
     """Tell the most that Arrow has held since."""
     before = pa.default_memory_pool()
     pool = pa.proxy_memory_pool(before)
+    _POOLS.append(pool)
     pa.set_memory_pool(pool)
     try:
         yield pool.max_memory
