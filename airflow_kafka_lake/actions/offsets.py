@@ -93,7 +93,7 @@ class OffsetsOutcome(ActionOutcome):
 class OffsetsAction(Action):
     """An action about a selection of offsets; UsageError for one that is none.
 
-    `shown` is the digest of the offsets that a person has approved, None where nobody had to. `recorded` are the slices
+    `shown` is the digest of the offsets that a person has approved, None without an approval. `recorded` are the slices
     of them that are on record already, from an earlier call that did not come to its end.
     """
 

@@ -49,7 +49,7 @@ from airflow_kafka_lake.core.planning.decision import (
 from airflow_kafka_lake.core.planning.plan import Elsewhere, Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.reports.plan import plan_document
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spark.job import effort
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import LedgerReader, Ports
@@ -57,6 +57,7 @@ from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.claims import host_clock, new_id
 from airflow_kafka_lake.services.identity import register_owner
 from airflow_kafka_lake.services.observation import check_tables, observe
+from airflow_kafka_lake.services.topics import moved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,23 +205,14 @@ def observe_and_gather(
     """
     for left in reversed(range(LOOKS)):
         facts = _gather(ports, spec, bounds, check(observe(ports, spec, bounds)), plan_id=plan_id)
-        if not (moved := _moved(ports, facts)):
+        starts = {item.stream: item.log_start for item in facts.seen.selected}
+        if not facts.times.answers or not (gone := moved(ports, starts)):
             return facts
-        named = ", ".join(map(str, moved[:_NAMED]))
+        named = ", ".join(map(str, gone[:_NAMED]))
         message = f"Kafka deleted records of {named} while the offsets of times were asked for"
         if left:
             ports.progress(f"{message}: observing again")
     raise UnavailableError(f"{message}. Nothing was planned; repeat when it has deleted what its retention asks for")
-
-
-def _moved(ports: Ports, facts: PlanFacts) -> list[Stream]:
-    """Return the streams whose log start is not known to be where it was seen before offsets by time were asked for."""
-    if not facts.times.answers:
-        return []
-    before = {item.stream: item.log_start for item in facts.seen.selected}
-    topics = sorted({stream.topic for stream in before})
-    now = ports.source.snapshot(topics, None, {(stream.topic, stream.partition) for stream in before})
-    return sorted(stream for stream, _ in before.items() - {(item.stream, item.log_start) for item in now.partitions})
 
 
 def _gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation, *, plan_id: str) -> PlanFacts:

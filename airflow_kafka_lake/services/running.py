@@ -46,7 +46,7 @@ from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.staging import ingest
 from airflow_kafka_lake.services.watching import Places
 
-# One wave into the lake, for whoever asks: a run, a command, a task, a worker.
+# One wave into the lake: for a run, a command, a task, a worker.
 
 
 def land(

@@ -24,7 +24,7 @@ from airflow_kafka_lake.core.planning.selection import (
 )
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.topics import changed_topics
+from airflow_kafka_lake.services.topics import changed_topics, moved
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -73,22 +73,14 @@ def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[SelectedS
             )
         refuse_gone(ports, selection.start, found, seen)
     meant = slices(ports, found, selection, ends)
-    if selection.times:
-        _refuse_moved(ports, seen)
+    if selection.times and (gone := moved(ports, {key: item.log_start for key, item in seen.items()})):
+        raise UnavailableError(
+            f"Kafka deleted records of {gone[0]} while the offsets of times were asked for. Nothing was decided; "
+            "repeat when it has deleted what its retention asks for"
+        )
     if not meant:
         raise UsageError(f"no partition of {selection.topic} has an offset in this period: correct --from or --to")
     return tuple(SelectedSlice(stream=stream, interval=meant[stream.key]) for stream in found if stream.key in meant)
-
-
-def _refuse_moved(ports: Ports, seen: Mapping[Stream, PartitionSnapshot]) -> None:
-    """Refuse times of a log whose start is not where it was before they were asked for."""
-    topics = sorted({stream.topic for stream in seen})
-    now = {item.stream: item.log_start for item in ports.source.snapshot(topics, None).partitions}
-    if moved := sorted(key for key, item in seen.items() if now.get(key) != item.log_start):
-        raise UnavailableError(
-            f"Kafka deleted records of {moved[0]} while the offsets of times were asked for. Nothing was decided; "
-            "repeat when it has deleted what its retention asks for"
-        )
 
 
 def _refuse_changed(ports: Ports, streams: Sequence[StreamRecord]) -> None:

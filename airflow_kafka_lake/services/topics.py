@@ -5,7 +5,7 @@ Each topic is asked for by name: Kafka's list of topics may lack some.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar, cast
 
@@ -105,3 +105,10 @@ def check_losses(ports: Ports, ranges: Sequence[RangeRecord]) -> Losses:
     if doubts := facts.in_doubt(ranges):
         facts = replace(facts, ends=ports.source.epoch_ends(doubts, facts.leader_epochs()))
     return facts.losses(ranges)
+
+
+def moved(ports: Ports, starts: Mapping[Stream, int]) -> list[Stream]:
+    """Return the streams whose log does not begin where it did, or is not known to: retention went on since."""
+    partitions = {(stream.topic, stream.partition) for stream in starts}
+    now = ports.source.snapshot(sorted({topic for topic, _ in partitions}), None, partitions)
+    return sorted(stream for stream, _ in starts.items() - {(item.stream, item.log_start) for item in now.partitions})

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
     "modules": 187,
-    "lines": 52_608,
+    "lines": 52_599,
     "module_max": 800,
     "depth": 25,
     "data_types": 349,

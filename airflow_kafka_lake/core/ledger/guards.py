@@ -287,7 +287,7 @@ def outcome_of(work: Callable[[], T]) -> T | Postponement:
 
 
 def landed(outcome: T | Postponement) -> T:
-    """Return what has landed; raise the refusal of one that waits, where nobody may wait."""
+    """Return the landed wave; raise the refusal of one that waits, for a caller that cannot wait."""
     if isinstance(outcome, Postponement):
         raise outcome.refusal
     return outcome

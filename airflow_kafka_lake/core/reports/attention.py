@@ -230,7 +230,7 @@ def _named(slices: Sequence[Slice]) -> str:
 # The state of a requested wave: its worker and its progress, or since when no process has it.
 
 TAKEN_SOON = timedelta(seconds=30)
-"""A worker that is free takes a wave within some seconds: before this nobody is told that none has."""
+"""A free worker takes a wave within some seconds: a wave that waits for less is not reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
