@@ -75,7 +75,6 @@ class Secrets:
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if found else None
 
     def masked(self, text: str) -> str:
-        """Return the text with every secret value replaced."""
         return self._pattern.sub(_MASK, text) if self._pattern else text
 
 

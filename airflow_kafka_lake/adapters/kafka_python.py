@@ -53,12 +53,10 @@ class ClosingSelector(selectors.DefaultSelector):
         self._watched: set[Any] = set()
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        """Watch a socket."""
         self._watched.add(fileobj)
         return super().register(fileobj, events, data)
 
     def close(self) -> None:
-        """Close the selector and the sockets."""
         super().close()
         for watched in self._watched:
             watched.close()

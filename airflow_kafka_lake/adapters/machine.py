@@ -35,15 +35,12 @@ class SystemClock:
     """`ports.Clock` of this machine."""
 
     def now(self) -> datetime:
-        """Return the current time, aware, UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Return seconds that no setting of the clock moves."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
         time.sleep(seconds)
 
 
@@ -57,7 +54,6 @@ class HostProcesses:
         self._machine = _machine(machine_id)
 
     def this(self) -> LeaseHolder:
-        """Return this process."""
         found = self.holder(os.getpid())
         assert found is not None
         return found
@@ -92,7 +88,6 @@ class HostProcesses:
         return same_start or (holder.machine is not None and holder.machine == self._machine)
 
     def alive(self, holder: LeaseHolder) -> bool:
-        """Return whether a holder is known to live: of this host, with its pid and its start time."""
         if holder.host != host():
             return False
         found = self.holder(holder.pid)
@@ -105,7 +100,6 @@ class HostProcesses:
 
 @cache
 def _boot_id() -> str | None:
-    """Return the id of this host's last start; None where the system has none."""
     try:
         return _BOOT_ID.read_text(encoding="ascii").strip()
     except OSError:

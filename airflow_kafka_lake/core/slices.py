@@ -88,7 +88,6 @@ class SliceSet:
         return self._offsets.get(stream, NOTHING)
 
     def __iter__(self) -> Iterator[Slice]:
-        """Iterate over the slices, touching ones joined."""
         return (Slice(stream, item) for stream, offsets in self._offsets.items() for item in offsets)
 
     def __bool__(self) -> bool:

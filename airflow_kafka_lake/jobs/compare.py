@@ -77,36 +77,29 @@ class CompareJob:
 
     @property
     def program(self) -> str:
-        """Where in the package the driver's program is."""
         return "jobs/compare.py"
 
     @property
     def task(self) -> str:
-        """The job's task, in words."""
         return f"compares {self.table} with Kafka"
 
     @property
     def left(self) -> str:
-        """The state that a failure leaves behind, and its remedy."""
         return "nothing was changed: audit again"
 
     @property
     def advice(self) -> Mapping[str, str]:
-        """The remedies of the usual reasons, where they differ here."""
         return {"data-loss": f"Retention or deletion passed offsets while they were compared; {self.left}."}
 
     @property
     def effort(self) -> int:
-        """How much the job computes."""
         return effort(sum(item.range.span for item in self.slices), is_compared=True)
 
     @property
     def name(self) -> str:
-        """The application name."""
         return f"kafka-lake {self.pipeline} audit of {self.table}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the form that travels."""
         return {
             "pipeline": self.pipeline,
             "table": self.table,
@@ -121,7 +114,6 @@ class CompareJob:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CompareJob:
-        """Read the form that travels."""
         slices = {name: tuple(map(Slice.from_json, data[name])) for name in _SLICES}
         epochs = tuple((Stream(*stream), epoch) for *stream, epoch in data["epochs"])
         return cls(**{**data, "isolation": Isolation(data["isolation"]), **slices, "epochs": epochs})
@@ -153,7 +145,6 @@ class ContentComparison:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the form that travels."""
         return {
             "records": self.records,
             "bytes": self.bytes,
@@ -162,7 +153,6 @@ class ContentComparison:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ContentComparison:
-        """Read the form that travels."""
         return cls(
             records=data["records"],
             bytes=data["bytes"],

@@ -21,7 +21,6 @@ def java_of(spark: SparkSession) -> Any:
 
 
 def java_session(spark: SparkSession) -> Any:
-    """Return Java's session."""
     return spark._jsparkSession  # noqa: SLF001
 
 

@@ -52,7 +52,6 @@ class JobOrder:
     name: str
 
     def to_line(self) -> bytes:
-        """Return the line that is sent."""
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod

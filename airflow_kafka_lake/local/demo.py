@@ -198,7 +198,6 @@ class TopicProof:
 
     @property
     def ok(self) -> bool:
-        """Return whether every acknowledged record, of some at least, is there once and nothing else is."""
         wrong = self.duplicates + self.missing + self.different + self.unexpected + self.accounting["unexplained"]
         return (
             wrong == 0 < self.visible_expected
@@ -298,7 +297,6 @@ class Seconds(dict[str, float]):
 
     @contextmanager
     def of(self, part: str) -> Iterator[None]:
-        """Time a part."""
         begin = time.monotonic()
         yield
         self[part] = round(time.monotonic() - begin, 1)

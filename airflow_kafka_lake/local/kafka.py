@@ -56,12 +56,10 @@ class LocalKafka(LocalServer):
 
     @property
     def bootstrap(self) -> str:
-        """`127.0.0.1:<port>` of the plaintext listener."""
         return self.address("PLAINTEXT")
 
     @property
     def version(self) -> str:
-        """The broker's version, as pinned."""
         return next(jar.version for jar in pinned(JarSet.KAFKA_BROKER) if jar.artifact == "kafka_2.13")
 
     @property

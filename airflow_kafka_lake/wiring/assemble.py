@@ -48,14 +48,12 @@ def wrap(wrapper: Wrapper) -> None:
 
 
 def wrapped(ports: Ports) -> Ports:
-    """Return ports in every wrapper, the first one innermost."""
     for wrapper in _wrappers:
         ports = wrapper.ports(ports)
     return ports
 
 
 def wrapped_ledger(ledger: Ledger) -> Ledger:
-    """Return a ledger in every wrapper."""
     for wrapper in _wrappers:
         ledger = wrapper.ledger(ledger)
     return ledger
@@ -167,7 +165,6 @@ def open_ports(
 
 @contextmanager
 def open_ledger(ledger_conn_id: str = DEFAULT_LEDGER) -> Iterator[Ledger]:
-    """Open only the ledger."""
     ledger = LedgerConnection(ledger_conn_id).ledger()
     try:
         yield wrapped_ledger(ledger)

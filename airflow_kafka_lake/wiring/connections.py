@@ -89,7 +89,6 @@ async def aget_connection(conn_id: str, *legal: str) -> ConnectionSettings:
 
 
 def variable(conn_id: str) -> str:
-    """Return the environment variable that Airflow reads for a connection."""
     return f"AIRFLOW_CONN_{conn_id.upper()}"
 
 

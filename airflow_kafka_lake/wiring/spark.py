@@ -161,7 +161,6 @@ class SparkJobs:
         return self._make()
 
     def where(self) -> str:
-        """Describe where jobs run."""
         return self._runner.where()
 
     def check(self) -> None:
@@ -196,7 +195,6 @@ class SparkJobs:
         require_jars(self._conf)
 
     def end_orphan(self, job: str | None, name: str) -> bool:
-        """End an attempt's job (`ports.JobRunner.end_orphan`)."""
         return self._runner.end_orphan(job, name)
 
     def report(
@@ -206,7 +204,6 @@ class SparkJobs:
         progress: Callable[[str], None],
         counted: Callable[[Counters], None] = uncounted,
     ) -> Mapping[str, Any]:
-        """Run a job and return its document (`ports.JobRunner.report`)."""
         return self._runner.report(job, progress=progress, counted=counted)
 
     def stage(
@@ -218,7 +215,6 @@ class SparkJobs:
         counted: Callable[[Counters], None] = uncounted,
         read: Callable[[Sequence[Tip]], None] = unread,
     ) -> None:
-        """Run the job to its end (`ports.JobRunner.stage`)."""
         self._runner.stage(job, started=started, heartbeat=heartbeat, counted=counted, read=read)
 
 

@@ -102,7 +102,6 @@ class OpenCatalog:
 
     @property
     def identity(self) -> str | None:
-        """Which catalog it is (`CatalogSettings.identity`)."""
         return self._settings.identity
 
     @property

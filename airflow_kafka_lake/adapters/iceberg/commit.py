@@ -97,7 +97,6 @@ def append_to_main(snapshot: Snapshot) -> tuple[TableUpdate, ...]:
 
 
 def set_main(snapshot: int) -> TableUpdate:
-    """Make a snapshot main."""
     ref = {"ref-name": MAIN_BRANCH, "type": "branch", "snapshot-id": snapshot}
     return SetSnapshotRefUpdate.model_validate(ref)
 
@@ -109,12 +108,10 @@ def set_branch(branch: str, snapshot: int, max_age_ms: int) -> TableUpdate:
 
 
 def add_snapshot(snapshot: Snapshot) -> TableUpdate:
-    """Add a snapshot that no branch is at yet."""
     return AddSnapshotUpdate(snapshot=snapshot)
 
 
 def set_properties(properties: Mapping[str, str]) -> TableUpdate:
-    """Set table properties."""
     return SetPropertiesUpdate(updates=dict(properties))
 
 
@@ -400,7 +397,6 @@ class Move:
 
     @property
     def branch(self) -> str:
-        """The staging branch that is published."""
         return branch_of(self.asked.token.attempt)
 
     def requirements(self) -> Iterator[tuple[Requirement, TableRequirement]]:
@@ -432,7 +428,6 @@ class Move:
         return {name: refs[name] for name in self.ended if name in refs}
 
     def updates(self, snapshot: Snapshot, ending: Iterable[str]) -> tuple[TableUpdate, ...]:
-        """Return the changes of the commit."""
         # A ledger has no record of such a commit, so it must not replace the newest commit that is on record.
         asked, own = self.asked, SnapshotPosition(snapshot=snapshot.snapshot_id, sequence=snapshot.sequence_number or 0)
         place = asked.head.place_after(asked.owner, asked.token.kind, own)

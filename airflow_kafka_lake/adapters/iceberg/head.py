@@ -32,7 +32,6 @@ from airflow_kafka_lake.jobs.formats import STAGED_BY
 
 
 def head_of(metadata: TableMetadata) -> TableHead:
-    """Read the head out of one load."""
     newest = last_of_properties(metadata.properties)
     return TableHead(
         uuid=str(metadata.table_uuid),

@@ -233,7 +233,6 @@ class Receipts:
         return next((row.attempt for row in found), None)
 
     def all(self) -> tuple[ReceiptRow, ...]:
-        """Return every receipt, oldest first."""
         return tuple(sorted(self._read(AlwaysTrue()), key=lambda row: row.recorded_at))
 
     def _read(self, row_filter: BooleanExpression) -> Iterable[ReceiptRow]:

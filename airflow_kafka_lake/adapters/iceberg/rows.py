@@ -166,7 +166,6 @@ class _PlannerBefore012(DataScan):
         self._manifests = list(manifests)
 
     def snapshot(self) -> Any:
-        """Return the metadata of the snapshot whose manifests are read."""
         return SimpleNamespace(manifests=lambda _: self._manifests)
 
     def scan_plan_helper(self) -> Iterator[list[ManifestEntry]]:
@@ -249,7 +248,6 @@ class Runs:
             self._ends[key].append(ends[mine])
 
     def merge(self, other: Runs) -> None:
-        """Add the runs of another collection."""
         for key, starts in other._starts.items():
             self._starts[key].extend(starts)
             self._ends[key].extend(other._ends[key])

@@ -56,7 +56,6 @@ class Failures:
             )
 
     def merge(self, other: Failures) -> None:
-        """Add the failures of another collection."""
         self._offsets.merge(other._offsets)
         for stream, (offset, reason) in other._first.items():
             self._note(stream, offset, reason)

@@ -92,11 +92,9 @@ class IcebergLake:
         return self._tables[identifier]
 
     def look(self, identifier: str) -> str | None:
-        """Write, read and remove a file among a table's, or where they would be (`ports.Lake.look`)."""
         return self.catalog.look(checked_identifier(identifier))
 
     def close(self) -> None:
-        """Close all connections."""
         self.catalog.close()
 
 
@@ -149,7 +147,6 @@ class IcebergTable:
         return self._publisher.claim(ledger_id, pipeline, topic_ids)
 
     def find_commit(self, attempts: Sequence[AttemptRecord]) -> CommitSearch:
-        """Search main's history and rows, at one head, for any of the attempts."""
         table = self._catalog.load(self.identifier)
         with self._catalog.reaching(f"look for attempts in {self.identifier}"):
             found = find_commit(table, attempts, self._receipts.published)
@@ -171,7 +168,6 @@ class IcebergTable:
         return found
 
     def publish(self, publication: Publication, heartbeat: Callable[[], None] = lambda: None) -> PublishOutcome:
-        """Make a staged attempt visible by one compare-and-set commit on `publication.head` (law L9)."""
         return self._publisher.publish(publication, heartbeat)
 
     def fence(
@@ -184,12 +180,10 @@ class IcebergTable:
         ended: Collection[str] = (),
         line: EventRef | None = None,
     ) -> PublishOutcome:
-        """Move main with an empty commit that ends some attempts: no earlier publisher of theirs can succeed."""
         asked = Publication(head=head, audited=None, token=token, ledger_id=ledger_id, line=line)
         return self._publisher.fence(asked, owned, ended)
 
     def branches(self) -> tuple[str, ...]:
-        """Return the attempts that have a staging branch, by one load of the table."""
         table = self._catalog.find(self.identifier)
         return attempts_of(table.metadata.refs) if table else ()
 
@@ -217,13 +211,11 @@ class IcebergTable:
         )
 
     def commits(self) -> tuple[Commit, ...]:
-        """Return main's history, oldest first, as far as the metadata still has it."""
         return commits_of(self._catalog.load(self.identifier).metadata)
 
     def attempt_rows(
         self, topic_ids: Sequence[str] | None = None, attempt: str | None = None
     ) -> tuple[AttemptRows, ...]:
-        """Read position columns and `ingest_attempt` of main, in batches, of a few files at a time."""
         table = self._catalog.load(self.identifier)
         chosen = AlwaysTrue() if topic_ids is None else among("kafka_topic_id", topic_ids)
         if attempt is not None:
@@ -246,7 +238,6 @@ class IcebergTable:
     def positions(
         self, columns: PositionColumns, topics: Sequence[str], *, live_only: bool
     ) -> tuple[StreamContent, ...]:
-        """Return the positions of a table of any schema. Raises UnknownSubjectError without a table."""
         table = self._catalog.find(self.identifier)
         if table is None:
             raise UnknownSubjectError(
@@ -292,19 +283,15 @@ class IcebergTable:
             )
 
     def visible(self, slices: Sequence[Slice], heartbeat: Callable[[], None] = lambda: None) -> tuple[AttemptRows, ...]:
-        """Return the rows of main in some slices, by attempt; files whose bounds exclude them are not opened."""
         table = self._catalog.load(self.identifier)
         with self._catalog.reaching(f"read {self.identifier}"):
             return visible(table, slices, self.identifier, heartbeat)
 
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
-        """Append to `<table>__receipts` the rows that it lacks, creating it when missing."""
         self._receipts.add(rows)
 
     def receipts(self, attempt: str) -> tuple[ReceiptRow, ...]:
-        """Return the `rows` receipts of an attempt."""
         return self._receipts.rows_of(attempt)
 
     def all_receipts(self) -> tuple[ReceiptRow, ...]:
-        """Return every row of the receipts table, oldest first."""
         return self._receipts.all()

@@ -204,7 +204,6 @@ def verified(jar_set: JarSet, *, cache: Path | None = None) -> list[Path]:
 
 
 def files(jar_set: JarSet, *, cache: Path | None = None) -> list[Path]:
-    """Return where the set's files are to be, in the order of the list."""
     folder = jars_folder(jar_set, cache)
     return [folder / jar.file_name for jar in pinned(jar_set)]
 

@@ -116,7 +116,6 @@ class LogToPython:
     """
 
     def log(self, level: int, message: str, *arguments: object) -> None:
-        """Pass a line on."""
         _LOG.debug("level %s: " + message, level, *arguments)
 
 
@@ -158,7 +157,6 @@ class Client:
                     raise self._failed("no answer", doing)
 
     def topic_names(self) -> list[str]:
-        """Return the names of all existing topics."""
         self._heard.clear()
         try:
             known = self.admin.list_topics(timeout=self.timeout).topics

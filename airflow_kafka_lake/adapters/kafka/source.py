@@ -293,13 +293,11 @@ class KafkaOffsetSource:
         )
 
     def epoch_ends(self, epochs: Sequence[EpochKey], known: Mapping[Key, int] = NONE_KNOWN) -> EpochEnds:
-        """See `ports.OffsetSource`."""
         if not epochs:
             return {}
         return self._epoch_ends(self._settings, epochs, known, timeout=self._client.timeout, clock=self._clock)
 
     def transactions(self, partitions: Sequence[Key], group: str | None) -> tuple[OpenTransaction, ...]:
-        """See `ports.OffsetSource`."""
         return cluster.open_transactions(self._settings, partitions, group, timeout=self._client.timeout)
 
     def sample(self, slices: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
@@ -468,7 +466,6 @@ class KafkaGroupCommitter:
         self._client = Client(settings, timeout=timeout_seconds, clock=clock, connect=connect)
 
     def commit(self, group: str, offsets: Mapping[Stream, int]) -> Mapping[Stream, str]:
-        """See `GroupCommitter`."""
         ids = {item.topic: item.topic_id for item in self._source.describe(sorted({key.topic for key in offsets}))}
         refused = {
             key: f"the topic has another id now, {ids[key.topic]}" for key in offsets if ids[key.topic] != key.topic_id

@@ -204,7 +204,6 @@ class ConfluentRegistry:
         self._older: dict[tuple[str, int], RegisteredSchema] = {}
 
     def versions(self, subject: str) -> tuple[RegisteredSchema, ...]:
-        """Return the versions of a subject (`SchemaRegistry.versions`)."""
         numbers = self._asked(subject, lambda: [int(item) for item in self._client.get_versions(subject)])
         if not numbers:
             raise self._unknown(subject)
@@ -221,7 +220,6 @@ class ConfluentRegistry:
         return f"The schema registry at {self._settings.url} answers; it knows {kinds}."
 
     def close(self) -> None:
-        """Close the connections; does nothing when there are none."""
         client = self.__dict__.pop("_client", None)
         if client is not None:
             with client:  # has no `close` before 2.16

@@ -122,7 +122,6 @@ class _Reader:
         return found
 
     def seconds(self, value: object) -> float | None:
-        """Return how long each step of a request may take; None where it is not set."""
         if value is None or value == "":
             return None
         if not _SECONDS.fullmatch(str(value)):

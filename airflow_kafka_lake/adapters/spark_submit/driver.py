@@ -363,7 +363,6 @@ class WarmDriver:
         self._driver.end(grace_seconds=0)
 
     def forget(self, job: RunningJob) -> None:
-        """Remove the files of a job that has ended well."""
         write_current(self._folder, "")
         shutil.rmtree(job.folder, ignore_errors=True)
 
@@ -439,7 +438,6 @@ class Engine:
         return self._spent + effort > LIGHT
 
     def spent(self, effort: int) -> None:
-        """Count the effort of a job."""
         self._spent += effort
 
     def has_driver(self) -> bool:

@@ -286,7 +286,6 @@ class SparkSubmitRunner:
         self._secrets = Secrets(self._catalog, self._kafka, self._conf)
 
     def where(self) -> str:
-        """Describe where jobs run."""
         if is_local(self._master):
             return f"a local Spark master on this machine ({self._master})"
         return f"the Spark master {self._master} (client mode: the driver runs on this machine)"
@@ -319,7 +318,6 @@ class SparkSubmitRunner:
         progress: Callable[[str], None],
         counted: Callable[[Counters], None] = uncounted,
     ) -> Mapping[str, Any]:
-        """Run a job and return its document (`ports.JobRunner.report`)."""
         with self._running(job) as running:
             messages = FollowedLog(running.folder / MESSAGES_FILE, progress)
             self._follow(running, job, heartbeat=messages.follow, counted=counted)

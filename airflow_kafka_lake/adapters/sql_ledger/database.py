@@ -75,7 +75,6 @@ class Database:
 
     @property
     def is_sqlite(self) -> bool:
-        """Return whether it is SQLite and not PostgreSQL."""
         return self.url.get_backend_name() == "sqlite"
 
     @property
@@ -84,11 +83,9 @@ class Database:
         return self._engine
 
     def name(self) -> str:
-        """Return the address without its password."""
         return self.url.render_as_string(hide_password=True)
 
     def close(self) -> None:
-        """Close all idle connections."""
         self._engine.dispose()
 
     def read(self, work: Callable[[Connection], T]) -> T:

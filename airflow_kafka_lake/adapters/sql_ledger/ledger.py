@@ -298,7 +298,6 @@ class SqlLedger(SqlReader):
         return self._open().write(write)
 
     def commit(self, write: Write[T]) -> T:
-        """See `ports.Ledger`."""
         try:
             return self._write(lambda connection: commit.commit(connection, write))
         except StaleFenceError:

@@ -90,12 +90,10 @@ from airflow_kafka_lake.core.spec import Ordering, PipelineSpec
 
 
 def stream_of(row: Any) -> Stream:
-    """Return the stream that a row names."""
     return Stream(row.topic, row.topic_id, row.partition)
 
 
 def ledger_id(connection: Connection) -> str:
-    """Return the id given at creation."""
     return connection.execute(select(meta.c.value).where(meta.c.key == "ledger_id")).scalar_one()
 
 
@@ -172,12 +170,10 @@ _WAVE = ("id", "pipeline", "plan", "ordinal", "state", "fence", "attempt", "leas
 
 
 def stream_row(row: Any) -> StreamRow:
-    """Return a stream from its row."""
     return StreamRow(key=stream_of(row), **{name: getattr(row, name) for name in _STREAM})
 
 
 def wave_row(row: Any) -> WaveRow:
-    """Return a wave from its row."""
     own = {name: getattr(row, name) for name in _WAVE}
     holder = None if row.lease_holder is None else LeaseHolder.parse(row.lease_holder)
     return WaveRow(table=row.table_name, holder=holder, snapshot=row.snapshot_id, **own)
@@ -443,7 +439,6 @@ def _seconds(start: datetime, end: datetime) -> float:
 
 
 def knows(connection: Connection, token: Token, line: EventRef | None) -> EventRef | None:
-    """See `ports.Ledger.knows`."""
     ours = event.c.pipeline == token.pipeline
     if line and _newest(connection, ours, event.c.sequence == line.sequence) != line:
         return None
@@ -557,7 +552,6 @@ def record_event(connection: Connection, entry: Entry) -> None:
 
 
 def mark_notified(connection: Connection, name: str, sequence: int) -> None:
-    """See `ports.Ledger.mark_notified`."""
     statement = upsert(connection, notified).values(pipeline=name, sequence=sequence)
     given = statement.excluded.sequence
     goes_on = notified.c.through > given
@@ -573,7 +567,6 @@ def mark_notified(connection: Connection, name: str, sequence: int) -> None:
 
 
 def forget_sent(connection: Connection, items: Sequence[int]) -> None:
-    """See `ports.Ledger.sent`."""
     given = rows(connection, [outbox.c.id], ({"id": item} for item in items))
     connection.execute(delete(outbox).where(outbox.c.id.in_(select(given.c.id))))
 

@@ -262,7 +262,6 @@ class _Text(_Part):
 class _Json(_Part):
     @cached_property
     def schema(self) -> StructType:
-        """The schema that the values are read by."""
         from pyspark.sql.types import StructType
 
         return StructType.fromJson(ddl_columns(self.decoder.schema))
@@ -321,13 +320,11 @@ class _Framed(_Part):
     """Values with the id of their schema before them."""
 
     def payload(self) -> Column:
-        """Return the bytes behind the id."""
         from pyspark.sql import functions as f
 
         return f.expr(f"substring(value, {_FRAME_BYTES + 1})")
 
     def is_known(self) -> Column:
-        """Return whether the id is one of the subject's."""
         from pyspark.sql import functions as f
 
         return f.col(self.id).isin([number for number, _ in self.decoder.writers])

@@ -40,7 +40,6 @@ class RedecodeJob:
 
     @property
     def name(self) -> str:
-        """The application name."""
         return f"kafka-lake {self.pipeline} decode {self.table}"
 
     @property
@@ -50,7 +49,6 @@ class RedecodeJob:
 
     @property
     def branch(self) -> str:
-        """The branch the job writes to."""
         return branch_of(self.staged_as)
 
     @property
@@ -60,22 +58,18 @@ class RedecodeJob:
 
     @property
     def program(self) -> str:
-        """Where in the package the driver's program is."""
         return "jobs/decoding/redecode.py"
 
     @property
     def task(self) -> str:
-        """The job's task, in words."""
         return f"decodes {self.table} again"
 
     @property
     def left(self) -> str:
-        """The state that a failure leaves behind, and its remedy."""
         return "nothing was changed: repeat it"
 
     @property
     def advice(self) -> Mapping[str, str]:
-        """The remedies of the usual reasons, as for staging."""
         return {}
 
     @property
@@ -84,7 +78,6 @@ class RedecodeJob:
         return LIGHT + 1
 
     def to_json(self) -> dict[str, Any]:
-        """Return the form that travels."""
         return {
             "id": self.id,
             "pipeline": self.pipeline,
@@ -95,7 +88,6 @@ class RedecodeJob:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RedecodeJob:
-        """Read the form that travels."""
         return cls(**{**data, "decoders": tuple(map(Decoder.from_json, data["decoders"]))})
 
 
@@ -113,7 +105,6 @@ class RedecodeResult:
     staged: int | None = None
 
     def to_json(self) -> dict[str, int]:
-        """Return the form that the command shows."""
         return {"rows": self.rows, "failed": self.failed}
 
 
