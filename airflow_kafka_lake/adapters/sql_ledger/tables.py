@@ -58,11 +58,9 @@ class Timestamp(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 (SQLAlchemy's signature)
-        """Bind as UTC."""
         return None if value is None else value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 (SQLAlchemy's signature)
-        """Return as UTC."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
@@ -80,11 +78,9 @@ class ChoiceType(TypeDecorator[StrEnum]):
         self._members = {word.value: word for word in choices}
 
     def process_bind_param(self, value: StrEnum | None, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
-        """Bind the word."""
         return None if value is None else str(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:  # noqa: ARG002 (SQLAlchemy's signature)
-        """Return the member."""
         return None if value is None else self._members[value]
 
 
@@ -95,7 +91,6 @@ class LongText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
-        """Bind the storable form."""
         return None if value is None else clean(value)
 
 
@@ -111,15 +106,12 @@ class JsonText(TypeDecorator[Any]):
         self._empty, self._dump, self._load = _JSON[kind]
 
     def text(self, value: Any) -> str | None:
-        """Return the stored text."""
         return json.dumps(self._dump(value)) if value else None
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
-        """Bind the text."""
         return self.text(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ARG002 (SQLAlchemy's signature)
-        """Return the value."""
         return self._empty if value is None else self._load(json.loads(value))
 
 
@@ -254,241 +246,110 @@ SUMS = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")
 
 metadata = MetaData()
 
+_TYPES: dict[str, Any] = {
+    **dict.fromkeys(("id", "name", "pipeline", "plan", "wave", "attempt", "skip", "application"), String(200)),
+    **dict.fromkeys(("value", "spec", "actor", "reason", "detail", "subject", "job", "error", "answer"), LongText()),
+    **dict.fromkeys(("partition", "partitions", "in_force", "layout", "sealed"), Integer()),
+    **dict.fromkeys(("leader_epoch", "pipeline_version", "ordinal", "generation"), Integer()),
+    **dict.fromkeys(("at", "until", "since", "recorded_at", "seen_at", "observed_at", "declared_at"), Timestamp()),
+    **dict.fromkeys(("lease_until", "committed_at", "started_at", "ended_at", "step_at", "progress_at"), Timestamp()),
+    **dict.fromkeys(("acknowledge_order", "fewer_accepted"), Boolean()),
+    **dict.fromkeys(("topic_id", "key"), String(40)),
+    "table_name": String(600),
+    "topic": String(249),
+    "uuid": String(100),
+    "dag": String(250),
+    "digest": String(16),
+    "kind": String(20),
+    "lease_holder": String(400),
+}
+"""The types of columns by their names, where a table gives none of its own: all others are numbers of 64 bits."""
 
-def _table(name: str, *columns: Column[object]) -> Table:
-    return Table(PREFIX + name, metadata, *columns)
+
+def _table(name: str, key: str, needed: str, optional: str = "", **types: Any) -> Table:
+    kinds = _TYPES | types
+
+    def columns(names: str, **options: Any) -> list[Column[object]]:
+        return [Column(each, kinds.get(each, BigInteger()), **options) for each in names.split()]
+
+    # Numbers of a key are given by us, but for the type `Number`: SQLAlchemy counts up a key of one column alone.
+    keys = columns(key, primary_key=True)
+    return Table(PREFIX + name, metadata, *keys, *columns(needed, nullable=False), *columns(optional, nullable=True))
 
 
-def _id(name: str, *, key: bool = False, null: bool = False) -> Column[object]:
-    return Column(name, String(200), primary_key=key, nullable=null)
+_INTERVAL = "start_offset end_offset"
+_BOUNDS = "first_offset last_offset"
+_ACCOUNTING = "row_count " + " ".join(SUMS)
 
-
-def _offset(name: str, *, null: bool = False) -> Column[object]:
-    return Column(name, BigInteger, nullable=null)
-
-
-def _accounting(*, null: bool) -> list[Column[object]]:
-    names = ("row_count", "first_offset", "last_offset", *SUMS)
-    return [_offset(name, null=null or name.endswith("_offset")) for name in names]
-
-
-meta = _table("meta", Column("key", String(40), primary_key=True), Column("value", Text, nullable=False))
+meta = _table("meta", "key", "value")
 """`ledger_id`. Its row is also the sequence lock that makes sequences grow in commit order."""
 
-pipeline = _table(
-    "pipeline",
-    _id("name", key=True),
-    Column("version", Integer, primary_key=True, autoincrement=False),
-    Column("digest", String(16), nullable=False),
-    Column("spec", Text, nullable=False),
-    Column("recorded_at", Timestamp, nullable=False),
-)
-binding = _table(
-    "table_binding",
-    _id("pipeline", key=True),
-    Column("table_name", String(600), primary_key=True),
-    Column("uuid", String(100), nullable=False),
-)
+pipeline = _table("pipeline", "name version", "digest spec recorded_at", version=Integer())
+binding = _table("table_binding", "pipeline table_name", "uuid")
 stream = _table(
     "stream",
-    Column("id", Number, primary_key=True),
-    _id("pipeline"),
-    Column("topic", String(249), nullable=False),
-    Column("topic_id", String(40), nullable=False),
-    Column("partition", Integer, nullable=False),
-    _offset("origin"),
-    _offset("watermark"),
-    Column("version", BigInteger, nullable=False),
-    _offset("end_seen"),
-    Column("leader_epoch", Integer),
-    Column("since", Timestamp),
+    key="id",
+    needed="pipeline topic topic_id partition origin watermark version end_seen",
+    optional="leader_epoch since",
+    id=Number,
 )
-layout = _table(
-    "layout",
-    _id("pipeline", key=True),
-    Column("topic", String(249), nullable=False),
-    Column("topic_id", String(40), primary_key=True),
-    Column("partitions", Integer, primary_key=True, autoincrement=False),
-    Column("seen_at", Timestamp, nullable=False),
-    Column("in_force", Integer, nullable=False),
-)
-segment = _table(
-    "segment",
-    Column("id", Number, primary_key=True),
-    Column("stream", BigInteger, nullable=False),
-    _offset("start_offset"),
-    Column("layout", Integer, nullable=False),
-    _offset("seal", null=True),
-    Column("sealed", Integer, nullable=False),
-    Column("declared_at", Timestamp),
-)
-segment_parent = _table(
-    "segment_parent",
-    Column("segment", BigInteger, primary_key=True, autoincrement=False),
-    Column("parent", BigInteger, primary_key=True, autoincrement=False),
-)
+layout = _table("layout", "pipeline topic_id partitions", "topic seen_at in_force")
+segment = _table("segment", "id", "stream start_offset layout sealed", "seal declared_at", id=Number)
+segment_parent = _table("segment_parent", "segment parent", "")
 plan = _table(
     "plan",
-    Column("number", Number, primary_key=True),
-    _id("id"),
-    _id("pipeline"),
-    Column("pipeline_version", Integer, nullable=False),
-    Column("observed_at", Timestamp, nullable=False),
-    Column("recorded_at", Timestamp, nullable=False),
-    Column("actor", LongText, nullable=False),
-    Column("detail", Text, nullable=False),
-    Column("dag", String(250)),
+    key="number",
+    needed="id pipeline pipeline_version observed_at recorded_at actor detail",
+    optional="dag",
+    number=Number,
 )
-pause = _table(
-    "pause",
-    _id("id", key=True),
-    _id("pipeline"),
-    _id("plan", null=True),
-    Column("reason", LongText, nullable=False),
-    Column("actor", LongText, nullable=False),
-    Column("at", Timestamp, nullable=False),
-)
+pause = _table("pause", "id", "pipeline reason actor at", "plan")
 snapshot = _table(
     "snapshot",
-    _id("plan", key=True),
-    Column("stream", BigInteger, primary_key=True, autoincrement=False),
-    Column("leader_epoch", Integer),
-    _offset("log_start"),
-    _offset("last_stable"),
-    _offset("high_watermark"),
-    _offset("group_offset", null=True),
-    Column("group_offset_state", ChoiceType(GroupOffsetState), nullable=False),
-    _offset("start_offset"),
-    _offset("end_offset"),
-    Column("reason", LongText, nullable=False),
-    Column("number", BigInteger),
+    key="plan stream",
+    needed=f"log_start last_stable high_watermark group_offset_state {_INTERVAL} reason",
+    optional="leader_epoch group_offset number",
+    group_offset_state=ChoiceType(GroupOffsetState),
 )
 """The offsets of its streams that a plan saw: for people, of the newest plans only; no decision reads them."""
 wave = _table(
     "wave",
-    _id("id", key=True),
-    _id("plan"),
-    Column("ordinal", Integer, nullable=False),
-    _id("pipeline"),
-    Column("table_name", String(600), nullable=False),
-    Column("state", ChoiceType(WaveState), nullable=False),
-    Column("fence", BigInteger, nullable=False),
-    _id("attempt", null=True),
-    Column("lease_holder", String(400)),
-    Column("lease_until", Timestamp),
-    Column("snapshot_id", BigInteger),
-    Column("committed_at", Timestamp),
+    key="id",
+    needed="plan ordinal pipeline table_name state fence",
+    optional="attempt lease_holder lease_until snapshot_id committed_at",
+    state=ChoiceType(WaveState),
 )
 attempt = _table(
     "attempt",
-    _id("wave", key=True),
-    Column("fence", BigInteger, primary_key=True, autoincrement=False),
-    _id("attempt"),
-    Column("lease_holder", String(400), nullable=False),
-    Column("job", LongText),
-    Column("base", BigInteger),
-    Column("audited", BigInteger),
-    Column("staged_bytes", BigInteger),
-    Column("outcome", ChoiceType(AttemptOutcome), nullable=False),
-    Column("error", LongText),
-    Column("cause", ChoiceType(AttemptCause)),
-    Column("started_at", Timestamp, nullable=False),
-    Column("ended_at", Timestamp),
-    Column("step", ChoiceType(Step)),
-    Column("rows_done", BigInteger),
-    Column("rows_expected", BigInteger),
-    Column("bytes_done", BigInteger),
-    Column("bytes_expected", BigInteger),
-    Column("step_at", Timestamp),
-    Column("progress_at", Timestamp),
-    Column("actor", LongText),
-    Column("application", String(200)),
+    key="wave fence",
+    needed="attempt lease_holder outcome started_at",
+    optional="job base audited staged_bytes error cause ended_at actor application "
+    "step step_at progress_at rows_done rows_expected bytes_done bytes_expected",
+    outcome=ChoiceType(AttemptOutcome),
+    cause=ChoiceType(AttemptCause),
+    step=ChoiceType(Step),
 )
-skip = _table(
-    "skip",
-    _id("id", key=True),
-    Column("stream", BigInteger, nullable=False),
-    _offset("start_offset"),
-    _offset("end_offset"),
-    Column("offsets", BigInteger, nullable=False),
-    Column("reason", LongText, nullable=False),
-    Column("actor", LongText, nullable=False),
-    Column("at", Timestamp, nullable=False),
-    Column("acknowledge_order", Boolean, nullable=False),
-)
+skip = _table("skip", "id", f"stream {_INTERVAL} offsets reason actor at acknowledge_order")
 range_ = _table(
     "range",
-    _id("id", key=True),
-    Column("stream", BigInteger, nullable=False),
-    _id("plan", null=True),
-    _id("wave", null=True),
-    _id("skip", null=True),
-    _offset("start_offset"),
-    _offset("end_offset"),
-    Column("generation", Integer, nullable=False),
-    Column("state", ChoiceType(RangeState), nullable=False),
-    Column("reason", LongText),
-    Column("held_for", JsonText("offsets")),
-    Column("cause", JsonText("cause")),
-    Column("fewer_accepted", Boolean, nullable=False),
-    Column("leader_epoch", Integer),
-    Column("estimated_bytes", BigInteger, nullable=False),
-    *_accounting(null=True),
+    key="id",
+    needed=f"stream {_INTERVAL} generation state fewer_accepted estimated_bytes",
+    optional=f"plan wave skip reason held_for cause leader_epoch {_BOUNDS} {_ACCOUNTING}",
+    state=ChoiceType(RangeState),
+    held_for=JsonText("offsets"),
+    cause=JsonText("cause"),
 )
-move = _table(
-    "advance",
-    Column("sequence", Number, primary_key=True),
-    _id("pipeline"),
-    Column("stream", BigInteger, nullable=False),
-    Column("at", Timestamp, nullable=False),
-    _offset("start_offset"),
-    _offset("end_offset"),
-    Column("row_count", BigInteger, nullable=False),
-)
-notified = _table(
-    "notified",
-    _id("pipeline", key=True),
-    Column("sequence", BigInteger, nullable=False),
-    Column("through", BigInteger),
-    Column("lease_holder", LongText),
-    Column("lease_until", Timestamp),
-)
-request = _table(
-    "request",
-    _id("id", key=True),
-    _id("pipeline"),
-    _id("wave"),
-    Column("actor", LongText, nullable=False),
-    Column("at", Timestamp, nullable=False),
-    Column("until", Timestamp, nullable=False),
-    Column("bytes_per_second", BigInteger),
-    Column("answer", LongText),
-)
+move = _table("advance", "sequence", f"pipeline stream at {_INTERVAL} row_count", sequence=Number)
+notified = _table("notified", "pipeline", "sequence", "through lease_holder lease_until", lease_holder=LongText())
+request = _table("request", "id", "pipeline wave actor at until", "bytes_per_second answer")
 event = _table(
-    "event",
-    Column("sequence", Number, primary_key=True),
-    Column("at", Timestamp, nullable=False),
-    _id("pipeline"),
-    Column("actor", LongText, nullable=False),
-    Column("kind", String(20), nullable=False),
-    Column("subject", LongText, nullable=False),
-    Column("detail", LongText, nullable=False),
-    Column("slices", JsonText("slices")),
+    "event", "sequence", "at pipeline actor kind subject detail", "slices", sequence=Number, slices=JsonText("slices")
 )
 outbox = _table(
     "outbox",
-    Column("id", Number, primary_key=True),
-    _id("pipeline"),
-    Column("table_name", String(600), nullable=False),
-    Column("kind", String(20), nullable=False),
-    _id("wave"),
-    _id("attempt"),
-    Column("fence", BigInteger, nullable=False),
-    Column("stream", BigInteger, nullable=False),
-    _offset("start_offset"),
-    _offset("end_offset"),
-    Column("generation", Integer, nullable=False),
-    *_accounting(null=False),
-    Column("recorded_at", Timestamp, nullable=False),
-    Column("offsets", JsonText("offsets")),
+    key="id",
+    needed=f"pipeline table_name kind wave attempt fence stream {_INTERVAL} generation recorded_at {_ACCOUNTING}",
+    optional=f"offsets {_BOUNDS}",
+    id=Number,
+    offsets=JsonText("offsets"),
 )
