@@ -310,10 +310,7 @@ that must then fail. The switch is in the tests alone; no setting of the product
 ```
 make test ARGS="tests/mutants"              # every guard
 make test ARGS="tests/mutants -k any-head"  # one of them
-KAFKA_LAKE_MUTANT=any-head .venv/bin/python -m pytest -p tests.mutants.plugin tests/contracts
 ```
-
-The last line runs whatever tests you like against the package without that guard.
 
 Random slips in the whole package test what the list of guards leaves out:
 

@@ -20,7 +20,6 @@ DURATIONS = TESTS / "durations.json"
 """Seconds of each file in an earlier whole run, set-up and tear-down included: `pytest --record-durations`."""
 
 DIVIDED: Mapping[str, int] = {
-    "mutants/test_mutants.py": 6,
     "faults/test_matrix.py": 2,
     "properties/test_protocol.py": 2,
 }

@@ -21,8 +21,18 @@ import pytest
 
 from tests.mutants.mutant import ROOT
 from tests.mutants.reach import CHOSEN, PACKAGE_IN
-from tests.mutants.serve import PRELOADED, SLOW
 
+SLOW = (
+    "_pytest.assertion.rewrite",
+    "anyio._backends._asyncio",
+    "hypothesis",
+    "numpy",
+    "sqlalchemy.dialects.sqlite",
+    "alembic.command",
+    "pyiceberg.catalog.sql",
+)
+"""What tests need beside the package; the package itself must be imported anew in every fork."""
+PRELOADED = "ignore:Module already imported so cannot be rewritten:pytest.PytestAssertRewriteWarning"
 _OPTIONS = (
     "-q", "-W", PRELOADED, "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "-p",
     "tests.mutants.reach",

@@ -9,8 +9,6 @@ from pathlib import Path
 from tests.mutants.anchor import exchange
 
 ROOT = Path(__file__).parents[2]
-ARMED_BY = "KAFKA_LAKE_MUTANT"
-"""The environment variable that names the mutant which a test run shall meet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ class Server:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """One process with the slow imports behind it, for all mutants."""
+    """One process that has collected all tests, for all mutants."""
     command = [sys.executable, "-m", "tests.mutants.serve"]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
@@ -47,7 +47,7 @@ def test_guarded_package_is_green(server: Server, request: pytest.FixtureRequest
     playing = [call.params["mutant"] for call in calls if "mutant" in call.params] or MUTANTS
     tests = sorted({test for mutant in playing for test in mutant.red})
     done = server.run(None, tests)
-    assert (done["code"], done["failed"], done["broken"]) == (0, [], []), done["message"]
+    assert (done["failed"], done["broken"]) == ([], []), done["message"]
     assert done["passed"] >= len(tests), done["message"]
 
 
@@ -55,6 +55,5 @@ def test_guarded_package_is_green(server: Server, request: pytest.FixtureRequest
 def test_package_without_a_guard_is_red(server: Server, mutant: Mutant) -> None:
     """A test fails by its own judgement: not for a collection error, and not for a fixture."""
     done = server.run(mutant.name, list(mutant.red))
-    assert done["code"] == pytest.ExitCode.TESTS_FAILED, done["message"]
     assert done["broken"] == [], done["message"]
     assert done["failed"], done["message"]
