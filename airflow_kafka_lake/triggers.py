@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import threading
 import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
@@ -161,18 +160,20 @@ class WaitEvent(TypedDict):
     message: str
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LedgerTrigger(BaseTrigger):
     """Asks one question until the answer is yes, then fires one `WaitEvent`.
 
     A ledger, a Kafka or an Airflow that does not answer leaves the answer unknown: the wait goes on.
     """
 
-    def __init__(self, *, pipeline: str, ledger_conn_id: str = DEFAULT_LEDGER) -> None:
+    pipeline: str
+    ledger_conn_id: str = DEFAULT_LEDGER
+    _ledger: Ledger | None = field(default=None, init=False)
+    _source: OffsetSource | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
         super().__init__()
-        self.pipeline = pipeline
-        self.ledger_conn_id = ledger_conn_id
-        self._ledger: Ledger | None = None
-        self._source: OffsetSource | None = None
 
     @abstractmethod
     def ask(self, ledger: Ledger, source: Source) -> WaitAnswer:
@@ -180,8 +181,8 @@ class LedgerTrigger(BaseTrigger):
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class's path and the constructor's arguments, which are attributes of the same names."""
-        names = inspect.signature(type(self)).parameters
-        return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
+        given = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
+        return f"{type(self).__module__}.{type(self).__qualname__}", given
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Ask when a check is due; look for new events of the pipeline in between."""
@@ -263,12 +264,11 @@ NAMED = 3
 """Partitions that an answer names; more are counted."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PlanResolvedTrigger(LedgerTrigger):
     """Waits until every range of a plan is committed or skipped."""
 
-    def __init__(self, *, pipeline: str, plan: str, ledger_conn_id: str = DEFAULT_LEDGER) -> None:
-        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
-        self.plan = plan
+    plan: str
 
     def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
         """See `LedgerTrigger`; a plan that the ledger does not know is not resolved."""
@@ -283,17 +283,14 @@ class PlanResolvedTrigger(LedgerTrigger):
         return WaitAnswer(done=False, message=f"{ranges} open, {where}")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DrainedTrigger(LedgerTrigger):
     """Waits until every offset of some streams, from their origin up to an end, is committed or skipped.
 
     `until` is `{topic: {partition: end}}` with partitions as text, the form of an offsets file.
     """
 
-    def __init__(
-        self, *, pipeline: str, until: Mapping[str, Mapping[str, int]], ledger_conn_id: str = DEFAULT_LEDGER
-    ) -> None:
-        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
-        self.until = until
+    until: Mapping[str, Mapping[str, int]]
 
     def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
         """See `LedgerTrigger`; a stream that the ledger does not know is not drained."""
@@ -313,12 +310,11 @@ class DrainedTrigger(LedgerTrigger):
         return WaitAnswer(done=True, message=f"every stream is drained up to its end{_below_origins(unread)}")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class WaveFreeTrigger(LedgerTrigger):
     """Waits until no process works on a wave."""
 
-    def __init__(self, *, pipeline: str, wave: str, ledger_conn_id: str = DEFAULT_LEDGER) -> None:
-        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
-        self.wave = wave
+    wave: str
 
     def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
         """See `LedgerTrigger`."""
@@ -351,12 +347,11 @@ class WaveLaunchableTrigger(WaveFreeTrigger):
         return WaitAnswer(done=False, message=message)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class WaveAllowedTrigger(WaveFreeTrigger):
     """Waits until fewer other waves of the pipeline are at work than it allows at once."""
 
-    def __init__(self, *, pipeline: str, wave: str, limit: int, ledger_conn_id: str = DEFAULT_LEDGER) -> None:
-        super().__init__(pipeline=pipeline, wave=wave, ledger_conn_id=ledger_conn_id)
-        self.limit = limit
+    limit: int
 
     def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
         """See `LedgerTrigger`; a claim of the wave may still find that another one was faster."""
@@ -367,15 +362,12 @@ class WaveAllowedTrigger(WaveFreeTrigger):
         return WaitAnswer(done=False, message=f"{at_work}, first {others[0].id}")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ResumedTrigger(LedgerTrigger):
     """Waits until a pipeline, and a plan of it, is not paused, at most until a time (epoch seconds)."""
 
-    def __init__(
-        self, *, pipeline: str, until: float, plan: str | None = None, ledger_conn_id: str = DEFAULT_LEDGER
-    ) -> None:
-        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
-        self.until = until
-        self.plan = plan
+    until: float
+    plan: str | None = None
 
     def time_is_over(self) -> bool:
         """Return whether the longest wait is over."""
@@ -390,6 +382,7 @@ class ResumedTrigger(LedgerTrigger):
         return WaitAnswer(done=self.time_is_over(), message=paused(pause).message)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class WatermarkTrigger(LedgerTrigger):
     """Waits until the watermark of one partition, or of all of a topic, reaches an offset or a time (milliseconds).
 
@@ -397,21 +390,10 @@ class WatermarkTrigger(LedgerTrigger):
     Only a time asks Kafka.
     """
 
-    def __init__(
-        self,
-        *,
-        pipeline: str,
-        topic: str,
-        partition: int | None = None,
-        offset: int | None = None,
-        at_ms: int | None = None,
-        ledger_conn_id: str = DEFAULT_LEDGER,
-    ) -> None:
-        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
-        self.topic = topic
-        self.partition = partition
-        self.offset = offset
-        self.at_ms = at_ms
+    topic: str
+    partition: int | None = None
+    offset: int | None = None
+    at_ms: int | None = None
 
     async def kafka(self) -> str | None:
         """Return the connection that the pipeline's first plan has recorded."""
@@ -485,24 +467,14 @@ class WatermarkTrigger(LedgerTrigger):
         return [stream for stream in streams if stream.key.topic_id == topic.topic_id], ends
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class StableTrigger(LedgerTrigger):
     """Waits until no commit of a group is pending in some partitions, at most until a time (epoch seconds)."""
 
-    def __init__(
-        self,
-        *,
-        pipeline: str,
-        kafka_conn_id: str,
-        group: str,
-        partitions: Sequence[Sequence[str | int]],
-        until: float,
-        ledger_conn_id: str = DEFAULT_LEDGER,
-    ) -> None:
-        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
-        self.kafka_conn_id = kafka_conn_id
-        self.group = group
-        self.partitions = [list(item) for item in partitions]
-        self.until = until
+    kafka_conn_id: str
+    group: str
+    partitions: Sequence[Sequence[str | int]]
+    until: float
 
     async def kafka(self) -> str:
         """Return the connection that the task uses: its pipeline may have no plan yet."""
@@ -571,6 +543,7 @@ ENDED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"}
 """States in which a task does not come back by itself."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class WaveServedTrigger(LedgerTrigger):
     """Waits until a requested wave has ended, or was answered; renews the request while it waits, and revives none.
 
@@ -579,26 +552,13 @@ class WaveServedTrigger(LedgerTrigger):
     person's hand. A task that was cleared asks anew, and goes on with the attempt that runs.
     """
 
-    def __init__(
-        self,
-        *,
-        pipeline: str,
-        wave: str,
-        request: str,
-        actor: str,
-        wanted_for: float,
-        worker_timeout: float,
-        bytes_per_second: int | None = None,
-        ledger_conn_id: str = DEFAULT_LEDGER,
-    ) -> None:
-        super().__init__(pipeline=pipeline, ledger_conn_id=ledger_conn_id)
-        self.wave = wave
-        self.request = request
-        self.actor = actor
-        self.wanted_for = wanted_for
-        self.worker_timeout = worker_timeout
-        self.bytes_per_second = bytes_per_second
-        self._renew_at: float | None = None
+    wave: str
+    request: str
+    actor: str
+    wanted_for: float
+    worker_timeout: float
+    bytes_per_second: int | None = None
+    _renew_at: float | None = field(default=None, init=False)
 
     def ask(self, ledger: Ledger, _source: Source) -> WaitAnswer:
         """See `LedgerTrigger`; UnfinishedError when no worker has come for `worker_timeout` (seconds)."""
