@@ -18,9 +18,7 @@ from airflow_kafka_lake.adapters.spark_submit.runner import (
 from airflow_kafka_lake.adapters.spark_submit.submission import require_jars
 from airflow_kafka_lake.core.addresses import web_address
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError
-from airflow_kafka_lake.core.reports.progress import Counters
-from airflow_kafka_lake.core.spark.job import Application, StageJob, Tip, history_server_of
-from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
+from airflow_kafka_lake.core.spark.job import Application, history_server_of
 from airflow_kafka_lake.wiring.connections import ConnectionSettings, get_connection
 
 if TYPE_CHECKING:
@@ -112,7 +110,8 @@ class SparkConnection:
             kafka=kafka,
             stores=stores,
             quiet_seconds=self.quiet_seconds,
-            watching={"application": application, "history_server": self.history_server},
+            application=application,
+            history_server=self.history_server,
         )
 
     def check(self) -> str:
@@ -122,46 +121,17 @@ class SparkConnection:
         return f"Jobs run on {runner.where()}; Java and the jars are there."
 
 
-class SparkJobs:
-    """`ports.JobRunner` that verifies Java, PySpark and the jars anew before every start of a driver."""
+class SparkJobs(SparkSubmitRunner):
+    """A runner that verifies Java, PySpark and the jars anew before every start of a driver."""
 
     def __init__(
-        self,
-        *,
-        master: str,
-        conf: Mapping[str, str],
-        catalog: Mapping[str, str],
-        kafka: Mapping[str, str],
-        stores: Sequence[JarSet] = (),
-        quiet_seconds: float = QUIET_SECONDS,
-        watching: Mapping[str, Any] | None = None,
-        engine: Engine | None = None,
-        idle_seconds: float = IDLE_SECONDS,
+        self, *, conf: Mapping[str, str], stores: Sequence[JarSet] = (), engine: Engine | None = None, **settings: Any
     ) -> None:
         from airflow_kafka_lake.adapters.jars import JOBS, files
 
-        self._engine = engine
-        self._conf = conf
         self._sets: tuple[JarSet, ...] = () if "spark.jars.packages" in conf else (*JOBS, *stores)
-        self._make = lambda: SparkSubmitRunner(
-            master=master,
-            catalog=catalog,
-            kafka=kafka,
-            jars=[path for jars in self._sets for path in files(jars)],
-            verify=self._verify_once,
-            conf=conf,
-            quiet_seconds=quiet_seconds,
-            engine=engine,
-            idle_seconds=idle_seconds,
-            **(watching or {}),
-        )
-
-    @cached_property
-    def _runner(self) -> SparkSubmitRunner:
-        return self._make()
-
-    def where(self) -> str:
-        return self._runner.where()
+        jars = [path for jar_set in self._sets for path in files(jar_set)]
+        super().__init__(conf=conf, engine=engine, jars=jars, verify=self._verify_once, **settings)
 
     def check(self) -> None:
         """Raise the error of a missing Java, PySpark or jar, with the command that installs it.
@@ -169,22 +139,18 @@ class SparkJobs:
         The first driver that this command starts needs no second look, and a warm one's jars need none.
         """
         if self._engine is None:
-            self._verify()
+            self._verify_all()
         elif not self._engine.has_driver():
-            self._verify()
+            self._verify_all()
             self._engine.is_verified = True
-
-    def prepare(self, effort: int) -> None:
-        """Start a warm driver for the jobs that will probably be next; anything that they lack, they report."""
-        self._runner.prepare(effort)
 
     def _verify_once(self) -> None:
         if self._engine is None or not self._engine.is_verified:
-            self._verify()
+            self._verify_all()
         else:
             self._engine.is_verified = False
 
-    def _verify(self) -> None:
+    def _verify_all(self) -> None:
         from airflow_kafka_lake.adapters.jars import spark_version, verified
         from airflow_kafka_lake.adapters.java import require_java, require_matching_pyspark
 
@@ -193,29 +159,6 @@ class SparkJobs:
         for jars in self._sets:
             verified(jars)
         require_jars(self._conf)
-
-    def end_orphan(self, job: str | None, name: str) -> bool:
-        return self._runner.end_orphan(job, name)
-
-    def report(
-        self,
-        job: ReportingJob,
-        *,
-        progress: Callable[[str], None],
-        counted: Callable[[Counters], None] = uncounted,
-    ) -> Mapping[str, Any]:
-        return self._runner.report(job, progress=progress, counted=counted)
-
-    def stage(
-        self,
-        job: StageJob,
-        *,
-        started: Callable[[str], None],
-        heartbeat: Callable[[], None],
-        counted: Callable[[Counters], None] = uncounted,
-        read: Callable[[Sequence[Tip]], None] = unread,
-    ) -> None:
-        self._runner.stage(job, started=started, heartbeat=heartbeat, counted=counted, read=read)
 
 
 def fetch_jars(progress: Callable[[str], None], stores: Sequence[str] = ()) -> list[Path]:

@@ -287,7 +287,7 @@ def test_a_runner_has_the_timeout_of_its_connection(monkeypatch: pytest.MonkeyPa
     """What the connection says reaches the job."""
     given(monkeypatch, "s", {"conn_type": "spark", "host": "local", "extra": {"quiet-minutes": 90}})
     assert SparkConnection("s").quiet_seconds == 90 * 60
-    runner = SparkConnection("s").runner(catalog={}, kafka={})._runner
+    runner = SparkConnection("s").runner(catalog={}, kafka={})
     assert runner._quiet_seconds == 90 * 60
 
 
@@ -319,7 +319,7 @@ def test_jobs_share_a_driver_unless_that_is_forbidden(
     given(monkeypatch, "s", {"conn_type": "spark", "host": "local", "extra": extra})
     with Engine() as engine:
         jobs = SparkConnection("s").runner(catalog={}, kafka={}, further=further, engine=engine)
-        assert (jobs._runner._engine is engine) is is_warm
+        assert (jobs._engine is engine) is is_warm
 
 
 def test_history_server_is_the_connections(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,7 +334,7 @@ def test_history_server_is_the_connections(monkeypatch: pytest.MonkeyPatch) -> N
             history_server(spark("local", **{"history-server": wrong}))
         assert "pw" not in str(refused.value)
     given(monkeypatch, "s", {"conn_type": "spark", "host": "local", "extra": {"history-server": "http://h:18080"}})
-    runner = SparkConnection("s").runner(catalog={}, kafka={})._runner
+    runner = SparkConnection("s").runner(catalog={}, kafka={})
     assert runner._history_server == "http://h:18080"
 
 

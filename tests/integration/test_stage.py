@@ -775,7 +775,7 @@ def test_a_rehearsed_driver_maps_its_class_archive(
     topic.send({"value": b"v"})
     work = job(table, topic.slice_(0, 1))
     assert kafka_lake(["jars", "fetch"]) == 0
-    assert SparkJobs(master="local[2]", conf={}, catalog={}, kafka={})._runner._jars == tuple(spark_jars)
+    assert SparkJobs(master="local[2]", conf={}, catalog={}, kafka={})._jars == tuple(spark_jars)
     assert archive_path(spark_jars).exists()
     forced = {"spark.driver.extraJavaOptions": "-Xshare:on"}
     runner(lake, topic, spark_jars, tmp_path, conf=forced).stage(work, started=lambda _: None, heartbeat=lambda: None)

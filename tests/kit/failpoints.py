@@ -47,7 +47,7 @@ class Trapping:
     def ports(self, ports: Ports) -> Ports:
         """Return ports whose calls spring the traps; a driver with armed points runs the kit's program."""
         if any(entry.startswith("driver.") for entry in self._text.split(",")):
-            spark.SparkSubmitRunner = partial(spark.SparkSubmitRunner, stage_program=_PROGRAM)  # type: ignore[misc,assignment]
+            spark.SparkJobs = partial(spark.SparkJobs, stage_program=_PROGRAM)  # type: ignore[misc,assignment]
         _ = self.traps
         return intercepted(ports, self._spring)
 

@@ -111,7 +111,7 @@ def perform(order: Mapping[str, Any]) -> int:
     from tests.warm.driver import SUBMIT, VARIABLE
 
     submit = Path(order["env"][VARIABLE]) / SUBMIT
-    spark.SparkSubmitRunner = partial(spark.SparkSubmitRunner, spark_submit=submit)  # type: ignore[misc,assignment]
+    spark.SparkJobs = partial(spark.SparkJobs, spark_submit=submit)  # type: ignore[misc,assignment]
     return kafka_lake(order["words"])
 
 

@@ -29,7 +29,6 @@ from airflow_kafka_lake.core.spark.job import LIGHT, MOST_JOBS, MOST_SECONDS, Dr
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs.serve import READY_FILE
 from airflow_kafka_lake.local.processes import wait_until
-from airflow_kafka_lake.wiring import spark as wiring
 from airflow_kafka_lake.wiring.spark import SparkJobs
 
 pytestmark = [pytest.mark.unit, pytest.mark.timeout(120)]
@@ -427,7 +426,7 @@ class Verified(SparkJobs):
 
     times = 0
 
-    def _verify(self) -> None:
+    def _verify_all(self) -> None:
         Verified.times += 1
 
 
@@ -435,18 +434,18 @@ def test_jars_are_verified_for_each_driver_once(
     spark: FakeSpark, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Right before it is started, also where each wave is another pipeline's; what is loaded needs no second look."""
-    monkeypatch.setattr(wiring, "SparkSubmitRunner", partial(SparkSubmitRunner, **spark.parts))
+    verified = partial(Verified, master="local[2]", conf={}, catalog={}, kafka={}, **spark.parts)
     monkeypatch.setattr(Verified, "times", 0)
     for wave, records, times in (("w1", 1, 1), ("w2", 1, 1), ("w3", 1, 2), ("w4", LIGHT + 1, 3)):
-        jobs = Verified(master="local[2]", conf={}, catalog={}, kafka={}, engine=engine)
+        jobs = verified(engine=engine)
         jobs.stage(job(wave, records), started=lambda _: None, heartbeat=lambda: None)
         assert (Verified.times, len(spark.starts)) == (times, times)
         if wave == "w2":
             os.kill(spark.starts[0]["pid"], signal.SIGKILL)
             # The kernel tells of a process's end a moment after it is gone.
-            wait_until(lambda jobs=jobs: not has_driver(engine, jobs._runner), timeout=30, failed=AssertionError)
+            wait_until(lambda jobs=jobs: not has_driver(engine, jobs), timeout=30, failed=AssertionError)
     with Engine() as another:
-        prepared = Verified(master="local[2]", conf={}, catalog={}, kafka={}, engine=another)
+        prepared = verified(engine=another)
         prepared.check()
         prepared.prepare(1)
         for wave, records, times in (("w5", 1, 4), ("w6", LIGHT + 1, 5)):
@@ -454,7 +453,7 @@ def test_jars_are_verified_for_each_driver_once(
             assert (Verified.times, len(spark.starts)) == (times, times)
         prepared.check()
         assert Verified.times == 5, "what a warm driver has loaded needs no second look"
-    cold = Verified(master="local[2]", conf={}, catalog={}, kafka={})
+    cold = verified()
     cold.check()
     cold.stage(job("w7"), started=lambda _: None, heartbeat=lambda: None)
     assert Verified.times == 7
