@@ -78,12 +78,7 @@ def kafka_lake_ingest(
     """
     about: dict[str, Any] = {"default_args": dict(default_args or {})}
     about |= {} if parent_group is None else {"parent_group": parent_group}
-    group = TaskGroup(
-        group_id=group_id,
-        prefix_group_id=prefix_group_id,
-        tooltip=tooltip,
-        **about,
-    )
+    group = TaskGroup(group_id=group_id, prefix_group_id=prefix_group_id, tooltip=tooltip, **about)
     inherited = {**(group.dag.default_args or {}), **group.default_args}
     group.default_args |= {name: value for name, value in RETRIES.items() if name not in inherited}
 

@@ -10,15 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from airflow_kafka_lake.actions.action import (
-    Action,
-    ActionOutcome,
-    FieldKind,
-    Json,
-    asked,
-    drop_staged,
-    switch,
-)
+from airflow_kafka_lake.actions.action import Action, ActionOutcome, FieldKind, Json, asked, drop_staged, switch
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConcurrentError, StateError, TerminalError, UsageError

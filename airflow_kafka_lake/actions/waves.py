@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from airflow_kafka_lake.actions.action import (
-    Action,
-    ActionOutcome,
-    FieldKind,
-    asked,
-    drop_staged,
-    switch,
-)
+from airflow_kafka_lake.actions.action import Action, ActionOutcome, FieldKind, asked, drop_staged, switch
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import UnknownSubjectError

@@ -31,11 +31,7 @@ POSTGRES: dict[str, str] = {
 }
 """libpq's: a server that is cut off is noticed within a minute, in the middle of a statement too."""
 
-JDBC_POSTGRES: dict[str, str] = {
-    "connectTimeout": str(CONNECT_SECONDS),
-    "socketTimeout": "120",
-    "tcpKeepAlive": "true",
-}
+JDBC_POSTGRES: dict[str, str] = {"connectTimeout": str(CONNECT_SECONDS), "socketTimeout": "120", "tcpKeepAlive": "true"}
 """The same for PostgreSQL's Java driver; a statement may wait 90 seconds for a lock before silence counts."""
 
 

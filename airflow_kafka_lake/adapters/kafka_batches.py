@@ -600,11 +600,7 @@ class KafkaBatchReader:
     """
 
     def __init__(
-        self,
-        settings: Mapping[str, Any],
-        *,
-        timeout_seconds: float = 30.0,
-        bytes_per_second: float | None = None,
+        self, settings: Mapping[str, Any], *, timeout_seconds: float = 30.0, bytes_per_second: float | None = None
     ) -> None:
         self._settings = _checked(settings)
         self._timeout = timeout_seconds

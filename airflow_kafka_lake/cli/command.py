@@ -27,14 +27,7 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import PIPELINE_NAME, TOPIC_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline
-from airflow_kafka_lake.pipeline.keys import (
-    MAX_OFFSET,
-    MAX_PARTITION,
-    parse_bound,
-    parse_count,
-    parse_rate,
-    shown,
-)
+from airflow_kafka_lake.pipeline.keys import MAX_OFFSET, MAX_PARTITION, parse_bound, parse_count, parse_rate, shown
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.wiring.assemble import open_ledger, open_ports
@@ -202,10 +195,7 @@ THE_TOPIC = (
     Argument("--topic", metavar="T", type=topic_name, required=True, help="topic"),
     Argument("--topic-id", metavar="ID", type=topic_id, help="generation of a re-created topic"),
 )
-THE_STREAM = (
-    *THE_TOPIC,
-    Argument("--partition", metavar="P", type=partition_number, required=True, help="partition"),
-)
+THE_STREAM = (*THE_TOPIC, Argument("--partition", metavar="P", type=partition_number, required=True, help="partition"))
 THE_PERIOD = (
     *THE_TOPIC,
     Argument(

@@ -229,10 +229,7 @@ SEGMENT_COMMANDS = (
             Argument("--from-topic", metavar="A", type=topic_name, required=True, help="the topic that ends"),
             Argument("--to-topic", metavar="B", type=topic_name, required=True, help="the topic that continues it"),
             Argument(
-                "--seal",
-                metavar="FILE.json",
-                required=True,
-                help='where each partition of A ends: {"A": {"0": 120}}',
+                "--seal", metavar="FILE.json", required=True, help='where each partition of A ends: {"A": {"0": 120}}'
             ),
         ),
         action=migrate,

@@ -102,16 +102,7 @@ SETUP_COMMANDS = (
 
 # All commands, by group. A new command goes into the module of its group; only a new group is named here.
 
-COMMANDS: tuple[Command, ...] = (
-    *RUNNING,
-    *STATUS,
-    *RECOVERY,
-    *DECISIONS,
-    *SEGMENTS,
-    *AUDIT,
-    *WORKER,
-    *SETUP_COMMANDS,
-)
+COMMANDS: tuple[Command, ...] = (*RUNNING, *STATUS, *RECOVERY, *DECISIONS, *SEGMENTS, *AUDIT, *WORKER, *SETUP_COMMANDS)
 
 
 # Parse the command line, run the command, and turn its end into an exit code.

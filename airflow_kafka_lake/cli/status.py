@@ -411,14 +411,7 @@ def _in_short(item: PipelineReport) -> str:
 WATCH_SECONDS = 5
 LONGEST_SECONDS = 86_400
 _MOVING = frozenset(
-    {
-        "observed_at",
-        "behind_seconds",
-        "behind_below_seconds",
-        "retention_deadline",
-        "silent_seconds",
-        "free_in_seconds",
-    }
+    {"observed_at", "behind_seconds", "behind_below_seconds", "retention_deadline", "silent_seconds", "free_in_seconds"}
 )
 """Keys whose values change because time passes; that there is one at all is news."""
 
@@ -637,11 +630,5 @@ COMMANDS = (
         action=status,
         view=show_status,
     ),
-    Command(
-        name="wave",
-        help="one wave: ranges, attempts, accounting",
-        arguments=(WAVE,),
-        action=wave,
-        view=show_wave,
-    ),
+    Command(name="wave", help="one wave: ranges, attempts, accounting", arguments=(WAVE,), action=wave, view=show_wave),
 )

@@ -214,9 +214,7 @@ def narrowed(slices: Iterable[Slice], buckets: Iterable[tuple[str, int, int]], s
 
 
 def differences(
-    slices: Sequence[Slice],
-    kafka: Mapping[Stream, Mapping[int, Record]],
-    lake: Mapping[Stream, Mapping[int, Record]],
+    slices: Sequence[Slice], kafka: Mapping[Stream, Mapping[int, Record]], lake: Mapping[Stream, Mapping[int, Record]]
 ) -> tuple[ContentDifference, ...]:
     """Compare two sides that are at hand, offset by offset: a job's result, in the simplest words."""
     found: dict[tuple[Stream, Mismatch], list[int]] = defaultdict(list)

@@ -80,11 +80,7 @@ class AirflowApi:
         wait_until(known, timeout=timeout, failed=unknown, every=0.5)
 
     def wait_run(
-        self,
-        dag_id: str,
-        run_id: str,
-        timeout: float,
-        on_progress: Callable[[dict[str, str]], None] | None = None,
+        self, dag_id: str, run_id: str, timeout: float, on_progress: Callable[[dict[str, str]], None] | None = None
     ) -> dict[str, Any]:
         """Return the run once it succeeded or failed; `on_progress` gets `{task: state}` at every change.
 

@@ -97,11 +97,7 @@ def ports_of(
     The history names `actor`, or else the task.
     """
     opened = assemble.open_ports(
-        spec,
-        ledger_conn_id=task.ledger_conn_id,
-        actor=actor or actor_of(context),
-        progress=task.log.info,
-        **needs,
+        spec, ledger_conn_id=task.ledger_conn_id, actor=actor or actor_of(context), progress=task.log.info, **needs
     )
     with rarely_collecting(), opened as ports:
         yield ports

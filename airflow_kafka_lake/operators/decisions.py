@@ -141,10 +141,7 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
         **kwargs: Any,
     ) -> None:
         super().__init__(
-            subject="The plan",
-            options=[APPROVE, REJECT, SEEN],
-            response_timeout=response_timeout,
-            **kwargs,
+            subject="The plan", options=[APPROVE, REJECT, SEEN], response_timeout=response_timeout, **kwargs
         )
         self.pipeline = pipeline
         self.topic = topic

@@ -13,11 +13,7 @@ from typing import TYPE_CHECKING, Any, Never
 from airflow.sdk.configuration import conf
 
 from airflow_kafka_lake import signals
-from airflow_kafka_lake.core.errors import (
-    ConcurrentError,
-    UsageError,
-    expected,
-)
+from airflow_kafka_lake.core.errors import ConcurrentError, UsageError, expected
 from airflow_kafka_lake.core.ledger.guards import Postponement, WaitReason, landed, outcome_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.requests import WANTED_FOR, AskForWave, EndRequest, error_of

@@ -40,17 +40,7 @@ from airflow_kafka_lake.core.reports.streams import (
 )
 from airflow_kafka_lake.pages.buttons import Button, button_of, decisions, need_buttons, wave_buttons
 from airflow_kafka_lake.pages.charts import MEANINGS, shares_bar, timeline_of
-from airflow_kafka_lake.pages.rendering import (
-    BUSY,
-    FIRST_PLAN,
-    IDLE,
-    NEVER,
-    Visitor,
-    draw,
-    macro,
-    number,
-    percent,
-)
+from airflow_kafka_lake.pages.rendering import BUSY, FIRST_PLAN, IDLE, NEVER, Visitor, draw, macro, number, percent
 
 # How far a pipeline is, as a few facts side by side, and what has to be known before they are believed.
 

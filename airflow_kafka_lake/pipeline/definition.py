@@ -18,15 +18,7 @@ from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import PipelineFileError, UsageError
 from airflow_kafka_lake.core.naming import nearest
 from airflow_kafka_lake.core.spec import RECEIPTS_SUFFIX, TABLE_PART, PipelineSpec
-from airflow_kafka_lake.pipeline.keys import (
-    KEYS,
-    SECTIONS,
-    IllegalValueError,
-    Key,
-    one_of,
-    read_text_file,
-    shown,
-)
+from airflow_kafka_lake.pipeline.keys import KEYS, SECTIONS, IllegalValueError, Key, one_of, read_text_file, shown
 
 MAX_FILE_BYTES = 1024 * 1024
 """A pipeline file is a page; a megabyte is another kind of file."""

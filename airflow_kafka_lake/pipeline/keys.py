@@ -578,9 +578,7 @@ def one_of(words: list[str]) -> str:
 _GROUPS = (PolicyKind.GROUP, PolicyKind.TIMESTAMP, PolicyKind.OFFSETS)
 
 _READERS: Mapping[str, Mapping[str, Reader]] = {
-    "pipeline": {
-        "name": _text_that(NAME_FORM, _is_pipeline_name),
-    },
+    "pipeline": {"name": _text_that(NAME_FORM, _is_pipeline_name)},
     "source": {
         "connection": _connection,
         "topics": _topics,
@@ -595,11 +593,7 @@ _READERS: Mapping[str, Mapping[str, Reader]] = {
         "layout_grace": _parsed_by(parse_span),
         "sync_group": _text_that(GROUP_FORM, _is_group),
     },
-    "lake": {
-        "connection": _connection,
-        "table": _table,
-        "partition_by": _partition_by,
-    },
+    "lake": {"connection": _connection, "table": _table, "partition_by": _partition_by},
     "decode": {
         "format": _choice(Format),
         "schema": _ddl,
@@ -609,18 +603,13 @@ _READERS: Mapping[str, Mapping[str, Reader]] = {
         "column": _text_that(COLUMN_FORM, _is_column),
         "limit": _parsed_by(_limit),
     },
-    "spark": {
-        "connection": _connection,
-    },
+    "spark": {"connection": _connection},
     "sizes": {
         "target_range_bytes": _parsed_by(parse_size),
         "max_wave_bytes": _parsed_by(parse_size),
         "audit_rate": _parsed_by(parse_size),
     },
-    "limits": {
-        "waves_at_once": _parsed_by(parse_count),
-        "bytes_per_second": _parsed_by(parse_rate),
-    },
+    "limits": {"waves_at_once": _parsed_by(parse_count), "bytes_per_second": _parsed_by(parse_rate)},
 }
 """Section → key → how its value is read: the one table of keys, which the keywords of `Pipeline` and the fields of
 `PipelineSpec` follow."""

@@ -7,13 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from airflow_kafka_lake.core.accounting import (
-    Explanation,
-    Receipt,
-    StreamContent,
-    Tally,
-    receipt,
-)
+from airflow_kafka_lake.core.accounting import Explanation, Receipt, StreamContent, Tally, receipt
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import LogStartMovedError, UnavailableError, UnexplainedError
 from airflow_kafka_lake.core.kafka.losses import (
@@ -27,13 +21,7 @@ from airflow_kafka_lake.core.kafka.losses import (
     passed,
 )
 from airflow_kafka_lake.core.ledger.holds import held_by, hold
-from airflow_kafka_lake.core.ledger.records import (
-    AttemptRows,
-    Claim,
-    RangeDecision,
-    RangeRecord,
-    StagedContent,
-)
+from airflow_kafka_lake.core.ledger.records import AttemptRows, Claim, RangeDecision, RangeRecord, StagedContent
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spark.job import Tip

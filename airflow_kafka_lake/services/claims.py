@@ -38,12 +38,7 @@ def new_id() -> str:
 
 
 def claim_wave(
-    ports: Ports,
-    wave: str,
-    *,
-    by_force: bool = False,
-    to_decide: bool = False,
-    bytes_per_second: int | None = None,
+    ports: Ports, wave: str, *, by_force: bool = False, to_decide: bool = False, bytes_per_second: int | None = None
 ) -> Claim:
     """Claim a wave: at once where its holder is known to be dead on this host, else after the holder's lease.
 

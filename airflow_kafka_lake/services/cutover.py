@@ -115,12 +115,7 @@ class Cutover:
 
 
 def ask(
-    stream: Stream,
-    origin: int,
-    ranges: Iterable[RangeRecord],
-    *,
-    live: RangeSet,
-    group_offset: int | None,
+    stream: Stream, origin: int, ranges: Iterable[RangeRecord], *, live: RangeSet, group_offset: int | None
 ) -> CutoverQuestion:
     """Find a stream's cutover: from the end of the unbroken committed run to the live stream's first row.
 

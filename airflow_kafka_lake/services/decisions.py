@@ -380,11 +380,7 @@ def _answer(ports: Ports, subject: PauseSubject, done: PauseAnswer) -> PauseResu
     left = _waves(ports, subject, lambda wave: wave.state in UNFINISHED)
     at_work = tuple(wave.id for wave in left if wave.lease_live)
     return PauseResult(
-        subject=subject,
-        changed=done.changed,
-        pause=done.pause,
-        at_work=at_work,
-        waiting=len(left) - len(at_work),
+        subject=subject, changed=done.changed, pause=done.pause, at_work=at_work, waiting=len(left) - len(at_work)
     )
 
 

@@ -18,13 +18,7 @@ from airflow_kafka_lake.core.audit.check import (
     check,
     offsets_seen,
 )
-from airflow_kafka_lake.core.audit.report import (
-    EVERYTHING,
-    ObservedBounds,
-    StreamBounds,
-    StreamScope,
-    audit_document,
-)
+from airflow_kafka_lake.core.audit.report import EVERYTHING, ObservedBounds, StreamBounds, StreamScope, audit_document
 from airflow_kafka_lake.core.errors import (
     DamagedTableError,
     KafkaLakeError,
@@ -37,12 +31,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.kafka.losses import believed
 from airflow_kafka_lake.core.ledger.decisions import needed_reason
 from airflow_kafka_lake.core.ledger.deletions import RECEIPT as DELETED
-from airflow_kafka_lake.core.ledger.deletions import (
-    AcceptDeletes,
-    DeletedRange,
-    undecided,
-    unrecorded,
-)
+from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes, DeletedRange, undecided, unrecorded
 from airflow_kafka_lake.core.ledger.records import AttemptRows
 from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.naming import require_streams
@@ -62,11 +51,7 @@ FurtherCheck = DeepCheck | CutoverCheck
 
 
 def further_checks(
-    *,
-    deep: bool = False,
-    deep_rate: int | None = None,
-    cutover: str | None = None,
-    cutover_columns: str | None = None,
+    *, deep: bool = False, deep_rate: int | None = None, cutover: str | None = None, cutover_columns: str | None = None
 ) -> tuple[FurtherCheck, ...]:
     """Return the checks that a person asks for beside the comparison of ledger and lake.
 

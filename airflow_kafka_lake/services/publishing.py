@@ -8,20 +8,9 @@ from typing import assert_never
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Receipt, StreamContent
-from airflow_kafka_lake.core.errors import (
-    AttemptRejectedError,
-    IdentityError,
-    UnavailableError,
-    UnknownOutcomeError,
-)
+from airflow_kafka_lake.core.errors import AttemptRejectedError, IdentityError, UnavailableError, UnknownOutcomeError
 from airflow_kafka_lake.core.ledger.attempts import MarkPublishing, RecordCommit
-from airflow_kafka_lake.core.ledger.records import (
-    Claim,
-    Publication,
-    RangeRecord,
-    ReceiptRow,
-    StagedContent,
-)
+from airflow_kafka_lake.core.ledger.records import Claim, Publication, RangeRecord, ReceiptRow, StagedContent
 from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
     Absent,

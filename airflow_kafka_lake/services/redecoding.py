@@ -68,11 +68,7 @@ def redecode(
             if item.refused:
                 raise SchemaMismatchError(f"{item.refused.rstrip('.')}. Nothing was changed", topic=item.topics[0])
         job = RedecodeJob(
-            id=secrets.token_hex(8),
-            pipeline=spec.name,
-            table=table,
-            decoders=how,
-            only_failed=only_failed,
+            id=secrets.token_hex(8), pipeline=spec.name, table=table, decoders=how, only_failed=only_failed
         )
         done[table] = _redecode(ports, job, sorted({key.topic_id for key in keys if key.topic in topics}))
     return done

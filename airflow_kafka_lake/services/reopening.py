@@ -15,12 +15,7 @@ from airflow_kafka_lake.core.errors import (
     RangeExpiredError,
     UnavailableError,
 )
-from airflow_kafka_lake.core.kafka.losses import (
-    EpochEnds,
-    cut_below,
-    epochs_in_doubt,
-    leader_epochs,
-)
+from airflow_kafka_lake.core.kafka.losses import EpochEnds, cut_below, epochs_in_doubt, leader_epochs
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.decisions import NEVER_CLAIMED, needed_reason

@@ -217,10 +217,7 @@ def _ages(source: OffsetSource, unread: Mapping[Unread, int], now: datetime) -> 
 
 
 def observe(
-    source: OffsetSource,
-    topics: Sequence[str],
-    group: str | None,
-    described: dict[str, TopicDescription] | None = None,
+    source: OffsetSource, topics: Sequence[str], group: str | None, described: dict[str, TopicDescription] | None = None
 ) -> Snapshot | str:
     """Return a snapshot of those of the topics that still exist, or why there is none; `described` learns of them."""
     try:

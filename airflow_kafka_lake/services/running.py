@@ -326,10 +326,7 @@ def refuse_holds(ports: Ports, pipeline: str) -> None:
     stuck = describe_blocked(ports, pipeline)
     if stuck:
         ranges = count(len(stuck), f"range of pipeline {pipeline} is", f"ranges of pipeline {pipeline} are")
-        raise HeldError(
-            f"{ranges} on hold (see {remedies.status(pipeline)}); first {stuck[0]}",
-            pipeline=pipeline,
-        )
+        raise HeldError(f"{ranges} on hold (see {remedies.status(pipeline)}); first {stuck[0]}", pipeline=pipeline)
 
 
 # What a worker does: bring into the lake what tasks have asked for, wave after wave, as long as it is wanted.

@@ -23,13 +23,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.kafka.losses import Losses
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt, MarkStaged, RecordBase
 from airflow_kafka_lake.core.ledger.guards import Postponement, outcome_of
-from airflow_kafka_lake.core.ledger.records import (
-    Claim,
-    RangeDecision,
-    RangeRecord,
-    StagedContent,
-    WaveRecord,
-)
+from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRecord, StagedContent, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
     AttemptOutcome,
@@ -221,13 +215,7 @@ def _resume(
 
 
 def _prove_again(
-    ports: Ports,
-    claim: Claim,
-    source: AttemptRecord,
-    *,
-    table: LakeTable,
-    asked: Decoding | None,
-    heartbeat: Heartbeat,
+    ports: Ports, claim: Claim, source: AttemptRecord, *, table: LakeTable, asked: Decoding | None, heartbeat: Heartbeat
 ) -> AuditedAttempt | Shortfall | None:
     heartbeat.watch.begin(Progress(step=Step.AUDIT, rows_expected=sum(item.range.span for item in claim.ranges)))
     heartbeat.renew()

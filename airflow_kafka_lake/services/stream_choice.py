@@ -6,11 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from airflow_kafka_lake.core.errors import (
-    KafkaLakeError,
-    UnavailableError,
-    UsageError,
-)
+from airflow_kafka_lake.core.errors import KafkaLakeError, UnavailableError, UsageError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.kafka.times import FIRST, Times, milliseconds
 from airflow_kafka_lake.core.ledger.streams import StreamRecord

@@ -239,9 +239,7 @@ def find_pipeline(subject: str, ledger_conn_id: str) -> PipelineSpec:
         return known_spec(ledger, subject)
 
 
-def configured_pipelines(
-    elsewhere: str | os.PathLike[str] | None = None,
-) -> tuple[dict[str, Pipeline], dict[str, str]]:
+def configured_pipelines(elsewhere: str | os.PathLike[str] | None = None) -> tuple[dict[str, Pipeline], dict[str, str]]:
     """Return the pipelines of the configured folder, or of one `elsewhere`, by name, and the errors of the other files,
     by file or folder.
 

@@ -9,12 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.adapters.spark_submit.driver import Engine
-from airflow_kafka_lake.adapters.spark_submit.runner import (
-    QUIET_SECONDS,
-    SparkSubmitRunner,
-    archive_path,
-    make_archive,
-)
+from airflow_kafka_lake.adapters.spark_submit.runner import QUIET_SECONDS, SparkSubmitRunner, archive_path, make_archive
 from airflow_kafka_lake.adapters.spark_submit.submission import require_jars
 from airflow_kafka_lake.core.addresses import web_address
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError

@@ -124,9 +124,7 @@ def is_first_of_table(snapshot: Snapshot, metadata: TableMetadata) -> bool:
 
 
 def find_commit(
-    table: Table,
-    attempts: Sequence[AttemptRecord],
-    published: Callable[[Sequence[str]], str | None],
+    table: Table, attempts: Sequence[AttemptRecord], published: Callable[[Sequence[str]], str | None]
 ) -> CommitSearch:
     """Search one load of the table for any of the attempts.
 

@@ -87,11 +87,7 @@ class LakeSettings:
 
     @classmethod
     def parse(
-        cls,
-        connection_id: str,
-        extra: Mapping[str, Any],
-        password: str | None = None,
-        login: str | None = None,
+        cls, connection_id: str, extra: Mapping[str, Any], password: str | None = None, login: str | None = None
     ) -> LakeSettings:
         """Validate a connection of type `lake`; ConnectionSettingsError names the key that is wrong.
 

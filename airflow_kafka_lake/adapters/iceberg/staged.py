@@ -63,11 +63,7 @@ class Failures:
     def found(self) -> tuple[UndecodedOffsets, ...]:
         """Return every stream with failures, sorted."""
         return tuple(
-            UndecodedOffsets(
-                stream=item.stream,
-                offsets=item.offsets,
-                reason=self._first[item.stream][1],
-            )
+            UndecodedOffsets(stream=item.stream, offsets=item.offsets, reason=self._first[item.stream][1])
             for item in self._offsets.contents()
         )
 

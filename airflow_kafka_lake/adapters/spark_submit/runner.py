@@ -199,10 +199,7 @@ def _catalog(folder: Path) -> dict[str, str]:
     name = "spark.sql.catalog.lake"
     options = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/catalog.db", "warehouse": f"file://{folder}/warehouse"}
     extra = {"jdbc.schema-version": "V1"}
-    return {
-        name: CATALOG_CLASS,
-        **{f"{name}.{key}": value for key, value in {**options, **extra}.items()},
-    }
+    return {name: CATALOG_CLASS, **{f"{name}.{key}": value for key, value in {**options, **extra}.items()}}
 
 
 # Spark jobs by spark-submit in client mode, in a driver of their own or in a warm one; a driver can only stage.
@@ -312,11 +309,7 @@ class SparkSubmitRunner:
                 read(_last_read(running.folder / RESULT_FILE))
 
     def report(
-        self,
-        job: ReportingJob,
-        *,
-        progress: Callable[[str], None],
-        counted: Callable[[Counters], None] = uncounted,
+        self, job: ReportingJob, *, progress: Callable[[str], None], counted: Callable[[Counters], None] = uncounted
     ) -> Mapping[str, Any]:
         with self._running(job) as running:
             messages = FollowedLog(running.folder / MESSAGES_FILE, progress)

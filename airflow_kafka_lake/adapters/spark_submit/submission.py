@@ -91,10 +91,7 @@ REQUEST_FILE = "job.json"
 _ZIP_FILE = "kafka_lake.zip"
 _OWN_JAR = PACKAGE / "jobs" / JAR
 
-_ALWAYS = {
-    "spark.submit.deployMode": "client",
-    "spark.sql.session.timeZone": "UTC",
-}
+_ALWAYS = {"spark.submit.deployMode": "client", "spark.sql.session.timeZone": "UTC"}
 
 _UNLESS_SAID = {
     **SETTINGS,
@@ -108,10 +105,7 @@ _UNLESS_SAID = {
     "spark.ui.showConsoleProgress": "false",
 }
 
-MANY_JOBS = {
-    "spark.ui.retainedTasks": "10000",
-    "spark.sql.ui.retainedExecutions": "200",
-}
+MANY_JOBS = {"spark.ui.retainedTasks": "10000", "spark.sql.ui.retainedExecutions": "200"}
 """The limits on the memory of past jobs in a driver that runs one after the other, unless a connection sets others."""
 
 _REDACTION = {"spark.redaction.regex": SPARK_PATTERN, "spark.sql.redaction.options.regex": SPARK_PATTERN + "|url"}
@@ -176,12 +170,7 @@ def checked_conf(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def properties(
-    *,
-    master: str,
-    catalog: Mapping[str, str],
-    conf: Mapping[str, str],
-    driver_memory: str,
-    folder: Path,
+    *, master: str, catalog: Mapping[str, str], conf: Mapping[str, str], driver_memory: str, folder: Path
 ) -> dict[str, str]:
     """Return all Spark settings of an attempt; the caller's win over ours wherever that is safe."""
     local = _ON_THIS_MACHINE | {"spark.local.dir": str(folder)} if is_local(master) else {}

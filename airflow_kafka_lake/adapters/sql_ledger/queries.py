@@ -496,11 +496,7 @@ def moves(connection: Connection, *where: ColumnElement[bool]) -> tuple[Advance,
     )
     return tuple(
         Advance(
-            stream=stream_of(row),
-            sequence=row.sequence,
-            start=row.start_offset,
-            end=row.end_offset,
-            rows=row.row_count,
+            stream=stream_of(row), sequence=row.sequence, start=row.start_offset, end=row.end_offset, rows=row.row_count
         )
         for row in connection.execute(query.where(*where).order_by(move.c.sequence))
     )

@@ -339,10 +339,7 @@ def check_commits(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[Fi
 
 
 def _check_commits(
-    table: TableInputs,
-    ledger: LedgerInputs,
-    commit_check: CommitCheck,
-    ranges: Mapping[str, Sequence[RangeRecord]],
+    table: TableInputs, ledger: LedgerInputs, commit_check: CommitCheck, ranges: Mapping[str, Sequence[RangeRecord]]
 ) -> Iterator[Finding]:
     """Each publishing commit is one that the ledger knows, of the ranges it names, once per wave, above its fence."""
     with_rows = {item.attempt for item in table.attempt_rows}

@@ -97,9 +97,7 @@ def _lost(item: TimelineSlice, log_start: int) -> Iterator[TimelineSlice]:
     for part in item.range.split_at((log_start,)):
         if part.start < log_start:
             yield TimelineSlice(
-                range=part,
-                status=OffsetStatus.LOST,
-                message=f"{message}; {item.message}" if item.message else message,
+                range=part, status=OffsetStatus.LOST, message=f"{message}; {item.message}" if item.message else message
             )
         else:
             yield TimelineSlice(range=part, status=item.status, message=item.message)

@@ -134,10 +134,7 @@ class AgeSearch:
     def of(cls, heads: Mapping[Key, int], now: datetime) -> Self:
         """Begin for partitions with something unread, each with its first unread offset."""
         return cls(
-            now_ms=milliseconds(now),
-            heads=heads,
-            young=dict.fromkeys(heads, -1),
-            old=dict.fromkeys(heads, len(AGES)),
+            now_ms=milliseconds(now), heads=heads, young=dict.fromkeys(heads, -1), old=dict.fromkeys(heads, len(AGES))
         )
 
     def questions(self) -> dict[Key, int]:

@@ -93,12 +93,7 @@ class ClaimWave(Write[Claim]):
             lease_until=now + self.lease,
         )
         new = AttemptRecord(
-            wave=self.wave,
-            fence=fence,
-            attempt=self.attempt,
-            holder=str(self.holder),
-            started_at=now,
-            actor=self.actor,
+            wave=self.wave, fence=fence, attempt=self.attempt, holder=str(self.holder), started_at=now, actor=self.actor
         )
         earlier = records.attempts_of(self.wave)
         is_taken = self.taken and guards.lease_is_live(before.lease_until, now)

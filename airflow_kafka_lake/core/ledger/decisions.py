@@ -114,11 +114,7 @@ class Revoke(AttemptWrite[None]):
         entry = Entry(pipeline=home.pipeline, actor=self.actor, kind="revoke", subject=self.wave, detail=detail)
         return Change(
             result=None,
-            edits=(
-                *(Edit(after=row) for row in new),
-                *given_back(records, home, left.get(home.id, ())),
-                *changed,
-            ),
+            edits=(*(Edit(after=row) for row in new), *given_back(records, home, left.get(home.id, ())), *changed),
             entries=(entry,),
         )
 

@@ -216,10 +216,7 @@ def reopening(
 
 
 def _cuts(
-    item: RangeRecord,
-    interval: OffsetRange,
-    shares: Mapping[tuple[str, OffsetRange], Share],
-    again: Mapping[str, Any],
+    item: RangeRecord, interval: OffsetRange, shares: Mapping[tuple[str, OffsetRange], Share], again: Mapping[str, Any]
 ) -> Iterator[Cut]:
     for part in parts(item, interval):
         piece = item.piece(part)

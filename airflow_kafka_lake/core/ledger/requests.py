@@ -15,15 +15,7 @@ from typing import ClassVar
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import KafkaLakeError, restored
 from airflow_kafka_lake.core.ledger import guards
-from airflow_kafka_lake.core.ledger.changes import (
-    Change,
-    Edit,
-    Entry,
-    Records,
-    RequestRow,
-    Write,
-    WriteScope,
-)
+from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, RequestRow, Write, WriteScope
 from airflow_kafka_lake.core.ledger.waves import FINISHED, LeaseHolder, WaveState
 
 WANTED_FOR = timedelta(minutes=5)

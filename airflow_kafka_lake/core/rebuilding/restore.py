@@ -67,10 +67,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 
 
 def edits(
-    what: Restoration,
-    ranges: Sequence[RangeRecord],
-    waves: Mapping[str, WaveState],
-    origins: Mapping[Stream, int],
+    what: Restoration, ranges: Sequence[RangeRecord], waves: Mapping[str, WaveState], origins: Mapping[Stream, int]
 ) -> Edits:
     """Decide how recorded ranges give way: a range committed in the lake wins over all, a skip over an unresolved one.
 

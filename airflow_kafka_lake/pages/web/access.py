@@ -434,11 +434,7 @@ class PageRequest:
     def ports(self, spec: PipelineSpec) -> AbstractContextManager[Ports]:
         """Open a pipeline's ports in the user's name."""
         return self.server.open_ports(
-            spec,
-            ledger_conn_id=self.ledger,
-            actor=self.actor,
-            progress=_logger.info,
-            kafka_seconds=KAFKA_SECONDS,
+            spec, ledger_conn_id=self.ledger, actor=self.actor, progress=_logger.info, kafka_seconds=KAFKA_SECONDS
         )
 
     async def _told(self, working: Awaitable[T]) -> T:

@@ -34,14 +34,7 @@ from airflow_kafka_lake.pages.web.access import (
     unknown,
 )
 from airflow_kafka_lake.pages.web.actions import actions
-from airflow_kafka_lake.pages.web.answers import (
-    CachedDocument,
-    as_json,
-    digest,
-    is_known,
-    named,
-    unchanged,
-)
+from airflow_kafka_lake.pages.web.answers import CachedDocument, as_json, digest, is_known, named, unchanged
 from airflow_kafka_lake.ports import OffsetSource
 from airflow_kafka_lake.services import reporting
 
