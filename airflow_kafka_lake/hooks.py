@@ -9,10 +9,16 @@ from airflow.sdk import BaseHook
 
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.get_provider_info import connection_type
-from airflow_kafka_lake.wiring.kafka import DEFAULT_KAFKA, KafkaConnection
-from airflow_kafka_lake.wiring.lake import DEFAULT_LAKE, LakeConnection
-from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, LedgerConnection
-from airflow_kafka_lake.wiring.registry import DEFAULT_REGISTRY, RegistryConnection
+from airflow_kafka_lake.wiring.connections import (
+    DEFAULT_KAFKA,
+    DEFAULT_LAKE,
+    DEFAULT_LEDGER,
+    DEFAULT_REGISTRY,
+    KafkaConnection,
+    LakeConnection,
+    LedgerConnection,
+    RegistryConnection,
+)
 from airflow_kafka_lake.wiring.spark import DEFAULT_SPARK, SparkConnection
 
 if TYPE_CHECKING:

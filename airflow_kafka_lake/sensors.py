@@ -25,8 +25,7 @@ from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.signals import show_page
 from airflow_kafka_lake.triggers import DrainedTrigger, LedgerTrigger, PlanResolvedTrigger, WaitEvent, WatermarkTrigger
 from airflow_kafka_lake.wiring import assemble
-from airflow_kafka_lake.wiring.kafka import KafkaConnection
-from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
+from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER, KafkaConnection
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, XComArg

@@ -31,8 +31,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.links import PAGE, SNAPSHOT, SPARK, never_failing, show
 from airflow_kafka_lake.ports import Clock, Ports
 from airflow_kafka_lake.services.reporting import status
-from airflow_kafka_lake.wiring.kafka import KafkaConnection
-from airflow_kafka_lake.wiring.lake import LakeConnection
+from airflow_kafka_lake.wiring.connections import KafkaConnection, LakeConnection
 
 # The link from a task to the page of its pipeline.
 

@@ -24,7 +24,7 @@ from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.wiring.assemble import configured_pipelines
-from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
+from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER
 
 # The main job as one task group of a Dag.
 

@@ -36,11 +36,15 @@ from airflow_kafka_lake.core.reports.attention import serving, untaken_for_too_l
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import Ledger, LedgerReader, OffsetSource
 from airflow_kafka_lake.services.decisions import newest_event
-from airflow_kafka_lake.wiring.connections import ConnectionSettings, aget_connection
-from airflow_kafka_lake.wiring.kafka import TYPES as KAFKA_TYPES
-from airflow_kafka_lake.wiring.kafka import KafkaConnection
-from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, ledger_url
-from airflow_kafka_lake.wiring.ledger import TYPES as LEDGER_TYPES
+from airflow_kafka_lake.wiring.connections import (
+    DEFAULT_LEDGER,
+    KAFKA_TYPES,
+    LEDGER_TYPES,
+    ConnectionSettings,
+    KafkaConnection,
+    aget_connection,
+    ledger_url,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import URL

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from airflow_kafka_lake.adapters.machine import rarely_collecting
 from airflow_kafka_lake.core.ledger.guards import landed
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -17,7 +18,6 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import planning, reporting, staging
 from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.decisions import new_id
-from airflow_kafka_lake.wiring.collecting import rarely_collecting
 from bench.audit import Measured, synthetic
 from bench.synthetic import Log
 

@@ -31,7 +31,7 @@ from airflow_kafka_lake.pipeline.keys import MAX_OFFSET, MAX_PARTITION, parse_bo
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.wiring.assemble import open_ledger, open_ports
-from airflow_kafka_lake.wiring.kafka import ANSWER_SECONDS
+from airflow_kafka_lake.wiring.connections import ANSWER_SECONDS
 from airflow_kafka_lake.wiring.spark import Engine
 
 # A command: its name and arguments, the action that makes a document, and the view that prints it.

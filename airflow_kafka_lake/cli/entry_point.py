@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+from airflow_kafka_lake.adapters.machine import rarely_collecting
 from airflow_kafka_lake.cli.audit import COMMANDS as AUDIT
 from airflow_kafka_lake.cli.command import Argument, Command, Json, Result
 from airflow_kafka_lake.cli.decisions import COMMANDS as DECISIONS
@@ -25,14 +26,13 @@ from airflow_kafka_lake.cli.status import COMMANDS as STATUS
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import KafkaLakeError, LibraryError, TerminalError, UsageError
 from airflow_kafka_lake.core.naming import nearest
-from airflow_kafka_lake.wiring.collecting import rarely_collecting
 
 # Setting up: `db`, `jars`, and the `demo`.
 
 
 def db(arguments: argparse.Namespace, _: Output) -> Result:
     """Bring the ledger's schema up to date, or only check it."""
-    from airflow_kafka_lake.wiring.ledger import LedgerConnection
+    from airflow_kafka_lake.wiring.connections import LedgerConnection
 
     ledger = LedgerConnection(arguments.ledger).ledger()
     text = ledger.upgrade() if arguments.act == "upgrade" else ledger.check()

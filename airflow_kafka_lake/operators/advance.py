@@ -30,7 +30,7 @@ from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.running import finish_plan, refuse_holds
 from airflow_kafka_lake.signals import send_status, show_page
 from airflow_kafka_lake.wiring import assemble
-from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
+from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

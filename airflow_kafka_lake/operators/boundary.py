@@ -15,6 +15,7 @@ from typing import Any, Never
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowTaskTerminated
 
+from airflow_kafka_lake.adapters.machine import rarely_collecting
 from airflow_kafka_lake.core.errors import KafkaLakeError, PausedError, TransientError, UnknownOutcomeError, UsageError
 from airflow_kafka_lake.core.ledger import history
 from airflow_kafka_lake.core.ledger.decisions import kept_text
@@ -35,7 +36,6 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.planning import check_bounds
 from airflow_kafka_lake.triggers import ResumedTrigger, WaitEvent
 from airflow_kafka_lake.wiring import assemble
-from airflow_kafka_lake.wiring.collecting import rarely_collecting
 
 # What all operators share: how they read people's values, open a pipeline's ports, and end in Airflow's errors.
 

@@ -49,7 +49,7 @@ from airflow_kafka_lake.services.decisions import newest_event, recorded
 from airflow_kafka_lake.services.observation import check_asked
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.signals import go_on_address, show_page
-from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
+from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -51,7 +51,7 @@ from airflow_kafka_lake.triggers import (
 )
 from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.assemble import SECTION
-from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
+from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

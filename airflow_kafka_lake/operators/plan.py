@@ -50,7 +50,7 @@ from airflow_kafka_lake.services.recovery import recover
 from airflow_kafka_lake.services.running import chosen
 from airflow_kafka_lake.signals import show_page
 from airflow_kafka_lake.triggers import StableTrigger, WaitEvent
-from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
+from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -18,10 +18,14 @@ from airflow_kafka_lake.pipeline import Pipeline, load_pipelines
 from airflow_kafka_lake.ports import Clock, Ledger, OffsetSource, Ports, Processes, unprepared
 from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.watching import Lines
-from airflow_kafka_lake.wiring.kafka import ANSWER_SECONDS, KafkaConnection
-from airflow_kafka_lake.wiring.lake import LakeConnection
-from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, LedgerConnection
-from airflow_kafka_lake.wiring.registry import registry_of
+from airflow_kafka_lake.wiring.connections import (
+    ANSWER_SECONDS,
+    DEFAULT_LEDGER,
+    KafkaConnection,
+    LakeConnection,
+    LedgerConnection,
+    registry_of,
+)
 from airflow_kafka_lake.wiring.spark import Engine, SparkConnection, SparkJobs
 
 # Wrappers of the ports that this process opens, with which a program can watch or disturb every call.

@@ -1,8 +1,8 @@
-"""Connections as Airflow resolves them, read once into a value that shows no secret.
+"""Connections: read once into a value that shows no secret, and a class for what each kind of them opens.
 
 Where Airflow is loaded, its SDK answers (`BaseHook.get_connection`). On the command line the order is Airflow's own: a
 configured secrets backend, the environment, the metadata database; a plain environment variable is read without
-importing Airflow, which takes more than a second.
+importing Airflow, which takes more than a second. What a connection opens is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -14,12 +14,27 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cached_property
+from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
-from airflow_kafka_lake.core.spec import CONNECTION_ID
+from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError
+from airflow_kafka_lake.core.reports.lineage import TableDescription
+from airflow_kafka_lake.core.spec import CONNECTION_ID, PipelineSpec
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
+    from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
+    from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
+    from airflow_kafka_lake.adapters.kafka.source import KafkaGroupCommitter, KafkaOffsetSource
+    from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
+    from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+    from airflow_kafka_lake.adapters.registry.client import ConfluentRegistry
+    from airflow_kafka_lake.adapters.registry.settings import RegistrySettings
+    from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 
 _EXAMPLES: Mapping[str, str] = {
     "kafka": '{"conn_type": "kafka", "extra": {"bootstrap.servers": "HOST:9092"}}',
@@ -254,3 +269,267 @@ def _unresolved(conn_id: str, legal: tuple[str, ...], error: Exception) -> Conne
 
 def _is_missing(error: Exception) -> bool:
     return type(error).__name__ == "AirflowNotFoundException"
+
+
+# From a `kafka` connection to the planner's source, the auditor's reader and the job's settings.
+
+KAFKA_TYPES = ("kafka", "kafka_lake_kafka")
+DEFAULT_KAFKA = "kafka_default"
+ANSWER_SECONDS = 15.0
+"""How long an admin call waits for brokers, where a command does not ask for less."""
+
+
+class KafkaConnection:
+    """Opens a Kafka cluster; the type `kafka` is the Kafka provider's, and reused here."""
+
+    def __init__(
+        self,
+        kafka_conn_id: str = DEFAULT_KAFKA,
+        *,
+        connection: ConnectionSettings | None = None,
+        client_id: str | None = None,
+    ) -> None:
+        """`client_id` names the clients to the brokers, unless the connection names another one."""
+        self.kafka_conn_id = kafka_conn_id
+        self._connection = connection
+        self._own = {"client.id": client_id} if client_id else {}
+
+    @cached_property
+    def settings(self) -> KafkaSettings:
+        """The validated settings; ConnectionSettingsError names the fault."""
+        from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+
+        found = self._connection or get_connection(self.kafka_conn_id, *KAFKA_TYPES)
+        return KafkaSettings.parse({**self._own, **found.extra}, connection=self.kafka_conn_id)
+
+    def source(self, timeout_seconds: float = ANSWER_SECONDS) -> KafkaOffsetSource:
+        """Return the cluster's offsets (`ports.OffsetSource`), each call with so much time; connects on first use."""
+        from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
+        from airflow_kafka_lake.adapters.machine import SystemClock
+
+        return KafkaOffsetSource(self.settings, clock=SystemClock(), timeout_seconds=timeout_seconds)
+
+    def batches(self, bytes_per_second: int | None = None) -> KafkaBatchReader:
+        """Return the cluster's raw record batches (`ports.BatchReader`), read no faster than that; connects for each
+        call."""
+        from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
+
+        return KafkaBatchReader(self.settings.kafka_python(), bytes_per_second=bytes_per_second)
+
+    def group_committer(self) -> KafkaGroupCommitter:
+        """Return the committer of watermarks to the cluster's groups (`ports.GroupCommitter`); connects on first
+        use."""
+        from airflow_kafka_lake.adapters.kafka.source import KafkaGroupCommitter
+        from airflow_kafka_lake.adapters.machine import SystemClock
+
+        return KafkaGroupCommitter(self.settings, clock=SystemClock())
+
+    def check(self) -> str:
+        """Return in one sentence that the cluster answers; raises the error that keeps it from answering."""
+        return self.source().check()
+
+
+# From a `lake` connection to the lake; the connection type that this provider registers.
+
+LAKE_TYPES = ("lake",)
+DEFAULT_LAKE = "lake_default"
+
+
+class LakeConnection:
+    """Opens a lake catalog."""
+
+    def __init__(self, lake_conn_id: str = DEFAULT_LAKE) -> None:
+        self.lake_conn_id = lake_conn_id
+
+    @cached_property
+    def settings(self) -> LakeSettings:
+        """The validated settings; ConnectionSettingsError names the fault."""
+        from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
+
+        found = get_connection(self.lake_conn_id, *LAKE_TYPES)
+        return LakeSettings.parse(self.lake_conn_id, found.extra, password=found.password, login=found.login)
+
+    def lake(self) -> IcebergLake:
+        """Return the catalog (`ports.Lake`); opens on first use. Close it when done."""
+        from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
+
+        return IcebergLake(self.settings)
+
+    def describe(self, identifier: str) -> TableDescription:
+        """Return where a table is, and its columns; opens the catalog for that and closes it again."""
+        from airflow_kafka_lake.adapters.iceberg.table import describe
+
+        lake = self.lake()
+        try:
+            return describe(lake.catalog, identifier, self.settings.address)
+        finally:
+            lake.close()
+
+    def check(self) -> str:
+        """Return in one sentence that the catalog answers; raises the error that keeps it from answering."""
+        lake = self.lake()
+        try:
+            with lake.catalog.reaching("list the namespaces"):
+                namespaces = len(lake.catalog.api.list_namespaces())
+        finally:
+            lake.close()
+        return f"The {self.settings.kind} catalog answers; it has {count(namespaces, 'namespace')}."
+
+
+# From a `sqlite` or `postgres` connection to the ledger.
+
+OWN_LEDGER_TYPE = "kafka_lake_ledger"
+LEDGER_TYPES = ("sqlite", "postgres", OWN_LEDGER_TYPE)
+DEFAULT_LEDGER = "kafka_lake_ledger"
+
+_DATABASE = "database"
+_POSTGRES_OPTIONS = frozenset(
+    {
+        "sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "options", "application_name", "connect_timeout",
+        "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
+        "target_session_attrs",
+    }
+)  # fmt: skip
+"""Options of libpq that decide how we connect, and nothing else."""
+
+
+class LedgerConnection:
+    """Opens the ledger, in any SQLite file or PostgreSQL database but Airflow's own."""
+
+    def __init__(self, ledger_conn_id: str = DEFAULT_LEDGER, *, connection: ConnectionSettings | None = None) -> None:
+        self.ledger_conn_id = ledger_conn_id
+        self._connection = connection
+
+    @cached_property
+    def url(self) -> URL:
+        """The database's address; ConnectionSettingsError names the fault."""
+        return ledger_url(self._connection or get_connection(self.ledger_conn_id, *LEDGER_TYPES))
+
+    def ledger(self) -> SqlLedger:
+        """Return the ledger (`ports.Ledger`); opens on first use. Close it when done."""
+        from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
+
+        return SqlLedger(self.url)
+
+    def check(self) -> str:
+        """Return in one sentence that the ledger answers; raises the error that keeps it from answering."""
+        ledger = self.ledger()
+        try:
+            return f"The ledger {ledger.ledger_id()} answers."
+        finally:
+            ledger.close()
+
+
+def ledger_url(connection: ConnectionSettings) -> URL:
+    """Return the SQLAlchemy address of a ledger connection."""
+    return _sqlite_url(connection) if _database_of(connection) == "sqlite" else _postgres_url(connection)
+
+
+def _refusal(connection: ConnectionSettings, problem: str) -> ConnectionSettingsError:
+    named = f"Connection {connection.conn_id!r} (type {connection.conn_type})"
+    return ConnectionSettingsError(f"{named}{problem}", connection=connection.conn_id)
+
+
+def _sqlite_url(connection: ConnectionSettings) -> URL:
+    from sqlalchemy import URL
+
+    path = connection.host or connection.schema or ""
+    if not PurePosixPath(path).is_absolute():
+        raise _refusal(
+            connection,
+            ": host must be the absolute path of the ledger's file, such as /data/ledger.db: every worker has to find "
+            "the same one.",
+        )
+    return URL.create("sqlite", database=path)
+
+
+def _postgres_url(connection: ConnectionSettings) -> URL:
+    from sqlalchemy import URL
+
+    if not connection.schema:
+        raise _refusal(connection, " names no database: put it into schema.")
+    options = {key: str(value) for key, value in connection.extra.items() if key != _DATABASE}
+    if unknown := sorted(set(options) - _POSTGRES_OPTIONS):
+        known = ", ".join(sorted(_POSTGRES_OPTIONS))
+        raise _refusal(connection, f": the ledger knows no option {', '.join(unknown)}. Known: {known}.")
+    socket = connection.host if connection.host and connection.host.startswith("/") else None
+    return URL.create(
+        "postgresql+psycopg2",
+        username=connection.login,
+        password=connection.password,
+        host=None if socket else connection.host,
+        port=connection.port,
+        database=connection.schema,
+        query=options | ({"host": socket} if socket else {}),
+    )
+
+
+def _database_of(connection: ConnectionSettings) -> str:
+    """Return the database of a connection: its type or, where the type is ours, `database` in its extra."""
+    if connection.conn_type != OWN_LEDGER_TYPE:
+        return connection.conn_type
+    database = connection.extra.get(_DATABASE) or "postgres"
+    if database not in {"sqlite", "postgres"}:
+        raise _refusal(connection, ": database must be sqlite or postgres.")
+    return str(database)
+
+
+# From an `http` connection to the schema registry of a pipeline that decodes values.
+
+REGISTRY_TYPES = ("http", "kafka_lake_registry")
+DEFAULT_REGISTRY = "schema_registry_default"
+
+
+class RegistryConnection:
+    """Opens a schema registry; the type `http` is the HTTP provider's, and reused here."""
+
+    def __init__(
+        self, registry_conn_id: str = DEFAULT_REGISTRY, *, connection: ConnectionSettings | None = None
+    ) -> None:
+        self.registry_conn_id = registry_conn_id
+        self._connection = connection
+
+    @cached_property
+    def settings(self) -> RegistrySettings:
+        """The validated settings; ConnectionSettingsError names the fault."""
+        from airflow_kafka_lake.adapters.registry.settings import RegistrySettings
+
+        found = self._connection or get_connection(self.registry_conn_id, *REGISTRY_TYPES)
+        return RegistrySettings.parse(
+            self.registry_conn_id,
+            host=found.host,
+            port=found.port,
+            schema=found.schema,
+            login=found.login,
+            password=found.password,
+            extra=found.extra,
+        )
+
+    def registry(self) -> ConfluentRegistry:
+        """Return the registry (`SchemaRegistry`); connects on first use. Close it when done."""
+        try:
+            from airflow_kafka_lake.adapters.registry.client import ConfluentRegistry
+        except ImportError as error:
+            raise LibraryError(
+                f"A schema registry needs {error.name or 'a library'}, which is not installed. "
+                "Run: pip install 'airflow-kafka-lake[schema-registry]'"
+            ) from None
+        return ConfluentRegistry(self.settings)
+
+    def check(self) -> str:
+        """Return in one sentence that the registry answers; raises the error that keeps it from answering."""
+        registry = self.registry()
+        try:
+            return registry.check()
+        finally:
+            registry.close()
+
+
+def registry_of(spec: PipelineSpec) -> ConfluentRegistry:
+    """Return the registry that a pipeline names; ConnectionSettingsError when it names none."""
+    if spec.decoding is None or spec.decoding.registry is None:
+        raise ConnectionSettingsError(
+            f"Pipeline {spec.name!r} names no schema registry. Name its connection in [decode] registry.",
+            pipeline=spec.name,
+        )
+    return RegistryConnection(spec.decoding.registry).registry()

@@ -18,10 +18,14 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.hooks import SchemaRegistryHook
 from airflow_kafka_lake.wiring import connections
 from airflow_kafka_lake.wiring.assemble import open_ports
-from airflow_kafka_lake.wiring.connections import ConnectionSettings, aget_connection, get_connection
-from airflow_kafka_lake.wiring.kafka import KafkaConnection
-from airflow_kafka_lake.wiring.ledger import ledger_url
-from airflow_kafka_lake.wiring.registry import RegistryConnection
+from airflow_kafka_lake.wiring.connections import (
+    ConnectionSettings,
+    KafkaConnection,
+    RegistryConnection,
+    aget_connection,
+    get_connection,
+    ledger_url,
+)
 from airflow_kafka_lake.wiring.spark import (
     EMBEDDED_MASTER,
     Engine,

@@ -57,7 +57,7 @@ from airflow_kafka_lake.triggers import (
     WaveLaunchableTrigger,
 )
 from airflow_kafka_lake.wiring import assemble
-from airflow_kafka_lake.wiring.kafka import KafkaConnection
+from airflow_kafka_lake.wiring.connections import KafkaConnection
 
 from .conftest import ORDERS, OTHER, World
 

@@ -17,7 +17,7 @@ from airflow_kafka_lake.cli.entry_point import COMMANDS, build_parser
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.reports.metrics import METRICS
 from airflow_kafka_lake.services import pipeline_audit, reporting
-from airflow_kafka_lake.wiring import ledger
+from airflow_kafka_lake.wiring import connections
 from tests import documented
 from tests.world import World
 
@@ -224,7 +224,8 @@ def test_the_compose_file_names_real_commands() -> None:
 def test_every_accepted_setting_of_a_connection_is_documented() -> None:
     """The page lists the same settings as the code."""
     text = (ROOT / "docs" / "reference" / "connections.md").read_text(encoding="utf-8")
-    allowed = kafka_config._ALLOWED | set(kafka_config._ALIASES) | set(kafka_config._FIXED) | ledger._POSTGRES_OPTIONS
+    of_kafka = kafka_config._ALLOWED | set(kafka_config._ALIASES) | set(kafka_config._FIXED)
+    allowed = of_kafka | connections._POSTGRES_OPTIONS
     assert {key for key in allowed if f"`{key}`" not in text} == set()
 
 

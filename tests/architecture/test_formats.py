@@ -13,8 +13,7 @@ PACKAGE = Path(__file__).parents[2] / "airflow_kafka_lake"
 SEAMS = ("adapters/iceberg/", "jobs/formats/")
 REGISTERED = {
     "hooks.py": "opens the adapter of a lake connection",
-    "wiring/lake.py": "opens the adapter for a pipeline",
-    "wiring/connections.py": "shows an example of a lake connection",
+    "wiring/connections.py": "shows an example of a lake connection, and opens the adapter for a pipeline",
     "get_provider_info.py": "names the formats in the connection's form",
     "adapters/clients.py": "has the time-outs of all clients",
     "cli/entry_point.py": "says what the demonstration brings",

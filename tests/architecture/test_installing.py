@@ -79,7 +79,7 @@ sys.meta_path.insert(0, Absent())
 import airflow_kafka_lake.cli.entry_point, airflow_kafka_lake.services.running
 from airflow_kafka_lake.core.errors import LibraryError
 from airflow_kafka_lake.wiring.connections import ConnectionSettings
-from airflow_kafka_lake.wiring.registry import RegistryConnection
+from airflow_kafka_lake.wiring.connections import RegistryConnection
 try:
     RegistryConnection("r", connection=ConnectionSettings(conn_id="r", conn_type="http", host="h")).registry()
 except LibraryError as error:

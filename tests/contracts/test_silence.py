@@ -30,8 +30,7 @@ from airflow_kafka_lake.core.ledger.waves import Absent, Found, Unknown
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.wiring.connections import ConnectionSettings
-from airflow_kafka_lake.wiring.ledger import ledger_url
+from airflow_kafka_lake.wiring.connections import ConnectionSettings, ledger_url
 from tests.contracts.lake_worlds import LEDGER, NAME, TOPIC_ID, IcebergWorld, attempt_id, offsets, record, token
 from tests.silence import HALF, SilentServer
 

@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
     """Check one pipeline and print its findings, one JSON object per line."""
     from airflow_kafka_lake.pipeline import Pipeline
     from airflow_kafka_lake.wiring.assemble import open_ports
-    from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER
+    from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER
 
     parser = argparse.ArgumentParser(prog="python -m tests.faults.check", description=__doc__.splitlines()[0])
     parser.add_argument("pipeline", type=Path, help="pipeline file")

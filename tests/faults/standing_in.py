@@ -32,7 +32,7 @@ from airflow_kafka_lake.core.spark.job import StageJob
 from airflow_kafka_lake.jobs.decoding.redecode import RedecodeJob
 from airflow_kafka_lake.ports import ReportingJob
 from airflow_kafka_lake.wiring import assemble
-from airflow_kafka_lake.wiring.lake import LakeConnection
+from airflow_kafka_lake.wiring.connections import LakeConnection
 from tests.faults import standing_decoding, tasks
 from tests.faults.standing_kafka import StandingKafka, kafka
 from tests.kit import arming, failpoints, traps
@@ -55,7 +55,7 @@ WARM = (
 
 
 class KafkaStandIn:
-    """`wiring.kafka.KafkaConnection` for the cluster in memory."""
+    """`wiring.connections.KafkaConnection` for the cluster in memory."""
 
     settings = SimpleNamespace(java=dict)
 

@@ -10,8 +10,7 @@ import pytest
 
 from airflow_kafka_lake.core.decoding import Format
 from airflow_kafka_lake.local.processes import LocalServerError
-from airflow_kafka_lake.wiring.connections import ConnectionSettings
-from airflow_kafka_lake.wiring.registry import RegistryConnection
+from airflow_kafka_lake.wiring.connections import ConnectionSettings, RegistryConnection
 from tests.kit import local_registry
 from tests.kit.local_registry import LocalRegistry
 

@@ -42,7 +42,7 @@ from airflow_kafka_lake.pages import rendering
 from airflow_kafka_lake.pages.rendering import Visitor
 from airflow_kafka_lake.pages.web import reads
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.wiring.ledger import DEFAULT_LEDGER, LedgerConnection
+from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER, LedgerConnection
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger

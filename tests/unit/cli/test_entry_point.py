@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from airflow_kafka_lake.adapters.machine import OBJECTS
 from airflow_kafka_lake.cli import command as cli_arguments
 from airflow_kafka_lake.cli import entry_point
 from airflow_kafka_lake.cli.entry_point import build_parser, main, run_parsed
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core.errors import TerminalError, UnavailableError, UsageError, expected
-from airflow_kafka_lake.wiring.collecting import OBJECTS
 
 pytestmark = pytest.mark.unit
 
