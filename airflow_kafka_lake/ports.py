@@ -28,10 +28,10 @@ from airflow_kafka_lake.core.ledger.records import (
     RangeRecord,
     ReceiptRow,
     StagedContent,
+    StreamRecord,
     WaveRecord,
 )
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import (
     AttemptRecord,
     CommitSearch,

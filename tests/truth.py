@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING
 
-from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
-from airflow_kafka_lake.core.ledger.streams import StreamRecord, hold
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, StreamRecord, first_held
 from airflow_kafka_lake.core.ledger.waves import (
     PUBLISHES,
     UNRESOLVED,
@@ -263,7 +262,7 @@ def _check_watermark(world: World, stream: StreamRecord, ranges: list[RangeRecor
     assert stream.watermark <= covered.unbroken_end(stream.origin), (
         f"{stream.key}: watermark ahead of what is committed"
     )
-    held = hold(stream.watermark, (item.range for item in ranges if item.state in UNRESOLVED))
+    held = first_held(stream.watermark, (item.range for item in ranges if item.state in UNRESOLVED))
     assert held is None or stream.watermark <= held, f"{stream.key}: watermark {stream.watermark} above hold {held}"
     assert not [i for i in ranges if i.state in UNRESOLVED and stream.origin <= i.range.start < stream.watermark]
     last = world.watermarks.get(stream.key, stream.origin)

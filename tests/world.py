@@ -12,8 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from airflow_kafka_lake.core.ledger.guards import landed
-from airflow_kafka_lake.core.ledger.records import Advance, WaveRecord
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.records import Advance, StreamRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.plan import Plan

@@ -15,7 +15,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConcurrentError, StateError, TerminalError, UsageError
 from airflow_kafka_lake.core.ledger.decisions import KeptRange, Withdraw, Withdrawal
-from airflow_kafka_lake.core.ledger.holds import SkipResult
+from airflow_kafka_lake.core.ledger.records import SkipResult
 from airflow_kafka_lake.core.ordering.segments import Segment
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import SelectedSlice, Selection

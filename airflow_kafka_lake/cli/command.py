@@ -22,7 +22,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.report import StreamScope
 from airflow_kafka_lake.core.errors import PipelineFileError, UsageError
 from airflow_kafka_lake.core.ledger.decisions import kept_text
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.records import StreamRecord
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import PIPELINE_NAME, TOPIC_NAME, PipelineSpec

@@ -20,8 +20,15 @@ from airflow_kafka_lake.core.kafka.losses import (
     not_of_the_leader,
     passed,
 )
-from airflow_kafka_lake.core.ledger.holds import held_by, hold
-from airflow_kafka_lake.core.ledger.records import AttemptRows, Claim, RangeDecision, RangeRecord, StagedContent
+from airflow_kafka_lake.core.ledger.records import (
+    AttemptRows,
+    Claim,
+    RangeDecision,
+    RangeRecord,
+    StagedContent,
+    held_by,
+    hold,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spark.job import Tip

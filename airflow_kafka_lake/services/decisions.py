@@ -38,9 +38,14 @@ from airflow_kafka_lake.core.ledger.decisions import (
     withdrawal,
 )
 from airflow_kafka_lake.core.ledger.guards import PauseRow
-from airflow_kafka_lake.core.ledger.holds import SkipResult
-from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRecord, WaveRecord
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.records import (
+    Claim,
+    RangeDecision,
+    RangeRecord,
+    SkipResult,
+    StreamRecord,
+    WaveRecord,
+)
 from airflow_kafka_lake.core.ledger.waves import FINISHED, OPEN, UNFINISHED, UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.layouts import (

@@ -8,8 +8,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.decoding import Decoder, Decoding, Format, Limit, RegisteredSchema
 from airflow_kafka_lake.core.errors import DecodeLimitError, SchemaMismatchError, UnknownSubjectError
-from airflow_kafka_lake.core.ledger.holds import held_by
-from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRecord, StagedContent
+from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRecord, StagedContent, held_by
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.ports import Ports
 

@@ -19,8 +19,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.kafka.losses import Losses
 from airflow_kafka_lake.core.ledger.attempts import RecordJob
-from airflow_kafka_lake.core.ledger.holds import held_by
-from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRecord, StagedContent
+from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRecord, StagedContent, held_by
 from airflow_kafka_lake.core.ledger.waves import Found
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.reports.progress import Counters, Progress, Step

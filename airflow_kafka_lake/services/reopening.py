@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.kafka.losses import EpochEnds, cut_below, epochs_in
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.decisions import NEVER_CLAIMED, needed_reason
-from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.reopening import (
     REOPEN_HOLDER,
     Reopen,
@@ -31,7 +31,6 @@ from airflow_kafka_lake.core.ledger.reopening import (
     table_of,
     to_be_shared,
 )
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, AttemptRecord, RangeState, TableHead, Token
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment, started_after, waiting

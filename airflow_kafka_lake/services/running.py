@@ -25,9 +25,8 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.kafka.snapshots import hanging_error
 from airflow_kafka_lake.core.ledger.guards import Postponement, WaitReason, outcome_of
-from airflow_kafka_lake.core.ledger.holds import explained
 from airflow_kafka_lake.core.ledger.moves import joined
-from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord, explained
 from airflow_kafka_lake.core.ledger.requests import AnswerRequests, RequestRecord, is_wanted, next_request
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, UNFINISHED, UNRESOLVED, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange

@@ -9,7 +9,7 @@ from typing import TypeVar
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnavailableError, UsageError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.kafka.times import FIRST, Times, milliseconds
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.records import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.selection import (
     SelectedSlice,

@@ -40,9 +40,8 @@ from airflow_kafka_lake.core.ledger.attempts import EndAttempt, RecordCommit, Re
 from airflow_kafka_lake.core.ledger.decisions import Release, Revoke
 from airflow_kafka_lake.core.ledger.moves import BeginDelivery
 from airflow_kafka_lake.core.ledger.plans import BindTable, RecordPlan, SavePipeline
-from airflow_kafka_lake.core.ledger.records import RangeDecision
+from airflow_kafka_lake.core.ledger.records import RangeDecision, watermark
 from airflow_kafka_lake.core.ledger.requests import AskForWave, EndRequest
-from airflow_kafka_lake.core.ledger.streams import watermark
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.rebuilding.comparison import Restoration, RestoredSkip

@@ -20,7 +20,7 @@ import pytest
 from sqlalchemy import make_url
 
 from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
-from airflow_kafka_lake.core.ledger.streams import watermark
+from airflow_kafka_lake.core.ledger.records import watermark
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, AttemptOutcome, WaveState
 from tests.contracts.ledger_world import SPEC
 from tests.faults.contention import prepare

@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from airflow_kafka_lake.core.errors import GateClosedError, KafkaLakeError, LedgerBehindError, OnlyCopyError
-from airflow_kafka_lake.core.ledger.holds import SkipResult
-from airflow_kafka_lake.core.ledger.records import RangeRecord
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.records import RangeRecord, SkipResult, StreamRecord
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.ordering.segments import Graph, is_drained

@@ -17,7 +17,7 @@ from airflow_kafka_lake.adapters.sql_ledger import tables
 from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError
-from airflow_kafka_lake.core.ledger import streams
+from airflow_kafka_lake.core.ledger import records
 from airflow_kafka_lake.core.ledger.attempts import (
     ClaimWave,
     EndAttempt,
@@ -416,10 +416,10 @@ class LedgerMachine(RuleBasedStateMachine):
             mine = [item for item in ranges if item.stream == stream.key]
             assert all(not a.range.overlaps(b.range) for a, b in pairwise(mine))
             unresolved = [item.range for item in mine if item.state in UNRESOLVED]
-            hold = streams.hold(stream.watermark, unresolved)
+            hold = records.first_held(stream.watermark, unresolved)
             assert hold is None or stream.watermark <= hold
             assert not any(stream.origin <= item.start < stream.watermark for item in unresolved)
-            assert streams.watermark(stream.origin, stream.covered) >= stream.watermark
+            assert records.watermark(stream.origin, stream.covered) >= stream.watermark
             self.grows(str(stream.key), stream.watermark, stream.version)
         assert not any(item.is_wanted for item in self.memory.requests() if item.state in FINISHED)
         for wave in self.memory.waves(SPEC.name):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.core.ledger.streams import hold, lag, watermark
+from airflow_kafka_lake.core.ledger.records import first_held, lag, watermark
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from tests.properties.strategies import as_set, offsets, partitions_of_a_stream, range_sets
 
@@ -29,7 +29,7 @@ def test_watermark_never_passes_the_hold(ranges: list[OffsetRange], data: st.Dat
     origin = data.draw(st.sampled_from([item.start for item in ranges]))
     unresolved = [item for item in ranges if item not in committed]
     mark = watermark(origin, RangeSet(committed))
-    held = hold(mark, unresolved)
+    held = first_held(mark, unresolved)
     assert held is None or mark <= held
     above = [item.start for item in unresolved if item.start >= origin]
     assert mark == (min(above) if above else ranges[-1].end)

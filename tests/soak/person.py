@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.records import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from tests.soak.lanes import LANES
 from tests.soak.place import Place

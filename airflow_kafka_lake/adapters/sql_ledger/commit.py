@@ -59,8 +59,7 @@ from airflow_kafka_lake.core.ledger.changes import (
 )
 from airflow_kafka_lake.core.ledger.guards import PauseRow
 from airflow_kafka_lake.core.ledger.history import dag_of
-from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRow
-from airflow_kafka_lake.core.ledger.streams import StreamRow
+from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRow, WaveRow
 from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptRecord, RangeState
 from airflow_kafka_lake.core.slices import Stream
 

@@ -27,10 +27,10 @@ from airflow_kafka_lake.core.ledger.records import (
     PipelineRecord,
     PublishedWave,
     RangeRecord,
+    StreamRecord,
     WaveRecord,
 )
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, AttemptRecord, RangeState, Token, WaveState
 from airflow_kafka_lake.core.ordering.layouts import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Segment

@@ -14,8 +14,14 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.ledger.deletions import Deletions
-from airflow_kafka_lake.core.ledger.records import AttemptRows, Commit, RangeRecord, ReceiptRow, WaveRecord
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.records import (
+    AttemptRows,
+    Commit,
+    RangeRecord,
+    ReceiptRow,
+    StreamRecord,
+    WaveRecord,
+)
 from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
     PUBLISHES,

@@ -13,8 +13,7 @@ from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.check import AuditInputs, Finding, by_stream, rows_seen
 from airflow_kafka_lake.core.ledger.deletions import Deletions
-from airflow_kafka_lake.core.ledger.records import AttemptRows, RangeRecord
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.records import AttemptRows, RangeRecord, StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment

@@ -18,9 +18,15 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
 )
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
-from airflow_kafka_lake.core.ledger.holds import held_by, hold, passing, skipping
-from airflow_kafka_lake.core.ledger.records import RangeDecision, RangeRecord
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.records import (
+    RangeDecision,
+    RangeRecord,
+    StreamRecord,
+    held_by,
+    hold,
+    passing,
+    skipping,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.remedies import Cause
 from airflow_kafka_lake.core.slices import Slice, Stream

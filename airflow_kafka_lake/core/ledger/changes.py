@@ -14,8 +14,7 @@ from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.guards import PauseRow
-from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow
-from airflow_kafka_lake.core.ledger.streams import StreamRow
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, StreamRow, WaveRow
 from airflow_kafka_lake.core.ledger.waves import (
     UNRESOLVED,
     WAVE_TRANSITIONS,

@@ -30,9 +30,17 @@ from airflow_kafka_lake.core.ledger.changes import (
     states_after,
 )
 from airflow_kafka_lake.core.ledger.guards import PauseRow
-from airflow_kafka_lake.core.ledger.holds import SkipResult, explained
-from airflow_kafka_lake.core.ledger.records import RangeDecision, RangeRecord, ReceiptRow, WaveRecord, WaveRow
-from airflow_kafka_lake.core.ledger.streams import StreamRecord, StreamRow
+from airflow_kafka_lake.core.ledger.records import (
+    RangeDecision,
+    RangeRecord,
+    ReceiptRow,
+    SkipResult,
+    StreamRecord,
+    StreamRow,
+    WaveRecord,
+    WaveRow,
+    explained,
+)
 from airflow_kafka_lake.core.ledger.waves import (
     ON_HOLD,
     RESOLVED,

@@ -28,8 +28,7 @@ from airflow_kafka_lake.core.ledger.changes import (
     origin_receipt,
 )
 from airflow_kafka_lake.core.ledger.guards import TOLERANCE, HostClock, refuse_paused
-from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow
-from airflow_kafka_lake.core.ledger.streams import StreamRow
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, StreamRow, WaveRow
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.ordering.segments import Segment, SegmentKey
 from airflow_kafka_lake.core.planning.plan import Plan, PlannedStream

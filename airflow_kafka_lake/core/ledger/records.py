@@ -1,14 +1,16 @@
-"""The records of the ledger and the lake, as values."""
+"""The records of the ledger and the lake as values, with the watermark of a stream and the hold of a range."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting, StreamContent
-from airflow_kafka_lake.core.ledger.guards import LEASE, OVERDUE, PauseRow, lease_is_live
+from airflow_kafka_lake.core.errors import KafkaLakeError, LostRecordsError
+from airflow_kafka_lake.core.ledger.guards import LEASE, OVERDUE, PauseRow, lease_is_live, remedies_for
 from airflow_kafka_lake.core.ledger.history import EventRef
 from airflow_kafka_lake.core.ledger.waves import (
     DECODE,
@@ -23,7 +25,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     WaveState,
 )
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
-from airflow_kafka_lake.core.remedies import Cause
+from airflow_kafka_lake.core.remedies import Cause, Remedy
 from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
 from airflow_kafka_lake.core.spark.job import Tip
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -363,3 +365,144 @@ class Publication:
     def newest(self) -> Token:
         """The newest commit of the pipeline that the table names from then on."""
         return self.claimed or self.token
+
+
+# Streams as the ledger has them, with their watermark and its hold: pure functions of the committed ranges.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRow:
+    """A stream's own facts, as a write reads and changes them; `version` grows with every decision about the stream."""
+
+    pipeline: str
+    key: Stream
+    origin: int
+    watermark: int
+    version: int
+    end_seen: int
+    """Readable end at the newest plan: a smaller one now means that Kafka lost records."""
+    leader_epoch: int | None = None
+    since: datetime | None = None
+    """By when everything below the origin had been written; None where that is not on record (a rebuilt ledger)."""
+
+    @property
+    def next_version(self) -> StreamRow:
+        """The stream after a decision about it: a write that was decided from the version before is refused."""
+        return replace(self, version=self.version + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRecord(StreamRow):
+    """A stream with the sums of its ranges.
+
+    `planned` holds every live range whatever its state (compacted: `[origin, watermark)` is one range), `covered` the
+    committed and skipped part of it, `unacknowledged` the offsets skipped without acknowledging the order: they free
+    the watermark, and no later segment.
+    """
+
+    planned: RangeSet
+    covered: RangeSet
+    unacknowledged: RangeSet = NOTHING
+
+    @classmethod
+    def of(cls, row: StreamRow, *, planned: RangeSet, covered: RangeSet, unacknowledged: RangeSet) -> StreamRecord:
+        """Return a stream with the sums of its ranges."""
+        own = {item.name: getattr(row, item.name) for item in fields(StreamRow)}
+        return cls(**own, planned=planned, covered=covered, unacknowledged=unacknowledged)
+
+
+def watermark(origin: int, coverage: RangeSet) -> int:
+    """Return the end of the unbroken committed run that begins at the origin (law L2)."""
+    return coverage.unbroken_end(origin)
+
+
+def first_held(current: int, unresolved: Iterable[OffsetRange]) -> int | None:
+    """Return the smallest start, at or above the watermark, of an unresolved range; None when nothing holds."""
+    return min((item.start for item in unresolved if item.start >= current), default=None)
+
+
+def lag(first: int, readable_end: int, covered: RangeSet = NOTHING) -> int:
+    """Return how many offsets from the first one that can be read are not covered; never negative."""
+    return (RangeSet.between(first, readable_end) - covered).span
+
+
+# Holds: ranges that wait for a person, why, the offsets that they wait for, and the commands that end the hold.
+
+HELD_RANGES = 100
+"""How many ranges of offsets a hold names: of more, the last ones are joined into one."""
+
+
+def hold(
+    range_id: str,
+    reason: str,
+    held_for: RangeSet = NOTHING,
+    *,
+    cause: Cause | None = None,
+    part: OffsetRange | None = None,
+) -> RangeDecision:
+    """Return a hold; `held_for` are the offsets that it is due to, none where it is due to the range as a whole."""
+    due_to = held_for.at_most(HELD_RANGES)
+    return RangeDecision(
+        range_id=range_id, state=RangeState.HELD, reason=reason, cause=cause, held_for=due_to, part=part
+    )
+
+
+def held_by(
+    range_id: str, error: KafkaLakeError, held_for: RangeSet = NOTHING, *, part: OffsetRange | None = None
+) -> RangeDecision:
+    """Return the hold of a range for an error; it is due to what Kafka lost of it, where the error says what."""
+    if isinstance(error, LostRecordsError) and error.lost:
+        held_for |= RangeSet((error.lost,))
+    return hold(
+        range_id, error.named, held_for, cause=Cause(kind=type(error).__name__, remedies=error.remedies), part=part
+    )
+
+
+def ways_out(item: RangeRecord) -> tuple[Remedy, ...]:
+    """Return the commands that end a hold, or another open state: those of its cause, else those of its state."""
+    if item.cause and item.cause.remedies:
+        return item.cause.remedies
+    if part := _only_part(item):
+        return remedies.release(item.id), skipping(item, part)
+    return remedies_for(item.state, item.id, item.pipeline)
+
+
+def explained(item: RangeRecord) -> str:
+    """Return why a range is on hold or unresolved, with the commands that end that, for people."""
+    ways = ways_out(item)
+    if item.cause and item.cause.remedies:
+        return str(item.reason)
+    if part := _only_part(item):
+        return f"{item.reason}. Read it again with: {ways[0]}; or pass them with: {passing(item, part)}"
+    return f"{item.reason}. End it with: {', or '.join(map(str, ways))}"
+
+
+def _only_part(item: RangeRecord) -> OffsetRange | None:
+    """Return the range of offsets that a hold is due to, where there is just one."""
+    return item.held_for.ranges[0] if item.held_for.range_count == 1 else None
+
+
+def skipping(item: RangeRecord, gone: OffsetRange, *, generation: bool = False) -> Remedy:
+    """Return the skip of a part of a range; `generation` names the topic id."""
+    return remedies.skip(item.pipeline, Slice(item.stream, gone), name_topic_id=generation)
+
+
+def passing(item: RangeRecord, gone: OffsetRange, *, generation: bool = False) -> str:
+    """Return the command that skips part of a range, and what becomes of the rest."""
+    command = skipping(item, gone, generation=generation)
+    rest = RangeSet((item.range,)) - RangeSet((gone,))
+    return f"{command}; the rest, {rest}, then goes on with the next run" if rest else str(command)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkipResult:
+    """What a skip did: how many offsets it passed, and the waves of what was held for them and goes on without them.
+
+    Of a skip that was only tried, `waves` are those that would lose offsets; `fenced` ones were claimed, and are fenced
+    first; `goes_on` are offsets that were held only for the skipped ones.
+    """
+
+    offsets: int
+    waves: tuple[str, ...] = ()
+    fenced: tuple[str, ...] = ()
+    goes_on: RangeSet = NOTHING

@@ -27,9 +27,7 @@ from airflow_kafka_lake.core.ledger.changes import (
     range_receipt,
     states_after,
 )
-from airflow_kafka_lake.core.ledger.holds import explained
-from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow
-from airflow_kafka_lake.core.ledger.streams import StreamRecord, StreamRow
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, StreamRecord, StreamRow, WaveRow, explained
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, RESOLVED, AttemptOutcome, AttemptRecord, RangeState, Token
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.plan import MAX_WAVE_OFFSETS, MAX_WAVE_RANGES, UNMEASURED_BYTES_PER_OFFSET

@@ -11,9 +11,7 @@ from typing import Any
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import GateClosedError, HeldError, StateError
-from airflow_kafka_lake.core.ledger.holds import explained
-from airflow_kafka_lake.core.ledger.records import RangeRecord
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, explained
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.remedies import Remedy

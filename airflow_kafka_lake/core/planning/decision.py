@@ -18,8 +18,7 @@ from airflow_kafka_lake.core.kafka.snapshots import (
     waiting_for_stable,
 )
 from airflow_kafka_lake.core.kafka.times import Times, milliseconds
-from airflow_kafka_lake.core.ledger.records import PipelineRecord
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.records import PipelineRecord, StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.ordering.layouts import (
     KnownLayouts,

@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.kafka.snapshots import (
     UnknownPartition,
     waiting_for_stable,
 )
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.records import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.layouts import LayoutChange, LayoutPlan
 from airflow_kafka_lake.core.ordering.segments import Graph, Levels

@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.kafka.losses import EpochEnds, lost_end
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot
 from airflow_kafka_lake.core.kafka.times import FIRST, Times, gone_since, milliseconds
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.records import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.plan import PlanBlock, StreamDemand, missing

@@ -12,8 +12,14 @@ from itertools import chain, pairwise
 from airflow_kafka_lake.core.accounting import Receipt
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.ledger.changes import range_receipt
-from airflow_kafka_lake.core.ledger.records import AttemptRows, Commit, PublishedWave, RangeRecord, ReceiptRow
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.records import (
+    AttemptRows,
+    Commit,
+    PublishedWave,
+    RangeRecord,
+    ReceiptRow,
+    StreamRecord,
+)
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES, Ancestry, AttemptKey, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Stream

@@ -31,8 +31,7 @@ from airflow_kafka_lake.core.ledger.changes import (
 )
 from airflow_kafka_lake.core.ledger.guards import overtaken_rebuild
 from airflow_kafka_lake.core.ledger.plans import version_of
-from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, WaveRow
-from airflow_kafka_lake.core.ledger.streams import StreamRow
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, StreamRow, WaveRow
 from airflow_kafka_lake.core.ledger.waves import (
     OPEN,
     RESOLVED,

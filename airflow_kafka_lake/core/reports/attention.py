@@ -13,8 +13,7 @@ from airflow_kafka_lake.core.amounts import count, span
 from airflow_kafka_lake.core.errors import UnfinishedError
 from airflow_kafka_lake.core.ledger.changes import RequestRow
 from airflow_kafka_lake.core.ledger.guards import LEASE, PauseRow
-from airflow_kafka_lake.core.ledger.holds import ways_out
-from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord, ways_out
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN, AttemptRecord, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange

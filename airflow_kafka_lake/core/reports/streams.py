@@ -20,9 +20,8 @@ from airflow_kafka_lake.core.kafka.snapshots import (
 )
 from airflow_kafka_lake.core.kafka.times import Age, Unread
 from airflow_kafka_lake.core.ledger.guards import PauseRow
-from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, WaveRecord, first_held, lag
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
-from airflow_kafka_lake.core.ledger.streams import StreamRecord, hold, lag
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN, AttemptRecord
 from airflow_kafka_lake.core.offsets import NOTHING, RangeSet
 from airflow_kafka_lake.core.ordering.segments import Segment
@@ -169,7 +168,7 @@ class StreamStatus:
     @property
     def hold(self) -> int | None:
         """The first offset that the watermark waits for."""
-        return hold(self.record.watermark, (item.range for item in self.ranges))
+        return first_held(self.record.watermark, (item.range for item in self.ranges))
 
     @property
     def planned_until(self) -> int:

@@ -14,8 +14,7 @@ from airflow_kafka_lake.core.errors import (
     UnexpectedError,
     UnreadableRecordError,
 )
-from airflow_kafka_lake.core.ledger.holds import held_by, skipping
-from airflow_kafka_lake.core.ledger.records import RangeDecision, RangeRecord
+from airflow_kafka_lake.core.ledger.records import RangeDecision, RangeRecord, held_by, skipping
 from airflow_kafka_lake.core.ledger.waves import AttemptCause, AttemptOutcome, AttemptRecord, RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice

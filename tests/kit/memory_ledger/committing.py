@@ -31,8 +31,7 @@ from airflow_kafka_lake.core.ledger.changes import (
 )
 from airflow_kafka_lake.core.ledger.guards import PauseRow
 from airflow_kafka_lake.core.ledger.history import Event
-from airflow_kafka_lake.core.ledger.records import OutboxItem, RangeRecord, ReceiptRow, WaveRow
-from airflow_kafka_lake.core.ledger.streams import StreamRow
+from airflow_kafka_lake.core.ledger.records import OutboxItem, RangeRecord, ReceiptRow, StreamRow, WaveRow
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState
 from airflow_kafka_lake.core.slices import Stream
 from tests.kit.memory_ledger.reader import MemoryReader

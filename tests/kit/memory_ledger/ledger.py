@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from airflow_kafka_lake.core.ledger.changes import Entry, NotifiedRow
 from airflow_kafka_lake.core.ledger.moves import advanced
-from airflow_kafka_lake.core.ledger.records import Advance
-from airflow_kafka_lake.core.ledger.streams import watermark
+from airflow_kafka_lake.core.ledger.records import Advance, watermark
 from airflow_kafka_lake.core.ledger.waves import (
     RESOLVED,
 )

@@ -20,11 +20,12 @@ from airflow_kafka_lake.core.ledger.records import (
     PipelineRecord,
     PublishedWave,
     RangeRecord,
+    StreamRecord,
+    StreamRow,
     WaveRecord,
     WaveRow,
 )
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
-from airflow_kafka_lake.core.ledger.streams import StreamRecord, StreamRow
 from airflow_kafka_lake.core.ledger.waves import (
     RESOLVED,
     AttemptOutcome,

@@ -20,9 +20,9 @@ from airflow_kafka_lake.core.ledger.records import (
     Advance,
     OutboxItem,
     RangeRecord,
+    StreamRow,
     WaveRow,
 )
-from airflow_kafka_lake.core.ledger.streams import StreamRow
 from airflow_kafka_lake.core.ledger.waves import (
     AttemptOutcome,
     AttemptRecord,

@@ -8,8 +8,7 @@ import pytest
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import LogStartMovedError
-from airflow_kafka_lake.core.ledger.holds import explained, held_by, ways_out
-from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.records import RangeRecord, explained, held_by, ways_out
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.remedies import Cause

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, UnknownPartition
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.records import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.plan import (
     MAX_WAVE_OFFSETS,

@@ -17,7 +17,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot
 from airflow_kafka_lake.core.kafka.times import Times, milliseconds
-from airflow_kafka_lake.core.ledger.streams import StreamRecord
+from airflow_kafka_lake.core.ledger.records import StreamRecord
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment
 from airflow_kafka_lake.core.planning.plan import StreamDemand

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.ledger.streams import hold, lag, watermark
+from airflow_kafka_lake.core.ledger.records import first_held, lag, watermark
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 
 pytestmark = pytest.mark.unit
@@ -30,9 +30,9 @@ def test_watermark_begins_at_origin() -> None:
 
 def test_hold_is_smallest_unresolved_start_at_or_above_watermark() -> None:
     """An ingest below the watermark holds nothing."""
-    assert hold(10, [OffsetRange(11, 14), OffsetRange(10, 11)]) == 10
-    assert hold(10, [OffsetRange(2, 4)]) is None
-    assert hold(10, []) is None
+    assert first_held(10, [OffsetRange(11, 14), OffsetRange(10, 11)]) == 10
+    assert first_held(10, [OffsetRange(2, 4)]) is None
+    assert first_held(10, []) is None
 
 
 def test_lag_is_never_negative() -> None:
