@@ -10,6 +10,10 @@ with CatalogProxy(foreign_lake.uri) as proxy:
     proxy.moves_main = True              # a branch is stored, and main is moved along with it
     proxy.is_named_nessie = True         # `/v1/config` says so
     proxy.page = (404, b"<html>…")       # what a gateway answers to everything
+    proxy.token_seconds = 2              # tokens of its own, which end by then and cannot be exchanged
+    proxy.ended_is = 403                 # what an ended one is answered, 401 unless said
+    proxy.keeps_until_ended = "orders"   # Spark's first request of that path is answered when its token has ended
+    proxy.end_tokens()                   # all that were given have ended
     proxy.heal()
 """
 
@@ -19,12 +23,13 @@ import http.client
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 _HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "accept-encoding"}
 MAIN = "main"
@@ -82,6 +87,15 @@ class _Trap:
 
 
 @dataclass
+class _Grant:
+    """A token that the proxy has given in place of the catalog's own, to whom, and when it ends."""
+
+    client: str
+    real: str
+    ends_at: float
+
+
+@dataclass
 class CatalogProxy:
     """An HTTP proxy before a REST catalog that can lie; `commits` are those that have arrived."""
 
@@ -91,6 +105,12 @@ class CatalogProxy:
     is_named_nessie: bool = False
     page: tuple[int, bytes] | None = None
     paged: str = ""
+    token_seconds: float | None = None
+    ended_is: int = 401
+    keeps_until_ended: str = ""
+    grants: list[_Grant] = field(default_factory=list)
+    exchanges: int = 0
+    refused: int = 0
     commits: list[Commit] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
@@ -145,13 +165,55 @@ class CatalogProxy:
         self._traps.clear()
         self.keeps_branches, self.moves_main, self.is_named_nessie = True, False, False
         self.page, self.paged = None, ""
+        self.token_seconds, self.ended_is, self.keeps_until_ended = None, 401, ""
         self._before = lambda _: None
+
+    def end_tokens(self) -> None:
+        """Refuse every token that was given from now on."""
+        for grant in self.grants:
+            grant.ends_at = 0
+
+    def _grant(self, client: str, body: bytes, answer: tuple[int, bytes]) -> tuple[int, bytes]:
+        """Return a short-lived token of our own for the catalog's; exchanging one is refused, as by many servers."""
+        if parse_qs(body.decode())["grant_type"] != ["client_credentials"]:
+            self.exchanges += 1
+            return 400, b'{"error": "unsupported_grant_type"}'
+        if answer[0] != http.HTTPStatus.OK or self.token_seconds is None:
+            return answer
+        said = json.loads(answer[1])
+        with self._lock:
+            self.grants.append(_Grant(client, said["access_token"], time.monotonic() + self.token_seconds))
+            ours = {"access_token": f"granted-{len(self.grants) - 1}", "expires_in": self.token_seconds}
+        return 200, json.dumps({**said, **ours}).encode()
+
+    def _granted(self, headers: dict[str, str]) -> _Grant | None:
+        """Put the catalog's own token in place of ours; None where none is ours."""
+        name = next((name for name in headers if name.lower() == "authorization"), "")
+        kind, _, number = headers.get(name, "").partition("granted-")
+        if not number:
+            return None
+        headers[name] = f"{kind}{self.grants[int(number)].real}"
+        return self.grants[int(number)]
 
     def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes] | None:
         """Return status and body of the answer; None ends the connection."""
         self.asked.append(f"{method} {path}")
         if self.page is not None and self.paged in path:
             return self.page
+        client = next((value for name, value in headers.items() if name.lower() == "user-agent"), "")
+        if path.endswith("/oauth/tokens"):
+            return self._grant(client, body, _send(self.target, method, path, headers, body))
+        if (grant := self._granted(headers)) and time.monotonic() >= grant.ends_at:
+            self.refused += 1
+            said = {"message": "the token has ended", "type": "NotAuthorizedException", "code": self.ended_is}
+            return self.ended_is, json.dumps({"error": said}).encode()
+        if grant and self.keeps_until_ended and self.keeps_until_ended in path and "PyIceberg" not in client:
+            self.keeps_until_ended = ""
+            threading.Event().wait(grant.ends_at - time.monotonic())
+        return self._answer(method, path, headers, body)
+
+    def _answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes] | None:
+        """Return the catalog's answer, or what this proxy makes of it."""
         commit = _commit_of(method, path, body)
         if commit is None:
             status, found = _send(self.target, method, path, headers, body)

@@ -42,7 +42,7 @@ JDBC_POSTGRES: dict[str, str] = {"connectTimeout": str(CONNECT_SECONDS), "socket
 
 _MASK = "***"
 _KEY = (
-    r"secret|password|passwd|passphrase|token|credential|jaas|private|[.]key[.]pem$|connection[._-]?string"
+    r"secret|password|passwd|passphrase|token(?!-(?:exchange|refresh|expires)-)|credential|jaas|private|[.]key[.]pem$|connection[._-]?string"
     r"|(?<![a-z])sas(?![a-z])|(?:^|[.])header[.]"
     r"|(?:access|account|api|storage|encryption)[._-]?key|(?<![a-z])key(?:[._-]id)?$"
 )

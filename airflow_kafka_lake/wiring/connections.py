@@ -359,20 +359,13 @@ class LakeConnection:
         """Return where a table is, and its columns; opens the catalog for that and closes it again."""
         from airflow_kafka_lake.adapters.iceberg.table import describe
 
-        lake = self.lake()
-        try:
+        with contextlib.closing(self.lake()) as lake:
             return describe(lake.catalog, identifier, self.settings.address)
-        finally:
-            lake.close()
 
     def check(self) -> str:
         """Return in one sentence that the catalog answers; raises the error that keeps it from answering."""
-        lake = self.lake()
-        try:
-            with lake.catalog.reaching("list the namespaces"):
-                namespaces = len(lake.catalog.api.list_namespaces())
-        finally:
-            lake.close()
+        with contextlib.closing(self.lake()) as lake, lake.catalog.reaching("list the namespaces"):
+            namespaces = len(lake.catalog.api.list_namespaces())
         return f"The {self.settings.kind} catalog answers; it has {count(namespaces, 'namespace')}."
 
 

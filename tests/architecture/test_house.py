@@ -151,7 +151,6 @@ PRIVATE_MEMBERS = {
     ("adapters/iceberg/rows.py", "_record_batches_from_scan_tasks_and_deletes"): "the public way keeps files in memory",
     ("adapters/iceberg/rows.py", "_read_all_delete_files"): "as above, which takes its result",
     ("adapters/iceberg/rows.py", "_dataframe_to_data_files"): "the public ways commit what they write",
-    ("adapters/iceberg/catalog.py", "_create_legacy_oauth2_auth_manager"): "the login is to have a time-out as well",
 }
 """Members that a library keeps to itself, each in one module, with the reason. This list only shrinks;
 `tests/contracts/test_private_members.py` tells which version of a library has changed one."""

@@ -44,6 +44,14 @@ def _pyiceberg_begins_a_session_with_its_login() -> bool:
     return _names(getattr(RestCatalog, ours)) == ["self", "session"]
 
 
+def _pyiceberg_asks_for_a_refused_token_again() -> bool:
+    from pyiceberg.catalog.rest import RestCatalog
+    from pyiceberg.catalog.rest.auth import LegacyOAuth2AuthManager as Login
+
+    expected = ["session", "auth_url", "credential", "initial_token", "optional_oauth_params"]
+    return _names(Login) == expected and "_refresh_token" in inspect.getsource(RestCatalog._refresh_token)
+
+
 def _pyspark_keeps_its_java() -> bool:
     from pyspark.sql import SparkSession
 
@@ -66,6 +74,7 @@ def _pyspark_keeps_the_active_session() -> bool:
         ("pyiceberg", _pyiceberg_reads_the_deletes_of_files),
         ("pyiceberg", _pyiceberg_writes_files_without_a_commit),
         ("pyiceberg", _pyiceberg_begins_a_session_with_its_login),
+        ("pyiceberg", _pyiceberg_asks_for_a_refused_token_again),
         ("pyspark", _pyspark_keeps_its_java),
         ("pyspark", _pyspark_keeps_the_active_session),
     ],

@@ -96,7 +96,7 @@ def _opened(lake: LocalLake) -> IcebergLake:
 
 def test_answers_of_the_catalog_are_looked_at(sandbox: Sandbox, foreign_lake: LocalLake) -> None:
     """The answer of Spark's commit is lost, and that of the publish is a lie: one job, nothing is called landed that is
-    not, and the next run publishes what is staged."""
+    not, and the next run publishes what is staged. Each token lasts for two seconds; Spark's has ended in its job."""
     place, name = sandbox, sandbox.name.replace("-", "_")
     place.write_pipeline(table=f"seen.{name}")
     place.produce(300)
@@ -107,11 +107,14 @@ def test_answers_of_the_catalog_are_looked_at(sandbox: Sandbox, foreign_lake: Lo
         }
         planned = place.command("plan", str(place.file), env={LAKE: env[LAKE]})
         assert planned.code == 0, planned.err
+        proxy.token_seconds, proxy.keeps_until_ended = 2, f"/tables/{name}"
         lost = proxy.lose_answer(table=name, branch=True)
         proxy.lie(table=name, branch=False, every=True)
         ran = place.end(place.start("run", str(place.file), env=env))
         assert (ran.code, lost.sprung) == (4, 1), ran.err or ran.out
         assert "a new load of the table does not show it" in ran.err
+        spark = [grant for grant in proxy.grants if "PyIceberg" not in grant.client]
+        assert (len(spark) > 1, proxy.exchanges, proxy.keeps_until_ended) == (True, 0, "")
         assert _rows(foreign_lake, f"seen.{name}") == {}
         proxy.heal()
         again = place.command("run", str(place.file), "--json", env={LAKE: env[LAKE]})

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Protocol
+from types import SimpleNamespace
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from packaging.requirements import Requirement
 from pydantic import ValidationError
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.catalog.rest.auth import AuthManager
+from pyiceberg.catalog.rest import AUDIENCE, CREDENTIAL, RESOURCE, SCOPE, TOKEN, RestCatalog
+from pyiceberg.catalog.rest.auth import AuthManager, LegacyOAuth2AuthManager
+from pyiceberg.catalog.rest.response import TokenResponse
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
+    AuthorizationExpiredError,
     CommitFailedException,
     ForbiddenError,
     NamespaceAlreadyExistsError,
@@ -39,13 +44,14 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
-from requests import Session
+from requests import PreparedRequest, Response, Session
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from airflow_kafka_lake.adapters.clients import REST, REST_ANSWER, REST_CONNECT, Secrets
+from airflow_kafka_lake.adapters.clients import CONNECT_SECONDS, REST, REST_ANSWER, REST_CONNECT, Secrets
 from airflow_kafka_lake.adapters.denied import denied, full
+from airflow_kafka_lake.adapters.iceberg.settings import CatalogKind, LakeSettings
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError, UnknownSubjectError
 from airflow_kafka_lake.core.spark.job import BranchFault
@@ -57,7 +63,7 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://")
 _REFUSED_BY_STORE = re.compile(r"SIGNATURE_DOES_NOT_MATCH|INVALID_ACCESS_KEY_ID|INVALID_CLIENT_TOKEN_ID|NO_SUCH_BUCKET")
 _NOT_THERE = "the catalog has no such thing at this address, with this warehouse and prefix"
 _TO_MEND: Mapping[tuple[type[Exception], ...], str] = {
-    (UnauthorizedError, ForbiddenError, OAuthError): "the catalog refuses the credential",
+    (UnauthorizedError, AuthorizationExpiredError, ForbiddenError, OAuthError): "the catalog refuses the credential",
     (ModuleNotFoundError, NotInstalledError): "a package is missing",
     (ImportError,): "a package is of a version that does not fit",
     (NoSuchNamespaceError, NotImplementedError): _NOT_THERE,
@@ -68,34 +74,17 @@ _OF_CATALOG_AND_STORE = (
     *(kind for kinds in _TO_MEND for kind in kinds),
     *(SQLAlchemyError, RESTError, CommitFailedException, ValidationError, OSError, pa.ArrowException),
 )
+TOKEN_LIFETIME, TOKEN_RENEWED = "token-expires-in-ms", "token-refresh-enabled"
+_HOUR = "3600000"
 _NOTHING_THERE = frozenset({404, 405, 410})
 _LOOKED = b"kafka-lake has looked"
 _REMOVE_OLD = TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED
 
 
-class CatalogSettings(Protocol):
-    """The settings that open a catalog."""
-
-    @property
-    def connection_id(self) -> str:
-        """The Airflow connection, for messages."""
-
-    @property
-    def catalog_name(self) -> str:
-        """The catalog's name, the same for Spark."""
-
-    @property
-    def identity(self) -> str | None:
-        """A digest of which catalog it is; None where no server stands between the engines and the metadata files."""
-
-    def pyiceberg(self) -> Mapping[str, str]:
-        """Return the properties for PyIceberg."""
-
-
 class OpenCatalog:
     """A catalog that opens when it is first used."""
 
-    def __init__(self, settings: CatalogSettings) -> None:
+    def __init__(self, settings: LakeSettings) -> None:
         self._settings = settings
         self._opening = threading.Lock()
         self._catalog: Catalog | None = None
@@ -110,16 +99,19 @@ class OpenCatalog:
         return str(self.api.properties.get("nessie.is-nessie-catalog", "")).lower() == "true"
 
     @property
+    def _is_rest(self) -> bool:
+        return self._settings.kind is CatalogKind.REST
+
+    @property
     def api(self) -> Catalog:
         """PyIceberg's catalog; call it inside `reaching`."""
         with self._opening:
             if self._catalog is None:
                 require_pyiceberg()
-                properties = self._settings.pyiceberg()
                 self._require_folder()
                 # Not by `load_catalog`, which would mix in a configuration file of this machine that Spark ignores.
-                kind = BoundedRestCatalog if properties["type"] == "rest" else SqlCatalog
-                self._catalog = kind(self._settings.catalog_name, **properties)
+                kind = BoundedRestCatalog if self._is_rest else SqlCatalog
+                self._catalog = kind(self._settings.catalog_name, **self._settings.pyiceberg())
                 if isinstance(self._catalog, SqlCatalog):
                     _keep_no_locks(self._catalog.engine)
             return self._catalog
@@ -131,8 +123,8 @@ class OpenCatalog:
             raise self._settings_error("open the catalog", f"there is no folder {file.parent} for its SQLite file")
 
     def _sqlite_file(self) -> Path | None:
-        scheme, _, path = self._settings.pyiceberg()["uri"].partition("///")
-        return Path(path.partition("?")[0]) if scheme == "sqlite:" else None
+        scheme, _, path = self._settings.uri.partition("///")
+        return Path(path) if scheme == "sqlite:" else None
 
     def load(self, identifier: str) -> Table:
         """Load a table's newest metadata; UnknownSubjectError when it does not exist."""
@@ -180,7 +172,7 @@ class OpenCatalog:
 
         Where listing is forbidden, the catalog has answered for itself.
         """
-        if isinstance(self.api, SqlCatalog):
+        if not self._is_rest:
             return
         *namespace, _ = name = tuple(identifier.split("."))
         with suppress(ForbiddenError):
@@ -203,16 +195,15 @@ class OpenCatalog:
         Before a table is there, only a REST catalog knows the place of its files and their credentials: then catalog
         and store are asked for an answer of any kind, and None is returned.
         """
-        properties = self._settings.pyiceberg()
         if (table := self.find(identifier)) is not None:
             return self._write_and_remove(table.io, f"{table.location()}/metadata")
         with self.reaching("list the namespaces"):
             self.api.list_namespaces()
-        warehouse = properties.get("warehouse", "")
+        warehouse = self._settings.warehouse or ""
         if not _ADDRESS.match(warehouse):
             return None
-        io = load_file_io({**properties}, warehouse)
-        if properties["type"] != "rest":
+        io = load_file_io({**self._settings.pyiceberg()}, warehouse)
+        if not self._is_rest:
             return self._write_and_remove(io, warehouse)
         with self.reaching(f"reach {warehouse}"):
             try:
@@ -414,11 +405,59 @@ def checked_identifier(identifier: str) -> str:
 
 
 class BoundedRestCatalog(RestCatalog):
-    """A REST catalog that raises `requests.Timeout` when the server does not answer; PyIceberg's waits for ever."""
+    """A REST catalog that raises `requests.Timeout` when the server does not answer, where PyIceberg's waits for ever;
+    its token is renewed before it ends, where PyIceberg's is asked for once."""
 
     def _create_legacy_oauth2_auth_manager(self, session: Session) -> AuthManager:
         # PyIceberg (0.11.1, 0.12.0) calls this first with a new session, and may already ask the server for a token.
         given = {**REST, **self.properties}
         limits = (float(given[REST_CONNECT]) / 1000, float(given[REST_ANSWER]) / 1000)
         session.request = partial(session.request, timeout=limits)  # type: ignore[method-assign]
-        return super()._create_legacy_oauth2_auth_manager(session)
+        return RenewedToken(session, given, self.auth_url if CREDENTIAL in given else None)
+
+
+class RenewedToken(LegacyOAuth2AuthManager):
+    """A token of an OAuth2 server, renewed by the same credential when nine tenths of its time are over.
+
+    A server that is away by then is asked again until the token has ended. PyIceberg repeats a request that was refused
+    (401, 419) once, with a new token.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        given: Mapping[str, str],
+        address: str | None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._asked, self._given, self._now = session, given, now
+        self._renewing = threading.Lock()
+        self._renew_at = self._ends_at = math.inf
+        wanted = {SCOPE: "catalog"} | {key: given[key] for key in (SCOPE, AUDIENCE, RESOURCE) if given.get(key)}
+        asking: Any = SimpleNamespace(post=self._ask, headers=session.headers)
+        super().__init__(asking, address, given.get(CREDENTIAL), given.get(TOKEN), wanted)
+
+    def _ask(self, url: str, **request: Any) -> Response:
+        answer = self._asked.post(url, auth=_unsigned, **request)
+        if answer.ok and self._given.get(TOKEN_RENEWED) != "false":
+            said = TokenResponse.model_validate_json(answer.text).expires_in
+            seconds = said or float(self._given.get(TOKEN_LIFETIME, _HOUR)) / 1000
+            self._renew_at, self._ends_at = (self._now() + seconds * part for part in (0.9, 1))
+        return answer
+
+    def auth_header(self) -> str:
+        """Return the header; empty without credential and token, for servers that know us otherwise."""
+        with self._renewing:
+            if self._now() >= self._renew_at:
+                self._renew_at = min(self._now() + CONNECT_SECONDS, self._ends_at)
+                try:
+                    self._refresh_token()
+                except (OSError, RESTError, OAuthError):
+                    if self._now() >= self._ends_at:
+                        raise
+        return super().auth_header() if self._token else ""
+
+
+def _unsigned(request: PreparedRequest) -> PreparedRequest:
+    """Ask for a token without the one that may have ended."""
+    return request

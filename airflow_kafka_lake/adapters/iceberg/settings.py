@@ -32,7 +32,8 @@ _BUSY_SECONDS = 30
 _SNAPSHOT_URL = "snapshot_url"
 _OWN_KEYS = frozenset({"format", "catalog", "uri", "warehouse", _SNAPSHOT_URL})
 _PASSED = re.compile(
-    r"(s3|gcs|adls|hdfs|client|header|oauth2|rest)[.-].+|token|credential|scope|audience|resource|prefix"
+    r"(s3|gcs|adls|hdfs|client|header|oauth2|rest)[.-].+|token|token-(exchange|refresh)-enabled|token-expires-in-ms"
+    r"|credential|scope|audience|resource|prefix"
 )
 _CODE = re.compile(
     r"(^|.*[.-])(impl|factory|class|class-name|provider|credentials-provider)(\..*)?|.*-impl|rest\.auth\..*"
@@ -40,9 +41,13 @@ _CODE = re.compile(
 _POSTGRES_OPTIONS = frozenset({"host", "sslmode", "sslrootcert"})
 _OF_LIBPQ = frozenset(clients.POSTGRES)
 _OF_JDBC = frozenset(clients.JDBC_POSTGRES)
-_TIMES: Mapping[str, re.Pattern[str]] = {
-    **dict.fromkeys(clients.REST, re.compile(r"[1-9][0-9]{0,8}")),
-    **dict.fromkeys(clients.S3, re.compile(r"(?=.*[1-9])[0-9]{1,6}(\.[0-9]{1,3})?")),
+_EXCHANGED = "token-exchange-enabled"
+_FORMS: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(
+        (*clients.REST, "token-expires-in-ms"), ("a time in whole milliseconds, more than 0", r"[1-9][0-9]{0,8}")
+    ),
+    **dict.fromkeys(clients.S3, ("a time in seconds, more than 0", r"(?=.*[1-9])[0-9]{1,6}(\.[0-9]{1,3})?")),
+    **dict.fromkeys((_EXCHANGED, "token-refresh-enabled"), ("true or false", "true|false")),
 }
 _JAVA_IO = "io-impl"
 _S3_SCHEMES = ("s3://", "s3a://", "s3n://")
@@ -175,7 +180,8 @@ class LakeSettings:
         else:
             options = {"type": "rest", "uri": self.uri, **clients.REST, **options}
             if self.credential:
-                options["credential"] = self.credential
+                # An exchanged token may end with the first one, and not every server exchanges them.
+                options = {"credential": self.credential, _EXCHANGED: "false", **options}
         return confs | {f"{_CONF}.{key}": value for key, value in options.items()}
 
 
@@ -223,14 +229,14 @@ class _Reader:
         if not _PASSED.fullmatch(key):
             raise self.refuse(
                 f"key {key!r} is not known. Known: format, catalog, uri, warehouse, snapshot_url, io-impl, and what "
-                "begins with s3., gcs., adls., hdfs., client., header., oauth2-, rest.",
+                "begins with s3., gcs., adls., hdfs., client., header., oauth2-, token-, rest.",
                 key,
             )
         if isinstance(value, bool):
             value = str(value).lower()
-        if key in _TIMES and not _TIMES[key].fullmatch(str(value)):
-            unit = "whole milliseconds" if key in clients.REST else "seconds"
-            raise self.refuse(f"{key!r} must be a time in {unit}, more than 0.", key)
+        words, form = _FORMS.get(key, ("", "(?s:.*)"))
+        if not re.fullmatch(form, str(value)):
+            raise self.refuse(f"{key!r} must be {words}.", key)
         if isinstance(value, str | int | float):
             return str(value)
         raise self.refuse(f"the value of {key!r} must be a text, a number or true/false.", key)
@@ -256,9 +262,7 @@ class _Reader:
             )
         return value.rstrip("/")
 
-    def rest_credential(
-        self, uri: str, login: str | None, password: str | None, further: Mapping[str, str]
-    ) -> str | None:
+    def rest_credential(self, uri: str, login: str | None, password: str | None, further: dict[str, str]) -> str | None:
         if not re.fullmatch(r"https?://[^/@]+(/.*)?", uri):
             raise self.refuse(
                 "uri of a REST catalog must be http(s)://host[:port][/path]; the credential goes into the password.",
@@ -266,7 +270,7 @@ class _Reader:
             )
         if password and "credential" in further:
             raise self.refuse("credential is given twice, in the extra and in the password field.", "credential")
-        return f"{login}:{password}" if login and password else password or None
+        return f"{login}:{password}" if login and password else password or further.pop("credential", None)
 
     def database_uri(self, uri: str, login: str | None, password: str | None) -> str:
         from sqlalchemy.engine import make_url

@@ -13,7 +13,7 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.table import FileScanTask, Table
 
-from airflow_kafka_lake.adapters.iceberg.catalog import CatalogSettings, OpenCatalog, checked_identifier
+from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog, checked_identifier
 from airflow_kafka_lake.adapters.iceberg.commit import (
     prove_branches,
     remove_branch,
@@ -38,6 +38,7 @@ from airflow_kafka_lake.adapters.iceberg.rows import (
     visible,
 )
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING, LANDING_PROPERTIES, partition_spec, require_fit
+from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.staged import READERS, read_staged, readable, staged_files, staged_snapshot
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.amounts import count
@@ -80,7 +81,7 @@ def _now_ms() -> int:
 class IcebergLake:
     """`ports.Lake` over an Iceberg catalog; opens nothing until a table is used."""
 
-    def __init__(self, settings: CatalogSettings, *, now_ms: Callable[[], int] = _now_ms) -> None:
+    def __init__(self, settings: LakeSettings, *, now_ms: Callable[[], int] = _now_ms) -> None:
         self.catalog = OpenCatalog(settings)
         self._now_ms = now_ms
         self._tables: dict[str, IcebergTable] = {}

@@ -127,6 +127,26 @@ def test_rest_catalog_takes_its_credential_from_the_password_field() -> None:
     assert settings.spark()[f"{CONF}.type"] == "rest"
 
 
+def test_tokens_are_renewed_by_the_credential_unless_an_exchange_is_asked_for() -> None:
+    """The settings have the same names in both engines, and their values are no secrets; Iceberg's Java client would
+    exchange tokens by default."""
+    given = {"oauth2-server-uri": "https://id/token", "scope": "lake", "audience": "a", "resource": "r"}
+    tokens = {"token-refresh-enabled": False, "token-expires-in-ms": 60000}
+    settings = parse(REST | given | tokens, password="s3cret", login="client")
+    said = given | {"token-refresh-enabled": "false", "token-expires-in-ms": "60000"}
+    spark = {key.removeprefix(f"{CONF}."): value for key, value in settings.spark().items()}
+    assert said.items() <= settings.pyiceberg().items()
+    assert said.items() <= spark.items()
+    assert spark["token-exchange-enabled"] == "false"
+    exchanged = parse(REST | {"token-exchange-enabled": True, "credential": "a:b"}).spark()
+    assert exchanged[f"{CONF}.token-exchange-enabled"] == "true"
+    assert f"{CONF}.token-exchange-enabled" not in parse(REST | {"token": "t0ken"}).spark()
+    assert Secrets(spark).masked("false 60000 s3cret") == "false 60000 ***"
+    for key, wrong in (("token-refresh-enabled", "no"), ("token-expires-in-ms", "1h")):
+        with pytest.raises(ConnectionSettingsError, match=f"'{key}' must be"):
+            parse(REST | {key: wrong})
+
+
 def test_further_keys_pass_through_to_both_engines() -> None:
     """Storage settings have the same names in both; true and numbers become texts."""
     settings = parse(SQLITE | {"s3.endpoint": "http://s3.example.org", "s3.path-style-access": True})
