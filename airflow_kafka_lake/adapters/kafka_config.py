@@ -10,12 +10,14 @@ import difflib
 import re
 import ssl
 import tempfile
-from collections.abc import Mapping
+import urllib.parse
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Self, TypeVar
 
+from airflow_kafka_lake.adapters.access_tokens import TokenEndpoint
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 
 
@@ -29,11 +31,12 @@ class SecurityProtocol(StrEnum):
 
 
 class Mechanism(StrEnum):
-    """How a user name and a password are proven."""
+    """How a client proves who it is: by a name and a password, or by a token of an OAuth 2 endpoint."""
 
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
     SCRAM_SHA_512 = "SCRAM-SHA-512"
+    OAUTHBEARER = "OAUTHBEARER"
 
 
 ENCRYPTED = frozenset({SecurityProtocol.SSL, SecurityProtocol.SASL_SSL})
@@ -43,11 +46,19 @@ _LOGIN_MODULE = {
     Mechanism.PLAIN: "plain.PlainLoginModule",
     Mechanism.SCRAM_SHA_256: "scram.ScramLoginModule",
     Mechanism.SCRAM_SHA_512: "scram.ScramLoginModule",
+    Mechanism.OAUTHBEARER: "oauthbearer.OAuthBearerLoginModule",
 }
 _Choice = TypeVar("_Choice", SecurityProtocol, Mechanism)
 
 _ALIASES = {"metadata.broker.list": "bootstrap.servers", "sasl.mechanisms": "sasl.mechanism"}
-_SASL = frozenset({"sasl.mechanism", "sasl.username", "sasl.password"})
+_MECHANISM = "sasl.mechanism"
+_PASSWORD = frozenset({"sasl.username", "sasl.password"})
+_TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105
+_CLIENT = frozenset({_TOKEN_URL, "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret"})
+_SCOPE, _EXTENSIONS = "sasl.oauthbearer.scope", "sasl.oauthbearer.extensions"
+_TOKEN = _CLIENT | {_SCOPE, _EXTENSIONS, "https.ca.location", "https.ca.pem"}
+_SASL = _PASSWORD | _TOKEN | {_MECHANISM}
+_TOKEN_CALLBACK = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"  # noqa: S105
 _TLS = frozenset(
     {
         "ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location",
@@ -81,7 +92,10 @@ _SHARED = """
 _DROPPED = frozenset(_SHARED.split())
 """Accepted because connections are shared with consumers and producers, and ignored: here they decide nothing."""
 
-_FIXED = {"enable.ssl.certificate.verification": "true"}
+_FIXED = {
+    "enable.ssl.certificate.verification": ("true", "certificates are always verified; name yours in ssl.ca.location"),
+    "sasl.oauthbearer.method": ("oidc", "tokens come from an endpoint by client credentials; use oidc"),
+}
 _ALLOWED = _SASL | _TLS | _TUNING | _NATIVE | {"bootstrap.servers", "security.protocol"}
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
@@ -121,31 +135,48 @@ class KafkaSettings:
         protocol = _choice(SecurityProtocol, options.pop("security.protocol", "PLAINTEXT"), connection)
         _check_login(options, protocol, connection)
         _check_encryption(options, protocol, connection)
-        mechanism = _choice(Mechanism, options.pop("sasl.mechanism"), connection) if protocol in LOGGED_IN else None
+        mechanism = _choice(Mechanism, options.pop(_MECHANISM), connection) if protocol in LOGGED_IN else None
+        _check_proof(options, mechanism, connection)
         return cls(connection=connection, servers=servers, protocol=protocol, mechanism=mechanism, options=options)
 
     def librdkafka(self, **own: object) -> dict[str, object]:
-        """Return librdkafka's settings; `own` (`**{"group.id": …}`) are added and win."""
+        """Return librdkafka's settings; `own` (`**{"group.id": …}`) are added and win. Raises as `token_endpoint`."""
         found: dict[str, object] = {"bootstrap.servers": self.bootstrap, "security.protocol": self.protocol.value}
         if self.mechanism:
-            found["sasl.mechanism"] = self.mechanism.value
-        return {**found, **self.options, **own}
+            found[_MECHANISM] = self.mechanism.value
+        if tokens := self.token_endpoint():
+            tokens.token()
+
+            def logged_in(_: str) -> tuple[str, float, str, Mapping[str, str]]:
+                return *tokens.token(), self.options["sasl.oauthbearer.client.id"], self.extensions
+
+            found["oauth_cb"] = logged_in
+        return {**found, **{key: self.options[key] for key in self.options.keys() - _TOKEN}, **own}
 
     def java(self) -> dict[str, str]:
         """Return the Java client's settings, secrets and PEM texts included (files are read here)."""
         found = {"bootstrap.servers": self.bootstrap, "security.protocol": self.protocol.value}
         if self.mechanism:
-            found["sasl.mechanism"] = self.mechanism.value
+            found[_MECHANISM] = self.mechanism.value
             found["sasl.jaas.config"] = self._jaas(self.mechanism)
+        if self.mechanism is Mechanism.OAUTHBEARER:
+            found["sasl.login.callback.handler.class"] = _TOKEN_CALLBACK
+            found[_TOKEN_URL] = self.options[_TOKEN_URL]
+            # RFC 6749, section 2.3.1; by itself the client sends both as they are, and a colon in the id splits them.
+            found["sasl.oauthbearer.header.urlencode"] = "true"
         if self.protocol in ENCRYPTED:
             found |= self._java_tls()
         return found | {key: value for key, value in self.options.items() if key in _TUNING}
 
     def kafka_python(self) -> dict[str, object]:
-        """Return kafka-python's keyword arguments; TLS comes as a ready `ssl_context` (files are read here)."""
+        """Return kafka-python's keyword arguments; TLS comes as a ready `ssl_context` (files are read here).
+
+        A token provider is not among them (`adapters.kafka_python.arguments`): its class is kafka-python's.
+        """
         found: dict[str, object] = {"bootstrap_servers": list(self.servers), "security_protocol": self.protocol.value}
         if self.mechanism:
             found["sasl_mechanism"] = self.mechanism.value
+        if self.mechanism and self.mechanism is not Mechanism.OAUTHBEARER:
             found["sasl_plain_username"] = self.options["sasl.username"]
             found["sasl_plain_password"] = self.options["sasl.password"]
         if self.protocol in ENCRYPTED:
@@ -155,11 +186,39 @@ class KafkaSettings:
             found[key.replace(".", "_")] = int(value) if key.endswith(".ms") else value
         return found
 
-    def _jaas(self, mechanism: Mechanism) -> str:
-        user, password = _jaas_quoted(self.options["sasl.username"]), _jaas_quoted(self.options["sasl.password"])
-        return (
-            f"org.apache.kafka.common.security.{_LOGIN_MODULE[mechanism]} required username={user} password={password};"
+    @property
+    def extensions(self) -> Mapping[str, str]:
+        """The SASL extensions that go with a token, by name."""
+        pairs = (pair.partition("=") for pair in self.options.get(_EXTENSIONS, "").split(",") if pair)
+        return {name.strip(): value.strip() for name, _, value in pairs}
+
+    def token_endpoint(self) -> TokenEndpoint | None:
+        """Return where the connection's tokens come from; None under another mechanism (files are read here)."""
+        if self.mechanism is not Mechanism.OAUTHBEARER:
+            return None
+        url = self.options[_TOKEN_URL]
+        return TokenEndpoint(
+            connection=self.connection,
+            url=url,
+            client=self.options["sasl.oauthbearer.client.id"],
+            secret=self.options["sasl.oauthbearer.client.secret"],
+            scope=self.options.get(_SCOPE, ""),
+            context=self._trusting("https.ca") if url.startswith("https:") else None,
         )
+
+    def _jaas(self, mechanism: Mechanism) -> str:
+        given = {"username": "sasl.username", "password": "sasl.password"}
+        if mechanism is Mechanism.OAUTHBEARER:
+            given = {"clientId": "sasl.oauthbearer.client.id", "clientSecret": "sasl.oauthbearer.client.secret"}
+        found = {name: self.options[key] for name, key in given.items()}
+        if mechanism is Mechanism.OAUTHBEARER:
+            found |= {f"extension_{name}": value for name, value in self.extensions.items()}
+            found |= {"scope": self.options[_SCOPE]} if _SCOPE in self.options else {}
+            # Java's client takes the trust for its endpoint from here, and not from the connection's ssl.… settings.
+            if authorities := self._pem("https.ca", _CERTIFICATE):
+                found |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": authorities}
+        words = " ".join(f"{name}={_jaas_quoted(value)}" for name, value in found.items())
+        return f"org.apache.kafka.common.security.{_LOGIN_MODULE[mechanism]} required {words};"
 
     def _java_tls(self) -> dict[str, str]:
         found = {"ssl.endpoint.identification.algorithm": "https" if self._checks_names else ""}
@@ -174,14 +233,23 @@ class KafkaSettings:
                 found["ssl.key.password"] = password
         return found
 
-    def _ssl_context(self) -> ssl.SSLContext:
+    def _trusting(self, authority: str) -> ssl.SSLContext:
+        """Return a TLS context that trusts the authorities of an option, or, without it, this machine's."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = self._checks_names
         try:
-            if authorities := self._pem("ssl.ca", _CERTIFICATE):
+            if authorities := self._pem(authority, _CERTIFICATE):
                 context.load_verify_locations(cadata=authorities)
             else:
                 context.load_default_certs()
+        except ssl.SSLError as error:
+            problem = f"OpenSSL does not take the certificates ({error.reason})"
+            raise _refusal(f"{authority}.*", self.connection, problem) from None
+        return context
+
+    def _ssl_context(self) -> ssl.SSLContext:
+        context = self._trusting("ssl.ca")
+        context.check_hostname = self._checks_names
+        try:
             if certificate := self._pem("ssl.certificate", _CERTIFICATE):
                 # OpenSSL takes a key only from a file, and asks at the terminal when it gets no password at all.
                 with tempfile.NamedTemporaryFile("w", prefix="kafka-lake-", suffix=".pem") as both:
@@ -189,7 +257,7 @@ class KafkaSettings:
                     both.flush()
                     context.load_cert_chain(both.name, password=self.options.get("ssl.key.password", ""))
         except ssl.SSLError as error:
-            problem = f"OpenSSL does not take the certificates or the key ({error.reason})"
+            problem = f"OpenSSL does not take the certificate or the key ({error.reason})"
             raise _refusal("ssl.*", self.connection, problem) from None
         return context
 
@@ -230,8 +298,8 @@ def _known(extra: Mapping[str, object], connection: str) -> dict[str, str]:
         if key in _DROPPED or not (text := _text(given, value, connection)):
             continue
         if key in _FIXED:
-            if text != _FIXED[key]:
-                raise _refusal(given, connection, "certificates are always verified; name yours in ssl.ca.location")
+            if text != _FIXED[key][0]:
+                raise _refusal(given, connection, _FIXED[key][1])
         elif found.setdefault(key, text) != text:
             raise _refusal(given, connection, f"it is an alias of {key!r}, which has another value; keep one of them")
     return found
@@ -250,7 +318,7 @@ def _text(key: str, value: object, connection: str) -> str:
     if value is not None and not isinstance(value, str | int | float):
         raise _refusal(key, connection, "a text, a number, true or false is needed")
     text = "" if value is None else str(value)
-    if key.endswith((".username", ".password")):
+    if key.endswith((".username", ".password", ".secret")):
         return text
     if key.endswith(".ms") and text and not text.strip().isdecimal():
         raise _refusal(key, connection, "a whole number of milliseconds is needed")
@@ -276,15 +344,32 @@ def _choice(legal: type[_Choice], text: str, connection: str) -> _Choice:
         return legal(text.upper())
     except ValueError:
         problem = f"use one of {', '.join(legal)}"
-    raise _refusal("sasl.mechanism" if legal is Mechanism else "security.protocol", connection, problem)
+    raise _refusal(_MECHANISM if legal is Mechanism else "security.protocol", connection, problem)
 
 
 def _check_login(options: Mapping[str, str], protocol: SecurityProtocol, connection: str) -> None:
-    for key in sorted(_SASL):
-        if protocol in LOGGED_IN and key not in options:
-            raise _refusal(key, connection, f"it is missing, and security.protocol is {protocol}")
-        if protocol not in LOGGED_IN and key in options:
-            raise _refusal(key, connection, f"it needs security.protocol SASL_SSL or SASL_PLAINTEXT, not {protocol}")
+    if protocol in LOGGED_IN and _MECHANISM not in options:
+        raise _refusal(_MECHANISM, connection, f"it is missing, and security.protocol is {protocol}")
+    if protocol not in LOGGED_IN and (idle := _SASL & options.keys()):
+        problem = f"it needs security.protocol SASL_SSL or SASL_PLAINTEXT, not {protocol}"
+        raise _refusal(min(idle), connection, problem)
+
+
+def _check_proof(options: Mapping[str, str], mechanism: Mechanism | None, connection: str) -> None:
+    """Refuse a login that lacks an option of its mechanism, or has one of another."""
+    if mechanism is None:
+        return
+    needed, other = (_CLIENT, _PASSWORD) if mechanism is Mechanism.OAUTHBEARER else (_PASSWORD, _TOKEN)
+    for key in sorted(needed - options.keys()):
+        raise _refusal(key, connection, f"it is missing, and sasl.mechanism is {mechanism}")
+    for key in sorted(other & options.keys()):
+        raise _refusal(key, connection, f"it says nothing where sasl.mechanism is {mechanism}; remove it")
+    _check_pem(options, ("https.ca",), connection)
+    url = urllib.parse.urlsplit(options.get(_TOKEN_URL, "http://unused"))
+    if url.scheme not in {"http", "https"} or not url.hostname or url.username or url.query or url.fragment:
+        raise _refusal(_TOKEN_URL, connection, "use http(s)://host[:port]/path, without a login or a query")
+    if any("=" not in pair for pair in options.get(_EXTENSIONS, "").split(",") if pair):
+        raise _refusal(_EXTENSIONS, connection, "use name=value, several separated by commas")
 
 
 def _check_encryption(options: Mapping[str, str], protocol: SecurityProtocol, connection: str) -> None:
@@ -292,15 +377,19 @@ def _check_encryption(options: Mapping[str, str], protocol: SecurityProtocol, co
         raise _refusal(min(idle), connection, f"it needs security.protocol SSL or SASL_SSL, not {protocol}")
     if options.get("ssl.endpoint.identification.algorithm", "https") not in {"https", "none"}:
         raise _refusal("ssl.endpoint.identification.algorithm", connection, "use https or none")
-    for what in ("ssl.ca", "ssl.certificate", "ssl.key"):
+    _check_pem(options, ("ssl.ca", "ssl.certificate", "ssl.key"), connection)
+    own = {what for what in ("ssl.certificate", "ssl.key") if {f"{what}.pem", f"{what}.location"} & options.keys()}
+    if len(own) == 1:
+        raise _refusal(f"{own.pop()}.*", connection, "a certificate and its key are needed together")
+
+
+def _check_pem(options: Mapping[str, str], names: Iterable[str], connection: str) -> None:
+    for what in names:
         inline, location = f"{what}.pem", f"{what}.location"
         if inline in options and location in options:
             raise _refusal(inline, connection, f"{location} is set too; keep one of them")
         if inline in options and "-----BEGIN " not in options[inline]:
             raise _refusal(inline, connection, f"the PEM text itself is needed; a path belongs in {location}")
-    own = {what for what in ("ssl.certificate", "ssl.key") if {f"{what}.pem", f"{what}.location"} & options.keys()}
-    if len(own) == 1:
-        raise _refusal(f"{own.pop()}.*", connection, "a certificate and its key are needed together")
 
 
 def _jaas_quoted(text: str) -> str:

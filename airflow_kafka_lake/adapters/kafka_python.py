@@ -9,9 +9,10 @@ import logging
 import selectors
 import time
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
+from airflow_kafka_lake.adapters.access_tokens import TokenEndpoint
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.ports import Clock
 
@@ -22,6 +23,7 @@ with warnings.catch_warnings():
     from kafka.admin import KafkaAdminClient
     from kafka.net.compat import KafkaNetClient
     from kafka.net.manager import KafkaConnectionManager
+    from kafka.net.sasl.oauth import AbstractTokenProvider
     from kafka.net.selector import NetworkSelector
     from kafka.protocol.admin.configs import DescribeConfigsRequest
     from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
@@ -71,6 +73,31 @@ class KafkaClient(KafkaNetClient):
         super().__init__(net=self.loop, manager=self.manager)
 
 
+class AccessTokens(AbstractTokenProvider):
+    """The tokens of an endpoint, as kafka-python asks for them at each new connection."""
+
+    def __init__(self, endpoint: TokenEndpoint, extensions: Mapping[str, str]) -> None:
+        super().__init__()
+        self._endpoint, self._extensions = endpoint, dict(extensions)
+
+    def token(self) -> str:
+        """Return a token that is valid now; raises as `TokenEndpoint.token`."""
+        return self._endpoint.token()[0]
+
+    def extensions(self) -> dict[str, str]:
+        """Return the SASL extensions."""
+        return self._extensions
+
+
+def arguments(settings: KafkaSettings) -> dict[str, object]:
+    """Return all keyword arguments of a connection. Raises as `TokenEndpoint.token`, before any client is made."""
+    found = settings.kafka_python()
+    if endpoint := settings.token_endpoint():
+        endpoint.token()
+        found["sasl_oauth_token_provider"] = AccessTokens(endpoint, settings.extensions)
+    return found
+
+
 def ask_brokers(settings: KafkaSettings, ask: Callable[[Any], Awaitable[T]], *, timeout: float, clock: Clock) -> T:
     """Run `ask` with kafka-python's connection manager; a retriable error is tried again within `timeout` seconds.
 
@@ -78,7 +105,7 @@ def ask_brokers(settings: KafkaSettings, ask: Callable[[Any], Awaitable[T]], *, 
     """
     until = time.monotonic() + timeout
     milliseconds = int(timeout * 1000)
-    client = KafkaClient(**settings.kafka_python(), request_timeout_ms=milliseconds)
+    client = KafkaClient(**arguments(settings), request_timeout_ms=milliseconds)
     try:
         client.manager.bootstrap(milliseconds)
         while True:
@@ -101,5 +128,6 @@ def raise_for(code: int) -> None:
 __all__ = [
     "FAILED", "SETTINGS", "DescribeConfigsRequest", "FetchRequest", "FindCoordinatorRequest", "KafkaAdminClient",
     "KafkaClient", "LegacyRecordBatch", "ListOffsetsRequest", "MemoryRecords", "MetadataRequest",
-    "OffsetFetchRequest", "OffsetForLeaderEpochRequest", "TopicPartition", "ask_brokers", "errors", "raise_for",
+    "OffsetFetchRequest", "OffsetForLeaderEpochRequest", "TopicPartition", "arguments", "ask_brokers", "errors",
+    "raise_for",
 ]  # fmt: skip

@@ -26,8 +26,9 @@ _JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 class LocalKafka(LocalServer):
     """A broker that lives as long as the `with` block: `bootstrap` is its address, nothing of it stays behind.
 
-    `settings` override or extend server.properties; `listeners` adds listeners by name and security protocol (their
-    address is `address(name)`). With a `data_dir` of the caller's the data stay; otherwise they are temporary.
+    `settings` override or extend server.properties, `java` are options of its Java; `listeners` adds listeners by
+    name and security protocol (their address is `address(name)`). With a `data_dir` of the caller's the data stay;
+    otherwise they are temporary.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class LocalKafka(LocalServer):
         listeners: Mapping[str, str] | None = None,
         data_dir: Path | None = None,
         heap: str = "512m",
+        java: Sequence[str] = (),
         cache: Path | None = None,
     ) -> None:
         self.settings = dict(settings or {})
@@ -44,7 +46,7 @@ class LocalKafka(LocalServer):
         self._ports = dict(zip(self._protocols, free_ports(len(self._protocols)), strict=True))
         self._temporary = data_dir is None
         self.data_dir = data_dir or Path(tempfile.mkdtemp(prefix="kafka-lake-broker-"))
-        self._heap = heap
+        self._options = (f"-Xmx{heap}", *java)
         self._cache = cache
         super().__init__(
             "Kafka",
@@ -84,7 +86,7 @@ class LocalKafka(LocalServer):
             self.tool("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(properties))
         read_from = self.server_log.stat().st_size if self.server_log.exists() else 0
         self.launch(
-            self._java(f"-Xmx{self._heap}", *_JVM, "kafka.Kafka", str(properties)),
+            self._java(*self._options, *_JVM, "kafka.Kafka", str(properties)),
             env=_environment(),
             cwd=self.data_dir,
             answers=lambda: _READY_LINE in self.server_log.read_bytes()[read_from:],
@@ -102,10 +104,11 @@ class LocalKafka(LocalServer):
             self.stop()
         super().close()
 
-    def tool(self, main_class: str, *arguments: str) -> str:
+    def tool(self, main_class: str, *arguments: str, java: Sequence[str] = ()) -> str:
         """Return the output of a Kafka tool (`kafka.tools.DumpLogSegments`, …). Raises LocalServerError."""
+        words = ["-Xmx256m", *_JVM, *java, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", main_class, *arguments]
         answer = subprocess.run(
-            self._java("-Xmx256m", *_JVM, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", main_class, *arguments),
+            self._java(*words),
             capture_output=True, text=True, env=_environment(), cwd=self.data_dir, timeout=_TOOL_SECONDS, check=False,
         )  # fmt: skip
         if answer.returncode != 0:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +20,9 @@ from confluent_kafka.admin import (
 
 from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.adapters.kafka_python import arguments
 from airflow_kafka_lake.adapters.machine import SystemClock
+from airflow_kafka_lake.adapters.spark_submit.submission import token_options
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError, UnavailableError
 from airflow_kafka_lake.local.kafka import LocalKafka
 
@@ -43,17 +44,6 @@ SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 def escaped(value: str) -> str:
     """Write a value for a Java properties file."""
     return value.replace("\\", "\\\\").replace("\n", "\\n")
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 and its key: the broker's, and in these tests the client's too."""
-    folder = tmp_path_factory.mktemp("tls")
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test"]
-    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
-    subprocess.run([*made, *names], check=True, capture_output=True)
-    return cert, key
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +82,7 @@ def by_librdkafka(settings: KafkaSettings, broker: LocalKafka, folder: Path) -> 
 
 
 def by_kafka_python(settings: KafkaSettings, broker: LocalKafka, folder: Path) -> bool:
-    admin = KafkaAdminClient(**settings.kafka_python())
+    admin = KafkaAdminClient(**arguments(settings))
     try:
         return TOPIC in admin.list_topics()
     finally:
@@ -104,7 +94,8 @@ def by_java(settings: KafkaSettings, broker: LocalKafka, folder: Path) -> bool:
     file.touch(mode=0o600)
     file.write_text("".join(f"{key}={escaped(value)}\n" for key, value in settings.java().items()))
     given = ["--bootstrap-server", settings.bootstrap, "--command-config", str(file), "--list"]
-    return TOPIC in broker.tool("org.apache.kafka.tools.TopicCommand", *given).split()
+    allowed = token_options(settings.java())
+    return TOPIC in broker.tool("org.apache.kafka.tools.TopicCommand", *given, java=allowed).split()
 
 
 CLIENTS = [by_librdkafka, by_kafka_python, by_java]

@@ -23,6 +23,7 @@ from airflow_kafka_lake.adapters.kafka_python import (
     OffsetFetchRequest,
     OffsetForLeaderEpochRequest,
     TopicPartition,
+    arguments,
     ask_brokers,
     errors,
     raise_for,
@@ -305,7 +306,7 @@ def open_transactions(
     milliseconds = int(timeout * 1000)
     limits = {"request_timeout_ms": milliseconds, "bootstrap_timeout_ms": milliseconds}
     try:
-        with closing(KafkaAdminClient(**settings.kafka_python(), **limits)) as admin:
+        with closing(KafkaAdminClient(**arguments(settings), **limits)) as admin:
             wanted = [TopicPartition(*key) for key in keys]
             if group is not None:
                 wanted.append(TopicPartition(_GROUP_OFFSETS, _home(admin, group)))

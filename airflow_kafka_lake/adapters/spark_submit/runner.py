@@ -46,6 +46,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     properties,
     pyspark_home,
     sweep_folders,
+    token_options,
     write_files,
 )
 from airflow_kafka_lake.core.errors import JobFailedError
@@ -428,14 +429,16 @@ class SparkSubmitRunner:
         conf: Mapping[str, str] | None = None,
     ) -> Driver:
         self._verify()
+        java = token_options(self._kafka)
         settings = properties(
             master=self._master,
             catalog=self._catalog,
             conf=self._conf if conf is None else conf,
             driver_memory=self._driver_memory,
             folder=folder,
+            java=java,
         )
-        options = java_options(folder, self._start_options(is_heavy=is_heavy), self._conf)
+        options = java_options(folder, [*self._start_options(is_heavy=is_heavy), *java], self._conf)
         write_files(folder, request=request, settings=settings, options=options)
         words = command(
             self._spark_submit or pyspark_home() / "bin" / "spark-submit",

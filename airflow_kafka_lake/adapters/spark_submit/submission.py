@@ -126,6 +126,7 @@ _BOUNDED = tuple(
     for what, most in (("bytes", 64 * 1024 * 1024), ("string", 64 * 1024 * 1024), ("collectionItems", 8 * 1024 * 1024))
 )
 """Avro makes room for a length before it reads that far: a few wrong bytes would take all memory and end the job."""
+_TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105
 _JARS = "spark.jars"
 _CLASS_PATH = "spark.driver.extraClassPath"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
@@ -170,9 +171,18 @@ def checked_conf(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def properties(
-    *, master: str, catalog: Mapping[str, str], conf: Mapping[str, str], driver_memory: str, folder: Path
+    *,
+    master: str,
+    catalog: Mapping[str, str],
+    conf: Mapping[str, str],
+    driver_memory: str,
+    folder: Path,
+    java: Sequence[str] = (),
 ) -> dict[str, str]:
-    """Return all Spark settings of an attempt; the caller's win over ours wherever that is safe."""
+    """Return all Spark settings of an attempt; the caller's win over ours wherever that is safe.
+
+    `java` are options of each executor's Java.
+    """
     local = _ON_THIS_MACHINE | {"spark.local.dir": str(folder)} if is_local(master) else {}
     extensions = [EXTENSIONS, *filter(None, conf.get("spark.sql.extensions", "").split(","))]
     found = {
@@ -186,9 +196,16 @@ def properties(
         "spark.sql.extensions": ",".join(dict.fromkeys(extensions)),
         # Options may hold secrets (-Djavax.net.ssl.…): java reads them from a file, and ps shows its name.
         _JAVA_OPTIONS: f'"@{folder / JAVA_OPTIONS_FILE}"',
-        _EXECUTOR_OPTIONS: " ".join([*_BOUNDED, *filter(None, [conf.get(_EXECUTOR_OPTIONS)])]),
+        _EXECUTOR_OPTIONS: " ".join([*_BOUNDED, *java, *filter(None, [conf.get(_EXECUTOR_OPTIONS)])]),
     }
     return {key: value for key, value in found.items() if key not in (_JARS, _CLASS_PATH)}
+
+
+def token_options(kafka: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the Java options under which Kafka's client may ask its token endpoint: from 4.0 on it asks no other."""
+    return tuple(
+        f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={kafka[key]}" for key in {_TOKEN_URL} & kafka.keys()
+    )
 
 
 def java_options(folder: Path, further: Sequence[str], conf: Mapping[str, str]) -> str:

@@ -19,6 +19,13 @@ LOGIN = {
     "sasl.username": "u",
     "sasl.password": SECRET,
 }
+TOKENS = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/token",
+    "sasl.oauthbearer.client.id": "u",
+    "sasl.oauthbearer.client.secret": SECRET,
+}
 TLS = {"security.protocol": "SSL"}
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -166,7 +173,6 @@ def test_what_must_not_decide_is_accepted_and_dropped(key: str, value: object) -
         "ssl.keystore.location",
         "ssl.crl.location",
         "sasl.oauthbearer.config",
-        "sasl.oauthbearer.token.endpoint.url",
         "enable.sasl.oauthbearer.unsecure.jwt",
         "sasl.jaas.config",
         "oauth_cb",
@@ -216,7 +222,22 @@ def test_misspelt_option_gets_a_hint() -> None:
         ({**SERVERS, "security.protocol": "SASL-SSL"}, "security.protocol"),
         ({**SERVERS, "security.protocol": "TLS"}, "security.protocol"),
         ({**SERVERS, **LOGIN, "sasl.mechanism": "GSSAPI"}, "sasl.mechanism"),
-        ({**SERVERS, **LOGIN, "sasl.mechanism": "OAUTHBEARER"}, "sasl.mechanism"),
+        ({**SERVERS, **LOGIN, "sasl.mechanism": "OAUTHBEARER"}, "sasl.oauthbearer.client.id"),
+        *(({**SERVERS, **TOKENS, key: None}, key) for key in sorted(TOKENS) if key.startswith("sasl.oauthbearer.")),
+        ({**SERVERS, **TOKENS, "sasl.password": SECRET}, "sasl.password"),
+        ({**SERVERS, **LOGIN, "sasl.oauthbearer.scope": SECRET}, "sasl.oauthbearer.scope"),
+        ({**SERVERS, **TOKENS, "sasl.oauthbearer.method": "default"}, "sasl.oauthbearer.method"),
+        ({**SERVERS, **TOKENS, "sasl.oauthbearer.extensions": SECRET}, "sasl.oauthbearer.extensions"),
+        *(
+            ({**SERVERS, **TOKENS, "sasl.oauthbearer.token.endpoint.url": url}, "sasl.oauthbearer.token.endpoint.url")
+            for url in (
+                f"http://u:{SECRET}@host/token",
+                f"http://host/token?key={SECRET}",
+                "file:///etc/passwd",
+                "host",
+            )
+        ),
+        ({**SERVERS, **TOKENS, "https.ca.pem": SECRET}, "https.ca.pem"),
         ({**SERVERS, **LOGIN, "sasl.mechanism": ""}, "sasl.mechanism"),
         ({**SERVERS, **LOGIN, "sasl.username": ""}, "sasl.username"),
         ({**SERVERS, **LOGIN, "sasl.password": None}, "sasl.password"),
@@ -249,6 +270,24 @@ def test_nothing_shown_is_a_secret() -> None:
         assert SECRET not in shown
         assert "a:9092" in shown
         assert "SASL_PLAINTEXT" in shown
+
+
+def test_token_login_is_told_to_java_with_its_scope_extensions_and_trust(pem: Path) -> None:
+    """The truststore of the endpoint stands in the login, where Java's client looks for it."""
+    more = {
+        "sasl.oauthbearer.scope": "kafka",
+        "sasl.oauthbearer.extensions": "logicalCluster=lkc-1, identityPoolId=pool-1",
+        "https.ca.location": str(pem / "cert.pem"),
+    }
+    java = KafkaSettings.parse({**SERVERS, **TOKENS, **more}).java()
+    handler = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+    assert java["sasl.login.callback.handler.class"] == handler
+    assert java["sasl.oauthbearer.token.endpoint.url"] == TOKENS["sasl.oauthbearer.token.endpoint.url"]
+    login = java["sasl.jaas.config"]
+    assert login.startswith("org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required ")
+    told = f'clientId="u" clientSecret="{SECRET}" extension_logicalCluster="lkc-1" extension_identityPoolId="pool-1"'
+    assert f'{told} scope="kafka" ssl.truststore.type="PEM" ssl.truststore.certificates="-----BEGIN' in login
+    assert "\n" not in login
 
 
 def test_own_settings_win() -> None:
