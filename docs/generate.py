@@ -147,6 +147,10 @@ ENVIRONMENT = (
     ("`AIRFLOW_CONN_<ID>`", "a connection, as JSON or as Airflow's URI"),
     ("`KAFKA_LAKE_ACTOR`", "who decides, for the ledger's history; otherwise the login name"),
     ("`KAFKA_LAKE_CACHE`", "where the jars are kept; otherwise `~/.cache/airflow-kafka-lake`"),
+    (
+        "`KAFKA_LAKE_SPARK_HOME`",
+        "the folder of the Spark (4.0 or 4.1) that jobs run on; otherwise the installed PySpark",
+    ),
     ("`KAFKA_LAKE_DEBUG`", "`1` shows the traceback of an `InternalError`"),
 )
 

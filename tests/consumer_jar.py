@@ -14,8 +14,9 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_kafka_lake.adapters.jars import JOBS, verified
-from airflow_kafka_lake.adapters.spark_submit.submission import PACKAGE, pyspark_home
+from airflow_kafka_lake.adapters.jars import JarSet, verified
+from airflow_kafka_lake.adapters.java import spark_home
+from airflow_kafka_lake.adapters.spark_submit.submission import PACKAGE
 from airflow_kafka_lake.jobs import shared_consumer
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ JAVA = "17"
 
 def built() -> bytes:
     """Return the jar, with Spark's jars and the pinned ones to compile against."""
-    libraries = [pyspark_home() / "jars" / "*", *(path for jars in JOBS for path in verified(jars))]
+    libraries = [spark_home() / "jars" / "*", *verified(JarSet.SPARK)]
     options = ["--release", JAVA, "-encoding", "UTF-8", "-g:source,lines", "-proc:none", "-Xlint:none"]
     with tempfile.TemporaryDirectory() as folder:
         words = ["javac", *options, "-cp", ":".join(map(str, libraries)), "-d", folder, str(SOURCE)]

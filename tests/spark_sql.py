@@ -50,11 +50,11 @@ def spark_sql(
 
 def _settings(lake: Mapping[str, Any]) -> dict[str, str]:
     from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
-    from airflow_kafka_lake.adapters.jars import JOBS, verified
+    from airflow_kafka_lake.adapters.jars import JarSet, verified
     from airflow_kafka_lake.adapters.spark_submit.runner import archive_path
     from airflow_kafka_lake.adapters.spark_submit.submission import all_jars
 
-    jars = [path for jars in JOBS for path in verified(jars)]
+    jars = verified(JarSet.SPARK)
     # Java passes over an archive that is not there, so this only ever saves time.
     quick = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-XX:SharedArchiveFile={archive_path(jars)}")
     return {

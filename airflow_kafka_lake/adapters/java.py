@@ -7,14 +7,18 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 from airflow_kafka_lake.core.errors import KafkaLakeError, TerminalError
 
+_CORE = "jars/spark-core_*.jar"
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _ANSWER_SECONDS = 60
+SPARK_HOME_VARIABLE = "KAFKA_LAKE_SPARK_HOME"
+"""Names the folder of a Spark to run jobs on where the installed PySpark is of another version, or is missing."""
 
 
 class JavaMissingError(TerminalError):
@@ -52,13 +56,69 @@ def require_java(minimum: int = 17, *, environ: Mapping[str, str] | None = None)
     return java
 
 
-def require_matching_pyspark(version_of: Callable[[str], str] = metadata.version, *, jars_of: str | None = None) -> str:
-    """Return the one version of `pyspark` and `pyspark-client`; `jars_of` is the Spark that the jars are made for.
+def spark_home() -> Path:
+    """Return the folder of the Spark that jobs run on; raises PysparkMissingError.
 
-    Raises PysparkMissingError without `pyspark` and PysparkMismatchError when both are there and differ: the two
-    wheels write the same package folder, so different versions leave a mixture of both behind; or when they are of
-    another minor version than the jars, whose classes then do not fit.
+    It is `$KAFKA_LAKE_SPARK_HOME`, else the installed PySpark, which is a whole Spark.
     """
+    if named := os.environ.get(SPARK_HOME_VARIABLE):
+        home, missing = Path(named), f"{SPARK_HOME_VARIABLE} is {named}, and no Spark is there (jars/spark-core…). "
+        missing += "Name the folder of a Spark, or unset it"
+    else:
+        spec = find_spec("pyspark")
+        home = Path(spec.origin).parent if spec and spec.origin else Path()
+        missing = "PySpark with its jars is not installed in this environment (pyspark-client alone has none). "
+        missing += "Run: pip install 'airflow-kafka-lake[spark]'"
+    if not any(home.glob(_CORE)):
+        raise PysparkMissingError(missing)
+    return home
+
+
+def spark_version() -> str:
+    """Return the version of the Spark that jobs run on; raises PysparkMissingError."""
+    return next(spark_home().glob(_CORE)).stem.split("-", 2)[2]
+
+
+def minor(version: str) -> str:
+    """Return the minor version of a version."""
+    return ".".join(version.split(".")[:2])
+
+
+def require_matching_pyspark(
+    version_of: Callable[[str], str] = metadata.version, *, jars_of: Sequence[str] = ()
+) -> str:
+    """Return the version of the Spark that jobs run on; `jars_of` are those that there are jars for.
+
+    Raises PysparkMissingError where there is none, and PysparkMismatchError when the installed `pyspark` and
+    `pyspark-client` differ: the two wheels write the same package folder, so different versions leave a mixture of both
+    behind; or when it is of no minor version that the jars are for, whose classes then do not fit.
+    """
+    fitting = {minor(version): version for version in jars_of}
+    if os.environ.get(SPARK_HOME_VARIABLE):
+        spark = client = spark_version()
+    else:
+        spark, client = _installed(version_of)
+    if client != spark:
+        # Constraints of Airflow pin the client, so that is kept where it fits.
+        told = [found for found in (client, spark) if not fitting or minor(found) in fitting]
+        raise PysparkMismatchError(
+            f"pyspark is {spark} and pyspark-client is {client}; both write the folder pyspark/, so the installed "
+            f"files are a mixture. {_install_both([*told, *jars_of[-1:]][0])}",
+            pyspark=spark,
+            pyspark_client=client,
+        )
+    if fitting and minor(spark) not in fitting:
+        raise PysparkMismatchError(
+            f"Spark is {spark}, and this package has jars for Spark {' and '.join(fitting)}: no job could load their "
+            f"classes. {_install_both(jars_of[-1])}. Where that may not change, install one beside it (pip install "
+            f"--target DIR pyspark=={jars_of[-1]}) and name it in {SPARK_HOME_VARIABLE} (DIR/pyspark)",
+            spark=spark,
+            jars=list(jars_of),
+        )
+    return spark
+
+
+def _installed(version_of: Callable[[str], str]) -> tuple[str, str]:
     try:
         spark = version_of("pyspark")
     except metadata.PackageNotFoundError:
@@ -66,35 +126,13 @@ def require_matching_pyspark(version_of: Callable[[str], str] = metadata.version
             "pyspark is not installed in this environment. Run: pip install 'airflow-kafka-lake[spark]'"
         ) from None
     try:
-        client = version_of("pyspark-client")
+        return spark, version_of("pyspark-client")
     except metadata.PackageNotFoundError:
-        client = spark
-    if client != spark:
-        # Constraints of Airflow pin the client, so that is kept where it fits.
-        fitting = [found for found in (client, spark) if jars_of is None or _minor(found) == _minor(jars_of)]
-        raise PysparkMismatchError(
-            f"pyspark is {spark} and pyspark-client is {client}; both write the folder pyspark/, so the installed "
-            f"files are a mixture. {_install_both(next(iter(fitting), jars_of))}",
-            pyspark=spark,
-            pyspark_client=client,
-        )
-    if jars_of is not None and _minor(spark) != _minor(jars_of):
-        raise PysparkMismatchError(
-            f"pyspark is {spark}, and the jars of this package are for Spark {_minor(jars_of)}: no job could load "
-            f"their classes. {_install_both(jars_of)}. Where a constraints file pins another pyspark-client, leave "
-            "that line out",
-            pyspark=spark,
-            jars=jars_of,
-        )
-    return spark
+        return spark, spark
 
 
-def _install_both(version: str | None) -> str:
+def _install_both(version: str) -> str:
     return f"Run: pip install --force-reinstall pyspark=={version} pyspark-client=={version}"
-
-
-def _minor(version: str) -> str:
-    return ".".join(version.split(".")[:2])
 
 
 def _find_java(environ: Mapping[str, str], minimum: int) -> Path:

@@ -122,9 +122,9 @@ class SparkJobs(SparkSubmitRunner):
     def __init__(
         self, *, conf: Mapping[str, str], stores: Sequence[JarSet] = (), engine: Engine | None = None, **settings: Any
     ) -> None:
-        from airflow_kafka_lake.adapters.jars import JOBS, files
+        from airflow_kafka_lake.adapters.jars import JarSet, files
 
-        self._sets: tuple[JarSet, ...] = () if "spark.jars.packages" in conf else (*JOBS, *stores)
+        self._sets: tuple[JarSet, ...] = () if "spark.jars.packages" in conf else (JarSet.SPARK, *stores)
         jars = [path for jar_set in self._sets for path in files(jar_set)]
         super().__init__(conf=conf, engine=engine, jars=jars, verify=self._verify_once, **settings)
 
@@ -146,11 +146,11 @@ class SparkJobs(SparkSubmitRunner):
             self._engine.is_verified = False
 
     def _verify_all(self) -> None:
-        from airflow_kafka_lake.adapters.jars import spark_version, verified
+        from airflow_kafka_lake.adapters.jars import fitting_sparks, verified
         from airflow_kafka_lake.adapters.java import require_java, require_matching_pyspark
 
         require_java()
-        require_matching_pyspark(jars_of=spark_version() if self._sets else None)
+        require_matching_pyspark(jars_of=fitting_sparks() if self._sets else ())
         for jars in self._sets:
             verified(jars)
         require_jars(self._conf)
@@ -163,11 +163,11 @@ def fetch_jars(progress: Callable[[str], None], stores: Sequence[str] = ()) -> l
 
     The archive of a driver's classes, with which jobs start in half the time, lies beside the jars; it is optional.
     """
-    from airflow_kafka_lake.adapters.jars import JOBS, JarSet, fetch, spark_version
+    from airflow_kafka_lake.adapters.jars import JarSet, fetch, fitting_sparks
     from airflow_kafka_lake.adapters.java import require_matching_pyspark
 
-    require_matching_pyspark(jars_of=spark_version())
-    jars = [path for jar_set in (*JOBS, *map(JarSet, stores)) for path in fetch(jar_set, progress=progress)]
+    require_matching_pyspark(jars_of=fitting_sparks())
+    jars = [path for jar_set in (JarSet.SPARK, *map(JarSet, stores)) for path in fetch(jar_set, progress=progress)]
     if not archive_path(jars).exists():
         _prepare_start(jars, progress)
     return jars

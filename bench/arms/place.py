@@ -14,7 +14,8 @@ from typing import Any
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING, partition_spec
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.jars import JarSet, fetch
-from airflow_kafka_lake.adapters.spark_submit.submission import properties_text, pyspark_home
+from airflow_kafka_lake.adapters.java import spark_home
+from airflow_kafka_lake.adapters.spark_submit.submission import properties_text
 from bench.workloads import DECODED, Workload
 
 TABLE = "raw.bench"
@@ -85,7 +86,7 @@ class Place:
     def rivals_environment(self) -> dict[str, str]:
         """The same for a Spark job that knows nothing of this package, with the installed PySpark as Spark's home."""
         kept = {key: value for key, value in self.environment.items() if not key.startswith("AIRFLOW")}
-        return kept | {"SPARK_HOME": str(pyspark_home())}
+        return kept | {"SPARK_HOME": str(spark_home())}
 
     @property
     def _spark_extra(self) -> dict[str, str]:
@@ -151,7 +152,7 @@ class Place:
         (self.home / f"{name}.properties").write_text(properties_text(settings), encoding="utf-8")
         (self.home / f"{name}.json").write_text(json.dumps({"home": str(self.home), **request}), encoding="utf-8")
         return [
-            str(pyspark_home() / "bin" / "spark-submit"),
+            str(spark_home() / "bin" / "spark-submit"),
             *("--master", f"local[{self.cores}]"),
             *("--properties-file", str(self.home / f"{name}.properties")),
             *("--driver-class-path", os.pathsep.join(map(str, fetch(JarSet.SPARK)))),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import subprocess
 import sys
 import tomllib
@@ -17,6 +16,8 @@ from packaging.utils import canonicalize_name
 
 import airflow_kafka_lake
 from airflow_kafka_lake.adapters.iceberg.catalog import require_pyiceberg
+from airflow_kafka_lake.adapters.jars import fitting_sparks
+from airflow_kafka_lake.adapters.java import minor
 from airflow_kafka_lake.core.errors import LibraryError
 
 PACKAGE = Path(airflow_kafka_lake.__file__).parent
@@ -120,18 +121,18 @@ def test_the_floors_fit_beside_constraints_of_airflow(path: Path) -> None:
 
 
 EXCEPTIONS = {"airflow-3.3.1": {"pyspark-client"}}
-"""Airflow 3.3.1 pins the client of Spark 4.2, and the jars are for Spark 4.1: that line is left out of the file."""
+"""Airflow 3.3.1 pins the client of Spark 4.2, which has no jars: there Spark is put into a folder of its own."""
 
 
 def test_both_wheels_of_spark_have_one_range_that_the_jars_fit() -> None:
     """They write one folder; another minor version of Spark has other classes than the jars."""
     spark, client = (item for name, item in sorted(_requirements("spark").items()) if name.startswith("pyspark"))
     assert spark.specifier == client.specifier
-    jars = (PACKAGE / "adapters" / "jars" / "spark.txt").read_text(encoding="utf-8")
-    (version,) = re.findall(r"spark-sql-kafka-0-10_2.13:(\S+)", jars)
-    major, minor = map(int, version.split(".")[:2])
-    fits = [f"{major}.{minor}.{patch}" for patch in range(1, 4)]
-    assert [text for text in (*fits, f"{major}.{minor + 1}.0") if spark.specifier.contains(text)] == fits
+    assert {minor(text) for text in SPARKS if spark.specifier.contains(text)} == set(map(minor, fitting_sparks()))
+    assert not spark.specifier.contains("4.2.0"), "it has no jars"
+
+
+SPARKS = ("3.5.9", "4.0.0", "4.0.4", "4.1.1", "4.1.3", "4.2.0", "4.3.0")
 
 
 def test_a_pyiceberg_beside_the_range_is_refused_by_name() -> None:

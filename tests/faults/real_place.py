@@ -145,10 +145,9 @@ class RealPlace(Place):
 @contextmanager
 def real_places(folder: Path, count: int) -> Iterator[Iterator[RealPlace]]:
     """Start a broker and make places beside it."""
-    from airflow_kafka_lake.adapters.jars import JOBS, fetch
+    from airflow_kafka_lake.adapters.jars import JarSet, fetch
     from airflow_kafka_lake.local.kafka import LocalKafka
 
-    for jars in JOBS:
-        fetch(jars)
+    fetch(JarSet.SPARK)
     with LocalKafka() as broker, ExitStack() as stack:
         yield (stack.enter_context(closing(RealPlace(folder / str(i), broker.bootstrap))) for i in range(count))

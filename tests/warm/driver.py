@@ -208,13 +208,13 @@ def started() -> SparkSession:
     """Start Spark as the tests' other Sparks, for any catalog."""
     from pyspark.sql import SparkSession
 
-    from airflow_kafka_lake.adapters.jars import JOBS, STORES, verified
+    from airflow_kafka_lake.adapters.jars import STORES, JarSet, verified
     from airflow_kafka_lake.adapters.spark_submit.runner import archive_path
     from airflow_kafka_lake.adapters.spark_submit.submission import _BOUNDED, _UNLESS_SAID, all_jars
     from airflow_kafka_lake.jobs.formats import EXTENSIONS
 
     # Java passes over an archive that is not there or does not fit, so this only ever saves time.
-    jars = [path for jars in (*JOBS, *STORES) for path in verified(jars)]
+    jars = [path for jars in (JarSet.SPARK, *STORES) for path in verified(jars)]
     quick = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-XX:SharedArchiveFile={archive_path(jars)}")
     settings = {
         **_UNLESS_SAID,

@@ -2,7 +2,6 @@
 
 from airflow_kafka_lake.adapters.jars.cache import (
     CACHE_VARIABLE,
-    JOBS,
     STORES,
     Jar,
     JarChecksumError,
@@ -11,15 +10,14 @@ from airflow_kafka_lake.adapters.jars.cache import (
     default_cache,
     fetch,
     files,
+    fitting_sparks,
     jars_folder,
     pinned,
-    spark_version,
     verified,
 )
 
 __all__ = [
     "CACHE_VARIABLE",
-    "JOBS",
     "STORES",
     "Jar",
     "JarChecksumError",
@@ -28,8 +26,8 @@ __all__ = [
     "default_cache",
     "fetch",
     "files",
+    "fitting_sparks",
     "jars_folder",
     "pinned",
-    "spark_version",
     "verified",
 ]

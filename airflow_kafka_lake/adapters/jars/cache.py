@@ -9,17 +9,15 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache as remembered
 from importlib import resources
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
 from xml.sax.saxutils import quoteattr
 
-from airflow_kafka_lake.adapters.java import PysparkMissingError, require_java
+from airflow_kafka_lake.adapters.java import PysparkMissingError, minor, require_java, spark_home, spark_version
 from airflow_kafka_lake.core.errors import TerminalError, UnavailableError
 from airflow_kafka_lake.core.remedies import fetch_jars
 
@@ -34,28 +32,13 @@ class JarsUnreachableError(UnavailableError):
     """Ivy could not bring every jar: no network, or a repository without some of them."""
 
 
-class Coordinates(Protocol):
-    """The coordinates of a jar in Ivy."""
-
-    @property
-    def group(self) -> str: ...
-    @property
-    def artifact(self) -> str: ...
-    @property
-    def version(self) -> str: ...
-    @property
-    def classifier(self) -> str: ...
-    @property
-    def extension(self) -> str: ...
-
-
-def retrieve(jars: Sequence[Coordinates], folder: Path) -> None:
+def retrieve(jars: Sequence[Jar], folder: Path) -> None:
     """Bring the jars into `folder`, from Ivy's default repositories.
 
     They are `<group>.<artifact>-<version>[-<classifier>].<extension>` there. `$KAFKA_LAKE_IVY_SETTINGS` may name an
     ivysettings.xml, for a mirror. Raises JarsUnreachableError, PysparkMissingError, or the errors of `require_java`.
     """
-    java, ivy = require_java(), _ivy_jar()
+    java, ivy = require_java(), max((spark_home() / "jars").glob("ivy-*.jar"))
     with tempfile.TemporaryDirectory(prefix="kafka-lake-ivy-", ignore_cleanup_errors=True) as scratch:
         module = Path(scratch) / "ivy.xml"
         module.write_text(_module(jars), encoding="utf-8")
@@ -77,7 +60,7 @@ def retrieve(jars: Sequence[Coordinates], folder: Path) -> None:
         )
 
 
-def _module(jars: Sequence[Coordinates]) -> str:
+def _module(jars: Sequence[Jar]) -> str:
     dependencies = "".join(
         f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)} "
         f'transitive="false">{_file(jar)}</dependency>'
@@ -88,24 +71,12 @@ def _module(jars: Sequence[Coordinates]) -> str:
     return f"<ivy-module {names}>{head}<dependencies>{dependencies}</dependencies></ivy-module>"
 
 
-def _file(jar: Coordinates) -> str:
+def _file(jar: Jar) -> str:
     """Name the file where it is not the module's jar, which may be of the type bundle."""
     if not jar.classifier:
         return ""
     kind = quoteattr(jar.extension)
     return f"<artifact name={quoteattr(jar.artifact)} type={kind} ext={kind} m:classifier={quoteattr(jar.classifier)}/>"
-
-
-def _ivy_jar() -> Path:
-    spec = find_spec("pyspark")
-    folders = list(spec.submodule_search_locations or ()) if spec else []
-    found = [jar for folder in folders for jar in sorted(Path(folder, "jars").glob("ivy-*.jar"))]
-    if not found:
-        raise PysparkMissingError(
-            "PySpark with its jars is not installed in this environment (pyspark-client alone has none). "
-            "Run: pip install 'airflow-kafka-lake[spark]'"
-        )
-    return found[-1]
 
 
 def _reason(output: str) -> str:
@@ -135,17 +106,13 @@ class JarSet(StrEnum):
     """A pinned list of jars, `<value>.txt` beside this module."""
 
     SPARK = "spark"
-    SPARK_AVRO = "spark-avro"
     S3 = "s3"
     KAFKA_BROKER = "kafka-broker"
     SCHEMA_REGISTRY = "schema-registry"
 
 
-JOBS = (JarSet.SPARK, JarSet.SPARK_AVRO)
-"""The sets of every Spark job, in this order: the archive of a driver's classes fits one class path only."""
-
 STORES = (JarSet.S3,)
-"""The sets that follow them when the lake is in a store of that name."""
+"""The sets that follow Spark's own when the lake is in a store of that name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +125,8 @@ class Jar:
     sha256: str
     classifier: str = ""
     extension: str = "jar"
+    spark: str = ""
+    """The minor version of Spark that it is for, where it is for one only."""
 
     @property
     def file_name(self) -> str:
@@ -175,16 +144,27 @@ def default_cache() -> Path:
     return Path(named).absolute() if named else Path.home() / ".cache" / "airflow-kafka-lake"
 
 
-@remembered
 def pinned(jar_set: JarSet) -> tuple[Jar, ...]:
-    """Return the set's jars in the order of its list."""
+    """Return the set's jars in the order of its list, those for the Spark that is here; without one that the list
+    knows, those for the newest.
+    """
+    listed, found = _listed(jar_set), ""
+    with suppress(PysparkMissingError):
+        found = minor(spark_version())
+    known = sorted({jar.spark for jar in listed if jar.spark})
+    chosen = {"", found} if found in known else {"", *known[-1:]}
+    return tuple(jar for jar in listed if jar.spark in chosen)
+
+
+def fitting_sparks() -> list[str]:
+    """Return the versions of Spark that there are jars for, one of each minor version."""
+    return [jar.version for jar in _listed(JarSet.SPARK) if jar.artifact.startswith("spark-sql-kafka")]
+
+
+@remembered
+def _listed(jar_set: JarSet) -> tuple[Jar, ...]:
     lines = resources.files(__package__).joinpath(f"{jar_set}.txt").read_text(encoding="utf-8").splitlines()
     return tuple(_parse(line) for line in lines if line.strip() and not line.startswith("#"))
-
-
-def spark_version() -> str:
-    """Return the version of Spark that the jars of a job are made for."""
-    return next(jar.version for jar in pinned(JarSet.SPARK) if jar.artifact.startswith("spark-sql-kafka"))
 
 
 def jars_folder(jar_set: JarSet, cache: Path | None = None) -> Path:
@@ -281,12 +261,10 @@ def _only_one(folder: Path) -> Iterator[None]:
 
 
 def _parse(line: str) -> Jar:
-    coordinates, sha256 = line.split()
+    coordinates, sha256, *of = line.split()
     group, artifact, version, *further = coordinates.split(":")
-    classifier, extension = further or ("", "jar")
-    return Jar(
-        group=group, artifact=artifact, version=version, sha256=sha256, classifier=classifier, extension=extension
-    )
+    named = dict(zip(("classifier", "extension", "spark"), (*(further or ("", "jar")), *of), strict=False))
+    return Jar(group=group, artifact=artifact, version=version, sha256=sha256, **named)
 
 
 def _sha256(path: Path) -> str:

@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 from airflow_kafka_lake.adapters.clients import Secrets
 from airflow_kafka_lake.adapters.jars import default_cache
+from airflow_kafka_lake.adapters.java import spark_home
 from airflow_kafka_lake.adapters.spark_submit.driver import (
     LOG_FILE,
     ApplicationFile,
@@ -44,7 +45,6 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     java_options,
     private_folder,
     properties,
-    pyspark_home,
     sweep_folders,
     token_options,
     write_files,
@@ -135,8 +135,8 @@ def archive_path(jars: Sequence[Path | str], *, java_home: Path | None = None, c
     anew has another archive.
     """
     java = str(java_home) if java_home else os.environ.get("JAVA_HOME") or shutil.which("java") or ""
-    place = _digest([str(pyspark_home()), str(Path(java).resolve()), *map(str, jars)])
-    files = sorted([*(pyspark_home() / "jars").glob("*.jar"), *map(Path, all_jars(jars))])
+    place = _digest([str(spark_home()), str(Path(java).resolve()), *map(str, jars)])
+    files = sorted([*(spark_home() / "jars").glob("*.jar"), *map(Path, all_jars(jars))])
     stats = [(path.name, path.stat()) for path in files if path.exists()]
     state = _digest([f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in stats])
     return (cache or default_cache()) / "classes" / f"spark-{place}-{state}.jsa"
@@ -172,7 +172,7 @@ def _load_classes(folder: Path, jars: Sequence[Path], made: Path, java_home: Pat
     settings = properties(master=_MASTER, catalog=_catalog(folder), conf={}, driver_memory="1g", folder=folder)
     options = java_options(folder, [*QUICK_START, f"-XX:ArchiveClassesAtExit={made}"], {})
     write_files(folder, request={}, settings=settings, options=options)
-    home = pyspark_home()
+    home = spark_home()
     words = command(
         home / "bin" / "spark-submit",
         folder,
@@ -441,7 +441,7 @@ class SparkSubmitRunner:
         options = java_options(folder, [*self._start_options(is_heavy=is_heavy), *java], self._conf)
         write_files(folder, request=request, settings=settings, options=options)
         words = command(
-            self._spark_submit or pyspark_home() / "bin" / "spark-submit",
+            self._spark_submit or spark_home() / "bin" / "spark-submit",
             folder,
             master=self._master,
             name=name,
@@ -461,7 +461,7 @@ class SparkSubmitRunner:
         return [*options, *([f"-XX:SharedArchiveFile={archive}"] if archive.exists() else [])]
 
     def _environment(self) -> dict[str, str]:
-        return environment(java_home=self._java_home, spark_home=None if self._spark_submit else pyspark_home())
+        return environment(java_home=self._java_home, spark_home=None if self._spark_submit else spark_home())
 
 
 def _last_read(document: Path) -> list[Tip]:

@@ -20,7 +20,6 @@ from typing import Any
 
 import airflow_kafka_lake
 from airflow_kafka_lake.adapters.clients import SPARK_PATTERN
-from airflow_kafka_lake.adapters.java import PysparkMissingError
 from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
@@ -311,14 +310,6 @@ def environment(*, java_home: Path | None, spark_home: Path | None) -> dict[str,
     }
     homes = {"JAVA_HOME": java_home, "SPARK_HOME": spark_home}
     return kept | ours | {key: str(path) for key, path in homes.items() if path}
-
-
-def pyspark_home() -> Path:
-    """Return the folder of the installed PySpark, which is a whole Spark; raises PysparkMissingError."""
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
-        raise PysparkMissingError("PySpark is not installed here. Run: pip install 'airflow-kafka-lake[spark]'")
-    return Path(found.origin).parent
 
 
 def properties_text(settings: Mapping[str, str]) -> str:

@@ -173,6 +173,24 @@ def test_shipped_lists_are_well_formed(jar_set: JarSet) -> None:
     assert all(re.fullmatch(r"[0-9a-f]{64}", jar.sha256) for jar in listed)
 
 
+@pytest.mark.parametrize(
+    ("found", "chosen"), [("4.0.0", "4.0.2"), ("4.1.1", "4.1.3"), ("4.2.0", "4.1.3"), (None, "4.1.3")]
+)
+def test_jars_are_those_for_the_spark_that_is_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: str | None, chosen: str
+) -> None:
+    """One list of each minor version; of the newest where a job would be refused anyway."""
+    (tmp_path / "jars").mkdir()
+    if found:
+        (tmp_path / "jars" / f"spark-core_2.13-{found}.jar").touch()
+    monkeypatch.setenv("KAFKA_LAKE_SPARK_HOME", str(tmp_path))
+    versions = {jar.artifact: jar.version for jar in jars.pinned(JarSet.SPARK)}
+    assert versions["spark-sql-kafka-0-10_2.13"] == chosen
+    assert sum(name.startswith("iceberg-spark-runtime") for name in versions) == 1
+    assert len(jars.pinned(JarSet.S3)) == 1
+    assert jars.fitting_sparks() == ["4.0.2", "4.1.3"]
+
+
 def test_an_archive_is_asked_for_by_its_classifier() -> None:
     """It has a name of its own; for a jar nothing is named, because some modules call theirs a bundle."""
     jar, archive = jars._parse("g:a:1 00"), jars._parse("g:a:1:all:tar.gz 00")

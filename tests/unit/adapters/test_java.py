@@ -14,8 +14,12 @@ from airflow_kafka_lake.adapters.java import (
     PysparkMissingError,
     require_java,
     require_matching_pyspark,
+    spark_home,
 )
 from airflow_kafka_lake.core.errors import TerminalError
+
+SPARKS = ("4.0.2", "4.1.3")
+"""What there are jars for."""
 
 
 def fake_java(folder: Path, answer: str, *, code: int = 0) -> Path:
@@ -109,24 +113,41 @@ def test_differing_pyspark_versions_are_refused() -> None:
         require_matching_pyspark(versions(pyspark="4.1.3", pyspark_client="4.0.1"))
 
 
-@pytest.mark.parametrize("version", ["4.0.2", "4.2.0", "4.10.3"])
+@pytest.mark.parametrize("version", ["3.5.9", "4.2.0", "4.10.3"])
 def test_another_spark_than_the_jars_is_refused_before_any_job(version: str) -> None:
     """Such a job would end after a minute, by a class that has changed; repeating it could not help."""
     both = versions(pyspark=version, pyspark_client=version)
     assert require_matching_pyspark(both) == version, "where the jars are not ours"
-    with pytest.raises(PysparkMismatchError, match=rf"pyspark is {version}, and the jars .* Spark 4\.1: .*==4\.1\.3"):
-        require_matching_pyspark(both, jars_of="4.1.3")
-    assert require_matching_pyspark(versions(pyspark="4.1.1", pyspark_client="4.1.1"), jars_of="4.1.3") == "4.1.1"
+    with pytest.raises(PysparkMismatchError, match=rf"Spark is {version}, .* Spark 4\.0 and 4\.1: .*==4\.1\.3"):
+        require_matching_pyspark(both, jars_of=SPARKS)
+    for fitting in ("4.0.0", "4.1.1"):
+        assert require_matching_pyspark(versions(pyspark=fitting, pyspark_client=fitting), jars_of=SPARKS) == fitting
+
+
+def test_a_spark_that_is_named_is_taken_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its version is that of its jars, and what is installed does not count; without a Spark there it is refused."""
+    monkeypatch.setenv("KAFKA_LAKE_SPARK_HOME", str(tmp_path))
+    with pytest.raises(PysparkMissingError, match=rf"KAFKA_LAKE_SPARK_HOME is {tmp_path}, and no Spark is there"):
+        require_matching_pyspark(versions(pyspark="4.1.3"), jars_of=SPARKS)
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "spark-core_2.13-4.0.4.jar").touch()
+    assert require_matching_pyspark(versions(pyspark="4.1.3", pyspark_client="4.2.0"), jars_of=SPARKS) == "4.0.4"
+    assert spark_home() == tmp_path
 
 
 @pytest.mark.parametrize(
     ("pyspark", "client", "told"),
-    [("4.1.3", "4.1.1", "4.1.1"), ("4.1.1", "4.2.0", "4.1.1"), ("4.3.0", "4.2.0", "4.1.3")],
+    [
+        ("4.1.3", "4.1.1", "4.1.1"),
+        ("4.1.1", "4.2.0", "4.1.1"),
+        ("4.3.0", "4.2.0", "4.1.3"),
+        ("4.1.3", "4.0.4", "4.0.4"),
+    ],
 )
 def test_the_version_that_is_told_fits_the_jars(pyspark: str, client: str, told: str) -> None:
     """That of the client where it fits, because constraints of Airflow pin it."""
     with pytest.raises(PysparkMismatchError, match=rf"pyspark=={told} pyspark-client=={told}"):
-        require_matching_pyspark(versions(pyspark=pyspark, pyspark_client=client), jars_of="4.1.3")
+        require_matching_pyspark(versions(pyspark=pyspark, pyspark_client=client), jars_of=SPARKS)
 
 
 def test_missing_pyspark_names_the_extra() -> None:

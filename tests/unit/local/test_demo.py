@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kafka_lake.adapters import jars
-from airflow_kafka_lake.adapters.jars import JOBS, JarSet
+from airflow_kafka_lake.adapters.jars import JarSet
 from airflow_kafka_lake.local import demo
 from airflow_kafka_lake.local.demo import NUMBERS, AcknowledgedRecords, prove
 from airflow_kafka_lake.wiring import spark
@@ -51,8 +51,8 @@ def test_before_a_demonstration_starts_its_broker_it_has_fetched_the_jars_of_eve
     with pytest.raises(AllFetchedError):
         demo.demonstrate(Quiet(), keep_running=False, report=None)
 
-    assert set(fetched) == {*JOBS, JarSet.KAFKA_BROKER}
-    assert archived == [[tmp_path / f"{jar_set}.jar" for jar_set in JOBS]], "the archive fits what a job is given"
+    assert set(fetched) == {JarSet.SPARK, JarSet.KAFKA_BROKER}
+    assert archived == [[tmp_path / "spark.jar"]], "the archive fits what a job is given"
 
 
 @pytest.mark.parametrize(
