@@ -12,9 +12,8 @@ from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_kafka_lake.core.errors import TransientError, UnknownSubjectError, UsageError
+from airflow_kafka_lake.core.errors import TransientError, UnknownSubjectError, UsageError, unknown_topic
 from airflow_kafka_lake.core.kafka.times import milliseconds
-from airflow_kafka_lake.core.naming import unknown_topic
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import airflow_errors, bounds_of, message_of, spec_of, text_of

@@ -23,13 +23,14 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownTopicError,
     UsageError,
+    nearest,
+    unknown_topic,
 )
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.ledger.guards import pause_of, paused
 from airflow_kafka_lake.core.ledger.records import StreamRecord
 from airflow_kafka_lake.core.ledger.requests import RENEWALS, AskForWave, EndRequest, error_of
 from airflow_kafka_lake.core.ledger.waves import FINISHED, OPEN, UNRESOLVED
-from airflow_kafka_lake.core.naming import nearest, unknown_topic
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder, describe
 from airflow_kafka_lake.core.reports.attention import serving, untaken_for_too_long

@@ -24,8 +24,7 @@ from airflow_kafka_lake.cli.running import RECOVERY_COMMANDS as RECOVERY
 from airflow_kafka_lake.cli.running import WORKER_COMMANDS as WORKER
 from airflow_kafka_lake.cli.status import COMMANDS as STATUS
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.errors import KafkaLakeError, LibraryError, TerminalError, UsageError
-from airflow_kafka_lake.core.naming import nearest
+from airflow_kafka_lake.core.errors import KafkaLakeError, LibraryError, TerminalError, UsageError, nearest
 
 # Setting up: `db`, `jars`, and the `demo`.
 

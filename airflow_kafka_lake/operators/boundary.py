@@ -16,10 +16,16 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowTaskTerminated
 
 from airflow_kafka_lake.adapters.machine import rarely_collecting
-from airflow_kafka_lake.core.errors import KafkaLakeError, PausedError, TransientError, UnknownOutcomeError, UsageError
+from airflow_kafka_lake.core.errors import (
+    KafkaLakeError,
+    PausedError,
+    TransientError,
+    UnknownOutcomeError,
+    UsageError,
+    nearest,
+)
 from airflow_kafka_lake.core.ledger import history
 from airflow_kafka_lake.core.ledger.decisions import kept_text
-from airflow_kafka_lake.core.naming import nearest
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import TOPIC_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline

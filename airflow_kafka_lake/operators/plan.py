@@ -44,8 +44,7 @@ from airflow_kafka_lake.operators.boundary import (
 )
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.observation import check_asked
-from airflow_kafka_lake.services.planning import PlanResult, plan_after_others
+from airflow_kafka_lake.services.planning import PlanResult, check_asked, plan_after_others
 from airflow_kafka_lake.services.recovery import recover
 from airflow_kafka_lake.services.running import chosen
 from airflow_kafka_lake.signals import show_page

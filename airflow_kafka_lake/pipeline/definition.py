@@ -15,8 +15,7 @@ from typing import Any, Never
 
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.decoding import Decoding, Format
-from airflow_kafka_lake.core.errors import PipelineFileError, UsageError
-from airflow_kafka_lake.core.naming import nearest
+from airflow_kafka_lake.core.errors import PipelineFileError, UsageError, nearest
 from airflow_kafka_lake.core.spec import RECEIPTS_SUFFIX, TABLE_PART, PipelineSpec
 from airflow_kafka_lake.pipeline.keys import KEYS, SECTIONS, IllegalValueError, Key, one_of, read_text_file, shown
 

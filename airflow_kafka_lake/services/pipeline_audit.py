@@ -27,13 +27,13 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
     UsageError,
+    require_streams,
 )
 from airflow_kafka_lake.core.kafka.losses import believed
 from airflow_kafka_lake.core.ledger.decisions import needed_reason
 from airflow_kafka_lake.core.ledger.deletions import RECEIPT as DELETED
 from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes, DeletedRange, undecided, unrecorded
 from airflow_kafka_lake.core.ledger.records import AttemptRows, StreamRecord
-from airflow_kafka_lake.core.naming import require_streams
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.reports.streams import UnknownState, bounds_states
 from airflow_kafka_lake.core.slices import Stream

@@ -20,6 +20,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownOutcomeError,
     UnknownSubjectError,
     UsageError,
+    unknown_topic,
 )
 from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import (
@@ -31,7 +32,6 @@ from airflow_kafka_lake.core.ledger.waves import (
     TableHead,
     Unknown,
 )
-from airflow_kafka_lake.core.naming import unknown_topic
 from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.jobs.decoding.redecode import RedecodeJob, RedecodeResult

@@ -12,14 +12,19 @@ from functools import partial
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.report import EVERYTHING, StreamScope
-from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownSubjectError, UnknownTopicError
+from airflow_kafka_lake.core.errors import (
+    KafkaLakeError,
+    UnknownSubjectError,
+    UnknownTopicError,
+    nearest,
+    require_streams,
+)
 from airflow_kafka_lake.core.kafka.losses import believed, not_cut
 from airflow_kafka_lake.core.kafka.snapshots import LEFT_OUT, Snapshot, TopicDescription, waiting_for_stable
 from airflow_kafka_lake.core.kafka.times import Age, Unread, searches
 from airflow_kafka_lake.core.ledger.guards import pause_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, UNFINISHED, UNRESOLVED, AttemptOutcome, RangeState
-from airflow_kafka_lake.core.naming import nearest, require_streams
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder
 from airflow_kafka_lake.core.reports.status import Overview, PipelineReport, WaveReport
 from airflow_kafka_lake.core.reports.streams import (

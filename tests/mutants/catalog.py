@@ -574,7 +574,7 @@ MUTANTS: tuple[Mutant, ...] = (
         name="deleted-topic-lost-nothing",
         law="L13",
         guard="A topic that was deleted with records that a plan had seen and nobody has read ends no run well.",
-        module="airflow_kafka_lake.services.observation",
+        module="airflow_kafka_lake.services.planning",
         function="_without_finished",
         old="found[topic] = unread",
         new="pass",

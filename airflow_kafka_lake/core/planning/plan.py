@@ -183,7 +183,7 @@ class Plan:
     `waiting_for_stable` are the partitions that end at an open transaction: their high watermark is where they go on
     to. `transactions` names the first of each, or `transactions_state` says why none is known; `hanging` are the ones
     that no producer will end and that keep the demand from being read. `weighed` says where the bytes are known from.
-    `notes` are the effects of a changed pipeline file (`changed_keys`).
+    `notes` are the effects of a changed pipeline file (`decision.EFFECTS`).
     """
 
     id: str

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from airflow_kafka_lake.core.amounts import count, size
-from airflow_kafka_lake.core.errors import RangeExpiredError, UnavailableError, UsageError
+from airflow_kafka_lake.core.errors import RangeExpiredError, UnavailableError, UsageError, require_streams
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.kafka.times import Times, milliseconds
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, WaveRecord
-from airflow_kafka_lake.core.naming import require_streams
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds, below_log_start
 from airflow_kafka_lake.core.slices import Slice, Stream

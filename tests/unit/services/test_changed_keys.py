@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.errors import IdentityError, OwnershipError
-from airflow_kafka_lake.core.planning.changed_keys import EFFECTS
+from airflow_kafka_lake.core.planning.decision import EFFECTS
 from airflow_kafka_lake.core.reports.plan import remarks
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline
