@@ -13,14 +13,14 @@ from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_kafka_lake.core.errors import TransientError, UnknownSubjectError, UsageError, unknown_topic
-from airflow_kafka_lake.core.kafka.times import milliseconds
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.wire import milliseconds
 from airflow_kafka_lake.links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import airflow_errors, bounds_of, message_of, spec_of, text_of
 from airflow_kafka_lake.operators.plan import refuse_left_out
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ledger, OffsetSource
-from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.signals import show_page
 from airflow_kafka_lake.triggers import DrainedTrigger, LedgerTrigger, PlanResolvedTrigger, WaitEvent, WatermarkTrigger
 from airflow_kafka_lake.wiring import assemble

@@ -18,7 +18,7 @@ from pyiceberg.types import IcebergType, StringType
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import JobFailedError
-from airflow_kafka_lake.core.kafka.times import EARLIEST_MS, LATEST_MS, NO_TIMESTAMP
+from airflow_kafka_lake.core.kafka.batches import EARLIEST_MS, LATEST_MS, NO_TIMESTAMP
 from airflow_kafka_lake.core.ledger.records import UndecodedOffsets
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spark.job import branch_of

@@ -34,11 +34,11 @@ from airflow_kafka_lake.core.kafka.batches import (
     Pieces,
     divided,
     explain,
+    is_beyond_spark,
     joined,
     lost,
     unexplained,
 )
-from airflow_kafka_lake.core.kafka.times import is_beyond_spark
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spark.job import Tip, record_digest

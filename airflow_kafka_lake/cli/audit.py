@@ -28,7 +28,8 @@ from airflow_kafka_lake.core.audit.report import messages
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.pipeline.keys import parse_size
-from airflow_kafka_lake.services import pipeline_audit, reporting
+from airflow_kafka_lake.services import pipeline_audit
+from airflow_kafka_lake.services.identity import known_spec
 
 BEYOND = 2**63 - 1
 """An end above every offset."""
@@ -47,7 +48,7 @@ def audit(arguments: argparse.Namespace, output: Output) -> Result:
     )
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec, need_spark=any(check.needs_spark for check in checks)) as ports:
-        reporting.known_spec(ports.ledger, spec.name)
+        known_spec(ports.ledger, spec.name)
         document = pipeline_audit.audit(
             ports, spec, scope=scope_of(arguments), ask_kafka=report is not None, checks=checks
         )
@@ -94,7 +95,7 @@ def accept_deletes(arguments: argparse.Namespace, output: Output) -> Result:
     asked = _asked(arguments)
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
-        reporting.known_spec(ports.ledger, spec.name)
+        known_spec(ports.ledger, spec.name)
         done = pipeline_audit.accept_deletes(
             ports, spec, scope_of(arguments), asked, reason=arguments.reason, dry_run=arguments.dry_run
         )

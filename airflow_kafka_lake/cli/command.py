@@ -29,7 +29,7 @@ from airflow_kafka_lake.core.spec import PIPELINE_NAME, TOPIC_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.pipeline.keys import MAX_OFFSET, MAX_PARTITION, parse_bound, parse_count, parse_rate, shown
 from airflow_kafka_lake.ports import LedgerReader, Ports
-from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.wiring.assemble import open_ledger, open_ports
 from airflow_kafka_lake.wiring.connections import ANSWER_SECONDS
 from airflow_kafka_lake.wiring.spark import Engine

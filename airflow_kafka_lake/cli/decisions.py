@@ -37,7 +37,7 @@ from airflow_kafka_lake.core.ordering.segments import SegmentOrder
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.pipeline.keys import read_offsets_file
 from airflow_kafka_lake.services import decisions, reporting
-from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.wiring.assemble import open_ledger
 
 # A command for each action of a person: its arguments are the fields of the action.
@@ -119,7 +119,7 @@ def segments(arguments: argparse.Namespace, output: Output) -> Result:
     """Read the graph of segments, and draw it with --svg."""
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with open_ledger(arguments.ledger) as ledger:
-        reporting.known_spec(ledger, spec.name)
+        known_spec(ledger, spec.name)
         order = reporting.segments(ledger, spec)
     if arguments.svg:
         from airflow_kafka_lake.pages.charts import segments_svg

@@ -48,8 +48,8 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import decisions, planning, rebuilding, recovery, reporting, running
 from airflow_kafka_lake.services.advance import advance as move_watermarks
 from airflow_kafka_lake.services.group_sync import sync_group
+from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.planning import PlanResult
-from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.running import Run, WaveWorker
 from airflow_kafka_lake.wiring.assemble import clock_and_processes, open_ledger
 from airflow_kafka_lake.wiring.spark import Engine
@@ -157,7 +157,7 @@ def advance(arguments: argparse.Namespace, output: Output) -> Result:
     """Move the watermarks."""
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
-        reporting.known_spec(ports.ledger, spec.name)
+        known_spec(ports.ledger, spec.name)
         moves = move_watermarks(ports, spec.name)
         group = sync_group(ports, spec)
     document = advance_document(spec.name, moves) | {"group_sync": group and group.to_json()}

@@ -54,6 +54,7 @@ from airflow_kafka_lake.core.reports.status import (
 from airflow_kafka_lake.core.reports.streams import OBSERVED_STATES, QUIET, StreamState, StreamStatus, UnknownState
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.services import reporting
+from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.wiring.assemble import open_ledger, open_sources
 
 Report = TypeVar("Report", bound=PipelineReport | Overview)
@@ -500,7 +501,7 @@ def status(arguments: argparse.Namespace, output: Output) -> Result:
             )
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec, kafka_seconds=KAFKA_SECONDS) as ports:
-        reporting.known_spec(ports.ledger, spec.name)
+        known_spec(ports.ledger, spec.name)
 
         def read() -> PipelineReport:
             return reporting.status(

@@ -36,6 +36,11 @@ def instant(milliseconds: int) -> datetime | None:
         return None
 
 
+def milliseconds(at: datetime) -> int:
+    """Return Kafka's unit of time, milliseconds since the epoch, rounded up: no record before `at` may slip in."""
+    return -((datetime(1970, 1, 1, tzinfo=UTC) - at) // timedelta(milliseconds=1))
+
+
 def ranges_digest(slices: Iterable[Slice]) -> str:
     """Return a digest of topic ids, partitions and ranges: 16 hex digits, whatever their order."""
     text = json.dumps(sorted([*item.stream[1:], item.range.start, item.range.end] for item in slices))

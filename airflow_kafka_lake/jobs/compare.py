@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.kafka.times import SPARK_EARLIEST_MS, SPARK_LATEST_MS
+from airflow_kafka_lake.core.kafka.batches import SPARK_EARLIEST_MS, SPARK_LATEST_MS
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spark.job import CAREFUL_POLL, StageJob, effort

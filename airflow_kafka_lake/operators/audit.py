@@ -25,8 +25,8 @@ from airflow_kafka_lake.operators.boundary import (
 )
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.pipeline.keys import parse_size
+from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.pipeline_audit import FurtherCheck, audit, further_checks
-from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.signals import SparkPage, show_page
 from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER
 

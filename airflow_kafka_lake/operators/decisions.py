@@ -46,8 +46,8 @@ from airflow_kafka_lake.operators.plan import PLAN_KEY, explain, plan_and_choose
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.decisions import newest_event, recorded
+from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.planning import check_asked
-from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.signals import go_on_address, show_page
 from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER
 

@@ -38,7 +38,7 @@ from airflow_kafka_lake.operators.boundary import (
 from airflow_kafka_lake.pipeline.keys import shown
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.advance import Advances
-from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.running import land
 from airflow_kafka_lake.services.watching import placed
 from airflow_kafka_lake.signals import WaveSignals, WithLineage, show_page

@@ -15,7 +15,6 @@ from typing import Any
 from airflow_kafka_lake.core.ddl import DdlError, columns
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Format, Limit
 from airflow_kafka_lake.core.errors import UsageError, nearest
-from airflow_kafka_lake.core.kafka.times import milliseconds
 from airflow_kafka_lake.core.spark.job import LANDED
 from airflow_kafka_lake.core.spec import (
     CONNECTION_ID,
@@ -30,6 +29,7 @@ from airflow_kafka_lake.core.spec import (
     Policy,
     PolicyKind,
 )
+from airflow_kafka_lake.core.wire import milliseconds
 
 # Parse times, spans, sizes, limits and bounds as people write them.
 

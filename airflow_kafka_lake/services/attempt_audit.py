@@ -33,7 +33,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spark.job import Tip
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.topics import changed_topics, check_losses, planned_epochs
+from airflow_kafka_lake.services.identity import changed_topics, check_losses, planned_epochs
 
 NAMED_RANGES = 5
 MOST_PASSED = 100

@@ -26,7 +26,7 @@ from airflow_kafka_lake.jobs.compare import (
 )
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import reading
-from airflow_kafka_lake.services.topics import changed_topics
+from airflow_kafka_lake.services.identity import changed_topics
 from airflow_kafka_lake.services.watching import job_progress
 
 # The result of comparing contents with Kafka, and its findings.

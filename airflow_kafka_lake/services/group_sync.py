@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.ledger.records import StreamRecord
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.topics import existing_topics
+from airflow_kafka_lake.services.identity import existing_topics
 
 # Which watermarks are committed to a Kafka group: strictly forward, and only while the topic id is the same.
 

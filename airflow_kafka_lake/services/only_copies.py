@@ -25,7 +25,7 @@ from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spark.job import RETAIN_DAYS, branch_of
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import LakeTable, Ports
-from airflow_kafka_lake.services.topics import check_losses
+from airflow_kafka_lake.services.identity import check_losses
 
 # Which records of a staging branch exist nowhere else, and the refusal that names the two ways on.
 

@@ -33,7 +33,6 @@ from airflow_kafka_lake.core.kafka.snapshots import (
     UnknownPartition,
     oldest,
 )
-from airflow_kafka_lake.core.kafka.times import Times
 from airflow_kafka_lake.core.ledger.guards import refuse_paused
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import PipelineRecord
@@ -68,7 +67,7 @@ from airflow_kafka_lake.core.planning.decision import (
     want,
 )
 from airflow_kafka_lake.core.planning.plan import Elsewhere, Plan
-from airflow_kafka_lake.core.planning.policies import Bounds, deleted_unread
+from airflow_kafka_lake.core.planning.policies import Bounds, Times, deleted_unread
 from airflow_kafka_lake.core.reports.plan import plan_document
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spark.job import effort
@@ -76,8 +75,7 @@ from airflow_kafka_lake.core.spec import RECEIPTS_SUFFIX, PipelineSpec, topic_ma
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.claims import host_clock, new_id
-from airflow_kafka_lake.services.identity import check_table, register_owner
-from airflow_kafka_lake.services.topics import Problems, ask_about, moved
+from airflow_kafka_lake.services.identity import Problems, ask_about, check_table, moved, register_owner
 
 # Observe topics and tables for a plan, and leave out the blocked ones (law L13).
 

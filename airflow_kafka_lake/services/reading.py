@@ -29,7 +29,7 @@ from airflow_kafka_lake.core.spark.halving import History
 from airflow_kafka_lake.core.spark.job import CAREFUL_POLL, StageJob, Tip, ending, is_by_time, packing
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.claims import Heartbeat
-from airflow_kafka_lake.services.topics import check_losses, planned_epochs
+from airflow_kafka_lake.services.identity import check_losses, planned_epochs
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.jobs.compare import CompareJob

@@ -45,10 +45,9 @@ from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
 from airflow_kafka_lake.ports import LakeTable, LedgerReader, Ports
 from airflow_kafka_lake.services.advance import advance
 from airflow_kafka_lake.services.claims import claim_wave, ending_on_error
-from airflow_kafka_lake.services.identity import topic_named
+from airflow_kafka_lake.services.identity import existing_topics, topic_named
 from airflow_kafka_lake.services.only_copies import refuse_to_lose_unknown, refuse_to_lose_waves
 from airflow_kafka_lake.services.recovery import FenceCommit, move_main
-from airflow_kafka_lake.services.topics import existing_topics
 
 NAMED = 5
 """How many differences a refusal names."""

@@ -39,11 +39,10 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.claims import new_id
-from airflow_kafka_lake.services.identity import check_head, check_table
+from airflow_kafka_lake.services.identity import changed_topics, check_head, check_table
 from airflow_kafka_lake.services.only_copies import refuse_to_lose_waves
 from airflow_kafka_lake.services.publishing import require_replaceable
 from airflow_kafka_lake.services.recovery import FenceCommit, move_main
-from airflow_kafka_lake.services.topics import changed_topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,14 +14,19 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.report import EVERYTHING, StreamScope
 from airflow_kafka_lake.core.errors import (
     KafkaLakeError,
-    UnknownSubjectError,
     UnknownTopicError,
-    nearest,
     require_streams,
 )
 from airflow_kafka_lake.core.kafka.losses import believed, not_cut
-from airflow_kafka_lake.core.kafka.snapshots import LEFT_OUT, Snapshot, TopicDescription, waiting_for_stable
-from airflow_kafka_lake.core.kafka.times import Age, Unread, searches
+from airflow_kafka_lake.core.kafka.snapshots import (
+    LEFT_OUT,
+    Age,
+    Snapshot,
+    TopicDescription,
+    Unread,
+    searches,
+    waiting_for_stable,
+)
 from airflow_kafka_lake.core.ledger.guards import pause_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, UNFINISHED, UNRESOLVED, AttemptOutcome, RangeState
@@ -40,21 +45,8 @@ from airflow_kafka_lake.core.slices import SliceSet, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import Clock, LedgerReader, OffsetSource, Ports
+from airflow_kafka_lake.services.identity import existing_topics
 from airflow_kafka_lake.services.planning import open_transactions
-from airflow_kafka_lake.services.topics import existing_topics
-
-
-def known_spec(ledger: LedgerReader, name: str) -> PipelineSpec:
-    """Return a pipeline's recorded configuration; UnknownSubjectError names the known ones."""
-    record = ledger.pipeline(name)
-    if record is None:
-        known = ", ".join(ledger.pipelines()) or "none yet"
-        raise UnknownSubjectError(
-            f"the ledger knows no pipeline {name!r}; it knows: {known}{nearest(name, ledger.pipelines()) or '.'} "
-            "Give a pipeline file to begin one",
-            pipeline=name,
-        )
-    return record.spec
 
 
 def status(

@@ -39,9 +39,9 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Clock, Ledger, Ports, Processes
 from airflow_kafka_lake.services.advance import Advances
 from airflow_kafka_lake.services.group_sync import SyncedGroup
+from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.planning import plan_after_others
 from airflow_kafka_lake.services.recovery import clean_up, recover
-from airflow_kafka_lake.services.reporting import known_spec
 from airflow_kafka_lake.services.staging import ingest
 from airflow_kafka_lake.services.watching import Places
 

@@ -39,7 +39,7 @@ from airflow_kafka_lake.services.advance import send_first
 from airflow_kafka_lake.services.attempt_audit import audit_attempt, refuse_fewer
 from airflow_kafka_lake.services.claims import Heartbeat, InDoubt, claim_wave, ending_on_error
 from airflow_kafka_lake.services.decoding import decoders, refuse_undecoded
-from airflow_kafka_lake.services.identity import check_head, require_published
+from airflow_kafka_lake.services.identity import check_head, check_losses, require_published
 from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
 from airflow_kafka_lake.services.publishing import (
     AuditedAttempt,
@@ -55,7 +55,6 @@ from airflow_kafka_lake.services.publishing import (
 from airflow_kafka_lake.services.reading import lost_ranges, read, split_deadly
 from airflow_kafka_lake.services.recovery import Shortfall, newest_resumable, revoke
 from airflow_kafka_lake.services.reporting import describe_landed
-from airflow_kafka_lake.services.topics import check_losses
 
 OTHERWISE_DECODED = (
     "It was decoded otherwise than the pipeline says now. Put [decode] back as it was and plan once, then "

@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.spark.job import Application
 from airflow_kafka_lake.core.spec import PIPELINE_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline, load_pipelines
 from airflow_kafka_lake.ports import Clock, Ledger, OffsetSource, Ports, Processes, unprepared
-from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.watching import Lines
 from airflow_kafka_lake.wiring.connections import (
     ANSWER_SECONDS,

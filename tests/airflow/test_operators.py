@@ -30,7 +30,6 @@ from airflow_kafka_lake.core.errors import (
     UnknownOutcomeError,
     UsageError,
 )
-from airflow_kafka_lake.core.kafka.times import milliseconds
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, EndAttempt, RecordCommit
 from airflow_kafka_lake.core.ledger.changes import Write
 from airflow_kafka_lake.core.ledger.guards import landed
@@ -38,7 +37,7 @@ from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.reports.progress import Moment
 from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.wire import timestamp
+from airflow_kafka_lake.core.wire import milliseconds, timestamp
 from airflow_kafka_lake.operators.advance import (
     AdvanceWatermarkOperator,
     FinishPlanOperator,

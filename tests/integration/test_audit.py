@@ -18,8 +18,8 @@ from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.cli.entry_point import main
 from airflow_kafka_lake.core.audit.check import Finding
+from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.pipeline_audit import gather_audit
-from airflow_kafka_lake.services.reporting import known_spec
 from tests.contracts.lake_worlds import NAME, IcebergWorld
 from tests.kit.clock import FakeClock
 from tests.kit.history_check import check

@@ -32,7 +32,7 @@ from airflow_kafka_lake.cli.entry_point import main as kafka_lake
 from airflow_kafka_lake.core.accounting import Fate, account
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import UNREADABLE_RECORD, JobFailedError, StaleFenceError
-from airflow_kafka_lake.core.kafka.times import EARLIEST_MS, LATEST_MS, SPARK_EARLIEST_MS
+from airflow_kafka_lake.core.kafka.batches import EARLIEST_MS, LATEST_MS, SPARK_EARLIEST_MS
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.reports.progress import Counters

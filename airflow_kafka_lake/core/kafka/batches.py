@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import assert_never
 
 from airflow_kafka_lake.core.accounting import Explanation, Fate
-from airflow_kafka_lake.core.kafka.times import SPARK_EARLIEST_MS, SPARK_LATEST_MS
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 
 
@@ -212,3 +211,26 @@ def _of_records(batch: Batch, transaction: AbortedTransaction | None) -> tuple[F
 
 def _said(interval: OffsetRange, fate: Fate, seen: str) -> Explanation:
     return Explanation(range=interval, fate=fate, seen=seen)
+
+
+# Which of the numbers that producers write as a record's time a table and its readers can hold as a time.
+#
+# Kafka takes any number for milliseconds since 1970; producers that mean microseconds or nanoseconds are common.
+
+EARLIEST_MS, LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999. Python, the transforms of table formats in it and most databases hold no others as a time."""
+
+NO_TIMESTAMP = -1
+"""Kafka's time of a record without one; it is no moment of 1969."""
+
+SPARK_EARLIEST_MS = -2_208_902_400_000
+"""The second day of 1900. Spark's Kafka source takes an earlier time for one of the calendar before 1582, in the zone
+of its Java as it was then: other numbers come out, and some of them become the same."""
+
+SPARK_LATEST_MS = (2**63 - 1) // 1000
+"""The last number that Spark's Kafka source reads: it counts microseconds in 64 bits, and fails above (year 294247)."""
+
+
+def is_beyond_spark(timestamp_ms: int) -> bool:
+    """Return whether Spark's Kafka source fails on a record with this number as its time, or reads another."""
+    return not SPARK_EARLIEST_MS <= timestamp_ms <= SPARK_LATEST_MS

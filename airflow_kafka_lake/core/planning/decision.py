@@ -25,7 +25,6 @@ from airflow_kafka_lake.core.kafka.snapshots import (
     UnknownPartition,
     waiting_for_stable,
 )
-from airflow_kafka_lake.core.kafka.times import Times, milliseconds
 from airflow_kafka_lake.core.ledger.records import PipelineRecord, RangeRecord, StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -45,6 +44,7 @@ from airflow_kafka_lake.core.planning.costs import WaveCost, heaviest, to_read, 
 from airflow_kafka_lake.core.planning.plan import Elsewhere, Period, Plan, PlanBlock, StreamDemand, build_plan
 from airflow_kafka_lake.core.planning.policies import (
     Bounds,
+    Times,
     asked_of,
     generation_gap,
     gone_in_doubt,
@@ -54,7 +54,7 @@ from airflow_kafka_lake.core.planning.policies import (
 )
 from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, PolicyKind
-from airflow_kafka_lake.core.wire import instant, timestamp
+from airflow_kafka_lake.core.wire import instant, milliseconds, timestamp
 
 # The facts that a plan is decided from: observations, and answers to questions they left open; a service gathers them.
 

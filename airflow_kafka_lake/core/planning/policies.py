@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from airflow_kafka_lake.core import remedies
@@ -19,14 +19,13 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.kafka.losses import EpochEnds, lost_end
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot
-from airflow_kafka_lake.core.kafka.times import FIRST, Times, gone_since, milliseconds
 from airflow_kafka_lake.core.ledger.records import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.plan import PlanBlock, StreamDemand, missing
 from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
-from airflow_kafka_lake.core.wire import instant, timestamp
+from airflow_kafka_lake.core.wire import instant, milliseconds, timestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +48,46 @@ class Bounds:
     def is_bounded(self) -> bool:
         """Return whether something in particular was asked for, rather than all that is missing."""
         return self.is_period or self.topic is not None or self.partitions is not None
+
+
+FIRST = 0
+"""The time that Kafka's first record answers to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Offsets by time, as Kafka answered: time in milliseconds → `(topic, partition)` → offset, None for "no record
+    is that late". `firsts` are the times of first records, in milliseconds, where they were asked for."""
+
+    answers: Mapping[int, Mapping[tuple[str, int], int | None]]
+    firsts: Mapping[tuple[str, int], int] = field(default_factory=dict)
+
+    def at(self, timestamp_ms: int, snapshot: PartitionSnapshot) -> int:
+        """Return the first offset at or after a time, stable or not; no record that late means the high watermark."""
+        found = self.found(timestamp_ms, snapshot)
+        return snapshot.high_watermark if found is None else found
+
+    def found(self, timestamp_ms: int, snapshot: PartitionSnapshot) -> int | None:
+        """Return the first offset at or after a time; None: no record is that late. Raises UnavailableError."""
+        key = (snapshot.stream.topic, snapshot.stream.partition)
+        answers = self.answers[timestamp_ms]
+        if key not in answers:
+            raise UnavailableError(
+                f"Kafka gave no offset by time for {key[0]} partition {key[1]}: repeat the call",
+                topic=key[0],
+                partition=key[1],
+            )
+        return answers[key]
+
+
+def gone_since(start_ms: int, item: PartitionSnapshot, times: Times) -> OffsetRange | None:
+    """Return where below the log start records of a time or later may have been: no record that is left is older.
+
+    A record of the very same millisecond proves nothing: others of it may lie below. `times` must know `FIRST` too.
+    """
+    if item.log_start == 0 or times.found(FIRST, item) != times.found(start_ms, item):
+        return None
+    return OffsetRange(0, item.log_start)
 
 
 def times_needed(spec: PipelineSpec, bounds: Bounds, *, new: bool) -> tuple[int, ...]:

@@ -13,12 +13,13 @@ from airflow_kafka_lake.core.audit.report import EVERYTHING, OffsetStatus, Strea
 from airflow_kafka_lake.core.kafka.snapshots import (
     LEFT_OUT,
     OBSERVED,
+    Age,
     OpenTransaction,
     PartitionSnapshot,
     Snapshot,
     TopicDescription,
+    Unread,
 )
-from airflow_kafka_lake.core.kafka.times import Age, Unread
 from airflow_kafka_lake.core.ledger.guards import PauseRow
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, WaveRecord, first_held, lag
 from airflow_kafka_lake.core.ledger.requests import RequestRecord

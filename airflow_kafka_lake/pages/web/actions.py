@@ -22,7 +22,7 @@ from airflow_kafka_lake.pages.web import access, reads
 from airflow_kafka_lake.pages.web.access import AskedDep, Name, PageRequest, unknown
 from airflow_kafka_lake.pages.web.answers import digest
 from airflow_kafka_lake.pipeline.keys import MAX_PARTITION, parse_bound
-from airflow_kafka_lake.services.reporting import known_spec
+from airflow_kafka_lake.services.identity import known_spec
 
 Json = dict[str, Any]
 actions = APIRouter(prefix="/api/pipelines/{pipeline}")

@@ -37,6 +37,7 @@ from airflow_kafka_lake.pages.web.actions import actions
 from airflow_kafka_lake.pages.web.answers import CachedDocument, as_json, digest, is_known, named, unchanged
 from airflow_kafka_lake.ports import OffsetSource
 from airflow_kafka_lake.services import reporting
+from airflow_kafka_lake.services.identity import known_spec
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
@@ -60,7 +61,7 @@ async def status(asked: AskedDep, name: Name) -> CachedDocument:
     await asked.dags(name)
 
     def make(ledger: SqlLedger) -> CachedDocument:
-        spec = reporting.known_spec(ledger, name)
+        spec = known_spec(ledger, name)
         with asked.ports(spec) as ports:
             report = reporting.status(ports, spec, most=pipeline.LISTED)
         return CachedDocument.of(report.to_json(), lambda visitor: pipeline.pipeline_page(visitor, report))
@@ -73,7 +74,7 @@ async def segments(asked: AskedDep, name: Name) -> CachedDocument:
     await asked.dags(name)
 
     def make(ledger: SqlLedger) -> CachedDocument:
-        order = reporting.segments(ledger, reporting.known_spec(ledger, name))
+        order = reporting.segments(ledger, known_spec(ledger, name))
         return CachedDocument.of(order.to_json(), lambda visitor: charts.segments_page(visitor, order))
 
     return await _shared(asked, ("segments", name), make)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from airflow_kafka_lake.core.accounting import Explanation, Fate
-from airflow_kafka_lake.core.kafka.times import is_beyond_spark
+from airflow_kafka_lake.core.kafka.batches import is_beyond_spark
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.spec import Isolation
 

@@ -19,8 +19,14 @@ from airflow_kafka_lake.adapters.kafka_batches import (
 )
 from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
-from airflow_kafka_lake.core.kafka.batches import AbortedTransaction, Batch, Control
-from airflow_kafka_lake.core.kafka.times import EARLIEST_MS, SPARK_EARLIEST_MS, SPARK_LATEST_MS
+from airflow_kafka_lake.core.kafka.batches import (
+    EARLIEST_MS,
+    SPARK_EARLIEST_MS,
+    SPARK_LATEST_MS,
+    AbortedTransaction,
+    Batch,
+    Control,
+)
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation

@@ -20,7 +20,7 @@ from airflow_kafka_lake.cli.command import bounds_of
 from airflow_kafka_lake.cli.entry_point import build_parser, main, run_parsed
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.pipeline import Pipeline
-from airflow_kafka_lake.services import reporting
+from airflow_kafka_lake.services.identity import known_spec
 from tests.world import World
 
 pytestmark = pytest.mark.unit
@@ -66,7 +66,7 @@ def wrong_key(_: World) -> None:
 
 def unknown_name(world: World) -> None:
     """Leave out a letter of a pipeline's name."""
-    reporting.known_spec(world.ledger, "ordrs")
+    known_spec(world.ledger, "ordrs")
 
 
 def interrupt(_: World) -> None:

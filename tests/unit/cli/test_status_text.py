@@ -18,7 +18,7 @@ from airflow_kafka_lake.cli.output import (
     table,
 )
 from airflow_kafka_lake.cli.status import change_line, overview_lines, status_lines
-from airflow_kafka_lake.core.kafka.times import Age
+from airflow_kafka_lake.core.kafka.snapshots import Age
 from airflow_kafka_lake.core.ledger.attempts import Renew
 from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from airflow_kafka_lake.core.kafka.times import AGES, Age, AgeSearch
+from airflow_kafka_lake.core.kafka.snapshots import AGES, Age, AgeSearch
 
 pytestmark = pytest.mark.unit
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kafka_lake.core.kafka.times import Age
+from airflow_kafka_lake.core.kafka.snapshots import Age
 from airflow_kafka_lake.core.reports.status import groups_of, worst_first
 from airflow_kafka_lake.core.reports.streams import StreamState, StreamStatus
 from airflow_kafka_lake.services import reporting

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_kafka_lake.core.errors import UsageError
-from airflow_kafka_lake.core.kafka.times import milliseconds
+from airflow_kafka_lake.core.wire import milliseconds
 from airflow_kafka_lake.pipeline.keys import (
     MAX_OFFSET,
     parse_bound,

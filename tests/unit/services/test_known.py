@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UnknownSubjectError,
 )
-from airflow_kafka_lake.core.kafka import times
+from airflow_kafka_lake.core.kafka import snapshots
 from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -244,7 +244,7 @@ def test_retention_of_partitions_whose_age_was_not_asked_is_not_called_unlimited
     both: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of very many partitions those that lag most are asked: the deadline of the others is not known."""
-    monkeypatch.setattr(times, "MOST", 1)
+    monkeypatch.setattr(snapshots, "MOST", 1)
     both.topic_ids["payments"] = both.kafka.create_topic("payments", retention_ms=3_600_000)
     both.run()
     both.produce(9)

@@ -18,12 +18,12 @@ from airflow_kafka_lake.core.errors import (
     UnknownSubjectError,
 )
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
-from airflow_kafka_lake.core.kafka.times import milliseconds
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
+from airflow_kafka_lake.core.wire import milliseconds
 from airflow_kafka_lake.services import decisions, pipeline_audit
 from airflow_kafka_lake.services.stream_choice import choose
 from airflow_kafka_lake.triggers import WatermarkTrigger

@@ -13,10 +13,10 @@ from airflow_kafka_lake.core.errors import (
     RangeExpiredError,
     UnavailableError,
 )
-from airflow_kafka_lake.core.kafka.times import milliseconds
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import Isolation, Policy, PolicyKind
+from airflow_kafka_lake.core.wire import milliseconds
 from tests.gates import Before
 from tests.unit.services.test_planning import pieces
 from tests.world import World

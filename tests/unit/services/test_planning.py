@@ -10,12 +10,12 @@ import pytest
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import ConcurrentError, PendingCommitError, UnavailableError
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
-from airflow_kafka_lake.core.kafka.times import milliseconds
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spark.job import effort
 from airflow_kafka_lake.core.spec import Isolation, Policy, PolicyKind
+from airflow_kafka_lake.core.wire import milliseconds
 from tests.gates import Before
 from tests.world import FOLLOW, World
 

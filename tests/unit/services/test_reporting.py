@@ -11,6 +11,7 @@ from airflow_kafka_lake.core.errors import UnknownSubjectError
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.services import decisions, pipeline_audit, reporting
+from airflow_kafka_lake.services.identity import known_spec
 from tests.world import World
 
 pytestmark = pytest.mark.unit
@@ -146,8 +147,8 @@ def test_wave_document_tells_everything_of_a_wave(landed: World) -> None:
 def test_unknown_pipeline_is_answered_with_the_known_ones(landed: World) -> None:
     """A typing error costs one look."""
     with pytest.raises(UnknownSubjectError, match="it knows: orders"):
-        reporting.known_spec(landed.ledger, "oders")
-    assert reporting.known_spec(landed.ledger, "orders") == landed.spec
+        known_spec(landed.ledger, "oders")
+    assert known_spec(landed.ledger, "orders") == landed.spec
 
 
 def test_audit_of_a_sound_world_is_ok(landed: World) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.kafka import times
+from airflow_kafka_lake.core.kafka import snapshots
 from airflow_kafka_lake.core.ledger.attempts import Renew
 from airflow_kafka_lake.core.ledger.decisions import Pause
 from airflow_kafka_lake.core.ledger.guards import LEASE
@@ -352,7 +352,7 @@ def test_what_is_in_the_lake_already_is_no_lag(landed: World) -> None:
 
 def test_of_very_many_partitions_those_that_lag_most_are_asked_for_their_age(monkeypatch: pytest.MonkeyPatch) -> None:
     """The others have none, and the summary says of how many it speaks."""
-    monkeypatch.setattr(times, "MOST", 1)
+    monkeypatch.setattr(snapshots, "MOST", 1)
     world = World(partitions=2)
     world.produce(1, 0)
     world.produce(2, 1)
