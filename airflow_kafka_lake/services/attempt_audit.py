@@ -7,9 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Explanation, Receipt, StreamContent, Tally, receipt
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.errors import LogStartMovedError, UnavailableError, UnexplainedError
+from airflow_kafka_lake.core.decoding import Decoding, Limit
+from airflow_kafka_lake.core.errors import (
+    DecodeLimitError,
+    LogStartMovedError,
+    UnavailableError,
+    UnexplainedError,
+)
 from airflow_kafka_lake.core.kafka.losses import (
     Losses,
     epochs_of_tips,
@@ -267,3 +274,36 @@ def _by_stream(found: Iterable[AttemptRows | StreamContent]) -> dict[Stream, Ran
     for item in found:
         offsets[item.stream].append(item.offsets)
     return {stream: RangeSet.union(parts) for stream, parts in offsets.items()}
+
+
+# Hold what does not decode, where it is more than the pipeline allows.
+
+
+def refuse_undecoded(asked: Decoding | None, claim: Claim, staged: StagedContent) -> tuple[RangeDecision, ...]:
+    """Hold the ranges with values that do not decode when they are more, over the wave, than the pipeline allows."""
+    if asked is None or asked.limit is None:
+        return ()
+    failed = sum(item.offsets.span for item in staged.undecoded)
+    rows = sum(item.offsets.span for item in staged.streams)
+    if not asked.limit.is_exceeded(failed, rows):
+        return ()
+    by_stream = {item.stream: item for item in staged.undecoded}
+    verdicts = []
+    for item in claim.ranges:
+        found = by_stream.get(item.stream)
+        if found and (here := found.offsets.within(item.range)):
+            error = _refusal(item, here, found.reason, failed=failed, rows=rows, limit=asked.limit)
+            verdicts.append(held_by(item.id, error, here))
+    return tuple(verdicts)
+
+
+def _refusal(
+    item: RangeRecord, here: RangeSet, reason: str, *, failed: int, rows: int, limit: Limit
+) -> DecodeLimitError:
+    """Return the refusal: too many values of a wave do not decode, which of them are a range's, and the remedy."""
+    return DecodeLimitError(
+        f"{failed:,} of the wave's {count(rows, 'value')} do not decode, the limit is {limit}; {here.span:,} "
+        f"of them are in this range, the first at offset {here.ranges[0].start}. The first of the partition: {reason}. "
+        "Nothing of the range is visible. Correct [decode] in the pipeline file, or its limit, and plan once, so that "
+        f"it is recorded; then: {remedies.release(item.id)}"
+    ).ended_by(remedies.release(item.id))

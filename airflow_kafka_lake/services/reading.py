@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import EXPLAINED, Explanation, Fate
 from airflow_kafka_lake.core.amounts import count, size
-from airflow_kafka_lake.core.decoding import Decoder
+from airflow_kafka_lake.core.decoding import Decoder, Decoding, Format, RegisteredSchema
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
     JobFailedError,
     KafkaLakeError,
+    SchemaMismatchError,
     StaleFenceError,
     TransientError,
+    UnknownSubjectError,
 )
 from airflow_kafka_lake.core.kafka.losses import Losses
 from airflow_kafka_lake.core.ledger.attempts import RecordJob
@@ -33,6 +35,93 @@ from airflow_kafka_lake.services.identity import check_losses, planned_epochs
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.jobs.compare import CompareJob
+
+# Make the decoders of a job from the pipeline's [decode] section and the registered schemas.
+
+
+def plain_decoder(asked: Decoding, topics: Iterable[str]) -> Decoder:
+    """Return the decoder of a format that needs no registry."""
+    name = "the schema of the pipeline file" if asked.format is Format.JSON else "UTF-8"
+    column = asked.column if asked.format is Format.STRING else ""
+    return Decoder(
+        format=asked.format,
+        topics=tuple(sorted(topics)),
+        name=name,
+        schema=asked.schema or "",
+        column=column,
+        asked=asked.digest,
+    )
+
+
+def registered_decoder(asked: Decoding, topic: str, versions: Sequence[RegisteredSchema]) -> Decoder:
+    """Return the decoder of a topic from all versions of its subject, of which the newest is the reader's schema.
+
+    Values of a version that cannot be used, or is of another kind, do not decode. Raises SchemaMismatchError for a
+    subject of another kind, or without the message.
+    """
+    subject = asked.subject_for(topic)
+    newest = max(versions, key=lambda item: item.version)
+    if newest.format is not asked.format:
+        raise SchemaMismatchError(
+            f"subject {subject} has {newest.format} schemas, and the pipeline decodes {asked.format.value}. "
+            "Correct [decode] format or subject",
+            subject=subject,
+        )
+    ordered = sorted(versions, key=lambda item: item.version)
+    message = _message(asked, subject, newest) if asked.format is Format.PROTOBUF else ""
+    return Decoder(
+        format=asked.format,
+        topics=(topic,),
+        name=f"{subject} version {newest.version} (id {newest.id})",
+        subject=subject,
+        schema=newest.text,
+        writers=tuple((item.id, item.text) for item in ordered if item.format is asked.format and not item.refused),
+        unusable=tuple((item.id, item.refused) for item in ordered if item.refused),
+        message=message,
+        asked=asked.digest,
+    )
+
+
+def refused_decoder(asked: Decoding, topic: str, reason: str) -> Decoder:
+    """Return the decoder of a topic none of whose values can be decoded: they land with the reason."""
+    subject = asked.subject_for(topic)
+    return Decoder(
+        format=asked.format, topics=(topic,), name=subject, subject=subject, asked=asked.digest, refused=reason
+    )
+
+
+def _message(asked: Decoding, subject: str, newest: RegisteredSchema) -> str:
+    known = newest.messages or {}
+    message = asked.message or next(iter(known), "")
+    if message not in known:
+        raise SchemaMismatchError(
+            f"subject {subject} version {newest.version} has no message {message!r}, it has: {', '.join(known)}. "
+            "Correct [decode] message",
+            subject=subject,
+        )
+    return message
+
+
+def decoders(ports: Ports, asked: Decoding | None, topics: Iterable[str]) -> tuple[Decoder, ...]:
+    """Return how the values of some topics are decoded, with the schemas that are registered now; none if not asked.
+
+    A topic without a schema that can be used is no reason to leave its bytes out of the lake: its decoder says why.
+    Raises UnavailableError when the registry does not answer, ConnectionSettingsError when it refuses the credentials.
+    """
+    if asked is None:
+        return ()
+    if not asked.format.is_registered:
+        return (plain_decoder(asked, topics),)
+    found = []
+    for topic in sorted(topics):
+        try:
+            decoder = registered_decoder(asked, topic, ports.schemas.versions(asked.subject_for(topic)))
+        except (SchemaMismatchError, UnknownSubjectError) as error:
+            ports.progress(f"values of {topic} land as bytes alone, they are not decoded: {error.message}")
+            decoder = refused_decoder(asked, topic, error.message)
+        found.append(decoder)
+    return tuple(found)
+
 
 # After a failure, keep a job from polling records behind its slices: one of them may be what it failed over.
 

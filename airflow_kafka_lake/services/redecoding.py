@@ -36,9 +36,9 @@ from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.jobs.decoding.redecode import RedecodeJob, RedecodeResult
 from airflow_kafka_lake.ports import LedgerReader, Ports
-from airflow_kafka_lake.services.decoding import decoders
 from airflow_kafka_lake.services.identity import check_head, check_table
 from airflow_kafka_lake.services.publishing import PUBLISH_TRIES
+from airflow_kafka_lake.services.reading import decoders
 from airflow_kafka_lake.services.watching import job_progress
 
 

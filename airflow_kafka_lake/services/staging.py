@@ -36,9 +36,8 @@ from airflow_kafka_lake.core.ordering.segments import gate_closed
 from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.advance import send_first
-from airflow_kafka_lake.services.attempt_audit import audit_attempt, refuse_fewer
+from airflow_kafka_lake.services.attempt_audit import audit_attempt, refuse_fewer, refuse_undecoded
 from airflow_kafka_lake.services.claims import Heartbeat, InDoubt, claim_wave, ending_on_error
-from airflow_kafka_lake.services.decoding import decoders, refuse_undecoded
 from airflow_kafka_lake.services.identity import check_head, check_losses, require_published
 from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
 from airflow_kafka_lake.services.publishing import (
@@ -52,7 +51,7 @@ from airflow_kafka_lake.services.publishing import (
     require_replaceable,
     topic_ids_of,
 )
-from airflow_kafka_lake.services.reading import lost_ranges, read, split_deadly
+from airflow_kafka_lake.services.reading import decoders, lost_ranges, read, split_deadly
 from airflow_kafka_lake.services.recovery import Shortfall, newest_resumable, revoke
 from airflow_kafka_lake.services.reporting import describe_landed
 

@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs.decoding.decode import DecodedRows, decode
 from airflow_kafka_lake.jobs.formats import table_name
 from airflow_kafka_lake.jobs.stage import Steps, stage
-from airflow_kafka_lake.services.decoding import plain_decoder, registered_decoder
+from airflow_kafka_lake.services.reading import plain_decoder, registered_decoder
 from tests.decoding.cases import MAY_REFUSE, Case, Drawn, Stage, judged, plain
 
 if TYPE_CHECKING:

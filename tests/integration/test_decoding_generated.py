@@ -21,7 +21,7 @@ import pytest
 
 from airflow_kafka_lake.core.decoding import Decoder, Decoding, Format, RegisteredSchema
 from airflow_kafka_lake.jobs.decoding.decode import decoded
-from airflow_kafka_lake.services.decoding import registered_decoder
+from airflow_kafka_lake.services.reading import registered_decoder
 from tests.decoding import avro, json_values, protobuf
 from tests.decoding.cases import NONE, Case, Drawn, Stage
 from tests.decoding.landing import Seen, land

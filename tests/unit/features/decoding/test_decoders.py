@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.decoding import (
     RegisteredSchema,
 )
 from airflow_kafka_lake.core.errors import SchemaMismatchError
-from airflow_kafka_lake.services.decoding import plain_decoder, registered_decoder
+from airflow_kafka_lake.services.reading import plain_decoder, registered_decoder
 
 pytestmark = pytest.mark.unit
 
