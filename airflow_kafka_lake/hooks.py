@@ -14,12 +14,13 @@ from airflow_kafka_lake.wiring.connections import (
     DEFAULT_LAKE,
     DEFAULT_LEDGER,
     DEFAULT_REGISTRY,
+    DEFAULT_SPARK,
     KafkaConnection,
     LakeConnection,
     LedgerConnection,
     RegistryConnection,
+    SparkConnection,
 )
-from airflow_kafka_lake.wiring.spark import DEFAULT_SPARK, SparkConnection
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.adapters.iceberg.table import IcebergLake

@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 from airflow_kafka_lake.actions.action import ActionField, FieldKind
 from airflow_kafka_lake.actions.offsets import selected
 from airflow_kafka_lake.actions.waves import CancelAction
+from airflow_kafka_lake.adapters.spark_submit.driver import Engine
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.report import StreamScope
@@ -32,7 +33,6 @@ from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.wiring.assemble import open_ledger, open_ports
 from airflow_kafka_lake.wiring.connections import ANSWER_SECONDS
-from airflow_kafka_lake.wiring.spark import Engine
 
 # A command: its name and arguments, the action that makes a document, and the view that prints it.
 

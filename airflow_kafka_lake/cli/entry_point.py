@@ -45,7 +45,7 @@ def show_schema(output: Output, document: Json) -> None:
 
 def jars(arguments: argparse.Namespace, output: Output) -> Result:
     """Fetch and verify the jars of all jobs, and of lakes in the stores that are named."""
-    from airflow_kafka_lake.wiring.spark import fetch_jars
+    from airflow_kafka_lake.adapters.spark_submit.runner import fetch_jars
 
     found = fetch_jars(output.progress, arguments.stores or ())
     folders = list(dict.fromkeys(str(path.parent) for path in found))

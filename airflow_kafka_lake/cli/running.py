@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from airflow_kafka_lake.actions.waves import pipeline_of
+from airflow_kafka_lake.adapters.spark_submit.driver import Engine
 from airflow_kafka_lake.cli.command import (
     BYTES_PER_SECOND,
     DROP_STAGED,
@@ -52,7 +53,6 @@ from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.planning import PlanResult
 from airflow_kafka_lake.services.running import Run, WaveWorker
 from airflow_kafka_lake.wiring.assemble import clock_and_processes, open_ledger
-from airflow_kafka_lake.wiring.spark import Engine
 
 # Commands that move records: `plan`, `run`, `ingest`, `advance`.
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from airflow_kafka_lake.adapters.jars import JarSet, fetch
+from airflow_kafka_lake.adapters.spark_submit.runner import fetch_jars
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import KafkaLakeError, UsageError
 from airflow_kafka_lake.local.airflow import LocalAirflow
@@ -27,7 +28,6 @@ from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services import pipeline_audit, reporting
 from airflow_kafka_lake.wiring.assemble import open_ports
-from airflow_kafka_lake.wiring.spark import fetch_jars
 
 # The demonstration's records, as the broker acknowledged them: the lake is compared with them.
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from airflow_kafka_lake.adapters.machine import HostProcesses, SystemClock
+from airflow_kafka_lake.adapters.spark_submit.driver import Engine
+from airflow_kafka_lake.adapters.spark_submit.runner import SparkJobs
 from airflow_kafka_lake.core.errors import KafkaLakeError, PipelineFileError, UsageError
 from airflow_kafka_lake.core.reports.progress import ProgressEvent
 from airflow_kafka_lake.core.spark.job import Application
@@ -24,9 +26,9 @@ from airflow_kafka_lake.wiring.connections import (
     KafkaConnection,
     LakeConnection,
     LedgerConnection,
+    SparkConnection,
     registry_of,
 )
-from airflow_kafka_lake.wiring.spark import Engine, SparkConnection, SparkJobs
 
 # Wrappers of the ports that this process opens, with which a program can watch or disturb every call.
 #

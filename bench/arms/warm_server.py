@@ -8,11 +8,11 @@ from collections.abc import Callable
 from multiprocessing.connection import Listener
 from pathlib import Path
 
+from airflow_kafka_lake.adapters.spark_submit.driver import Engine
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services import running
 from airflow_kafka_lake.wiring.assemble import open_ports
-from airflow_kafka_lake.wiring.spark import Engine
 
 WARMING = ("warm", "warmer")
 """Pipelines that land the topics in tables of their own: the second one in the driver that lasts."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.adapters.spark_submit.driver import Engine
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.spark.job import HISTORY
@@ -19,20 +20,17 @@ from airflow_kafka_lake.hooks import SchemaRegistryHook
 from airflow_kafka_lake.wiring import connections
 from airflow_kafka_lake.wiring.assemble import open_ports
 from airflow_kafka_lake.wiring.connections import (
+    EMBEDDED_MASTER,
     ConnectionSettings,
     KafkaConnection,
     RegistryConnection,
-    aget_connection,
-    get_connection,
-    ledger_url,
-)
-from airflow_kafka_lake.wiring.spark import (
-    EMBEDDED_MASTER,
-    Engine,
     SparkConnection,
+    aget_connection,
     conf_of,
+    get_connection,
     history_server,
     idle_seconds_of,
+    ledger_url,
     master_of,
     quiet_seconds_of,
 )
@@ -472,8 +470,8 @@ def test_connections_page_tests_a_registry(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_connections_page_tests_a_spark_master(monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine is looked at; the words say where jobs would run, or what is missing."""
-    monkeypatch.setattr("airflow_kafka_lake.wiring.spark.SparkJobs.check", lambda _: None)
-    monkeypatch.setattr("airflow_kafka_lake.wiring.spark.SparkJobs.where", lambda _: "local[2]")
+    monkeypatch.setattr("airflow_kafka_lake.adapters.spark_submit.runner.SparkJobs.check", lambda _: None)
+    monkeypatch.setattr("airflow_kafka_lake.adapters.spark_submit.runner.SparkJobs.where", lambda _: "local[2]")
     found = page_says(monkeypatch, conn_type="kafka_lake_spark", host="local[2]")
     assert found == (True, "Jobs run on local[2]; Java and the jars are there.")
     worked, words = page_says(monkeypatch, conn_type="kafka_lake_spark", host=f"spark://me:{SECRET}@x")

@@ -15,7 +15,7 @@ from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.signals import parent_properties
-from airflow_kafka_lake.wiring.spark import without_rivals
+from airflow_kafka_lake.wiring.connections import without_rivals
 
 from .conftest import ORDERS, World
 

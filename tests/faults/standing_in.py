@@ -73,7 +73,7 @@ class KafkaStandIn:
 
 
 class JobsStandIn(MemoryRunner):
-    """`wiring.spark.SparkConnection` and its runner: a job is this process, and PyIceberg does what Spark does."""
+    """`wiring.connections.SparkConnection` and its runner: a job is this process; PyIceberg does what Spark does."""
 
     def __init__(self, conn_id: str | None) -> None:
         cluster, _ = kafka(Path.cwd())

@@ -27,7 +27,7 @@ from pyspark.sql import Row, SparkSession
 
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.spark_submit.failures import recognised
-from airflow_kafka_lake.adapters.spark_submit.runner import SparkSubmitRunner, archive_path, make_archive
+from airflow_kafka_lake.adapters.spark_submit.runner import SparkJobs, SparkSubmitRunner, archive_path, make_archive
 from airflow_kafka_lake.cli.entry_point import main as kafka_lake
 from airflow_kafka_lake.core.accounting import Fate, account
 from airflow_kafka_lake.core.decoding import Decoder, Format
@@ -54,7 +54,6 @@ from airflow_kafka_lake.jobs.formats import STAGED_BY
 from airflow_kafka_lake.jobs.shared_consumer import SETTING
 from airflow_kafka_lake.jobs.stage import Steps, stage
 from airflow_kafka_lake.local.processes import free_ports
-from airflow_kafka_lake.wiring.spark import SparkJobs
 from tests import markers
 from tests.canaries import planted
 from tests.consumer_jar import SOURCE, read_with

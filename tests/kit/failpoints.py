@@ -17,10 +17,10 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from airflow_kafka_lake.adapters.spark_submit import runner as spark
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.ledger.waves import Unknown
 from airflow_kafka_lake.ports import Ledger, Ports
-from airflow_kafka_lake.wiring import spark
 from tests.kit.interceptors import Intercepted, PortCall, calls, intercepted
 from tests.kit.traps import DRIVER_CALLS, Mode, Traps, parse, sides
 

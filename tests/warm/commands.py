@@ -106,8 +106,8 @@ def perform(order: Mapping[str, Any]) -> int:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for stream, name in ((1, order["out"]), (2, order["err"])):
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), stream)
+    from airflow_kafka_lake.adapters.spark_submit import runner as spark
     from airflow_kafka_lake.cli.entry_point import main as kafka_lake
-    from airflow_kafka_lake.wiring import spark
     from tests.warm.driver import SUBMIT, VARIABLE
 
     submit = Path(order["env"][VARIABLE]) / SUBMIT

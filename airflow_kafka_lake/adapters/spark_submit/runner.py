@@ -16,8 +16,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from airflow_kafka_lake.adapters.clients import Secrets
-from airflow_kafka_lake.adapters.jars import default_cache
-from airflow_kafka_lake.adapters.java import spark_home
+from airflow_kafka_lake.adapters.jars import JarSet, default_cache, files, fitting_sparks, verified
+from airflow_kafka_lake.adapters.java import require_java, require_matching_pyspark, spark_home
 from airflow_kafka_lake.adapters.spark_submit.driver import (
     LOG_FILE,
     ApplicationFile,
@@ -45,11 +45,12 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     java_options,
     private_folder,
     properties,
+    require_jars,
     sweep_folders,
     token_options,
     write_files,
 )
-from airflow_kafka_lake.core.errors import JobFailedError
+from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError
 from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import LIGHT, StageJob, Tip
 from airflow_kafka_lake.jobs import load_classes, serve, stage
@@ -476,3 +477,62 @@ def _importable(program: Path) -> str:
     if not program.is_relative_to(PACKAGE):
         return str(program)
     return ".".join(program.relative_to(PACKAGE.parent).with_suffix("").parts)
+
+
+class SparkJobs(SparkSubmitRunner):
+    """A runner that verifies Java, PySpark and the jars anew before every start of a driver."""
+
+    def __init__(
+        self, *, conf: Mapping[str, str], stores: Sequence[JarSet] = (), engine: Engine | None = None, **settings: Any
+    ) -> None:
+        self._sets: tuple[JarSet, ...] = () if "spark.jars.packages" in conf else (JarSet.SPARK, *stores)
+        jars = [path for jar_set in self._sets for path in files(jar_set)]
+        super().__init__(conf=conf, engine=engine, jars=jars, verify=self._verify_once, **settings)
+
+    def check(self) -> None:
+        """Raise the error of a missing Java, PySpark or jar, with the command that installs it.
+
+        The first driver that this command starts needs no second look, and a warm one's jars need none.
+        """
+        if self._engine is None:
+            self._verify_all()
+        elif not self._engine.has_driver():
+            self._verify_all()
+            self._engine.is_verified = True
+
+    def _verify_once(self) -> None:
+        if self._engine is None or not self._engine.is_verified:
+            self._verify_all()
+        else:
+            self._engine.is_verified = False
+
+    def _verify_all(self) -> None:
+        require_java()
+        require_matching_pyspark(jars_of=fitting_sparks() if self._sets else ())
+        for jars in self._sets:
+            verified(jars)
+        require_jars(self._conf)
+
+
+def fetch_jars(progress: Callable[[str], None], stores: Sequence[str] = ()) -> list[Path]:
+    """Return the verified jars of every job, fetched where they are missing, and prepare a quicker start with them.
+
+    `stores` name those of lakes in a store besides.
+
+    The archive of a driver's classes, with which jobs start in half the time, lies beside the jars; it is optional.
+    """
+    from airflow_kafka_lake.adapters.jars import fetch  # the part that downloads
+
+    require_matching_pyspark(jars_of=fitting_sparks())
+    jars = [path for jar_set in (JarSet.SPARK, *map(JarSet, stores)) for path in fetch(jar_set, progress=progress)]
+    if not archive_path(jars).exists():
+        _prepare_start(jars, progress)
+    return jars
+
+
+def _prepare_start(jars: Sequence[Path], progress: Callable[[str], None]) -> None:
+    progress("preparing a quicker start of Spark (once, about half a minute)")
+    try:
+        make_archive(jars)
+    except KafkaLakeError as error:
+        progress(f"Spark will start without it: {error}")

@@ -20,7 +20,7 @@ import pytest
 from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit import driver as engines
 from airflow_kafka_lake.adapters.spark_submit.driver import Engine
-from airflow_kafka_lake.adapters.spark_submit.runner import SparkSubmitRunner
+from airflow_kafka_lake.adapters.spark_submit.runner import SparkJobs, SparkSubmitRunner
 from airflow_kafka_lake.adapters.spark_submit.submission import PREFIX
 from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError, UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -29,7 +29,6 @@ from airflow_kafka_lake.core.spark.job import LIGHT, MOST_JOBS, MOST_SECONDS, Dr
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs.serve import READY_FILE
 from airflow_kafka_lake.local.processes import wait_until
-from airflow_kafka_lake.wiring.spark import SparkJobs
 
 pytestmark = [pytest.mark.unit, pytest.mark.timeout(120)]
 

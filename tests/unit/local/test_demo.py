@@ -10,9 +10,9 @@ import pytest
 
 from airflow_kafka_lake.adapters import jars
 from airflow_kafka_lake.adapters.jars import JarSet
+from airflow_kafka_lake.adapters.spark_submit import runner as spark
 from airflow_kafka_lake.local import demo
 from airflow_kafka_lake.local.demo import NUMBERS, AcknowledgedRecords, prove
-from airflow_kafka_lake.wiring import spark
 
 
 class Quiet:
