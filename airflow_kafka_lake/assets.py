@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_kafka_lake.core.ledger.records import Advance
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset, AssetAlias

@@ -42,11 +42,11 @@ from airflow_kafka_lake.core.ledger.waves import (
     Token,
     WaveState,
 )
+from airflow_kafka_lake.core.offsets import Slice, Stream
 from airflow_kafka_lake.core.ordering.layouts import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Segment
 from airflow_kafka_lake.core.planning.costs import WaveCost
 from airflow_kafka_lake.core.reports.progress import Counters, ProgressEvent
-from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spark.job import PositionColumns, StageJob, Tip
 from airflow_kafka_lake.core.spec import Isolation
 

@@ -28,8 +28,7 @@ from airflow_kafka_lake.adapters.iceberg.table import IcebergLake, IcebergTable
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.ledger.records import Publication, ReceiptRow
 from airflow_kafka_lake.core.ledger.waves import Absent, AttemptOutcome, AttemptRecord, Committed, Token
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spark.job import branch_of
 from airflow_kafka_lake.jobs.formats import STAGED_BY
 from bench.audit import Measured

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from airflow_kafka_lake.core.audit.check import AuditInputs, StreamTruth
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.pipeline_audit import gather_audit
 from tests.kit.operations import Line, Operation, operations

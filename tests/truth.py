@@ -19,11 +19,9 @@ from airflow_kafka_lake.core.ledger.waves import (
     RangeState,
     WaveState,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream, ranges_digest
 from airflow_kafka_lake.core.ordering.segments import Graph, is_drained
 from airflow_kafka_lake.core.planning.costs import LEAST_BYTES_PER_OFFSET
-from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.wire import ranges_digest
 from tests.kit.memory_lake import Row
 from tests.kit.memory_lake.store import Commit
 

@@ -14,13 +14,12 @@ from typing import Any
 from airflow_kafka_lake.core.ledger.guards import landed
 from airflow_kafka_lake.core.ledger.records import Advance, StreamRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.reports.progress import Progress
 from airflow_kafka_lake.core.reports.status import PipelineReport
 from airflow_kafka_lake.core.reports.streams import GoneState, StreamState, StreamStatus, UnknownState
-from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import advance, planning, recovery, reopening, running, staging

@@ -16,12 +16,12 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConcurrentError, StateError, TerminalError, UsageError
 from airflow_kafka_lake.core.ledger.decisions import KeptRange, Withdraw, Withdrawal
 from airflow_kafka_lake.core.ledger.records import SkipResult
+from airflow_kafka_lake.core.offsets import Slice
 from airflow_kafka_lake.core.ordering.segments import Segment
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import SelectedSlice, Selection
 from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.reports.plan import bullets, plain, table
-from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services import decisions, reopening

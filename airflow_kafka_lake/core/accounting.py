@@ -8,8 +8,7 @@ from enum import StrEnum
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
+from airflow_kafka_lake.core.offsets import HasSlice, OffsetRange, RangeSet, Slice, Stream
 
 SEEN = 10
 """How many descriptions of unexplained offsets are kept."""

@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Stream
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.core.remedies import Remedy

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.offsets import Slice
 
 PROGRAM = "kafka-lake"
 REASON = ("--reason", "TEXT")

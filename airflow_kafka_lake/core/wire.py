@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from airflow_kafka_lake.core.errors import IdentityError
 from airflow_kafka_lake.core.ledger.history import EventRef
 from airflow_kafka_lake.core.ledger.waves import SnapshotPosition, Token
-from airflow_kafka_lake.core.slices import Slice
 
 FORMAT = "1"
 PREFIX = "kafka-lake."
@@ -39,12 +37,6 @@ def instant(milliseconds: int) -> datetime | None:
 def milliseconds(at: datetime) -> int:
     """Return Kafka's unit of time, milliseconds since the epoch, rounded up: no record before `at` may slip in."""
     return -((datetime(1970, 1, 1, tzinfo=UTC) - at) // timedelta(milliseconds=1))
-
-
-def ranges_digest(slices: Iterable[Slice]) -> str:
-    """Return a digest of topic ids, partitions and ranges: 16 hex digits, whatever their order."""
-    text = json.dumps(sorted([*item.stream[1:], item.range.start, item.range.end] for item in slices))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def token_to_summary(token: Token) -> dict[str, str]:

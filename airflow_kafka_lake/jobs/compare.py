@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.kafka.batches import SPARK_EARLIEST_MS, SPARK_LATEST_MS
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spark.job import CAREFUL_POLL, StageJob, effort
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs.driver import run

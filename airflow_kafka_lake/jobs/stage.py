@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.errors import JobFailedError, RefusedError
 from airflow_kafka_lake.core.kafka.batches import EARLIEST_MS, LATEST_MS, NO_TIMESTAMP, SPARK_EARLIEST_MS
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice
 from airflow_kafka_lake.core.spark.job import (
     CAREFUL_POLL,
     RECORD_DIGEST,

@@ -13,8 +13,7 @@ from airflow_kafka_lake.core.audit.report import ObservedBounds, StreamScope
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, UNRESOLVED, RangeState
-from airflow_kafka_lake.core.offsets import NAMED, RangeSet
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import NAMED, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.spark.job import PositionColumns
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports

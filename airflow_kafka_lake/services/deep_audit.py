@@ -11,9 +11,8 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.check import AuditInputs, Finding, FindingKind, offsets_seen
 from airflow_kafka_lake.core.audit.report import ObservedBounds, StreamScope
 from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceSet, Stream
 from airflow_kafka_lake.core.reports.progress import Progress, Step
-from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spark.halving import OUT_OF_MEMORY
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.jobs.compare import (

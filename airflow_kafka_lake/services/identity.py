@@ -25,7 +25,7 @@ from airflow_kafka_lake.core.ledger.history import EventRef
 from airflow_kafka_lake.core.ledger.plans import BindTable
 from airflow_kafka_lake.core.ledger.records import PipelineRecord, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import Committed, Rejected, Requirement, TableHead
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource, Ports
 

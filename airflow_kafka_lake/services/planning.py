@@ -37,6 +37,7 @@ from airflow_kafka_lake.core.ledger.guards import refuse_paused
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import PipelineRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState
+from airflow_kafka_lake.core.offsets import Slice, Stream
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.costs import (
     NOT_ASKED,
@@ -69,7 +70,6 @@ from airflow_kafka_lake.core.planning.decision import (
 from airflow_kafka_lake.core.planning.plan import Elsewhere, Plan
 from airflow_kafka_lake.core.planning.policies import Bounds, Times, deleted_unread
 from airflow_kafka_lake.core.reports.plan import plan_document
-from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spark.job import effort
 from airflow_kafka_lake.core.spec import RECEIPTS_SUFFIX, PipelineSpec, topic_matcher
 from airflow_kafka_lake.ports import LedgerReader, Ports

@@ -26,9 +26,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     Unclear,
     Unknown,
 )
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
-from airflow_kafka_lake.core.wire import ranges_digest
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, SliceSet, Stream, ranges_digest
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.attempt_audit import audit_attempt
 from airflow_kafka_lake.services.claims import Heartbeat, InDoubt

@@ -23,9 +23,8 @@ from airflow_kafka_lake.core.kafka.losses import Losses
 from airflow_kafka_lake.core.ledger.attempts import RecordJob
 from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRecord, StagedContent, held_by
 from airflow_kafka_lake.core.ledger.waves import Found
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceSet
 from airflow_kafka_lake.core.reports.progress import Counters, Progress, Step
-from airflow_kafka_lake.core.slices import Slice, SliceSet
 from airflow_kafka_lake.core.spark import halving
 from airflow_kafka_lake.core.spark.halving import History
 from airflow_kafka_lake.core.spark.job import CAREFUL_POLL, StageJob, Tip, ending, is_by_time, packing

@@ -36,7 +36,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     is_over,
     is_resumable,
 )
-from airflow_kafka_lake.core.slices import Slice, SliceSet
+from airflow_kafka_lake.core.offsets import Slice, SliceSet
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.advance import flush
 from airflow_kafka_lake.services.claims import claim_wave, ending_on_error

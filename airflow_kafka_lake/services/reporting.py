@@ -30,6 +30,7 @@ from airflow_kafka_lake.core.kafka.snapshots import (
 from airflow_kafka_lake.core.ledger.guards import pause_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, UNFINISHED, UNRESOLVED, AttemptOutcome, RangeState
+from airflow_kafka_lake.core.offsets import SliceSet, Stream
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder
 from airflow_kafka_lake.core.reports.status import Overview, PipelineReport, WaveReport
 from airflow_kafka_lake.core.reports.streams import (
@@ -41,7 +42,6 @@ from airflow_kafka_lake.core.reports.streams import (
     first_unread,
     new_partitions,
 )
-from airflow_kafka_lake.core.slices import SliceSet, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import Clock, LedgerReader, OffsetSource, Ports

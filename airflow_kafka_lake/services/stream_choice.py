@@ -9,7 +9,7 @@ from typing import TypeVar
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnavailableError, UsageError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger.records import StreamRecord
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, Stream
 from airflow_kafka_lake.core.planning.policies import FIRST, Times
 from airflow_kafka_lake.core.planning.selection import (
     SelectedSlice,
@@ -18,7 +18,6 @@ from airflow_kafka_lake.core.planning.selection import (
     gone_below,
     ranges_meant,
 )
-from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.wire import milliseconds
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.identity import changed_topics, moved

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from airflow_kafka_lake.assets import Landed, LandedSlice, event_extras, landed
 from airflow_kafka_lake.core.ledger.records import Advance
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import Stream
 
 
 def event(**extra: Any) -> SimpleNamespace:

@@ -35,8 +35,8 @@ from airflow_kafka_lake.core.ledger.changes import Write
 from airflow_kafka_lake.core.ledger.guards import landed
 from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.ledger.records import Advance
+from airflow_kafka_lake.core.offsets import Stream
 from airflow_kafka_lake.core.reports.progress import Moment
-from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.wire import milliseconds, timestamp
 from airflow_kafka_lake.operators.advance import (
     AdvanceWatermarkOperator,

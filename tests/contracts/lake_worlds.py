@@ -25,8 +25,7 @@ from airflow_kafka_lake.adapters.iceberg.table import IcebergLake, IcebergTable
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.ledger.records import ReceiptRow
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, AttemptRecord, TableHead, Token
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spark.job import branch_of
 from airflow_kafka_lake.jobs.formats import STAGED_BY
 from airflow_kafka_lake.ports import LakeTable

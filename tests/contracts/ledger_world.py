@@ -18,11 +18,10 @@ from airflow_kafka_lake.core.ledger.records import (
     RangeRecord,
 )
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, LeaseHolder, RangeState
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.ordering.layouts import LayoutChange
 from airflow_kafka_lake.core.planning.plan import Plan, PlannedRange, PlannedStream, PlannedWave
 from airflow_kafka_lake.core.remedies import Cause
-from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ledger
 

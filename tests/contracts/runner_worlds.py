@@ -15,8 +15,7 @@ from airflow_kafka_lake.adapters.spark_submit.runner import SparkSubmitRunner
 from airflow_kafka_lake.core.decoding import Decoder
 from airflow_kafka_lake.core.ledger.records import Publication, StagedContent
 from airflow_kafka_lake.core.ledger.waves import Committed, Token
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.spark.job import StageJob, Tip, record_digest
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.local.processes import wait_until

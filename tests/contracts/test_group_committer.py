@@ -13,7 +13,7 @@ from confluent_kafka import Consumer
 from airflow_kafka_lake.adapters.kafka.source import KafkaGroupCommitter
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.machine import SystemClock
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import Stream
 from airflow_kafka_lake.local.processes import wait_until
 from airflow_kafka_lake.ports import GroupCommitter
 from tests.contracts.test_offset_source import QUIET, BrokerWorld, MemoryWorld

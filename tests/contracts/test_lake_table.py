@@ -25,8 +25,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     Unclear,
     Unknown,
 )
-from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import RangeSet, Stream
 from airflow_kafka_lake.core.spark.job import PositionColumns
 from airflow_kafka_lake.ports import Lake
 from tests.contracts.lake_worlds import (

@@ -16,9 +16,8 @@ from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes, DeletedRange
 from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.ledger.records import RangeDecision
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice
 from airflow_kafka_lake.core.remedies import Cause
-from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
     SPEC,

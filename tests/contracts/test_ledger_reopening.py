@@ -18,8 +18,7 @@ from airflow_kafka_lake.core.ledger.reopening import (
     to_be_shared,
 )
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (

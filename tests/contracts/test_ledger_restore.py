@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.ledger.attempts import EndAttempt
 from airflow_kafka_lake.core.ledger.changes import origin_receipt
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.rebuilding.comparison import (
     Restoration,
     RestoredSkip,
@@ -21,7 +21,6 @@ from airflow_kafka_lake.core.rebuilding.comparison import (
     RestoredWave,
 )
 from airflow_kafka_lake.core.rebuilding.restore import Restore
-from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
     AT,

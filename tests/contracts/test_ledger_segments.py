@@ -11,10 +11,9 @@ from airflow_kafka_lake.core.ledger.attempts import MarkPublishing
 from airflow_kafka_lake.core.ledger.decisions import Release
 from airflow_kafka_lake.core.ledger.plans import SavePipeline
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
-from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.offsets import RangeSet, Stream
 from airflow_kafka_lake.core.ordering.layouts import Layout, LayoutChange
 from airflow_kafka_lake.core.ordering.segments import Segment
-from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Ordering
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import AT, SPEC, committed, key_of, planned, skipped, staged, taken

@@ -13,8 +13,7 @@ from airflow_kafka_lake.core.ledger.decisions import (
 )
 from airflow_kafka_lake.core.ledger.plans import RecordPlan
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import SPEC, claimed, committed, key_of, plan_of, planned, skipped, taken
 from tests.contracts.test_ledger_attempts import everything

@@ -15,8 +15,7 @@ from pyiceberg.types import ListType, LongType, MapType, NestedField, StringType
 from airflow_kafka_lake.core.errors import SchemaMismatchError, StaleFenceError
 from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import Committed, Found, PublishOutcome, Rejected, Requirement, TableHead
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from tests.contracts.lake_worlds import (
     LEDGER,
     TOPIC_ID,

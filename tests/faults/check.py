@@ -20,8 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from airflow_kafka_lake.core.audit.check import Finding, StreamTruth
-from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import RangeSet, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Lake, LedgerReader
 from airflow_kafka_lake.services.pipeline_audit import gather_audit

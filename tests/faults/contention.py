@@ -39,8 +39,8 @@ from airflow_kafka_lake.core.ledger.decisions import Release, Revoke, Skip
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
 from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRecord
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, AttemptOutcome, RangeState, WaveState
+from airflow_kafka_lake.core.offsets import Slice
 from airflow_kafka_lake.core.planning.plan import Plan
-from airflow_kafka_lake.core.slices import Slice
 from tests.contracts.ledger_world import SPEC, key_of, plan_of, receipts_of
 
 LEASE = timedelta(minutes=5)

@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from airflow_kafka_lake.core.kafka.snapshots import Snapshot
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import Stream
 from tests.kit.memory_kafka import MemoryKafka
 
 TOPIC = "orders"

@@ -22,8 +22,7 @@ from airflow_kafka_lake.core.accounting import (
     account,
 )
 from airflow_kafka_lake.core.errors import IdentityError
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.local.processes import wait_until
 

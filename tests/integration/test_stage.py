@@ -34,9 +34,8 @@ from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import UNREADABLE_RECORD, JobFailedError, StaleFenceError
 from airflow_kafka_lake.core.kafka.batches import EARLIEST_MS, LATEST_MS, SPARK_EARLIEST_MS
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceSet, Stream
 from airflow_kafka_lake.core.reports.progress import Counters
-from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spark.job import FEWEST, StageJob
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs import shared_consumer

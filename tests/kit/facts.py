@@ -34,9 +34,8 @@ from airflow_kafka_lake.core.ledger.waves import (
     Token,
     Unclear,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice
 from airflow_kafka_lake.core.planning.plan import Plan, PlannedRange, PlannedWave
-from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spark.job import PositionColumns, StageJob
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp

@@ -15,9 +15,7 @@ from typing import Any
 from airflow_kafka_lake.core.audit import check as checking
 from airflow_kafka_lake.core.audit.check import AuditInputs, Finding, FindingKind
 from airflow_kafka_lake.core.ledger.waves import WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, Stream
-from airflow_kafka_lake.core.wire import ranges_digest
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, ranges_digest
 from tests.kit.operations import Operation, Phase
 
 RECORDED_RESETS = frozenset({"ledger.restore", "ledger.reopen"})

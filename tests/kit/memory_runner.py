@@ -20,9 +20,8 @@ from airflow_kafka_lake.core.errors import (
     UnknownTopicError,
 )
 from airflow_kafka_lake.core.ledger.records import UndecodedOffsets
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.reports.progress import Counters
-from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spark.job import StageJob, Tip, record_digest
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs.compare import CompareJob, ContentComparison, Record, differences

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, RangeState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream
 from tests.kit.memory_ledger import MemoryLedger, State
 from tests.properties.scheduler import Worker
 from tests.world import World

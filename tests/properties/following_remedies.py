@@ -9,10 +9,9 @@ from datetime import timedelta
 from airflow_kafka_lake.core.errors import GateClosedError, KafkaLakeError, LedgerBehindError, OnlyCopyError
 from airflow_kafka_lake.core.ledger.records import RangeRecord, SkipResult, StreamRecord
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, UNRESOLVED, RangeState
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, Stream
 from airflow_kafka_lake.core.ordering.segments import Graph, is_drained
 from airflow_kafka_lake.core.planning.plan import Plan, PlanBlock
-from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import decisions
 from tests.world import World

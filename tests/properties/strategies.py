@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger.records import StreamRecord
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.planning.plan import Plan, StreamDemand, Weights, build_plan
-from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 
 TOP = 60

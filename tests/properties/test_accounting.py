@@ -16,8 +16,7 @@ from airflow_kafka_lake.core.accounting import (
     account,
     receipt,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from tests.properties.strategies import as_set, explanations, offset_ranges, range_sets
 
 pytestmark = pytest.mark.properties

@@ -48,10 +48,9 @@ from airflow_kafka_lake.core.ledger.waves import (
     AttemptOutcome,
     RangeState,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice
 from airflow_kafka_lake.core.remedies import Cause
 from airflow_kafka_lake.core.reports.progress import Progress, Step
-from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import HOLDER, LEASE, SPEC, key_of, plan_of, receipts_of
 from tests.contracts.test_ledger_reopening import decided

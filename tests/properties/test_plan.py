@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream
 from airflow_kafka_lake.core.planning.plan import Plan, cut
-from airflow_kafka_lake.core.slices import Stream
 from tests.properties.strategies import World, as_set, offset_ranges, worlds
 
 pytestmark = pytest.mark.properties

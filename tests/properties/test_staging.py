@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_kafka_lake.core.slices import Slice, SliceSet
+from airflow_kafka_lake.core.offsets import Slice, SliceSet
 from airflow_kafka_lake.core.spark.job import StageJob, packing
 from airflow_kafka_lake.core.spec import Isolation
 from tests.properties.strategies import as_set, slices

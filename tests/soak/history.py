@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from airflow_kafka_lake.core import slices
 from airflow_kafka_lake.core.audit.check import StreamTruth
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import Stream as KafkaStream
 from airflow_kafka_lake.local.demo import patched_environment
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.wiring.assemble import open_ports
@@ -23,7 +23,7 @@ def check_history(place: Place, acknowledged: Acknowledged) -> list[str]:
     found = []
     for lane in LANES.values():
         spec = Pipeline.from_toml(place.pipeline(lane.name)).spec
-        own = {slices.Stream(*stream): said for stream, said in truth.items() if stream[0] in lane.topics}
+        own = {KafkaStream(*stream): said for stream, said in truth.items() if stream[0] in lane.topics}
         with patched_environment(place.connections()), open_ports(spec, actor="soak", progress=lambda _: None) as ports:
             findings = check(ports.ledger, ports.lake, spec, history=place.home / "history", truth=own, at_rest=True)
         found += [f"checker, {lane.name}: {item.kind}: {item.message}" for item in findings]

@@ -41,8 +41,7 @@ from airflow_kafka_lake.adapters.iceberg.schema import require_fit
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError
 from airflow_kafka_lake.core.ledger.records import ReceiptRow
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.spec import RECEIPTS_SUFFIX
 
 EVERY = 50

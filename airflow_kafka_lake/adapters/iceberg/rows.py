@@ -36,8 +36,7 @@ from pyiceberg.types import IcebergType, IntegerType, LongType, PrimitiveType, S
 from airflow_kafka_lake.core.accounting import StreamContent
 from airflow_kafka_lake.core.errors import SchemaMismatchError
 from airflow_kafka_lake.core.ledger.records import AttemptRows
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spark.job import PositionColumns
 
 # Rows of a table: filters, the files of main that may hold matching rows, their rows, and new files.

@@ -46,8 +46,8 @@ from airflow_kafka_lake.core.errors import ConcurrentError, DamagedTableError, U
 from airflow_kafka_lake.core.ledger.history import EventRef
 from airflow_kafka_lake.core.ledger.records import AttemptRows, Commit, Publication, ReceiptRow, StagedContent
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, CommitSearch, PublishOutcome, TableHead, Token
+from airflow_kafka_lake.core.offsets import Slice
 from airflow_kafka_lake.core.reports.lineage import Column, TableDescription
-from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spark.job import PositionColumns, attempts_of, branch_of
 from airflow_kafka_lake.core.wire import PROVEN
 

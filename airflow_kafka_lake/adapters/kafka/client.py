@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 from airflow_kafka_lake.adapters.kafka_config import ENCRYPTED, KafkaSettings, SecurityProtocol
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, IdentityError, KafkaLakeError, UnavailableError
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot, UnknownPartition
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import Stream
 from airflow_kafka_lake.ports import Clock
 
 # One librdkafka admin client: every call ends within a timeout, and its errors become ours.

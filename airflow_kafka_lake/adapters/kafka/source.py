@@ -45,8 +45,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.kafka.batches import NO_TIMESTAMP
 from airflow_kafka_lake.core.kafka.losses import EpochEnds, EpochKey
 from airflow_kafka_lake.core.kafka.snapshots import OpenTransaction, Sample, Snapshot, TopicDescription
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spec import TOPIC_NAME, Isolation, topic_matcher
 from airflow_kafka_lake.ports import NONE_KNOWN, Clock
 

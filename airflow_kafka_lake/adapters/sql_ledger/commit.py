@@ -61,7 +61,7 @@ from airflow_kafka_lake.core.ledger.guards import PauseRow
 from airflow_kafka_lake.core.ledger.history import dag_of
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRow, WaveRow
 from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptRecord, RangeState
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import Stream
 
 # How each row of `core` is stored: its columns, which of them name it, and which must be as they were read.
 

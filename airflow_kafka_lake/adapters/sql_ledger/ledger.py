@@ -32,10 +32,10 @@ from airflow_kafka_lake.core.ledger.records import (
 )
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, AttemptRecord, RangeState, Token, WaveState
+from airflow_kafka_lake.core.offsets import Slice
 from airflow_kafka_lake.core.ordering.layouts import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Segment
 from airflow_kafka_lake.core.planning.costs import WaveCost
-from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.ports import LedgerReader
 
 # `advance`: the one write that is one set-based pass over all streams, and decides in SQL.

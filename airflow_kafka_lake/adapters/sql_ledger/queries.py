@@ -79,12 +79,11 @@ from airflow_kafka_lake.core.ledger.waves import (
     Token,
     WaveState,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.ordering.layouts import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Graph, Segment, SegmentKey, gate_of
 from airflow_kafka_lake.core.planning.costs import TopicCost, WaveCost
 from airflow_kafka_lake.core.reports.progress import Progress
-from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Ordering, PipelineSpec
 
 # The ledger's queries: rows in, values of `core` out; each function is one or two statements.

@@ -40,10 +40,9 @@ from sqlalchemy.ext.compiler import compiles
 
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.ledger.waves import AttemptCause, AttemptOutcome, RangeState, WaveState
-from airflow_kafka_lake.core.offsets import NOTHING, RangeSet
+from airflow_kafka_lake.core.offsets import NOTHING, RangeSet, Slice
 from airflow_kafka_lake.core.remedies import Cause
 from airflow_kafka_lake.core.reports.progress import Step
-from airflow_kafka_lake.core.slices import Slice
 
 # Column types and expressions that SQLite and PostgreSQL spell differently.
 

@@ -34,9 +34,8 @@ from airflow_kafka_lake.core.ledger.waves import (
     Token,
     WaveState,
 )
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Stream
-from airflow_kafka_lake.core.wire import ranges_digest, timestamp
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Stream, ranges_digest
+from airflow_kafka_lake.core.wire import timestamp
 
 # The inputs of an audit, and its findings.
 

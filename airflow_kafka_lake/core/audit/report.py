@@ -15,9 +15,8 @@ from airflow_kafka_lake.core.audit.check import AuditInputs, Finding, by_stream,
 from airflow_kafka_lake.core.ledger.deletions import Deletions
 from airflow_kafka_lake.core.ledger.records import AttemptRows, RangeRecord, StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, RangeState
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Stream
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment
-from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.wire import timestamp
 
 # The timeline of a stream that a report draws: the status of each range of its offsets.

@@ -27,9 +27,8 @@ from airflow_kafka_lake.core.ledger.records import (
     passing,
     skipping,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.remedies import Cause
-from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spark.job import Tip
 
 # Whether a partition's log is still the planned one: a plan's record against Kafka's answer now.

@@ -10,8 +10,7 @@ from typing import Any, Self
 
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import HangingTransactionError
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.core.wire import milliseconds, timestamp
 

@@ -13,8 +13,7 @@ from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.ledger.changes import Change, Entry, Records, Write, WriteScope, range_receipt
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream
 
 RECEIPT = "deleted"
 """The kind of the receipts that record it."""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from airflow_kafka_lake.core.slices import Slice
+    from airflow_kafka_lake.core.offsets import Slice
 
 # A pipeline's history, line by line, and how a table names one of these lines.
 

@@ -30,9 +30,9 @@ from airflow_kafka_lake.core.ledger.changes import (
 from airflow_kafka_lake.core.ledger.guards import TOLERANCE, HostClock, refuse_paused
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, StreamRow, WaveRow
 from airflow_kafka_lake.core.ledger.waves import RangeState
+from airflow_kafka_lake.core.offsets import Stream
 from airflow_kafka_lake.core.ordering.segments import Segment, SegmentKey
 from airflow_kafka_lake.core.planning.plan import Plan, PlannedStream
-from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 
 

@@ -24,9 +24,8 @@ from airflow_kafka_lake.core.ledger.waves import (
     Token,
     WaveState,
 )
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import NOTHING, HasSlice, OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.remedies import Cause, Remedy
-from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
 from airflow_kafka_lake.core.spark.job import Tip
 from airflow_kafka_lake.core.spec import PipelineSpec
 

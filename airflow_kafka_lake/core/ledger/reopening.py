@@ -29,9 +29,8 @@ from airflow_kafka_lake.core.ledger.changes import (
 )
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, StreamRecord, StreamRow, WaveRow, explained
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, RESOLVED, AttemptOutcome, AttemptRecord, RangeState, Token
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.planning.plan import MAX_WAVE_OFFSETS, MAX_WAVE_RANGES, UNMEASURED_BYTES_PER_OFFSET
-from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 
 # Whether a slice can be reopened, in which table its rows are, and which ranges its edges cut.

@@ -14,9 +14,8 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import StateError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.ledger.records import StreamRecord
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment, SegmentKey
-from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Ordering, Partitioner, PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 

@@ -13,9 +13,8 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import GateClosedError, HeldError, StateError
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, explained
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.remedies import Remedy
-from airflow_kafka_lake.core.slices import Slice, Stream
 
 # Segments: slices of streams under one layout of their topic, and which must be finished before which (law L14).
 #

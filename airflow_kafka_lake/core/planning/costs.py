@@ -10,9 +10,8 @@ from datetime import datetime
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.kafka.snapshots import Sample, TopicDescription
 from airflow_kafka_lake.core.ledger.records import StreamRecord
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.planning.plan import UNMEASURED_BYTES_PER_OFFSET, Forecast, Plan, StreamDemand, Weights
-from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.wire import instant
 
 # The weight and duration of the next waves, from a sample of Kafka and from the costs of the last waves.

@@ -27,7 +27,7 @@ from airflow_kafka_lake.core.kafka.snapshots import (
 )
 from airflow_kafka_lake.core.ledger.records import PipelineRecord, RangeRecord, StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.ordering.layouts import (
     KnownLayouts,
     Layout,
@@ -52,7 +52,6 @@ from airflow_kafka_lake.core.planning.policies import (
     times_needed,
     together,
 )
-from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, PolicyKind
 from airflow_kafka_lake.core.wire import instant, milliseconds, timestamp
 

@@ -18,10 +18,9 @@ from airflow_kafka_lake.core.kafka.snapshots import (
     waiting_for_stable,
 )
 from airflow_kafka_lake.core.ledger.records import StreamRecord
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import HasSlice, OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.ordering.layouts import LayoutChange, LayoutPlan
 from airflow_kafka_lake.core.ordering.segments import Graph, Levels
-from airflow_kafka_lake.core.slices import HasSlice, Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 

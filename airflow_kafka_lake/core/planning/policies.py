@@ -20,10 +20,9 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.kafka.losses import EpochEnds, lost_end
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot
 from airflow_kafka_lake.core.ledger.records import StreamRecord
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.plan import PlanBlock, StreamDemand, missing
-from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
 from airflow_kafka_lake.core.wire import instant, milliseconds, timestamp
 

@@ -11,9 +11,8 @@ from airflow_kafka_lake.core.amounts import count, size
 from airflow_kafka_lake.core.errors import RangeExpiredError, UnavailableError, UsageError, require_streams
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, WaveRecord
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.planning.policies import Bounds, Times, below_log_start
-from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.wire import milliseconds
 
 # Which offsets of which streams a person means: topic, partitions, and a period by offset or by time.

@@ -21,8 +21,7 @@ from airflow_kafka_lake.core.ledger.records import (
     StreamRecord,
 )
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES, Ancestry, AttemptKey, RangeState, Token, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 
 # The lake's records of reopening: the receipts that they undo, and the offsets to be read again.

@@ -42,7 +42,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     Token,
     WaveState,
 )
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.planning.plan import UNMEASURED_BYTES_PER_OFFSET
 from airflow_kafka_lake.core.rebuilding.comparison import (
     RESTORED,
@@ -59,7 +59,6 @@ from airflow_kafka_lake.core.rebuilding.comparison import (
     RestoredWave,
     TableReading,
 )
-from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 
 # The effect of a rebuild on recorded ranges: they give way to the proof of the lake.

@@ -16,12 +16,11 @@ from airflow_kafka_lake.core.ledger.guards import LEASE, PauseRow
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord, ways_out
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN, AttemptRecord, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.ordering.segments import SegmentOrder
 from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.reports.progress import Moment, ProgressEvent, silence
 from airflow_kafka_lake.core.reports.streams import LedgerState, PipelineFacts, StreamState, StreamStatus
-from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.wire import timestamp
 
 # The problems that stop some offsets on their way into the lake, in words, with the commands that help.

@@ -11,10 +11,9 @@ from typing import Any
 
 from airflow_kafka_lake.core.amounts import count, size
 from airflow_kafka_lake.core.kafka.snapshots import OBSERVED, OpenTransaction, PartitionSnapshot
-from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.offsets import RangeSet, Stream
 from airflow_kafka_lake.core.planning.plan import Forecast, Plan, PlannedRange
 from airflow_kafka_lake.core.planning.selection import WaveChoice
-from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.wire import timestamp
 
 # `plan --json`, and the waits of partitions. An unknown value is null beside a `_state`.

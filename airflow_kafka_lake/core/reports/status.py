@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     RangeState,
     WaveState,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder, blocked_by
 from airflow_kafka_lake.core.planning.costs import is_limited_by_size
 from airflow_kafka_lake.core.reports.attention import Attention, attention
@@ -39,7 +39,6 @@ from airflow_kafka_lake.core.reports.streams import (
     new_partition_statuses,
     stream_statuses,
 )
-from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spark.halving import why_halved
 from airflow_kafka_lake.core.spark.job import Application
 from airflow_kafka_lake.core.wire import timestamp

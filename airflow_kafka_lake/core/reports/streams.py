@@ -24,9 +24,8 @@ from airflow_kafka_lake.core.ledger.guards import PauseRow
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, WaveRecord, first_held, lag
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN, AttemptRecord
-from airflow_kafka_lake.core.offsets import NOTHING, RangeSet
+from airflow_kafka_lake.core.offsets import NOTHING, RangeSet, Stream
 from airflow_kafka_lake.core.ordering.segments import Segment
-from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, PolicyKind
 
 # The parts of a status: the ledger's state of a pipeline, and Kafka's of its topics.

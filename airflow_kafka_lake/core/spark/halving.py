@@ -16,8 +16,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.records import RangeDecision, RangeRecord, held_by, skipping
 from airflow_kafka_lake.core.ledger.waves import AttemptCause, AttemptOutcome, AttemptRecord, RangeState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice
 
 SPLIT = "split in two"
 """How the reason begins for which a wave is halved."""

@@ -16,8 +16,7 @@ from urllib.parse import quote
 
 from airflow_kafka_lake.core.addresses import web_address
 from airflow_kafka_lake.core.decoding import Decoder
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 
 # Which columns of a table say where in Kafka a row comes from.

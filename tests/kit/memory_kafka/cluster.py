@@ -28,8 +28,7 @@ from airflow_kafka_lake.core.kafka.snapshots import (
     TopicDescription,
     UnknownPartition,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spark.job import Tip, record_digest
 from airflow_kafka_lake.core.spec import Isolation, topic_matcher
 from airflow_kafka_lake.ports import NONE_KNOWN

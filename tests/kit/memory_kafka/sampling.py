@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 
 from airflow_kafka_lake.core.kafka.snapshots import Sample
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Slice
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice
 from airflow_kafka_lake.core.spec import Isolation
 from tests.kit.memory_kafka.log import Log
 

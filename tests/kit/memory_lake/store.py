@@ -25,8 +25,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     TableHead,
     Token,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spark.job import branch_of, decoded_of
 
 MAIN = "main"

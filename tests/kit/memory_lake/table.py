@@ -45,7 +45,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     Unclear,
     Unknown,
 )
-from airflow_kafka_lake.core.slices import Slice, SliceSet
+from airflow_kafka_lake.core.offsets import Slice, SliceSet
 from airflow_kafka_lake.core.spark.job import PositionColumns, attempts_of, branch_of
 from tests.kit.memory_lake.store import (
     MAIN,

@@ -33,7 +33,7 @@ from airflow_kafka_lake.core.ledger.guards import PauseRow
 from airflow_kafka_lake.core.ledger.history import Event
 from airflow_kafka_lake.core.ledger.records import OutboxItem, RangeRecord, ReceiptRow, StreamRow, WaveRow
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import Stream
 from tests.kit.memory_ledger.reader import MemoryReader
 from tests.kit.memory_ledger.state import State, ordered
 

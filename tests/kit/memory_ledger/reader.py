@@ -34,11 +34,10 @@ from airflow_kafka_lake.core.ledger.waves import (
     Token,
     WaveState,
 )
-from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.offsets import RangeSet, Slice, Stream
 from airflow_kafka_lake.core.ordering.layouts import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Graph, Segment, gate_of
 from airflow_kafka_lake.core.planning.costs import TopicCost, WaveCost
-from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Ordering
 from airflow_kafka_lake.ports import Clock, LedgerReader
 from tests.kit.memory_ledger.state import State, ordered

@@ -27,9 +27,8 @@ from airflow_kafka_lake.core.ledger.waves import (
     AttemptOutcome,
     AttemptRecord,
 )
-from airflow_kafka_lake.core.offsets import NOTHING, RangeSet
+from airflow_kafka_lake.core.offsets import NOTHING, RangeSet, Stream
 from airflow_kafka_lake.core.ordering.segments import SegmentKey
-from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 
 

@@ -23,8 +23,7 @@ from airflow_kafka_lake.adapters.spark_submit.driver import Engine
 from airflow_kafka_lake.adapters.spark_submit.runner import SparkJobs, SparkSubmitRunner
 from airflow_kafka_lake.adapters.spark_submit.submission import PREFIX
 from airflow_kafka_lake.core.errors import JobFailedError, StaleFenceError, UnavailableError
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spark.job import LIGHT, MOST_JOBS, MOST_SECONDS, DriverAge, StageJob
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs.serve import READY_FILE

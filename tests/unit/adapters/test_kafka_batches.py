@@ -27,8 +27,7 @@ from airflow_kafka_lake.core.kafka.batches import (
     Batch,
     Control,
 )
-from airflow_kafka_lake.core.offsets import RangeSet
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import RangeSet, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from tests.kafka_bytes import marker, stamped, written
 

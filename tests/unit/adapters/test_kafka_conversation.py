@@ -17,8 +17,7 @@ from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader, _worth_r
 from airflow_kafka_lake.core.accounting import Fate
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, IdentityError, UnavailableError
 from airflow_kafka_lake.core.kafka.batches import AbortedTransaction
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from tests.kafka_bytes import marker, written
 from tests.scripted_kafka import HANG_UP, LATE, NOT_ALLOWED, NOT_LEADER, UNKNOWN_ID, Log, ScriptedKafka, Topic

@@ -13,8 +13,7 @@ from confluent_kafka import KafkaError, TopicPartition
 from airflow_kafka_lake.adapters.kafka import source
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.kafka.snapshots import Sample
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 
 pytestmark = pytest.mark.unit

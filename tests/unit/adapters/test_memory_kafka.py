@@ -6,8 +6,7 @@ import pytest
 
 from airflow_kafka_lake.core.accounting import Fate, account
 from airflow_kafka_lake.core.errors import IdentityError, RangeBeyondEndError, RangeExpiredError, UnavailableError
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from tests.kit.clock import FakeClock
 from tests.kit.memory_kafka import MemoryKafka

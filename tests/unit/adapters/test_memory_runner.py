@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.core.errors import JobFailedError
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.spark.job import StageJob
 from airflow_kafka_lake.core.spec import Isolation
 from tests.kit.memory_lake import MemoryLake

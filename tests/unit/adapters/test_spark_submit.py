@@ -32,8 +32,7 @@ from airflow_kafka_lake.core.errors import (
     StaleFenceError,
 )
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spark.halving import is_unknown
 from airflow_kafka_lake.core.spark.job import LIGHT, StageJob
 from airflow_kafka_lake.core.spec import Isolation

@@ -12,8 +12,7 @@ from airflow_kafka_lake.core.accounting import (
     account,
     receipt,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 
 pytestmark = pytest.mark.unit
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot, Sample, Snapshot
+from airflow_kafka_lake.core.offsets import Stream
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.decision import (
     Observation,
@@ -19,7 +20,6 @@ from airflow_kafka_lake.core.planning.decision import (
 )
 from airflow_kafka_lake.core.planning.plan import PlanBlock
 from airflow_kafka_lake.core.planning.policies import Bounds, Times
-from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import PipelineSpec, Policy, PolicyKind
 
 pytestmark = pytest.mark.unit

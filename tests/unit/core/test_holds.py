@@ -10,9 +10,8 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import LogStartMovedError
 from airflow_kafka_lake.core.ledger.records import RangeRecord, explained, held_by, ways_out
 from airflow_kafka_lake.core.ledger.waves import RangeState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.remedies import Cause
-from airflow_kafka_lake.core.slices import Slice, Stream
 
 pytestmark = pytest.mark.unit
 

@@ -6,14 +6,13 @@ import pytest
 
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.reports.lineage import (
     catalog_namespace,
     kafka_namespace,
     name_of_location,
     topics_read,
 )
-from airflow_kafka_lake.core.slices import Slice, Stream
 
 pytestmark = pytest.mark.unit
 

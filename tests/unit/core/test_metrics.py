@@ -26,7 +26,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptCause, AttemptOutcome, AttemptRecord, RangeState, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.reports.attention import Attention, Need
 from airflow_kafka_lake.core.reports.metrics import (
     METRICS,
@@ -43,7 +43,6 @@ from airflow_kafka_lake.core.reports.metrics import (
 from airflow_kafka_lake.core.reports.progress import Step
 from airflow_kafka_lake.core.reports.status import LandedWave, PipelineReport, StreamGroup
 from airflow_kafka_lake.core.reports.streams import StreamState
-from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.services import reporting
 from tests.world import World
 

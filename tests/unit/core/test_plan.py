@@ -8,7 +8,7 @@ import pytest
 
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, UnknownPartition
 from airflow_kafka_lake.core.ledger.records import StreamRecord
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream
 from airflow_kafka_lake.core.planning.plan import (
     MAX_WAVE_OFFSETS,
     MAX_WAVE_RANGES,
@@ -19,7 +19,6 @@ from airflow_kafka_lake.core.planning.plan import (
     cut,
     missing,
 )
-from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec
 
 pytestmark = pytest.mark.unit

@@ -17,11 +17,10 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot
 from airflow_kafka_lake.core.ledger.records import StreamRecord
-from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.offsets import RangeSet, Stream
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment
 from airflow_kafka_lake.core.planning.plan import StreamDemand
 from airflow_kafka_lake.core.planning.policies import Bounds, Times, asked_of, generation_gap, times_needed
-from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
 from airflow_kafka_lake.core.wire import milliseconds
 

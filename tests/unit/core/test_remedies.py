@@ -16,9 +16,8 @@ from airflow_kafka_lake.cli.entry_point import COMMANDS, build_parser
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.ledger.guards import remedies_for
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.remedies import Remedy
-from airflow_kafka_lake.core.slices import Slice, Stream
 
 pytestmark = pytest.mark.unit
 

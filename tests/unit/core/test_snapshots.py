@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import Stream
 from airflow_kafka_lake.core.spec import Isolation
 
 pytestmark = pytest.mark.unit

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, SliceSet, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spark.job import (
     CAREFUL_POLL,
     StageJob,

@@ -9,8 +9,7 @@ import pytest
 
 from airflow_kafka_lake.core.ledger.history import EventRef
 from airflow_kafka_lake.core.ledger.waves import SnapshotPosition, Token
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream, ranges_digest
 from airflow_kafka_lake.core.wire import (
     LAST,
     Last,
@@ -20,7 +19,6 @@ from airflow_kafka_lake.core.wire import (
     last_to_property,
     owner_from_property,
     owner_to_property,
-    ranges_digest,
     timestamp,
     token_from_summary,
     token_to_summary,

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import types as t
 
 from airflow_kafka_lake.core.errors import RefusedError
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import Slice, Stream
 from airflow_kafka_lake.jobs.decoding import protobuf
 from airflow_kafka_lake.jobs.decoding.decode import _named
 from airflow_kafka_lake.jobs.decoding.quirks import _paths

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.errors import JobFailedError
-from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spark.job import StageJob, Tip
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs import stage

@@ -15,8 +15,7 @@ from airflow_kafka_lake.core.accounting import (
     StreamContent,
 )
 from airflow_kafka_lake.core.ledger.records import StagedContent
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.services import attempt_audit
 from airflow_kafka_lake.services.attempt_audit import audit_attempt

@@ -14,8 +14,7 @@ from airflow_kafka_lake.core.errors import DamagedTableError, StaleFenceError, U
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, RecordBase
 from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream
 from airflow_kafka_lake.services import decisions, pipeline_audit
 from airflow_kafka_lake.services.cutover import CutoverCheck
 from airflow_kafka_lake.services.deep_audit import DeepCheck

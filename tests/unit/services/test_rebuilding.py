@@ -19,9 +19,8 @@ from airflow_kafka_lake.core.errors import (
     StateError,
 )
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, Rejected, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.core.slices import Slice, Stream
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import decisions, pipeline_audit

@@ -23,9 +23,8 @@ from airflow_kafka_lake.core.errors import (
     UsageError,
 )
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.services import decisions, pipeline_audit, reopening
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer

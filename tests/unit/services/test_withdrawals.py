@@ -9,10 +9,9 @@ import pytest
 
 from airflow_kafka_lake.actions.offsets import WithdrawAction
 from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSubjectError
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
-from airflow_kafka_lake.core.slices import Slice
 from airflow_kafka_lake.services import decisions
 from tests.gates import Killed, KilledError
 from tests.world import SPEC, World

@@ -12,7 +12,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicParti
 
 from airflow_kafka_lake.adapters.kafka.source import KafkaGroupCommitter
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
-from airflow_kafka_lake.core.slices import Stream
+from airflow_kafka_lake.core.offsets import Stream
 from tests.kit.clock import FakeClock
 from tests.kit.memory_kafka import MemoryKafka
 

@@ -15,11 +15,11 @@ from airflow_kafka_lake.core.ledger import history
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt, RecordJob, Renew
 from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, WaveState
+from airflow_kafka_lake.core.offsets import Stream
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder
 from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.core.reports.status import Overview, PipelineReport, groups_of
 from airflow_kafka_lake.core.reports.streams import WORST_FIRST, StreamState, UnknownState
-from airflow_kafka_lake.core.slices import Stream
 from airflow_kafka_lake.pages.charts import segments_page, segments_svg
 from airflow_kafka_lake.pages.pipeline import (
     NEEDS,
