@@ -15,10 +15,10 @@ from tests.architecture.survey import PACKAGE, House, lookups, survey
 pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
-    "modules": 187,
+    "modules": 172,
     "lines": 52_599,
     "module_max": 800,
-    "depth": 25,
+    "depth": 24,
     "data_types": 349,
     "participles": 12,
     "lookups": 525,
