@@ -49,8 +49,7 @@ from sqlalchemy import Engine, event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from airflow_kafka_lake.adapters.clients import CONNECT_SECONDS, REST, REST_ANSWER, REST_CONNECT, Secrets
-from airflow_kafka_lake.adapters.denied import denied, full
+from airflow_kafka_lake.adapters.clients import CONNECT_SECONDS, REST, REST_ANSWER, REST_CONNECT, Secrets, denied, full
 from airflow_kafka_lake.adapters.iceberg.settings import CatalogKind, LakeSettings
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError, UnknownSubjectError

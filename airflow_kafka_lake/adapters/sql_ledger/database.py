@@ -15,8 +15,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
 from sqlalchemy.pool import StaticPool
 
-from airflow_kafka_lake.adapters.clients import POSTGRES
-from airflow_kafka_lake.adapters.denied import denied, full
+from airflow_kafka_lake.adapters.clients import POSTGRES, denied, full
 from airflow_kafka_lake.adapters.sql_ledger.tables import VERSION_TABLE
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import (

@@ -14,7 +14,7 @@ import pytest
 from pyiceberg.exceptions import ForbiddenError, OAuthError, UnauthorizedError
 from sqlalchemy.exc import OperationalError
 
-from airflow_kafka_lake.adapters.denied import denied, full
+from airflow_kafka_lake.adapters.clients import denied, full
 from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog, _roll_back
 from airflow_kafka_lake.adapters.iceberg.commit import _landed
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
