@@ -15,7 +15,7 @@ from tests.architecture.survey import PACKAGE, House, lookups, survey
 pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
-    "modules": 171,
+    "modules": 172,
     "lines": 52_599,
     "module_max": 800,
     "depth": 24,
