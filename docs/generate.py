@@ -481,7 +481,40 @@ def proof_page() -> str:
         versions |= {", ".join(map(" ".join, item.versions.items())) for item in evidence.chunks.values()}
     used = "\n".join(f"- {line}" for line in sorted(filter(None, versions))) or "- nothing on record"
     table = _table(("part", "plays", "passed", "took", "seed", "played at"), rows)
-    return _page("Proof", PROOF_INTRO, table, f"Played with\n\n{used}", PROOF_CLOSE)
+    return _page("Proof", PROOF_INTRO, table, f"Played with\n\n{used}", PROOF_CLOSE, INSTALLATIONS, _installations())
+
+
+INSTALLATIONS = """
+## Where it was installed
+
+The wheel with its extras, each in an environment of its own and from an empty cache (`python -m tests.installations`):
+the minutes are those of this package beside the Airflow that was there before, Spark included. Then a real run of a
+real broker's topic with Spark on this machine. A tick stands only where it was played; `KAFKA_LAKE_SPARK_HOME` names
+the Spark where the constraints leave no place for one.
+
+Airflow 3.2 is the oldest: the SDK of 3.1 has neither its configuration, its plugins nor its statistics, and an Airflow
+whose constraints pin SQLAlchemy 1.4 has no place for PyIceberg, which asks for 2. Spark 4.0 and 4.1 are those that Iceberg has a
+runtime for, beside the connector for Kafka; its runtime for 4.1 does not load in Spark 4.2.
+"""
+_STEPS = ("every module is imported", "plan", "run", "status", "audit", "deep audit")
+
+
+def _installations() -> str:
+    from tests.installations import LIBRARIES, SETS
+    from tests.proof.evidence import Evidence
+
+    chunks, rows = Evidence.read("installations").chunks, []
+    libraries = ("python", "spark", *LIBRARIES[1:])
+    for name, chosen in SETS.items():
+        if (chunk := chunks.get(name)) is None:
+            rows.append((name, "not played yet", *[""] * (len(libraries) + len(_STEPS))))
+            continue
+        cases, facts = chunk.counts.cases, chunk.counts.facts
+        seconds = facts["seconds"].get("the package is installed", 0)
+        took = f"refused: {chosen.refused}" if chosen.refused else f"{seconds / 60:.1f} min"
+        found = [facts["versions"].get(library, "–") for library in libraries]
+        rows.append((name, took, *found, *["✓" if cases.get(step) == "" else "–" for step in _STEPS]))
+    return _table(("set", "installed in", *libraries, *_STEPS), rows)
 
 
 # -- tests ------------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from airflow_kafka_lake.adapters.jars import CACHE_VARIABLE
+from tests.installations import SETS
 from tests.proof.evidence import Counts
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +96,14 @@ def named_cases(file: Path) -> Counts:
     return Counts(passed=len(cases) - failed, failed=failed, cases=cases)
 
 
+def installation_report(file: Path) -> Counts:
+    """Read `tests.installations --report`; a case is a step."""
+    report = json.loads(file.read_text(encoding="utf-8"))
+    failed = sum(map(bool, report["cases"].values()))
+    facts = {"versions": report["versions"], "seconds": report["seconds"]}
+    return Counts(passed=len(report["cases"]) - failed, failed=failed, cases=report["cases"], facts=facts)
+
+
 def soak_report(file: Path) -> Counts:
     """Read `soak.py --report`; a case is a fault that struck."""
     report = json.loads(file.read_text(encoding="utf-8"))
@@ -171,6 +180,10 @@ def _suite(_: Wish) -> Sequence[Work]:
     return [Work(name=file, words=(*ALL, "-m", "nightly", file), minutes=75 / len(files)) for file in files]
 
 
+def _installations(_: Wish) -> Sequence[Work]:
+    return [Work(name=name, words=("tests.installations", name, "--report", REPORT), minutes=8) for name in SETS]
+
+
 def _soak(wish: Wish) -> Sequence[Work]:
     size = ("--minutes", f"{wish.minutes:g}", "--records", str(round(wish.minutes * RECORDS_PER_MINUTE)))
     words = ("tests.faults.soak", *size, "--seed", str(wish.seed), "--report", REPORT)
@@ -223,6 +236,10 @@ PARTS = (
     _part(
         "histories", "histories", _histories, pytest_report,
         "whole histories of the protocol with crashes, lost answers, several workers and people",
+    ),
+    _part(
+        "installations", "steps", _installations, installation_report,
+        "the wheel beside each Airflow under its own constraints, and the newest of everything: a run, and its audits",
     ),
     _part(
         "soak", "faults", _soak, soak_report,
