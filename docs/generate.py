@@ -493,8 +493,8 @@ real broker's topic with Spark on this machine. A tick stands only where it was 
 the Spark where the constraints leave no place for one.
 
 Airflow 3.2 is the oldest: the SDK of 3.1 has neither its configuration, its plugins nor its statistics, and an Airflow
-whose constraints pin SQLAlchemy 1.4 has no place for PyIceberg, which asks for 2. Spark 4.0 and 4.1 are those that Iceberg has a
-runtime for, beside the connector for Kafka; its runtime for 4.1 does not load in Spark 4.2.
+whose constraints pin SQLAlchemy 1.4 has no place for PyIceberg, which asks for 2. Spark 4.0 and 4.1 are those
+that Iceberg has a runtime for, beside the connector for Kafka; its runtime for 4.1 does not load in Spark 4.2.
 """
 _STEPS = ("every module is imported", "plan", "run", "status", "audit", "deep audit")
 
