@@ -482,20 +482,19 @@ class WithdrawAction(OffsetsAction):
 
     def preview(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
         """Return the ranges that would leave the plan, and those that would stay."""
-        done = self._withdrawal(ports, spec)
-        return _withdrawn(spec.name, done.what, done.kept, dry_run=True)
+        return _withdrawn(spec.name, *self._withdrawal(ports, spec), dry_run=True)
 
     def apply(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
         """Withdraw; raises the refusals of `decisions.withdraw`. Nothing more is withdrawn of ranges on record."""
         if self.recorded:
             return _withdrawn(spec.name, None, (), dry_run=False)
-        done = self._withdrawal(ports, spec)
-        outcome = _withdrawn(spec.name, done.what, done.kept, dry_run=False)
+        what, kept = self._withdrawal(ports, spec)
+        outcome = _withdrawn(spec.name, what, kept, dry_run=False)
         self._require(outcome.document["streams"])
-        ports.ledger.commit(Withdraw(what=done.what, actor=ports.actor))
+        ports.ledger.commit(Withdraw(what=what, actor=ports.actor))
         return outcome
 
-    def _withdrawal(self, ports: Ports, spec: PipelineSpec) -> decisions.WithdrawResult:
+    def _withdrawal(self, ports: Ports, spec: PipelineSpec) -> tuple[Withdrawal, tuple[KeptRange, ...]]:
         found = decisions.find_subject(ports.ledger, self.subject or spec.name)
         return decisions.withdraw(ports, found, self.selection, reason=self.reason or "", dry_run=True)
 

@@ -124,10 +124,8 @@ class RetryAction(Action):
 
     def apply(self, ports: Ports, spec: PipelineSpec) -> ActionOutcome:  # noqa: ARG002  # the wave names it
         """Make it ready; raises the refusals of `decisions.retry`."""
-        done = decisions.retry(ports, self.subject, self.reason or "")
-        return ActionOutcome(
-            document={"wave": done.wave, "ready": done.ready.value}, lines=[f"{done.wave} is {done.ready}"]
-        )
+        wave, ready = decisions.retry(ports, self.subject, self.reason or "")
+        return ActionOutcome(document={"wave": wave, "ready": ready.value}, lines=[f"{wave} is {ready}"])
 
 
 # Keep a pipeline or a plan from beginning waves, and let it go on.

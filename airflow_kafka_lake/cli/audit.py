@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections import defaultdict
+from collections import Counter
 
 from airflow_kafka_lake.adapters.machine import report_file, write_report
 from airflow_kafka_lake.cli.command import (
@@ -14,7 +14,6 @@ from airflow_kafka_lake.cli.command import (
     TOPIC,
     Argument,
     Command,
-    Json,
     Result,
     go_on,
     offset_number,
@@ -22,11 +21,11 @@ from airflow_kafka_lake.cli.command import (
     scope_of,
     spec_of,
 )
-from airflow_kafka_lake.cli.output import SHOWN, Output, stream_text
+from airflow_kafka_lake.cli.output import SHOWN, Output
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.audit.report import messages
+from airflow_kafka_lake.core.audit.report import AuditReport
 from airflow_kafka_lake.core.errors import UsageError
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, Stream
 from airflow_kafka_lake.pipeline.keys import parse_size
 from airflow_kafka_lake.services import pipeline_audit
 from airflow_kafka_lake.services.identity import known_spec
@@ -49,45 +48,34 @@ def audit(arguments: argparse.Namespace, output: Output) -> Result:
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec, need_spark=any(check.needs_spark for check in checks)) as ports:
         known_spec(ports.ledger, spec.name)
-        document = pipeline_audit.audit(
-            ports, spec, scope=scope_of(arguments), ask_kafka=report is not None, checks=checks
-        )
+        found = pipeline_audit.audit(ports, spec, scope=scope_of(arguments), ask_kafka=bool(report), checks=checks)
     if report:
         from airflow_kafka_lake.pages.charts import audit_page
 
-        write_report(report, audit_page(document))
+        write_report(report, audit_page(found))
         output.note(f"report: {report}")
-    return Result(document=document, exit_code=0 if document["ok"] else REFUSED)
+    return Result(document=found, exit_code=0 if found.ok else REFUSED)
 
 
-def show_audit(output: Output, document: Json) -> None:
+def show_audit(output: Output, report: AuditReport) -> None:
     """Show each stream's accounting and rows, and every finding."""
-    rows = [
-        (stream_text(item), item["sentence"], item["rows"], item["duplicates"], item["missing"])
-        for item in document["streams"]
-    ]
+    streams, totals = report.streams, report.totals
+    rows = [(item.record.key, item.sentence, item.rows, item.duplicates, item.missing) for item in streams]
     columns = ("stream", "landed offsets", "#rows", "#twice", "#missing")
-    output.long_table(f"audit of {document['pipeline']}", columns, rows)
-    totals = document["totals"]
-    if totals["streams"] != 1:
-        output.line(totals["sentence"])
-    if totals["unread"]:
+    output.long_table(f"audit of {report.pipeline}", columns, rows)
+    if totals.streams != 1:
+        output.line(totals.sentence)
+    if totals.unread:
         output.line(
-            f"the tables of {count(totals['unread'], 'stream')} could not be read: the numbers are the recorded ones"
+            f"the tables of {count(totals.unread, 'stream')} could not be read: the numbers are the recorded ones"
         )
-    for note in sorted({note for item in document["streams"] for note in item["notes"]})[:NOTED]:
+    for note in sorted({note for item in streams for note in item.notes})[:NOTED]:
         output.line(f"note: {note}")
-    for line in messages(document, SHOWN):
+    for line in report.check_lines(SHOWN):
         output.line(line)
-    found = [(item["kind"], _where(item), item["message"]) for item in document["findings"]]
+    found = [(item.kind, item.where, item.message) for item in report.findings]
     output.long_table(count(len(found), "finding"), ("finding", "where", "what"), found)
-    output.line("nothing is missing, twice or unexplained" if document["ok"] else "the audit failed")
-
-
-def _where(item: Json) -> str:
-    if item["topic"]:
-        return stream_text(item)
-    return item["wave"] or item["table"] or ""
+    output.line("nothing is missing, twice or unexplained" if report.ok else "the audit failed")
 
 
 def accept_deletes(arguments: argparse.Namespace, output: Output) -> Result:
@@ -96,13 +84,13 @@ def accept_deletes(arguments: argparse.Namespace, output: Output) -> Result:
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec) as ports:
         known_spec(ports.ledger, spec.name)
-        done = pipeline_audit.accept_deletes(
+        decision, deleted = pipeline_audit.accept_deletes(
             ports, spec, scope_of(arguments), asked, reason=arguments.reason, dry_run=arguments.dry_run
         )
     document = {
         "pipeline": spec.name,
-        "decision": done.decision,
-        "rows": done.rows,
+        "decision": decision,
+        "rows": sum(found.rows for found in deleted),
         "deleted": [
             {
                 **found.item.stream._asdict(),
@@ -110,10 +98,16 @@ def accept_deletes(arguments: argparse.Namespace, output: Output) -> Result:
                 "to": found.item.range.end,
                 "rows": found.rows,
             }
-            for found in done.deleted
+            for found in deleted
         ],
     }
-    return Result(document=document, beside={"go_on": go_on(arguments) if arguments.dry_run else None})
+    rows: Counter[Stream] = Counter()
+    for found in deleted:
+        rows[found.item.stream] += found.rows
+    as_meant = "deleted on purpose" if decision else "would count as deleted on purpose"
+    lines = [f"{stream}: {count(number, 'row')} {as_meant}" for stream, number in rows.items()]
+    last = f"recorded as {decision}" if decision else f"nothing was recorded; do it with: {go_on(arguments)}"
+    return Result(document=document, lines=[*lines, last])
 
 
 def _asked(arguments: argparse.Namespace) -> OffsetRange | None:
@@ -124,18 +118,6 @@ def _asked(arguments: argparse.Namespace) -> OffsetRange | None:
     if start >= end:
         raise UsageError(f"from {start} is not before to {end}: a range is [from, to)")
     return OffsetRange(start, end)
-
-
-def show_deletes(output: Output, document: Json) -> None:
-    """Show how many rows of each stream are accepted as deleted."""
-    rows: dict[str, int] = defaultdict(int)
-    for item in document["deleted"]:
-        rows[stream_text(item)] += item["rows"]
-    as_meant = "would count as deleted on purpose" if document["go_on"] else "deleted on purpose"
-    for name, number in rows.items():
-        output.line(f"{name}: {count(number, 'row')} {as_meant}")
-    go_on = document["go_on"]
-    output.line(f"nothing was recorded; do it with: {go_on}" if go_on else f"recorded as {document['decision']}")
 
 
 COMMANDS = (
@@ -174,6 +156,5 @@ COMMANDS = (
             Argument("--dry-run", action="store_true", help="show, record nothing"),
         ),
         action=accept_deletes,
-        view=show_deletes,
     ),
 )

@@ -7,14 +7,14 @@ import getpass
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from airflow_kafka_lake.actions.action import ActionField, FieldKind
+from airflow_kafka_lake.actions.action import ActionField, FieldKind, TerminalTable
 from airflow_kafka_lake.actions.offsets import selected
 from airflow_kafka_lake.actions.waves import CancelAction
 from airflow_kafka_lake.adapters.spark_submit.driver import Engine
@@ -63,12 +63,11 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The result of an action: a document, or a report that makes one; `beside` is what only the view shows.
-
-    `shown` says that the action has printed it.
-    """
+    """The result of an action: a report, which the command's view shows with `beside`, or a document, and lines for a
+    terminal. `shown` says that the action has printed it."""
 
     document: Json | Report
+    lines: Sequence[str | TerminalTable] = ()
     beside: Json = field(default_factory=dict)
     exit_code: int = 0
     shown: bool = False
@@ -83,20 +82,18 @@ class Command:
     arguments: tuple[Argument, ...]
     action: Callable[[argparse.Namespace, Output], Result]
     view: Callable[..., None] | None = None
-    """It takes the output and the report; None where the action prints while it works."""
+    """It takes the output and the report; None where the result has lines."""
 
     def run(self, arguments: argparse.Namespace, output: Output) -> int:
         """Act, print the result as a document or by the view, and return the exit code."""
         result = self.action(arguments, output)
-        if self.view is None or result.shown:
-            return result.exit_code
         found = result.document
-        if output.as_json:
+        if output.as_json and not result.shown:
             output.document(found if isinstance(found, Mapping) else found.to_json())
-        elif isinstance(found, Mapping):
-            self.view(output, {**found, **result.beside})
-        else:
+        elif self.view and not result.shown:
             self.view(output, found, **result.beside)
+        else:
+            output.entries(result.lines)
         return result.exit_code
 
 

@@ -18,7 +18,6 @@ from airflow_kafka_lake.cli.command import (
     THE_STREAM,
     Argument,
     Command,
-    Json,
     Result,
     field_argument,
     go_on,
@@ -31,7 +30,7 @@ from airflow_kafka_lake.cli.command import (
     subject_id,
     topic_name,
 )
-from airflow_kafka_lake.cli.output import Output, stream_text
+from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.ordering.segments import SegmentOrder
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -54,21 +53,9 @@ def command_of(action: type[Action]) -> Command:
         with ports_of(arguments, output, spec) as ports:
             outcome = action(**given).outcome(ports, spec, dry_run=dry_run)
         lines = [*outcome.lines, f"nothing was changed; do it with: {go_on(arguments)}"] if dry_run else outcome.lines
-        return Result(document=outcome.document, beside={LINES: lines}, exit_code=REFUSED if outcome.refused else 0)
+        return Result(document=outcome.document, lines=lines, exit_code=REFUSED if outcome.refused else 0)
 
-    return Command(name=action.name, help=action.help, arguments=tuple(_arguments(action)), action=act, view=show)
-
-
-LINES = "lines"
-
-
-def show(output: Output, document: Json) -> None:
-    """Show the lines of an outcome."""
-    for line in document[LINES]:
-        if isinstance(line, str):
-            output.line(line)
-        else:
-            output.table(*line)
+    return Command(name=action.name, help=action.help, arguments=tuple(_arguments(action)), action=act)
 
 
 def _arguments(action: type[Action]) -> Iterator[Argument]:
@@ -164,16 +151,12 @@ def seal(arguments: argparse.Namespace, output: Output) -> Result:
     with ports_of(arguments, output, spec) as ports:
         stream = stream_of(ports.ledger, spec.name, arguments)
         made = decisions.seal(ports, spec, stream, arguments.at)
-    document = {"topic": stream.key.topic, "partition": stream.key.partition, "start": made.start, "seal": made.seal}
-    return Result(document=document, beside={"layout_grace": spec.layout_grace})
-
-
-def show_sealed(output: Output, document: Json) -> None:
-    """Show the declared end, and when it counts."""
-    output.line(
-        f"{stream_text(document)} is declared to end at {document['seal']}: it counts once a plan has found it "
-        f"so again, {document['layout_grace']} s from now"
+    line = (
+        f"{stream.key} is declared to end at {made.seal}: it counts once a plan has found it so again, "
+        f"{spec.layout_grace} s from now"
     )
+    document = {"topic": stream.key.topic, "partition": stream.key.partition, "start": made.start, "seal": made.seal}
+    return Result(document=document, lines=[line])
 
 
 def migrate(arguments: argparse.Namespace, output: Output) -> Result:
@@ -185,21 +168,17 @@ def migrate(arguments: argparse.Namespace, output: Output) -> Result:
     seals = {partition: offset for _, partition, offset in given}
     with ports_of(arguments, output, spec) as ports:
         waiting = decisions.migrate(ports, spec, arguments.from_topic, target=arguments.to_topic, seals=seals)
+    line = (
+        f"{arguments.to_topic} continues {arguments.from_topic}: it is published once every partition of "
+        f"{arguments.from_topic} is drained to its seal; the seals count {spec.layout_grace} s from now"
+    )
     document = {
         "from": arguments.from_topic,
         "to": arguments.to_topic,
         "seals": {str(partition): offset for partition, offset in sorted(seals.items())},
         "waiting": [{"partition": item.stream.partition, "start": item.start} for item in waiting],
     }
-    return Result(document=document, beside={"layout_grace": spec.layout_grace})
-
-
-def show_migration(output: Output, document: Json) -> None:
-    """Show which topic continues which, and when its rows are published."""
-    output.line(
-        f"{document['to']} continues {document['from']}: it is published once every partition of "
-        f"{document['from']} is drained to its seal; the seals count {document['layout_grace']} s from now"
-    )
+    return Result(document=document, lines=[line])
 
 
 SEGMENT_COMMANDS = (
@@ -219,7 +198,6 @@ SEGMENT_COMMANDS = (
             Argument("--at", metavar="O", type=offset_number, required=True, help="end, exclusive"),
         ),
         action=seal,
-        view=show_sealed,
     ),
     Command(
         name="migrate",
@@ -233,6 +211,5 @@ SEGMENT_COMMANDS = (
             ),
         ),
         action=migrate,
-        view=show_migration,
     ),
 )

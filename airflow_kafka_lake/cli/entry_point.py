@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from airflow_kafka_lake.adapters.machine import rarely_collecting
 from airflow_kafka_lake.cli.audit import COMMANDS as AUDIT
-from airflow_kafka_lake.cli.command import Argument, Command, Json, Result
+from airflow_kafka_lake.cli.command import Argument, Command, Result
 from airflow_kafka_lake.cli.decisions import COMMANDS as DECISIONS
 from airflow_kafka_lake.cli.decisions import SEGMENT_COMMANDS as SEGMENTS
 from airflow_kafka_lake.cli.output import Output
@@ -35,12 +35,7 @@ def db(arguments: argparse.Namespace, _: Output) -> Result:
 
     ledger = LedgerConnection(arguments.ledger).ledger()
     text = ledger.upgrade() if arguments.act == "upgrade" else ledger.check()
-    return Result(document={"ledger": arguments.ledger, "schema": text})
-
-
-def show_schema(output: Output, document: Json) -> None:
-    """Show which schema the ledger has."""
-    output.line(document["schema"])
+    return Result(document={"ledger": arguments.ledger, "schema": text}, lines=[text])
 
 
 def jars(arguments: argparse.Namespace, output: Output) -> Result:
@@ -49,14 +44,9 @@ def jars(arguments: argparse.Namespace, output: Output) -> Result:
 
     found = fetch_jars(output.progress, arguments.stores or ())
     folders = list(dict.fromkeys(str(path.parent) for path in found))
-    return Result(document={"jars": [path.name for path in found], "folder": folders[0], "folders": folders})
-
-
-def show_jars(output: Output, document: Json) -> None:
-    """Show where the jars are."""
-    output.line(
-        f"{count(len(document['jars']), 'jar is', 'jars are')} there and verified: {', '.join(document['folders'])}"
-    )
+    line = f"{count(len(found), 'jar is', 'jars are')} there and verified: {', '.join(folders)}"
+    document = {"jars": [path.name for path in found], "folder": folders[0], "folders": folders}
+    return Result(document=document, lines=[line])
 
 
 def demo(arguments: argparse.Namespace, output: Output) -> Result:
@@ -65,7 +55,7 @@ def demo(arguments: argparse.Namespace, output: Output) -> Result:
 
     report = Path(arguments.report) if arguments.report else None
     code = demonstrate(output, keep_running=not arguments.exit_, report=report)
-    return Result(document={}, exit_code=code)
+    return Result(document={}, exit_code=code, shown=True)
 
 
 STORES = Argument(
@@ -78,14 +68,12 @@ SETUP_COMMANDS = (
         help="the ledger's schema",
         arguments=(Argument("act", choices=("upgrade", "check"), help="bring it up to date, or only look"),),
         action=db,
-        view=show_schema,
     ),
     Command(
         name="jars",
         help="the Spark jars of this package",
         arguments=(Argument("act", choices=("fetch",), help="fetch and verify"), STORES),
         action=jars,
-        view=show_jars,
     ),
     Command(
         name="demo",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from airflow_kafka_lake.actions.action import TerminalTable
 from airflow_kafka_lake.core.amounts import span
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.offsets import RangeSet
@@ -319,6 +320,14 @@ class Output:
         if len(rows) > SHOWN:
             self.line(f"… and {len(rows) - SHOWN} more: all of them with --json")
 
+    def entries(self, entries: Iterable[str | TerminalTable]) -> None:
+        """Print lines and tables."""
+        for each in entries:
+            if isinstance(each, str):
+                self.line(each)
+            else:
+                self.long_table(*each)
+
     def error(self, error: KafkaLakeError) -> None:
         """Print a failure: a sentence, or its JSON form."""
         if self.as_json:
@@ -330,11 +339,6 @@ class Output:
 def word_of(state: str) -> str:
     """Return a state for people: COMMITTED is landed, for Kafka and databases commit too."""
     return "landed" if state.lower() == "committed" else state.lower()
-
-
-def stream_text(item: Mapping[str, Any]) -> str:
-    """Return `topic/partition` of an entry of a document."""
-    return f"{item['topic']}/{item['partition']}"
 
 
 def styled(line: TextLine) -> Text:

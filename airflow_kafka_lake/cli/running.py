@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from airflow_kafka_lake.actions.action import TerminalTable
 from airflow_kafka_lake.actions.waves import pipeline_of
 from airflow_kafka_lake.adapters.spark_submit.driver import Engine
 from airflow_kafka_lake.cli.command import (
@@ -23,7 +24,6 @@ from airflow_kafka_lake.cli.command import (
     WAVE,
     Argument,
     Command,
-    Json,
     Result,
     bounds_of,
     go_on,
@@ -32,7 +32,7 @@ from airflow_kafka_lake.cli.command import (
     spec_of,
     wave_count,
 )
-from airflow_kafka_lake.cli.output import Output, stream_text, word_of
+from airflow_kafka_lake.cli.output import Output, word_of
 from airflow_kafka_lake.cli.status import show_wave
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count, size
@@ -126,7 +126,7 @@ def show_run(output: Output, done: Run) -> None:
         output.long_table(f"run of {done.pipeline}: {count(done.rows, 'row')}", ("wave", "state", "#rows"), rows)
     for text in plan.notes if plan else ():
         output.line(f"note: {text}")
-    _show_moves(output, "watermarks moved", done.moves)
+    output.long_table(*_moves("watermarks moved", done.moves))
     for text in period[1:]:
         output.line(text)
     if done.left:
@@ -161,19 +161,14 @@ def advance(arguments: argparse.Namespace, output: Output) -> Result:
         moves = move_watermarks(ports, spec.name)
         group = sync_group(ports, spec)
     document = advance_document(spec.name, moves) | {"group_sync": group and group.to_json()}
-    return Result(document=document, beside={"moves": moves})
+    nothing = [] if moves else ["no watermark moved: nothing new has landed in an unbroken run"]
+    return Result(
+        document=document, lines=[*nothing, _moves(f"{count(sum(m.rows for m in moves), 'row')} passed", moves)]
+    )
 
 
-def show_advance(output: Output, document: Json) -> None:
-    """Show the watermarks that moved."""
-    moves: Sequence[Advance] = document["moves"]
-    if not moves:
-        output.line("no watermark moved: nothing new has landed in an unbroken run")
-    _show_moves(output, f"{count(sum(move.rows for move in moves), 'row')} passed", moves)
-
-
-def _show_moves(output: Output, title: str, moves: Sequence[Advance]) -> None:
-    output.long_table(title, ("stream", "#from", "#to"), [(item.stream, item.start, item.end) for item in moves])
+def _moves(title: str, moves: Sequence[Advance]) -> TerminalTable:
+    return title, ("stream", "#from", "#to"), [(item.stream, item.start, item.end) for item in moves]
 
 
 # The command `decode`.
@@ -186,16 +181,13 @@ def decode(arguments: argparse.Namespace, output: Output) -> Result:
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec, need_spark=True) as ports:
         done = redecode(ports, spec, topic=arguments.topic, only_failed=arguments.failed)
+    lines = []
+    for table, item in done.items():
+        left = f"{item.failed:,} of them do not decode" if item.failed else "all of them decode"
+        done_again = f"{count(item.rows, 'row')} decoded again; {left}" if item.rows else "no such rows"
+        lines.append(f"{table}: {done_again}")
     tables = [{"table": table, **item.to_json()} for table, item in done.items()]
-    return Result(document={"pipeline": spec.name, "tables": tables})
-
-
-def show_decode(output: Output, document: Json) -> None:
-    """Name the tables that were decoded again, and how many rows still do not decode."""
-    for item in document["tables"]:
-        left = f"{item['failed']:,} of them do not decode" if item["failed"] else "all of them decode"
-        done = f"{count(item['rows'], 'row')} decoded again; {left}" if item["rows"] else "no such rows"
-        output.line(f"{item['table']}: {done}")
+    return Result(document={"pipeline": spec.name, "tables": tables}, lines=lines)
 
 
 COMMANDS = (
@@ -231,14 +223,12 @@ COMMANDS = (
         help="move watermarks to the end of what has landed",
         arguments=(PIPELINE,),
         action=advance,
-        view=show_advance,
     ),
     Command(
         name="decode",
         help="decode once more what is in the lake, from its raw bytes",
         arguments=(PIPELINE, TOPIC, Argument("--failed", action="store_true", help="only rows that did not decode")),
         action=decode,
-        view=show_decode,
     ),
 )
 
@@ -275,16 +265,10 @@ def worker(arguments: argparse.Namespace, output: Output) -> Result:
         output.note(f"worker, {this.shown}, waits for waves")
         serving.run(until_idle=arguments.until_idle)
         code = serving.exit_code() if arguments.until_idle else 0
-    document = {"worker": holder, "waves": serving.waves, "rows": serving.rows, "problems": serving.problems}
-    return Result(document=document, exit_code=code)
-
-
-def show_worker(output: Output, document: Json) -> None:
-    """Show what a worker has done."""
-    output.line(
-        f"worker {document['worker']}: {count(document['waves'], 'wave')}, {count(document['rows'], 'row')}, "
-        f"{count(document['problems'], 'wave')} that ended in an error"
-    )
+    waves, rows, problems = serving.waves, serving.rows, serving.problems
+    document = {"worker": holder, "waves": waves, "rows": rows, "problems": problems}
+    line = f"worker {holder}: {count(waves, 'wave')}, {count(rows, 'row')}, "
+    return Result(document=document, lines=[f"{line}{count(problems, 'wave')} that ended in an error"], exit_code=code)
 
 
 def _touching(file: Path | None) -> Callable[[], None]:
@@ -353,7 +337,6 @@ WORKER_COMMANDS = (
             ),
         ),
         action=worker,
-        view=show_worker,
     ),
 )
 
@@ -376,22 +359,18 @@ def recover(arguments: argparse.Namespace, output: Output) -> Result:
         "foreign": list(done.swept.foreign),
         "unswept": [{"table": table, "reason": reason} for table, reason in done.swept.left.items()],
     }
-    return Result(document=document, exit_code=REPEAT if done.busy else 0)
-
-
-def show_recovered(output: Output, document: Json) -> None:
-    """Show what became of each open wave."""
-    for found, what in (
-        ("adopted", "found in the lake and recorded as landed"),
-        ("returned", "not there, to be staged again"),
-        ("busy", "in others' hands"),
-    ):
-        output.line(f"{count(len(document[found]), 'wave')} {what}: {', '.join(document[found]) or 'none'}")
-    output.line(f"{count(len(document['dropped']), 'abandoned staging branch', 'abandoned staging branches')} dropped")
-    for item in document["unswept"]:
-        output.line(
-            f"staging branches of {item['table']} could not be looked at, and go the next time: {item['reason']}"
-        )
+    results = {
+        "found in the lake and recorded as landed": done.adopted,
+        "not there, to be staged again": done.returned,
+        "in others' hands": done.busy,
+    }
+    dropped, left = len(done.swept.dropped), done.swept.left
+    lines = [
+        *(f"{count(len(ids), 'wave')} {said}: {', '.join(ids) or 'none'}" for said, ids in results.items()),
+        f"{count(dropped, 'abandoned staging branch', 'abandoned staging branches')} dropped",
+        *(f"staging branches of {i} could not be looked at, and go the next time: {why}" for i, why in left.items()),
+    ]
+    return Result(document=document, lines=lines, exit_code=REPEAT if done.busy else 0)
 
 
 def rebuild(arguments: argparse.Namespace, output: Output) -> Result:
@@ -409,29 +388,23 @@ def rebuild(arguments: argparse.Namespace, output: Output) -> Result:
         "skips": done.skips,
         "reopened": [item.to_json() for item in done.reopened],
         "deleted": [item.to_json() for item in done.deleted],
-        "advanced": advance_document(spec.name, done.moves)["streams"],
+        "advanced": [move.to_json() for move in done.moves],
     }
-    return Result(document=document)
-
-
-def show_rebuilt(output: Output, document: Json) -> None:
-    """Show what was restored from the lake, and what is read again."""
-    waves, ranges = count(document["waves"], "wave"), count(document["ranges"], "range")
-    output.line(f"{waves} with {ranges} came back from the lake, which has {count(document['skips'], 'skip')}")
-    reopened = [
-        (stream_text(item), item["from"], item["to"], item["expected"], item["attempt"])
-        for item in document["reopened"]
-    ]
+    waves, skips = f"{count(done.waves, 'wave')} with {count(done.ranges, 'range')}", count(done.skips, "skip")
+    reopened = [(item.stream, item.range.start, item.range.end, item.expected, item.attempt) for item in done.reopened]
+    gone = count(sum(item.expected - item.found for item in done.deleted), "row")
+    deleted = (
+        f"others have deleted {gone} of {count(len(done.deleted), 'committed range')} from the lake: nothing of that "
+        f"is read again. If it was on purpose, record it with: {remedies.accept_deletes(spec.name)}"
+    )
     columns = ("stream", "#from", "#to", "#rows", "attempt")
-    output.long_table("vanished from the lake: the next run reads it again", columns, reopened)
-    if deleted := document["deleted"]:
-        rows = sum(item["expected"] - item["found"] for item in deleted)
-        output.line(
-            f"others have deleted {count(rows, 'row')} of {count(len(deleted), 'committed range')} from the lake: "
-            "nothing of that is read again. If it was on purpose, record it with: "
-            f"{remedies.accept_deletes(document['pipeline'])}"
-        )
-    output.line(f"go on with: {remedies.run(document['pipeline'])}")
+    lines: list[str | TerminalTable] = [
+        f"{waves} came back from the lake, which has {skips}",
+        ("vanished from the lake: the next run reads it again", columns, reopened),
+        *([deleted] if done.deleted else []),
+        f"go on with: {remedies.run(spec.name)}",
+    ]
+    return Result(document=document, lines=lines)
 
 
 RECOVERY_COMMANDS = (
@@ -440,7 +413,6 @@ RECOVERY_COMMANDS = (
         help="ask the lake about waves that were left open",
         arguments=(PIPELINE,),
         action=recover,
-        view=show_recovered,
     ),
     Command(
         name="rebuild",
@@ -455,6 +427,5 @@ RECOVERY_COMMANDS = (
             DROP_STAGED,
         ),
         action=rebuild,
-        view=show_rebuilt,
     ),
 )

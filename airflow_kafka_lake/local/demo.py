@@ -15,13 +15,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from airflow_kafka_lake.adapters.jars import JarSet, fetch
 from airflow_kafka_lake.adapters.spark_submit.runner import fetch_jars
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import KafkaLakeError, UsageError
 from airflow_kafka_lake.local.airflow import LocalAirflow
 from airflow_kafka_lake.local.kafka import LocalKafka
@@ -178,7 +179,7 @@ def _transactions(bootstrap: str, topic: AcknowledgedRecords) -> None:
 
 # The proof: every row of the table against the broker's acknowledgements, byte for byte.
 
-NUMBERS = ("visible", "control", "aborted", "compacted", "skipped", "unexplained")
+NUMBERS = tuple(item.name for item in fields(Accounting))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,15 +195,15 @@ class TopicProof:
     missing: int
     different: int
     unexpected: int
-    accounting: Mapping[str, int]
+    accounting: Accounting
 
     @property
     def ok(self) -> bool:
-        wrong = self.duplicates + self.missing + self.different + self.unexpected + self.accounting["unexplained"]
+        wrong = self.duplicates + self.missing + self.different + self.unexpected + self.accounting.unexplained
         return (
             wrong == 0 < self.visible_expected
             and self.rows == self.visible_expected
-            and sum(self.accounting.values()) == self.offsets
+            and self.accounting.span == self.offsets
         )
 
 
@@ -227,24 +228,21 @@ def prove(
     topics: Sequence[AcknowledgedRecords],
     ends: Mapping[str, int],
     rows: Mapping[str, Counter[tuple[int, int, bytes]]],
-    audit: Mapping[str, Any],
+    accounted: Mapping[str, Accounting],
 ) -> list[TopicProof]:
-    """Hold the table against the acknowledgements; `ends` is the number of offsets of each topic, `audit` the
-    pipeline's own document (only its accounting is taken from it)."""
-    return [_prove(topic, ends[topic.topic], rows.get(topic.topic, Counter()), audit) for topic in topics]
+    """Hold the table against the acknowledgements; `ends` is the number of offsets of each topic, `accounted`
+    the pipeline's own accounting of them."""
+    return [
+        _prove(topic, ends[topic.topic], rows.get(topic.topic, Counter()), accounted[topic.topic]) for topic in topics
+    ]
 
 
 def _prove(
-    topic: AcknowledgedRecords, offsets: int, rows: Counter[tuple[int, int, bytes]], audit: Mapping[str, Any]
+    topic: AcknowledgedRecords, offsets: int, rows: Counter[tuple[int, int, bytes]], accounting: Accounting
 ) -> TopicProof:
     there = Counter({(partition, offset): 0 for partition, offset, _ in rows})
     for (partition, offset, _), count in rows.items():
         there[partition, offset] += count
-    accounting = dict.fromkeys(NUMBERS, 0)
-    for stream in audit["streams"]:
-        if stream["topic"] == topic.topic:
-            for name in NUMBERS:
-                accounting[name] += stream["accounting"][name]
     return TopicProof(
         topic=topic.topic,
         partitions=topic.partitions,
@@ -328,13 +326,28 @@ def demonstrate(show: Show, *, keep_running: bool, report: Path | None) -> int:
             airflow.unpause(DAG)
         with seconds.of("run"):
             dag_run = _run_dag(show, airflow)
-        document = demo.report(dag_run, seconds)
-        _show_proof(show, document)
+        proof = demo.report(dag_run, seconds)
+        _show_proof(show, proof)
         if report is not None:
-            report.write_text(json.dumps(document, indent=2) + "\n")
+            report.write_text(json.dumps(asdict(proof), indent=2) + "\n")
         if keep_running:
             _stay(show, demo, airflow)
-    return 0 if document["ok"] else 1
+    return 0 if proof.ok else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoReport:
+    """The proof of each topic, and where everything is: the fields are the keys of its document."""
+
+    ok: bool
+    kafka: Mapping[str, str]
+    dag_run: Mapping[str, str]
+    topics: Sequence[TopicProof]
+    watermarks_match: bool
+    table: str
+    ledger: str
+    catalog: str
+    seconds: Mapping[str, float]
 
 
 class Demo:
@@ -370,7 +383,7 @@ class Demo:
             "AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER": str(self.pipelines),
         }
 
-    def report(self, dag_run: dict[str, Any], seconds: Seconds) -> dict[str, Any]:
+    def report(self, dag_run: Mapping[str, str], seconds: Seconds) -> DemoReport:
         """Read ledger, table and broker, and compare them with the broker's acknowledgements."""
         with patched_environment(self.environment):
             spec = Pipeline.from_toml(self.pipelines / "demo.toml").spec
@@ -380,22 +393,25 @@ class Demo:
         ends = {topic.topic: 0 for topic in self.topics}
         for stream in status.streams:
             ends[stream.key.topic] += stream.bounds.high_watermark if stream.bounds else 0
-        proofs = prove(self.topics, ends, read_rows(self.catalog, self.warehouse, TABLE), audit)
+        accounted = dict.fromkeys(ends, Accounting())
+        for found in audit.streams:
+            accounted[found.record.key.topic] += found.accounting
+        proofs = prove(self.topics, ends, read_rows(self.catalog, self.warehouse, TABLE), accounted)
         known = sum(topic.partitions for topic in self.topics)
         matches = len(status.streams) == known and all(
             stream.bounds and stream.record.watermark == stream.bounds.last_stable for stream in status.streams
         )
-        return {
-            "ok": bool(matches and audit["ok"] and dag_run["state"] == "success" and all(proof.ok for proof in proofs)),
-            "kafka": {"version": self.broker.version, "bootstrap": self.broker.bootstrap},
-            "dag_run": dag_run,
-            "topics": [asdict(proof) for proof in proofs],
-            "watermarks_match": matches,
-            "table": TABLE,
-            "ledger": str(self.ledger),
-            "catalog": self.catalog,
-            "seconds": dict(seconds),
-        }
+        return DemoReport(
+            ok=bool(matches and audit.ok and dag_run["state"] == "success" and all(proof.ok for proof in proofs)),
+            kafka={"version": self.broker.version, "bootstrap": self.broker.bootstrap},
+            dag_run=dag_run,
+            topics=proofs,
+            watermarks_match=matches,
+            table=TABLE,
+            ledger=str(self.ledger),
+            catalog=self.catalog,
+            seconds=dict(seconds),
+        )
 
 
 @contextmanager
@@ -417,7 +433,7 @@ def _interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _run_dag(show: Show, airflow: LocalAirflow) -> dict[str, Any]:
+def _run_dag(show: Show, airflow: LocalAirflow) -> dict[str, str]:
     show.progress(f"running Dag {DAG}")
     run_id = airflow.trigger(DAG, {"pipeline": "demo"})
 
@@ -443,30 +459,29 @@ def _log(airflow: LocalAirflow, run_id: str, task: str) -> str:
         return f"its log could not be read: {error}"
 
 
-def _show_proof(show: Show, document: dict[str, Any]) -> None:
+def _show_proof(show: Show, proof: DemoReport) -> None:
     rows = [
         (
-            topic["topic"],
-            topic["partitions"],
-            topic["offsets"],
-            topic["visible_expected"],
-            topic["rows"],
-            topic["duplicates"],
-            topic["missing"],
-            topic["different"],
-            *(topic["accounting"][name] for name in NUMBERS[1:]),
+            topic.topic,
+            topic.partitions,
+            topic.offsets,
+            topic.visible_expected,
+            topic.rows,
+            topic.duplicates,
+            topic.missing,
+            topic.different,
+            *(getattr(topic.accounting, name) for name in NUMBERS[1:]),
         )
-        for topic in document["topics"]
+        for topic in proof.topics
     ]
     columns = ("topic", "#partitions", "#offsets", "#acknowledged", "#rows", "#twice", "#missing", "#different")
     show.table("the lake against the producers' acknowledgements", (*columns, *(f"#{n}" for n in NUMBERS[1:])), rows)
-    run = document["dag_run"]
-    matches = "at" if document["watermarks_match"] else "NOT at"
-    show.line(f"Dag run {run['dag_id']} {run['run_id']}: {run['state']}")
+    matches = "at" if proof.watermarks_match else "NOT at"
+    show.line("Dag run {dag_id} {run_id}: {state}".format(**proof.dag_run))
     show.line(f"every watermark is {matches} its partition's last stable offset")
-    show.line("seconds: " + ", ".join(f"{part} {took}" for part, took in document["seconds"].items()))
+    show.line("seconds: " + ", ".join(f"{part} {took}" for part, took in proof.seconds.items()))
     verdict = "PROVED: every acknowledged record is in the table once, nothing else is"
-    show.line(verdict if document["ok"] else "NOT PROVED: see above")
+    show.line(verdict if proof.ok else "NOT PROVED: see above")
 
 
 def _stay(show: Show, demo: Demo, airflow: LocalAirflow) -> None:

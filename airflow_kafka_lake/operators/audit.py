@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from airflow_kafka_lake import signals
 from airflow_kafka_lake.adapters.machine import report_file, write_report
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.audit.report import StreamScope, messages
+from airflow_kafka_lake.core.audit.report import AuditReport, StreamScope
 from airflow_kafka_lake.core.reports.metrics import of_audit
 from airflow_kafka_lake.links import PAGE, SPARK, TaskLink
 from airflow_kafka_lake.operators.boundary import (
@@ -93,7 +93,10 @@ class AuditOperator(SparkTask):
         self.ledger_conn_id = ledger_conn_id
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Audit; returns the numbers of `summary`, raises AirflowFailException naming the first problem."""
+        """Audit; returns `{"pipeline", "streams", "offsets", "rows", …, "unexplained"}`.
+
+        Raises AirflowFailException, which names the first finding.
+        """
         with airflow_errors():
             scope, checks = self._scope(), self._checks()
             file = report_file(fspath(self.report)) if self.report else None
@@ -107,16 +110,24 @@ class AuditOperator(SparkTask):
             with page.following(), ports_of(self, spec, context, **needs) as ports:
                 known_spec(ports.ledger, spec.name)
                 with self.working():
-                    document = audit(ports, spec, scope=scope, ask_kafka=file is not None, checks=checks)
+                    report = audit(ports, spec, scope=scope, ask_kafka=file is not None, checks=checks)
             if file:
                 from airflow_kafka_lake.pages.charts import audit_page
 
-                write_report(file, audit_page(document))
+                write_report(file, audit_page(report))
                 self.log.info("report: %s", file)
-        numbers = summary(document)
-        signals.send(partial(of_audit, numbers))
-        self._judge(document)
-        return numbers
+        signals.send(partial(of_audit, report))
+        self._judge(report)
+        sums = report.totals
+        return {
+            "pipeline": report.pipeline,
+            "streams": sums.streams,
+            "offsets": sums.span,
+            "rows": sums.rows,
+            "duplicates": sums.duplicates,
+            "missing": sums.missing,
+            **sums.accounting.to_json(),
+        }
 
     def _scope(self) -> StreamScope:
         bounds = bounds_of(self.topic, self.partitions, None, None)
@@ -134,29 +145,15 @@ class AuditOperator(SparkTask):
             cutover_columns=self.cutover_columns if self.cutover else None,
         )
 
-    def _judge(self, document: Mapping[str, Any]) -> None:
-        self.log.info("%s", document["totals"]["sentence"])
-        for line in messages(document, LOGGED):
+    def _judge(self, report: AuditReport) -> None:
+        """Log the result; raises AirflowFailException, which names the first finding."""
+        for line in (report.totals.sentence, *report.check_lines(LOGGED)):
             self.log.info("%s", line)
-        found = document["findings"]
+        found = report.findings
         for item in found[:LOGGED]:
-            self.log.error("%s: %s", item["kind"], item["message"])
+            self.log.error("%s: %s", item.kind, item.message)
         if found:
             raise refusal(
-                f"the audit of {document['pipeline']} has {count(len(found), 'finding')}, the first: "
-                f"{found[0]['kind']}: {found[0]['message']}. All of them: {remedies.audit(document['pipeline'])}"
+                f"the audit of {report.pipeline} has {count(len(found), 'finding')}, the first: "
+                f"{found[0].kind}: {found[0].message}. All of them: {remedies.audit(report.pipeline)}"
             )
-
-
-def summary(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the small numbers of an audit: `{"pipeline", "streams", "offsets", "rows", …, "unexplained"}`."""
-    totals = document["totals"]
-    return {
-        "pipeline": document["pipeline"],
-        "streams": totals["streams"],
-        "offsets": totals["span"],
-        "rows": totals["rows"],
-        "duplicates": totals["duplicates"],
-        "missing": totals["missing"],
-        **totals["accounting"],
-    }

@@ -275,7 +275,23 @@ class ApproveDecisionOperator(ApprovalOperator):
 
 
 class DecisionTask(BaseOperator):
-    """A decision about offsets of a pipeline: shown when it is dry, carried out once otherwise."""
+    """A decision about offsets of a pipeline: shown when it is dry, carried out once otherwise.
+
+    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
+    :param topic: of this topic; a withdrawal is of all without it (templated)
+    :param topic_id: which generation of a topic that was deleted and created again (templated)
+    :param partitions: only these partitions, a list of numbers or text such as "0-5, 9" (templated)
+    :param from_: begin of the period, a time with its zone or an offset (templated)
+    :param to: end of the period, exclusive (templated)
+    :param from_offset: begin as an offset, where `from_` is not given (templated)
+    :param to_offset: end as an offset, exclusive, where `to` is not given (templated)
+    :param reason: why, recorded with the decision (templated)
+    :param is_dry_run: only show it, in the log and as XCom `shown` (templated); `dry_run` is a method of every operator
+    :param conf_keys: the keys that the Dag run's configuration may have: any other is refused; left out, all may be
+    :param explain_task_id: the dry task of this Dag that has shown it: refused if it would be about other offsets now
+    :param approval_task_id: the task of this Dag in which a person approves: that name is recorded
+    :param ledger_conn_id: Airflow connection of the ledger (templated)
+    """
 
     decision: ClassVar[type[OffsetsAction]]
     template_fields: Sequence[str] = (
@@ -293,6 +309,13 @@ class DecisionTask(BaseOperator):
     )
     ui_color = "#f2dfd0"
     operator_extra_links: Collection[TaskLink] = (PAGE,)
+
+    def __init_subclass__(cls) -> None:
+        """Document the parameters of all decisions, and those that are the fields of this one's action."""
+        super().__init_subclass__()
+        own = cls.decision.of_kind(FieldKind.SUBJECT, FieldKind.TEXT, FieldKind.SWITCH)
+        told = "".join(f"    :param {field.name}: {field.help} (templated)\n" for field in own)
+        cls.__doc__ = f"{cls.__doc__}{(DecisionTask.__doc__ or '').partition('otherwise.')[2].rstrip(' ')}{told}"
 
     def __init__(
         self,
@@ -414,25 +437,7 @@ class DecisionTask(BaseOperator):
 
 
 class ReopenOperator(DecisionTask):
-    """Has a committed or skipped period read again: the next run replaces its rows in one commit.
-
-    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
-    :param topic: the topic (templated)
-    :param topic_id: which generation of a topic that was deleted and created again (templated)
-    :param partitions: only these partitions, a list of numbers or text such as "0-5, 9" (templated)
-    :param from_: begin of the period, a time with its zone or an offset (templated)
-    :param to: end of the period, exclusive (templated)
-    :param from_offset: begin as an offset, where `from_` is not given (templated)
-    :param to_offset: end as an offset, exclusive, where `to` is not given (templated)
-    :param reason: why, recorded with the decision (templated)
-    :param is_dry_run: only show it, in the log and as XCom `shown` (templated); `dry_run` is a method of every operator
-    :param conf_keys: the keys that the Dag run's configuration may have: any other is refused; left out, all may be
-    :param explain_task_id: the dry task of this Dag that has shown it: refused if it would be about other offsets now
-    :param approval_task_id: the task of this Dag in which a person approves: that name is recorded
-    :param ledger_conn_id: Airflow connection of the ledger (templated)
-    :param accept_fewer: also if the second reading has fewer rows than the lake has now (templated)
-    :param drop_staged: also if what is staged and would go is the only copy of records (templated)
-    """
+    """Has a committed or skipped period read again: the next run replaces its rows in one commit."""
 
     decision = ReopenAction
     template_fields: Sequence[str] = (*DecisionTask.template_fields, *ReopenAction.switches())
@@ -444,25 +449,7 @@ class ReopenOperator(DecisionTask):
 
 
 class SkipOperator(DecisionTask):
-    """Passes a period unread: its records stay out of the table, and the watermark moves over it.
-
-    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
-    :param topic: the topic (templated)
-    :param topic_id: which generation of a topic that was deleted and created again (templated)
-    :param partitions: only these partitions, a list of numbers or text such as "0-5, 9" (templated)
-    :param from_: begin of the period, a time with its zone or an offset (templated)
-    :param to: end of the period, exclusive (templated)
-    :param from_offset: begin as an offset, where `from_` is not given (templated)
-    :param to_offset: end as an offset, exclusive, where `to` is not given (templated)
-    :param reason: why, recorded with the decision (templated)
-    :param is_dry_run: only show it, in the log and as XCom `shown` (templated); `dry_run` is a method of every operator
-    :param conf_keys: the keys that the Dag run's configuration may have: any other is refused; left out, all may be
-    :param explain_task_id: the dry task of this Dag that has shown it: refused if it would be about other offsets now
-    :param approval_task_id: the task of this Dag in which a person approves: that name is recorded
-    :param ledger_conn_id: Airflow connection of the ledger (templated)
-    :param acknowledge_order: later segments may start over it (templated)
-    :param drop_staged: also if what is staged and would go is the only copy of records (templated)
-    """
+    """Passes a period unread: its records stay out of the table, and the watermark moves over it."""
 
     decision = SkipAction
     template_fields: Sequence[str] = (*DecisionTask.template_fields, *SkipAction.switches())
@@ -476,24 +463,7 @@ class SkipOperator(DecisionTask):
 
 
 class WithdrawOperator(DecisionTask):
-    """Takes off the plan what no attempt has begun to read: a later plan takes it again.
-
-    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
-    :param topic: only this topic (templated)
-    :param topic_id: which generation of a topic that was deleted and created again (templated)
-    :param partitions: only these partitions, a list of numbers or text such as "0-5, 9" (templated)
-    :param from_: begin of the period, a time with its zone or an offset (templated)
-    :param to: end of the period, exclusive (templated)
-    :param from_offset: begin as an offset, where `from_` is not given (templated)
-    :param to_offset: end as an offset, exclusive, where `to` is not given (templated)
-    :param reason: why, recorded with the decision (templated)
-    :param is_dry_run: only show it, in the log and as XCom `shown` (templated); `dry_run` is a method of every operator
-    :param conf_keys: the keys that the Dag run's configuration may have: any other is refused; left out, all may be
-    :param explain_task_id: the dry task of this Dag that has shown it: refused if it would be about other offsets now
-    :param approval_task_id: the task of this Dag in which a person approves: that name is recorded
-    :param ledger_conn_id: Airflow connection of the ledger (templated)
-    :param subject: a plan, a wave or a range, instead of everything that is planned of the pipeline (templated)
-    """
+    """Takes off the plan what no attempt has begun to read: a later plan takes it again."""
 
     decision = WithdrawAction
     template_fields: Sequence[str] = (*DecisionTask.template_fields, "subject")

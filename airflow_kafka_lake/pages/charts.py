@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, groupby
 
 from markupsafe import Markup
 
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.audit.report import OffsetStatus, TimelineSlice
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.audit.report import AuditedStream, AuditReport, OffsetStatus, TimelineSlice
 from airflow_kafka_lake.core.ordering.segments import Segment, SegmentKey, SegmentOrder
-from airflow_kafka_lake.pages.rendering import IDLE, Json, Visitor, draw, render, visible
+from airflow_kafka_lake.core.wire import timestamp
+from airflow_kafka_lake.pages.rendering import IDLE, Visitor, draw, render, visible
 
 # One partition's timeline: a box for each part of its offsets, told apart by pattern as well as by colour.
 
@@ -146,18 +145,6 @@ MOST_BOXES = 400
 """Segments that a page draws; of more it lists the waiting ones, and a picture of its own has all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
-    """One segment where it is drawn; `kind` is a class of the style sheet, none for one that may start."""
-
-    x: int
-    y: int
-    kind: str
-    title: str
-    name: str
-    line: str
-
-
 def segments_svg(order: SegmentOrder) -> str:
     """Return a pipeline's segments as a picture that stands alone, light and dark."""
     return _graph(order, alone=True)
@@ -232,20 +219,17 @@ def _edge(start: tuple[int, int], end: tuple[int, int]) -> tuple[int, int, int, 
     return x1, y1, x2, y2, (x1 + x2) // 2
 
 
-_KINDS = {"drained": "drained", "waits": "waits"}
-
-
-def _segment_box(segment: Segment, state: str, x: int, y: int) -> Box:
+def _segment_box(segment: Segment, state: str, x: int, y: int) -> dict[str, object]:
     full = str(segment.stream)
     end = "open" if segment.seal is None else segment.seal
-    return Box(
-        x=x,
-        y=y,
-        kind=_KINDS.get(state, ""),
-        title=f"{full}, topic id {segment.stream.topic_id}",
-        name=full if len(full) <= LONGEST_NAME else "…" + full[-LONGEST_NAME + 1 :],
-        line=f"{segment.start} to {end} · {count(segment.layout, 'partition')} · {state}",
-    )
+    return {
+        "x": x,
+        "y": y,
+        "kind": state if state in {"drained", "waits"} else "",
+        "title": f"{full}, topic id {segment.stream.topic_id}",
+        "name": full if len(full) <= LONGEST_NAME else "…" + full[-LONGEST_NAME + 1 :],
+        "line": f"{segment.start} to {end} · {count(segment.layout, 'partition')} · {state}",
+    }
 
 
 # The report of an audit as one HTML file that needs nothing else: no network, no script.
@@ -258,39 +242,25 @@ _NEVER = frozenset({OffsetStatus.RUNNING, OffsetStatus.WAITING})
 """The statuses that an audit has not: those of the moment."""
 
 
-def audit_page(document: Json) -> str:
-    """Render `audit --json` as a whole HTML document."""
-    found, streams = document["findings"], document["streams"]
-    topics = [
-        (topic, list(mine)) for topic, mine in groupby(streams, key=lambda item: (item["topic"], item["topic_id"]))
-    ]
+def audit_page(report: AuditReport) -> str:
+    """Return the report as a whole HTML document."""
+    topics = [(key, list(mine)) for key, mine in groupby(report.streams, key=lambda item: item.record.key[:2])]
     return render(
         "audit.html",
-        document=document,
+        report=report,
+        at=timestamp(report.at),
+        totals=report.totals,
         meanings=[(status, meaning) for status, meaning in MEANINGS.items() if status not in _NEVER],
-        sealed=any(stream.get("seals") for stream in streams),
-        found=found[:SHOWN],
-        more=len(found[SHOWN:]),
-        place=place,
-        checks=[(title, document[name]) for name, title in _CHECKS.items() if document.get(name)],
+        sealed=any(stream.seals for stream in report.streams),
+        found=report.findings[:SHOWN],
+        more=len(report.findings[SHOWN:]),
+        checks=[(title, report.checks[name]) for name, title in _CHECKS.items() if name in report.checks],
         topics=topics,
         names=[name for (name, _), _ in topics],
         timeline=_audited_timeline,
     )
 
 
-def _audited_timeline(line: Json) -> Markup:
-    parts = [
-        TimelineSlice(
-            range=OffsetRange(part["from"], part["to"]), status=OffsetStatus(part["status"]), message=part["message"]
-        )
-        for part in line["timeline"]
-    ]
-    return timeline_of(line["partition"], parts, watermark=line["watermark"], seals=line["seals"])
-
-
-def place(finding: Json) -> str:
-    """Return where a finding is: a partition, or a wave, or a table."""
-    if finding["topic"]:
-        return f"{finding['topic']}/{finding['partition']}"
-    return finding["wave"] or finding["table"] or ""
+def _audited_timeline(line: AuditedStream) -> Markup:
+    stream = line.record
+    return timeline_of(stream.key.partition, line.timeline, watermark=stream.watermark, seals=line.seals)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.addresses import SITE
 from airflow_kafka_lake.core.amounts import age, count, size, span
 from airflow_kafka_lake.core.audit.report import OffsetStatus
@@ -134,12 +134,11 @@ PLACES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One thing that needs a person. `pieces` are its text in parts, and of each whether it is a command; `commands`
-    are those that the text does not name."""
+    """One thing that needs a person, with the commands and buttons that help."""
 
     key: str
     need: str
-    pieces: tuple[tuple[str, bool], ...]
+    text: str
     commands: tuple[str, ...]
     buttons: tuple[Button, ...]
     places: tuple[str, ...]
@@ -152,27 +151,17 @@ def attention_of(report: PipelineReport, visitor: Visitor, most: int) -> tuple[I
 
 
 def _item(item: Attention, pipeline: str, visitor: Visitor) -> Item:
-    lines = [str(remedy) for remedy in item.commands]
     places = list(map(str, item.streams))
     named = len(places) > 1
     return Item(
         key=f"{item.need} {item.subject or item.text}",
         need=item.need,
-        pieces=_pieces(item.text, lines),
-        commands=tuple(line for line in lines if line not in item.text),
+        text=item.text,
+        commands=tuple(map(str, item.commands)),
         buttons=tuple(need_buttons(item, pipeline, visitor)),
         places=tuple(places[:PLACES]) if named else (),
         more_places=len(places[PLACES:]) if named else 0,
     )
-
-
-def _pieces(text: str, commands: list[str]) -> tuple[tuple[str, bool], ...]:
-    """Cut a text where it names a command."""
-    if not commands:
-        return ((text, False),)
-    longest_first = sorted(commands, key=len, reverse=True)
-    parts = re.split(f"({'|'.join(map(re.escape, longest_first))})", text)
-    return tuple((part, part in commands) for part in parts if part)
 
 
 # How far a wave is, as a bar with words.
@@ -554,7 +543,7 @@ def waves_page(
 def _totals(ranges: Sequence[RangeRecord]) -> dict[str, int]:
     """Return the sums of all ranges whose accounting is known; nothing where none is."""
     known = [item.accounting for item in ranges if item.accounting]
-    return {name: sum(getattr(each, name) for each in known) for name in ACCOUNTS} if known else {}
+    return sum(known, Accounting()).to_json() if known else {}
 
 
 def _chart(totals: dict[str, int]) -> Markup:

@@ -161,7 +161,7 @@ class Cutovers:
 
     table: str
     cutovers: tuple[Cutover, ...]
-    lines: tuple[str, ...]
+    remarks: tuple[str, ...]
     silent: int = 0
     """Streams of which Kafka has nothing any more: nothing can be judged of them."""
     twice: int = 0
@@ -173,17 +173,26 @@ class Cutovers:
 
     def to_json(self) -> dict[str, Any]:
         """Return the `cutover` part of `audit --json`."""
-        wrong = sum(not cutover.sound for cutover in self.cutovers)
         return {
             "table": self.table,
-            "ok": not wrong,
-            "sentence": self._sentence(wrong),
-            "lines": [*(cutover.line() for cutover in self.cutovers), *self.lines],
+            "ok": not self._wrong,
+            "sentence": self.sentence,
+            "lines": list(self.lines),
             "streams": [cutover.to_json() for cutover in self.cutovers],
         }
 
-    def _sentence(self, wrong: int) -> str:
-        """Return the findings, and the number of streams that could not be judged."""
+    @property
+    def _wrong(self) -> int:
+        return sum(not cutover.sound for cutover in self.cutovers)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The state of each cutover, and the remarks."""
+        return (*(cutover.line() for cutover in self.cutovers), *self.remarks)
+
+    @property
+    def sentence(self) -> str:
+        """The findings, and the number of streams that could not be judged."""
         judged = sum(cutover.question.judged or not cutover.sound for cutover in self.cutovers)
         left = len(self.cutovers) - judged + self.silent
         if not judged:
@@ -193,7 +202,8 @@ class Cutovers:
         state = f"nothing is missing and nothing is {'in both' if self.twice else 'twice'}"
         more = f"; {count(self.twice, 'row is', 'rows are')} twice in {self.table} itself" if self.twice else ""
         more += f"; {count(left, 'partition')} could not be judged yet" if left else ""
-        return f"{count(judged, 'cutover')} with {self.table}: {f'{wrong} not sound' if wrong else state}{more}"
+        state = f"{self._wrong} not sound" if self._wrong else state
+        return f"{count(judged, 'cutover')} with {self.table}: {state}{more}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +257,7 @@ class CutoverCheck:
         return Cutovers(
             table=self.table,
             cutovers=_judged(ports, spec, questions, observed.leader_epochs),
-            lines=tuple(lines),
+            remarks=tuple(lines),
             silent=len(streams) - len(questions),
             twice=twice,
         )

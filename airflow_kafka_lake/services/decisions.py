@@ -235,14 +235,6 @@ def accepted_epoch(ports: Ports, stream: StreamRecord, interval: OffsetRange) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WithdrawResult:
-    """What was withdrawn, or would be; `kept` stays planned, with the reason."""
-
-    what: Withdrawal
-    kept: tuple[KeptRange, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """A pipeline, plan, wave or range that a person names, its pipeline, and its unresolved ranges."""
 
@@ -273,7 +265,7 @@ def find_subject(ledger: LedgerReader, name: str) -> Subject:
 
 def withdraw(
     ports: Ports, subject: Subject, selection: Selection, *, reason: str, dry_run: bool = False
-) -> WithdrawResult:
+) -> tuple[Withdrawal, tuple[KeptRange, ...]]:
     """Take the selected ranges off the plan, as far as their waves were never claimed.
 
     Raises StateError when none of them can be withdrawn, naming the first that stays; ConcurrentError when another
@@ -302,7 +294,7 @@ def withdraw(
         raise StateError(f"nothing was withdrawn of {subject.name}: {why}", subject=subject.name)
     if not dry_run:
         ports.ledger.commit(Withdraw(what=what, actor=ports.actor))
-    return WithdrawResult(what=what, kept=kept)
+    return what, kept
 
 
 # A person pauses a pipeline or a plan, and resumes it.
@@ -522,16 +514,8 @@ class WaveContinuation(StrEnum):
     """No worker had it: the next run takes it as it is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryResult:
-    """How a wave goes on, and in which wave."""
-
-    ready: WaveContinuation
-    wave: str
-
-
-def retry(ports: Ports, wave_id: str, reason: str) -> RetryResult:
-    """Make a wave ready for its next try.
+def retry(ports: Ports, wave_id: str, reason: str) -> tuple[str, WaveContinuation]:
+    """Make a wave ready for its next try; returns the wave that goes on, and how.
 
     Raises StateError for a wave that is over and of which nothing is on hold, ConcurrentError while another process
     works on it: `cancel` takes it away from one that hangs.
@@ -540,11 +524,11 @@ def retry(ports: Ports, wave_id: str, reason: str) -> RetryResult:
     wave = ports.ledger.wave(wave_id)
     if ports.ledger.ranges(wave=wave_id, states=(RangeState.HELD, RangeState.CANCELLED)):
         released, _ = release(ports, wave_id, reason)
-        return RetryResult(ready=WaveContinuation.RELEASED, wave=released)
+        return released, WaveContinuation.RELEASED
     if wave.state in OPEN:
         adopted = recover_wave(ports, wave, asked=f"{ports.actor}: {reason}; ")
-        return RetryResult(ready=WaveContinuation.ADOPTED if adopted else WaveContinuation.RETURNED, wave=wave_id)
+        return wave_id, WaveContinuation.ADOPTED if adopted else WaveContinuation.RETURNED
     if wave.state in FINISHED:
         landed = describe_landed(ports.ledger, wave) if wave.snapshot else f"wave {wave_id} is over: nothing is left"
         raise StateError(landed, wave=wave_id)
-    return RetryResult(ready=WaveContinuation.WAITING, wave=wave_id)
+    return wave_id, WaveContinuation.WAITING

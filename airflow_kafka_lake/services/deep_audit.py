@@ -76,22 +76,36 @@ class Deep:
             if item.mismatch is Mismatch.UNKNOWN and item.stream.topic in self.compacted
         )
 
+    @property
+    def offsets(self) -> int:
+        """The number of compared offsets."""
+        return sum(item.offsets for item in self.streams)
+
+    @property
+    def left_out(self) -> int:
+        """The number of committed offsets that could not be compared."""
+        return sum(item.left_out.span for item in self.streams)
+
+    @property
+    def sentence(self) -> str:
+        """The extent and the result of the comparison."""
+        return _sentence(self.comparison.records, self.offsets, self.left_out, sum(1 for _ in self.findings()))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The differences that are explained, and the offsets that could not be compared."""
+        left_out = (_left_out(item) for item in self.streams if item.left_out)
+        return (*map(_cleaned, self.cleaned), *map(_deleted, self.deleted), *left_out)
+
     def to_json(self) -> dict[str, Any]:
         """Return the `deep` part of `audit --json`."""
-        wrong = sum(1 for _ in self.findings())
-        offsets = sum(item.offsets for item in self.streams)
-        left_out = sum(item.left_out.span for item in self.streams)
         return {
             "records": self.comparison.records,
             "bytes": self.comparison.bytes,
-            "offsets": offsets,
-            "left_out": left_out,
-            "sentence": _sentence(self.comparison.records, offsets, left_out, wrong),
-            "lines": [
-                *map(_cleaned, self.cleaned),
-                *map(_deleted, self.deleted),
-                *(_left_out(item) for item in self.streams if item.left_out),
-            ],
+            "offsets": self.offsets,
+            "left_out": self.left_out,
+            "sentence": self.sentence,
+            "lines": list(self.lines),
         }
 
 

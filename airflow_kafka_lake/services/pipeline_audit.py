@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.check import (
@@ -18,7 +16,14 @@ from airflow_kafka_lake.core.audit.check import (
     check,
     offsets_seen,
 )
-from airflow_kafka_lake.core.audit.report import EVERYTHING, ObservedBounds, StreamBounds, StreamScope, audit_document
+from airflow_kafka_lake.core.audit.report import (
+    EVERYTHING,
+    AuditReport,
+    ObservedBounds,
+    StreamBounds,
+    StreamScope,
+    audited_streams,
+)
 from airflow_kafka_lake.core.errors import (
     DamagedTableError,
     KafkaLakeError,
@@ -74,8 +79,8 @@ def audit(
     scope: StreamScope = EVERYTHING,
     ask_kafka: bool = False,
     checks: Sequence[FurtherCheck] = (),
-) -> dict[str, Any]:
-    """Compare ledger, lake and receipts; returns `audit --json`.
+) -> AuditReport:
+    """Compare ledger, lake and receipts.
 
     Rows are read from the tables themselves, only the columns that name their attempt and offset. `ask_kafka` adds
     Kafka's bounds; a Kafka that does not answer is no finding. `checks` are those of `further_checks`.
@@ -91,16 +96,16 @@ def audit(
     if checks:
         _require_observed(observed, inputs.ledger.streams, scope)
     parts = {further.name: further.check(ports, spec, inputs, observed, scope) for further in checks}
-    findings = [*check(inputs), *(item for part in parts.values() for item in part.findings())]
-    document = audit_document(
-        inputs,
-        (*foreign, *sorted(findings, key=lambda item: item.place)),
+    found = [*check(inputs), *(item for part in parts.values() for item in part.findings())]
+    findings = scope.of(inputs, (*foreign, *sorted(found, key=lambda item: item.place)))
+    segments = ports.ledger.segments(spec.name)
+    return AuditReport(
+        pipeline=spec.name,
         at=ports.clock.now(),
-        scope=scope,
-        observed=observed,
-        segments=ports.ledger.segments(spec.name),
+        streams=tuple(audited_streams(inputs, findings, segments, scope=scope, observed=observed)),
+        findings=findings,
+        checks=parts,
     )
-    return document | {name: part.to_json() for name, part in parts.items()}
 
 
 def observe_streams(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRecord]) -> ObservedBounds:
@@ -252,19 +257,6 @@ def _foreign_owners(ports: Ports, spec: PipelineSpec, scope: StreamScope) -> lis
 # Rows that were deleted from the lake on purpose, by retention or by an erasure request.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcceptedDeletes:
-    """The deletes recorded, or to be recorded: `decision` is None for a dry run."""
-
-    decision: str | None
-    deleted: tuple[DeletedRange, ...]
-
-    @property
-    def rows(self) -> int:
-        """The number of deleted rows."""
-        return sum(item.rows for item in self.deleted)
-
-
 def accept_deletes(
     ports: Ports,
     spec: PipelineSpec,
@@ -273,8 +265,10 @@ def accept_deletes(
     *,
     reason: str,
     dry_run: bool = False,
-) -> AcceptedDeletes:
+) -> tuple[str | None, tuple[DeletedRange, ...]]:
     """Record for each committed range how many of its rows are missing now, as deleted on purpose; safe to repeat.
+
+    Returns the id of the decision, None for a dry run, and the deletes.
 
     Raises IdentityError for a table that was rolled back, whose rows were not deleted, DamagedTableError for one
     whose files are missing, StateError when no row is missing, or when only a part of a range is asked for and the
@@ -300,7 +294,7 @@ def accept_deletes(
     if problem := undecided(found):
         raise StateError(problem, pipeline=spec.name)
     if dry_run:
-        return AcceptedDeletes(decision=None, deleted=found)
+        return None, found
     decision, now = new_id(), ports.clock.now()
     tables = {wave.id: wave.table for wave in inputs.ledger.waves}
     receipts = [(tables[item.item.wave], item.receipt(decision, now)) for item in found]
@@ -308,4 +302,4 @@ def accept_deletes(
         AcceptDeletes(pipeline=spec.name, receipts=receipts, decision=decision, reason=reason, actor=ports.actor)
     )
     flush(ports, spec.name)
-    return AcceptedDeletes(decision=decision, deleted=found)
+    return decision, found

@@ -243,7 +243,7 @@ def test_documents_have_the_keys_of_the_page_and_no_others() -> None:
     documents = {
         "status": reporting.status(ports, world.spec).to_json(),
         "wave": reporting.wave(world.ledger, world.ledger.waves("orders")[0].id).to_json(),
-        "audit": pipeline_audit.audit(ports, world.spec),
+        "audit": pipeline_audit.audit(ports, world.spec).to_json(),
     }
     differences = {
         name: [*documented.undocumented(name, document), *documented.missing(name, document)]

@@ -21,7 +21,7 @@ BUDGET: dict[str, float] = {
     "depth": 24,
     "data_types": 349,
     "participles": 12,
-    "lookups": 525,
+    "lookups": 392,
     "nouns": 3.0,
 }
 """The most that each figure may be. Who makes one smaller writes the new one here; none is ever raised: an addition is

@@ -72,7 +72,7 @@ def came_right(world: World, lake: IcebergLake, *, jobs: int = 1) -> None:
     assert len(world.runner.jobs) == jobs
     assert world.stream().watermark == 6
     assert lake.table(world.spec.table).branches() == ()
-    assert audit(world.worker(), world.spec)["findings"] == []
+    assert audit(world.worker(), world.spec).findings == ()
 
 
 def exit_code(world: World) -> int:

@@ -54,7 +54,7 @@ def _ingest_beside(ports: Ports) -> object:
 
 
 def _audit(ports: Ports) -> None:
-    findings = pipeline_audit.audit(ports, SPEC)["findings"]
+    findings = pipeline_audit.audit(ports, SPEC).to_json()["findings"]
     assert not findings, findings
 
 

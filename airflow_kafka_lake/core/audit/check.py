@@ -97,6 +97,11 @@ class Finding:
         }
 
     @property
+    def where(self) -> str:
+        """The partition, or else the wave or the table that it is about."""
+        return str(self.stream) if self.stream else self.wave or self.table or ""
+
+    @property
     def place(self) -> tuple[str, ...]:
         """The sort key: by stream, then wave, then table."""
         stream = (

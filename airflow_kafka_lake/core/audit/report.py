@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.check import AuditInputs, Finding, by_stream, rows_seen
 from airflow_kafka_lake.core.ledger.deletions import Deletions
-from airflow_kafka_lake.core.ledger.records import AttemptRows, RangeRecord, StreamRecord
+from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, RangeState
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Stream
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment
@@ -153,7 +153,7 @@ def fewer_evenly(parts: Sequence[TimelineSlice], most: int) -> tuple[TimelineSli
 _URGENCY = {status: number for number, status in enumerate(OffsetStatus)}
 
 
-# `audit --json`, as a pure function of inputs and findings.
+# The report of an audit, from inputs and findings.
 
 Json = dict[str, Any]
 
@@ -202,110 +202,210 @@ class StreamScope:
 EVERYTHING = StreamScope()
 
 
-def audit_document(
-    inputs: AuditInputs,
-    findings: Sequence[Finding],
-    *,
-    at: datetime,
-    scope: StreamScope = EVERYTHING,
-    observed: ObservedBounds | None = None,
-    segments: Sequence[Segment] = (),
-) -> Json:
-    """Return `audit --json`: the numbers of each stream, and every finding, once as text beside its subject.
+class CheckResult(Protocol):
+    """The result of a further check, of contents or of a cutover: a sentence and lines for people, and its document."""
+
+    @property
+    def sentence(self) -> str:
+        """The result."""
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """The details."""
+
+    def to_json(self) -> Json:
+        """Return its part of `audit --json`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedStream:
+    """The numbers and problems of one stream. Numbers of rows are None for a stream with waves in a table that could
+    not be read, and its accounting is the recorded one then.
+
+    `rows` are the rows in the table, `duplicates` those beyond one for each offset, `missing` the recorded ones that it
+    lacks; `deleted` were deleted on purpose, and are neither there nor missing.
+    """
+
+    record: StreamRecord
+    coverage: RangeSet
+    rows: int | None
+    duplicates: int | None
+    missing: int | None
+    deleted: int
+    accounting: Accounting
+    bounds: StreamBounds | None
+    bounds_state: str
+    timeline: tuple[TimelineSlice, ...]
+    seals: tuple[int, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The fate of every committed offset."""
+        return sentence(self.coverage, self.accounting, self.deleted)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The limits of the numbers."""
+        compacted = self.accounting.compacted
+        return (CLEANED.format(offsets=count(compacted, "offset has", "offsets have")),) if compacted else ()
+
+    def to_json(self) -> Json:
+        """Return the wire form."""
+        return {
+            **self.record.key._asdict(),
+            "coverage": self.coverage.to_pairs(),
+            "span": self.coverage.span,
+            "rows": self.rows,
+            "duplicates": self.duplicates,
+            "missing": self.missing,
+            "deleted": self.deleted,
+            "accounting": self.accounting.to_json(),
+            "sentence": self.sentence,
+            "notes": list(self.notes),
+            "origin": self.record.origin,
+            "watermark": self.record.watermark,
+            "log_start": self.bounds.log_start if self.bounds else None,
+            "readable_end": self.bounds.readable_end if self.bounds else None,
+            "bounds_state": self.bounds_state,
+            "timeline": [item.to_json() for item in self.timeline],
+            "problems": list(self.problems),
+            "seals": list(self.seals),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditTotals:
+    """The sums of all streams; numbers of rows are None while some are `unread`."""
+
+    streams: int
+    span: int
+    rows: int | None
+    duplicates: int | None
+    missing: int | None
+    deleted: int
+    accounting: Accounting
+    unread: int
+
+    @classmethod
+    def of(cls, streams: Sequence[AuditedStream]) -> AuditTotals:
+        """Add up streams."""
+        return cls(
+            streams=len(streams),
+            span=sum(item.coverage.span for item in streams),
+            rows=_sum(item.rows for item in streams),
+            duplicates=_sum(item.duplicates for item in streams),
+            missing=_sum(item.missing for item in streams),
+            deleted=sum(item.deleted for item in streams),
+            accounting=sum((item.accounting for item in streams), Accounting()),
+            unread=sum(item.rows is None for item in streams),
+        )
+
+    @property
+    def sentence(self) -> str:
+        """The fate of every committed offset."""
+        where = f"{count(self.span, 'offset')} of {count(self.streams, 'partition')}"
+        return f"of {where}: {_explained(self.accounting, self.deleted)}"
+
+    def to_json(self) -> Json:
+        """Return the wire form."""
+        found = {item.name: getattr(self, item.name) for item in fields(self)}
+        return found | {"accounting": self.accounting.to_json(), "sentence": self.sentence}
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    every = list(numbers)
+    known = [number for number in every if number is not None]
+    return sum(known) if len(known) == len(every) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditReport:
+    """The result of an audit: the numbers of each stream, every finding, and the further checks by name.
 
     Streams and ranges are those before the lake was read: rows landed since are in the next audit. The accounting is
-    the audited one: an offset visible to the ledger and missing in the table is unexplained. Numbers of rows are null
-    for a stream with waves in a table that could not be read; its accounting is the recorded one then.
+    the audited one: an offset visible to the ledger and missing in the table is unexplained.
     """
-    observed = observed or ObservedBounds()
-    streams = [stream for stream in inputs.before.streams if stream.key in scope]
-    shown = scope.of(inputs, findings)
-    known = {stream.key for stream in streams}
-    lines = _lines(inputs, streams, shown, observed)
-    graph = Graph(segments)
-    for line, stream in zip(lines, streams, strict=True):
-        line["seals"] = [item.seal for item in graph.of(stream.key) if item.sealed]
-    return {
-        "pipeline": inputs.ledger.pipeline,
-        "audited_at": timestamp(at),
-        "ok": not shown,
-        "totals": _totals(lines),
-        "streams": lines,
-        "problems": [item.message for item in shown if item.stream not in known],
-        "findings": [item.to_json() for item in shown],
-    }
+
+    pipeline: str
+    at: datetime
+    streams: tuple[AuditedStream, ...]
+    findings: tuple[Finding, ...]
+    checks: Mapping[str, CheckResult] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    @property
+    def totals(self) -> AuditTotals:
+        """The sums of all streams."""
+        return AuditTotals.of(self.streams)
+
+    def check_lines(self, most: int) -> Iterator[str]:
+        """Give the sentence and the lines of the further checks; of each at most so many lines, and then how many more
+        there are."""
+        for check in self.checks.values():
+            yield check.sentence
+            yield from check.lines[:most]
+            if more := check.lines[most:]:
+                yield f"… and {count(len(more), 'more line')} of that: all of them with --json"
+
+    def to_json(self) -> Json:
+        """Return `audit --json`; `problems` are the findings about no stream of these."""
+        known = {stream.record.key for stream in self.streams}
+        return {
+            "pipeline": self.pipeline,
+            "audited_at": timestamp(self.at),
+            "ok": self.ok,
+            "totals": self.totals.to_json(),
+            "streams": [stream.to_json() for stream in self.streams],
+            "problems": [item.message for item in self.findings if item.stream not in known],
+            "findings": [item.to_json() for item in self.findings],
+            **{name: check.to_json() for name, check in self.checks.items()},
+        }
 
 
-def messages(document: Mapping[str, Any], most: int) -> list[str]:
-    """Return the sentence and the lines of further checks, deep audit and cutover; of each at most so many lines, and
-    then how many more there are."""
-    parts = [document[name] for name in ("deep", "cutover") if name in document]
-    found = []
-    for part in parts:
-        found += [part["sentence"], *part["lines"][:most]]
-        if more := part["lines"][most:]:
-            found.append(f"… and {count(len(more), 'more line')} of that: all of them with --json")
-    return found
-
-
-def _lines(
-    inputs: AuditInputs, streams: Sequence[StreamRecord], findings: Sequence[Finding], observed: ObservedBounds
-) -> list[Json]:
+def audited_streams(
+    inputs: AuditInputs,
+    findings: Iterable[Finding],
+    segments: Iterable[Segment],
+    *,
+    scope: StreamScope,
+    observed: ObservedBounds,
+) -> Iterator[AuditedStream]:
+    """Give the numbers and problems of each stream in scope."""
     seen, unreadable, deletions = rows_seen(inputs), inputs.unreadable, inputs.deletions
-    landed = {item.id for item in inputs.committed}
+    landed, graph = {item.id for item in inputs.committed}, Graph(segments)
     ranges = by_stream(i for i in inputs.before.ranges if i.state is not RangeState.COMMITTED or i.id in landed)
     problems: dict[Stream | None, list[str]] = defaultdict(list)
     for finding in findings:
         problems[finding.stream].append(finding.message)
-    return [
-        _line(
-            stream,
-            ranges[stream.key],
-            None if any(item.wave in unreadable for item in ranges[stream.key]) else seen.get(stream.key, []),
-            observed=observed,
-            deletions=deletions,
+    for stream in inputs.before.streams:
+        if stream.key not in scope:
+            continue
+        key, mine = stream.key, ranges[stream.key]
+        unread = any(item.wave in unreadable for item in mine)
+        attempt_rows = [] if unread else seen.get(key, [])
+        rows = None if unread else RangeSet.union(item.offsets for item in attempt_rows)
+        resolved = [item for item in mine if item.state in RESOLVED]
+        accounting, missing, deleted = _audited(resolved, rows, deletions)
+        total, bounds = sum(item.offsets.span + item.duplicates for item in attempt_rows), observed.bounds.get(key)
+        yield AuditedStream(
+            record=stream,
+            coverage=RangeSet(item.range for item in resolved),
+            rows=None if rows is None else total,
+            duplicates=None if rows is None else total - rows.span,
+            missing=missing,
+            deleted=deleted,
+            accounting=accounting,
+            bounds=bounds,
+            bounds_state="observed" if bounds else observed.states.get(key, NOT_ASKED),
+            timeline=timeline(stream.origin, mine, bounds),
+            seals=tuple(item.seal for item in graph.of(key) if item.sealed and item.seal is not None),
+            problems=tuple(problems[key]),
         )
-        | {"problems": problems[stream.key]}
-        for stream in streams
-    ]
-
-
-def _line(
-    stream: StreamRecord,
-    ranges: Sequence[RangeRecord],
-    attempt_rows: Sequence[AttemptRows] | None,
-    *,
-    observed: ObservedBounds,
-    deletions: Deletions,
-) -> Json:
-    rows = None if attempt_rows is None else RangeSet.union(item.offsets for item in attempt_rows)
-    total = None if attempt_rows is None else sum(item.offsets.span + item.duplicates for item in attempt_rows)
-    resolved = [item for item in ranges if item.state in RESOLVED]
-    coverage = RangeSet(item.range for item in resolved)
-    accounting, missing, deleted = _audited(resolved, rows, deletions)
-    bounds = observed.bounds.get(stream.key)
-    return {
-        "topic": stream.key.topic,
-        "topic_id": stream.key.topic_id,
-        "partition": stream.key.partition,
-        "coverage": coverage.to_pairs(),
-        "span": coverage.span,
-        "rows": total,
-        "duplicates": None if total is None or rows is None else total - rows.span,
-        "missing": missing,
-        "deleted": deleted,
-        "accounting": accounting.to_json(),
-        "sentence": sentence(coverage, accounting, deleted),
-        "notes": [CLEANED.format(offsets=count(accounting.compacted, "offset has", "offsets have"))]
-        if accounting.compacted
-        else [],
-        "origin": stream.origin,
-        "watermark": stream.watermark,
-        "log_start": bounds.log_start if bounds else None,
-        "readable_end": bounds.readable_end if bounds else None,
-        "bounds_state": "observed" if bounds else observed.states.get(stream.key, NOT_ASKED),
-        "timeline": [item.to_json() for item in timeline(stream.origin, ranges, bounds)],
-    }
 
 
 def _audited(
@@ -337,23 +437,6 @@ def _audited(
             unexplained=max(0, item.range.span - there - rest - wanted),
         )
     return sums, None if rows is None else missing, deleted
-
-
-def _totals(lines: Sequence[Json]) -> Json:
-    unread = [line for line in lines if line["rows"] is None]
-    sums = Accounting()
-    for line in lines:
-        sums += Accounting(**line["accounting"])
-    span, deleted = (sum(line[name] for line in lines) for name in ("span", "deleted"))
-    return {
-        "streams": len(lines),
-        "span": span,
-        **{name: None if unread else sum(line[name] for line in lines) for name in ("rows", "duplicates", "missing")},
-        "deleted": deleted,
-        "accounting": sums.to_json(),
-        "sentence": f"of {count(span, 'offset')} of {count(len(lines), 'partition')}: {_explained(sums, deleted)}",
-        "unread": len(unread),
-    }
 
 
 def sentence(coverage: RangeSet, accounting: Accounting, deleted: int = 0) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from airflow_kafka_lake.core.audit.report import AuditReport
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     HeldError,
@@ -240,13 +241,11 @@ def of_status(report: PipelineReport) -> tuple[MetricSample, ...]:
     return (*_gauges(report.pipeline, found), *_lags(report.pipeline, report.groups))
 
 
-def of_audit(numbers: Json) -> tuple[MetricSample, ...]:
-    """Return what the numbers of an audit give."""
-    found = {metric: numbers[metric.name.removeprefix("audit.")] for metric in _AUDITED}
-    return _gauges(numbers["pipeline"], found)
-
-
-_AUDITED = (UNEXPLAINED, MISSING, DUPLICATES)
+def of_audit(report: AuditReport) -> tuple[MetricSample, ...]:
+    """Return the samples of an audit."""
+    sums = report.totals
+    found = {UNEXPLAINED: sums.accounting.unexplained, MISSING: sums.missing, DUPLICATES: sums.duplicates}
+    return _gauges(report.pipeline, found)
 
 
 def _lags(pipeline: str, groups: Iterable[StreamGroup]) -> Iterator[MetricSample]:

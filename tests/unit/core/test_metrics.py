@@ -43,7 +43,7 @@ from airflow_kafka_lake.core.reports.metrics import (
 from airflow_kafka_lake.core.reports.progress import Step
 from airflow_kafka_lake.core.reports.status import LandedWave, PipelineReport, StreamGroup
 from airflow_kafka_lake.core.reports.streams import StreamState
-from airflow_kafka_lake.services import reporting
+from airflow_kafka_lake.services import pipeline_audit, reporting
 from tests.world import World
 
 pytestmark = pytest.mark.unit
@@ -233,10 +233,15 @@ def test_deadline_that_is_over_or_not_known_is_no_negative_time(status: Pipeline
 
 def test_audit_gives_what_must_be_zero() -> None:
     """Also when it is."""
-    assert seen(of_audit({"pipeline": "p", "unexplained": 0, "missing": 2, "duplicates": 0, "rows": 9})) == {
-        ("audit.unexplained", "p"): 0,
-        ("audit.missing", "p"): 2,
-        ("audit.duplicates", "p"): 0,
+    world = World()
+    world.produce(3)
+    world.run()
+    report = pipeline_audit.audit(world.worker(), world.spec)
+    (stream,) = report.streams
+    assert seen(of_audit(replace(report, streams=(replace(stream, missing=2),)))) == {
+        ("audit.unexplained", "orders"): 0,
+        ("audit.missing", "orders"): 2,
+        ("audit.duplicates", "orders"): 0,
     }
 
 

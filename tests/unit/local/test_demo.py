@@ -11,8 +11,9 @@ import pytest
 from airflow_kafka_lake.adapters import jars
 from airflow_kafka_lake.adapters.jars import JarSet
 from airflow_kafka_lake.adapters.spark_submit import runner as spark
+from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.local import demo
-from airflow_kafka_lake.local.demo import NUMBERS, AcknowledgedRecords, prove
+from airflow_kafka_lake.local.demo import AcknowledgedRecords, prove
 
 
 class Quiet:
@@ -71,8 +72,7 @@ def test_demonstration_proves_the_table_by_what_was_acknowledged(
     rows: dict[tuple[int, int, bytes], int], unexplained: int, *, ok: bool
 ) -> None:
     """One row for each acknowledged record, with its bytes, and every offset accounted for."""
-    accounting = dict.fromkeys(NUMBERS, 0) | {"visible": 2 - unexplained, "unexplained": unexplained}
-    audit = {"streams": [{"topic": "orders", "accounting": accounting}]}
+    audit = {"orders": Accounting(visible=2 - unexplained, unexplained=unexplained)}
     acknowledged = AcknowledgedRecords(topic="orders", partitions=1, visible={(0, 0): b"a", (0, 1): b"b"})
     (proof,) = prove([acknowledged], {"orders": 2}, {"orders": Counter(rows)}, audit)
     assert proof.ok is ok
@@ -80,6 +80,5 @@ def test_demonstration_proves_the_table_by_what_was_acknowledged(
 
 def test_demonstration_without_a_record_proves_nothing() -> None:
     """A producer that was told of none has nothing to hold the table against."""
-    audit = {"streams": [{"topic": "orders", "accounting": dict.fromkeys(NUMBERS, 0)}]}
-    (proof,) = prove([AcknowledgedRecords(topic="orders", partitions=1)], {"orders": 0}, {}, audit)
+    (proof,) = prove([AcknowledgedRecords(topic="orders", partitions=1)], {"orders": 0}, {}, {"orders": Accounting()})
     assert not proof.ok

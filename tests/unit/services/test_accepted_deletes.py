@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSub
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.services import pipeline_audit, reopening
 from airflow_kafka_lake.services.deep_audit import DeepCheck
-from airflow_kafka_lake.services.pipeline_audit import AcceptedDeletes, accept_deletes
+from airflow_kafka_lake.services.pipeline_audit import accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_ledger import MemoryLedger
@@ -38,16 +38,15 @@ def delete(world: World, *offsets: int) -> None:
     world.table.delete_foreign(lambda row: row.offset in offsets)
 
 
-def accepted(
-    world: World, asked: OffsetRange | None = None, scope: StreamScope = EVERYTHING, **options: Any
-) -> AcceptedDeletes:
-    """Record what is gone."""
-    return accept_deletes(world.worker(), world.spec, scope, asked, **{"reason": "90 days", **options})
+def accepted(world: World, asked: OffsetRange | None = None, scope: StreamScope = EVERYTHING, **options: Any) -> int:
+    """Record what is gone; returns how many rows."""
+    _, deleted = accept_deletes(world.worker(), world.spec, scope, asked, **{"reason": "90 days", **options})
+    return sum(item.rows for item in deleted)
 
 
 def audited(world: World, *checks: DeepCheck) -> dict[str, Any]:
     """Return what an audit says."""
-    return pipeline_audit.audit(world.worker(), world.spec, checks=checks)
+    return pipeline_audit.audit(world.worker(), world.spec, checks=checks).to_json()
 
 
 def test_deleted_rows_are_missing_until_that_is_recorded(landed: World) -> None:
@@ -59,8 +58,8 @@ def test_deleted_rows_are_missing_until_that_is_recorded(landed: World) -> None:
     words = next(text for text in stream["problems"] if text.startswith("range 0-5"))
     assert "3 rows were deleted with snapshot" in words
     assert "kafka-lake accept-deletes orders --topic orders --partition 0 --from 0 --to 5 --reason TEXT" in words
-    done = accepted(landed)
-    assert [(str(found.item.range), found.rows) for found in done.deleted] == [("0-5", 2), ("5-10", 1)]
+    decision, deleted = accept_deletes(landed.worker(), landed.spec, EVERYTHING, None, reason="90 days")
+    assert [(str(found.item.range), found.rows) for found in deleted] == [("0-5", 2), ("5-10", 1)]
     after = audited(landed)
     (stream,) = after["streams"]
     assert (after["ok"], stream["missing"], stream["deleted"], stream["accounting"]["unexplained"]) == (True, 0, 3, 0)
@@ -69,7 +68,7 @@ def test_deleted_rows_are_missing_until_that_is_recorded(landed: World) -> None:
     )
     assert (after["totals"]["deleted"], after["totals"]["missing"]) == (3, 0)
     event = landed.ledger.events("orders")[-1]
-    assert (event.kind, event.subject, event.actor[:7]) == ("accept-deletes", done.decision, "worker-")
+    assert (event.kind, event.subject, event.actor[:7]) == ("accept-deletes", decision, "worker-")
     assert event.detail == "orders/0: 3 rows in all: 90 days"
 
 
@@ -79,7 +78,7 @@ def test_one_row_more_is_missing_again(landed: World) -> None:
     accepted(landed)
     delete(landed, 2)
     assert (audited(landed)["ok"], audited(landed)["totals"]["missing"]) == (False, 1)
-    assert accepted(landed).rows == 1
+    assert accepted(landed) == 1
     assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 3)
 
 
@@ -97,7 +96,7 @@ def test_deleted_rows_that_come_back_excuse_no_others(landed: World) -> None:
     (finding,) = document["findings"]
     assert (finding["kind"], finding["offsets"]) == ("lost", [[2, 4]])
     assert not audited(landed, DeepCheck())["ok"]
-    assert accepted(landed).rows == 2
+    assert accepted(landed) == 2
     assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 3)
     landed.table.roll_back(before)
     delete(landed, 0)
@@ -115,7 +114,7 @@ def test_record_of_a_number_alone_still_counts(landed: World) -> None:
         accepted(landed)
     delete(landed, 2)
     assert (audited(landed)["ok"], audited(landed)["totals"]["missing"]) == (False, 1)
-    assert accepted(landed).rows == 1
+    assert accepted(landed) == 1
     assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 3)
 
 
@@ -131,11 +130,12 @@ def test_rows_that_two_people_record_at_once_are_excused_once(landed: World) -> 
     """As many rows that go later are missing."""
     delete(landed, 0, 1)
     meanwhile = landed.worker(Before("ledger.accept_deletes", lambda: accepted(landed)))
-    assert accept_deletes(meanwhile, landed.spec, EVERYTHING, None, reason="90 days").rows == 2
+    _, deleted = accept_deletes(meanwhile, landed.spec, EVERYTHING, None, reason="90 days")
+    assert sum(item.rows for item in deleted) == 2
     assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 2)
     delete(landed, 2, 3)
     assert (audited(landed)["ok"], audited(landed)["totals"]["missing"]) == (False, 2)
-    assert accepted(landed).rows == 2
+    assert accepted(landed) == 2
     assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 4)
 
 
@@ -150,9 +150,9 @@ def test_a_wave_without_any_row_left_is_sound(landed: World) -> None:
 def test_only_what_was_asked_for_is_recorded(landed: World) -> None:
     """Offsets bound it; of a range that crosses an edge no more than what is inside."""
     delete(landed, 0, 1, 6, 9)
-    assert accepted(landed, OffsetRange(8, 100)).rows == 1
+    assert accepted(landed, OffsetRange(8, 100)) == 1
     assert audited(landed)["totals"]["missing"] == 3
-    assert accepted(landed, OffsetRange(0, 5)).rows == 2
+    assert accepted(landed, OffsetRange(0, 5)) == 2
     with pytest.raises(UnknownSubjectError):
         accepted(landed, scope=StreamScope(topic="payments"))
 
@@ -181,7 +181,7 @@ def test_deletes_beside_the_part_that_was_asked_for_stay_missing(aborted: World)
         "--to 26 --reason TEXT"
     )
     assert (audited(aborted)["ok"], audited(aborted)["totals"]["missing"]) == (False, 2)
-    assert accepted(aborted, OffsetRange(0, 26)).rows == 2
+    assert accepted(aborted, OffsetRange(0, 26)) == 2
     assert audited(aborted)["ok"]
 
 
@@ -192,11 +192,11 @@ def test_deletes_of_a_part_that_can_be_told_are_recorded(aborted: World) -> None
     aborted.end("good")
     aborted.run()
     delete(aborted, 26, 27)
-    assert accepted(aborted, OffsetRange(25, 28)).rows == 2
+    assert accepted(aborted, OffsetRange(25, 28)) == 2
     delete(aborted, *range(10))
     with pytest.raises(StateError, match=r"in 0-12 cannot be told, 6 to 10: .* --from 0 --to 26 "):
         accepted(aborted, OffsetRange(0, 12))
-    assert accepted(aborted, OffsetRange(0, 16)).rows == 10, "no row is missing at 16 to 25"
+    assert accepted(aborted, OffsetRange(0, 16)) == 10, "no row is missing at 16 to 25"
     assert audited(aborted)["ok"]
 
 
@@ -207,19 +207,19 @@ def test_wider_period_keeps_what_was_asked_for_elsewhere(aborted: World) -> None
     delete(aborted, 20, 21, 27, 30)
     with pytest.raises(StateError, match=r"--from 0 --to 29 "):
         accepted(aborted, OffsetRange(12, 29))
-    assert accepted(aborted, OffsetRange(0, 29)).rows == 3
+    assert accepted(aborted, OffsetRange(0, 29)) == 3
     assert audited(aborted)["totals"]["missing"] == 1
 
 
 def test_part_that_is_recorded_excuses_no_later_delete_beside_it(landed: World) -> None:
     """Asked for once more, it has nothing that is not recorded."""
     delete(landed, 5)
-    assert accepted(landed, OffsetRange(5, 6)).rows == 1
+    assert accepted(landed, OffsetRange(5, 6)) == 1
     delete(landed, 8)
     with pytest.raises(StateError, match="nothing to record"):
         accepted(landed, OffsetRange(5, 6))
     assert audited(landed)["totals"]["missing"] == 1
-    assert accepted(landed, OffsetRange(8, 9)).rows == 1
+    assert accepted(landed, OffsetRange(8, 9)) == 1
     assert audited(landed)["ok"]
 
 
@@ -230,14 +230,15 @@ def test_parts_that_two_people_record_at_once_are_recorded_by_asking_again(lande
     accept_deletes(meanwhile, landed.spec, EVERYTHING, OffsetRange(5, 7), reason="90 days")
     document = audited(landed)
     assert (document["totals"]["missing"], document["findings"][0]["offsets"]) == (1, [[8, 9]])
-    assert accepted(landed, OffsetRange(8, 9)).rows == 1
+    assert accepted(landed, OffsetRange(8, 9)) == 1
     assert audited(landed)["ok"]
 
 
 def test_dry_run_records_nothing(landed: World) -> None:
     """It shows the same rows."""
     delete(landed, 0)
-    assert (accepted(landed, dry_run=True).rows, accepted(landed, dry_run=True).decision) == (1, None)
+    decision, deleted = accept_deletes(landed.worker(), landed.spec, EVERYTHING, None, reason="why", dry_run=True)
+    assert (decision, [found.rows for found in deleted]) == (None, [1])
     assert not audited(landed)["ok"]
     with pytest.raises(UsageError, match="reason"):
         accepted(landed, reason=" ")

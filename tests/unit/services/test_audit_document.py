@@ -8,18 +8,20 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.audit.report import StreamScope, messages
+from airflow_kafka_lake.core.audit.report import StreamScope
 from airflow_kafka_lake.core.errors import UnknownSubjectError
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.jobs.compare import NOTHING
 from airflow_kafka_lake.services import decisions, pipeline_audit
+from airflow_kafka_lake.services.deep_audit import ComparedStream, Deep
 from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit
 
 
 def audit(world: World, **words: Any) -> dict[str, Any]:
-    return pipeline_audit.audit(world.worker(), world.spec, **words)
+    return pipeline_audit.audit(world.worker(), world.spec, **words).to_json()
 
 
 def change_rows(world: World, change: Any) -> None:
@@ -181,7 +183,15 @@ def test_a_part_that_is_not_there_is_refused(two_topics: World) -> None:
         audit(two_topics, scope=StreamScope(topic="payment"))
 
 
-def test_lines_of_a_check_that_are_not_shown_are_counted() -> None:
+def test_lines_of_a_check_that_are_not_shown_are_counted(world: World) -> None:
     """Of a thousand partitions those that could not be compared may be the last ones; the sentence stays the first."""
-    document = {"deep": {"sentence": "read", "lines": ["a", "b", "c"]}, "cutover": {"sentence": "judged", "lines": []}}
-    assert messages(document, 1) == ["read", "a", "… and 2 more lines of that: all of them with --json", "judged"]
+    stream = ComparedStream(
+        stream=Stream("orders", "A" * 22, 0), offsets=0, left_out=RangeSet.between(0, 5), why="gone"
+    )
+    deep = Deep(comparison=NOTHING, streams=(stream,) * 3, compacted=frozenset())
+    report = replace(pipeline_audit.audit(world.worker(), world.spec), checks={"deep": deep})
+    assert list(report.check_lines(1)) == [
+        "nothing was compared with Kafka: 15 committed offsets could not be compared",
+        "orders/0: 5 committed offsets could not be compared: gone",
+        "… and 2 more lines of that: all of them with --json",
+    ]

@@ -72,7 +72,7 @@ def _reopen(scene: Scene, ports: Ports) -> None:
 
 
 def _audit(scene: Scene, ports: Ports) -> None:
-    document = pipeline_audit.audit(ports, scene.world.spec)
+    document = pipeline_audit.audit(ports, scene.world.spec).to_json()
     assert document["findings"] == []
     assert (document["totals"]["missing"], document["totals"]["accounting"]["unexplained"]) == (0, 0)
 
@@ -195,7 +195,9 @@ def test_missing_row_is_red_whatever_goes_on_beside_it(name: str) -> None:
         scene = Scene.new()
         scene.world.table.delete_foreign(lambda row: row.offset == 3)
         beside = partial({**BESIDE, "land": Scene.land}[name], scene)
-        found = pipeline_audit.audit(scene.world.worker(Before("", beside, nth=nth)), scene.world.spec)["findings"]
+        found = pipeline_audit.audit(scene.world.worker(Before("", beside, nth=nth)), scene.world.spec).to_json()[
+            "findings"
+        ]
         assert [item["kind"] for item in found] == ["lost"], (nth, found)
 
 
@@ -213,7 +215,7 @@ def test_rollback_is_still_found_by_each_of_them(name: str, metadata: bool) -> N
     else:
         assert snapshot is not None
         table.roll_back(snapshot)
-    found = pipeline_audit.audit(scene.world.worker(), scene.world.spec)["findings"]
+    found = pipeline_audit.audit(scene.world.worker(), scene.world.spec).to_json()["findings"]
     assert "was rolled back" in str(found)
     with pytest.raises(IdentityError, match="rolled back"):
         ACTIONS[name](scene, scene.world.worker())

@@ -252,7 +252,7 @@ def test_a_damaged_table_is_lost_as_a_whole(scene: Scene) -> None:
         "raw.orders",
         "2 data files are missing",
     )
-    document = pipeline_audit.audit(replace(scene.world.worker(), lake=lake), scene.world.spec)
+    document = pipeline_audit.audit(replace(scene.world.worker(), lake=lake), scene.world.spec).to_json()
     assert [stream["rows"] for stream in document["streams"]] == [None]
 
 
@@ -528,7 +528,7 @@ def test_a_pipeline_that_goes_on_meanwhile_is_no_finding(scene: Scene) -> None:
 def test_audit_says_every_finding_as_json(scene: Scene) -> None:
     """What is wrong, where, and in words; streams keep their numbers."""
     scene.change_rows(lambda rows: [*rows[1:], rows[-1]])
-    document = pipeline_audit.audit(scene.world.worker(), scene.world.spec)
+    document = pipeline_audit.audit(scene.world.worker(), scene.world.spec).to_json()
     assert not document["ok"]
     assert [(item["kind"], item["offsets"], item["span"]) for item in document["findings"]] == [
         ("duplicate", [], 0),
@@ -557,7 +557,7 @@ def test_contents_that_kafka_does_not_have_are_different(scene: Scene) -> None:
     """Only a comparison sees it: offsets and numbers are all right."""
     scene.change_rows(lambda rows: [replace(row, value=b"!") if row.offset == 10 else row for row in rows])
     assert scene.findings() == ()
-    document = pipeline_audit.audit(scene.world.worker(), scene.world.spec, checks=(DeepCheck(),))
+    document = pipeline_audit.audit(scene.world.worker(), scene.world.spec, checks=(DeepCheck(),)).to_json()
     (finding,) = document["findings"]
     assert (finding["kind"], finding["offsets"]) == (FindingKind.DIFFERENT, [[10, 11]])
     assert "the value is not what Kafka has, at 1 offset, the first 10" in finding["message"]
@@ -573,7 +573,7 @@ def cutover(scene: Scene, *live: int) -> dict[str, Any]:
     ]
     scene.change_rows(lambda mine: [*mine, *rows])
     found = CutoverCheck(table=scene.world.table.identifier)
-    return pipeline_audit.audit(scene.world.worker(), scene.world.spec, checks=(found,))
+    return pipeline_audit.audit(scene.world.worker(), scene.world.spec, checks=(found,)).to_json()
 
 
 def test_a_live_stream_that_goes_on_where_we_end_is_sound(scene: Scene) -> None:

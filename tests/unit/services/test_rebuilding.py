@@ -85,7 +85,7 @@ def goes_on(world: World, *, reads: int) -> None:
     assert [*pipeline_audit.topics_of(world.ledger, world.spec)] == [world.table.identifier], (
         "an audit reads only tables"
     )
-    audited = pipeline_audit.audit(world.worker(), world.spec)
+    audited = pipeline_audit.audit(world.worker(), world.spec).to_json()
     assert audited["ok"], audited
 
 
@@ -374,7 +374,7 @@ def test_fence_that_the_older_ledger_gave_out_again_stays_its_own(world: World) 
     restored(world)
     assert world.ledger.wave(wave).state is WaveState.COMMITTED
     assert [item.outcome for item in world.ledger.attempts(wave)] == [AttemptOutcome.COMMITTED, AttemptOutcome.FAILED]
-    assert pipeline_audit.audit(world.worker(), world.spec)["problems"] == []
+    assert pipeline_audit.audit(world.worker(), world.spec).to_json()["problems"] == []
     goes_on(world, reads=1)
 
 

@@ -65,7 +65,7 @@ def by_attempt(world: World) -> list[str]:
 
 def audited(world: World) -> list[str]:
     """Return what an audit finds."""
-    found = pipeline_audit.audit(world.worker(), world.spec)
+    found = pipeline_audit.audit(world.worker(), world.spec).to_json()
     return [*found["problems"], *(text for stream in found["streams"] for text in stream["problems"])]
 
 

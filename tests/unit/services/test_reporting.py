@@ -34,7 +34,7 @@ def status(world: World, **subject: Any) -> dict[str, Any]:
 
 def audit(world: World) -> dict[str, Any]:
     """Return the audit document."""
-    return pipeline_audit.audit(world.worker(), world.spec)
+    return pipeline_audit.audit(world.worker(), world.spec).to_json()
 
 
 def change_rows(world: World, change: Any) -> None:

@@ -7,7 +7,7 @@ import pytest
 from airflow_kafka_lake.core.errors import ConcurrentError, StateError, UsageError
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.services import decisions
-from airflow_kafka_lake.services.decisions import RetryResult, WaveContinuation, retry
+from airflow_kafka_lake.services.decisions import WaveContinuation, retry
 from tests.gates import Killed, KilledError
 from tests.world import World
 
@@ -27,9 +27,7 @@ def test_held_wave_goes_on_in_another(world: World) -> None:
     wave = world.planned_wave()
     decisions.cancel(world.worker(), wave, "not now")
     done = retry(world.worker(), wave, "now")
-    assert done == RetryResult(
-        ready=WaveContinuation.RELEASED, wave=world.ledger.waves("orders", [WaveState.PLANNED])[0].id
-    )
+    assert done == (world.ledger.waves("orders", [WaveState.PLANNED])[0].id, WaveContinuation.RELEASED)
     assert world.run().exit_code == 0
     world.check()
 
@@ -38,7 +36,7 @@ def test_wave_that_no_worker_has_waits_for_the_next_run(world: World) -> None:
     """Nothing of it is changed."""
     wave = world.planned_wave()
     before = world.ledger.events("orders")
-    assert retry(world.worker(), wave, "now") == RetryResult(ready=WaveContinuation.WAITING, wave=wave)
+    assert retry(world.worker(), wave, "now") == (wave, WaveContinuation.WAITING)
     assert world.ledger.events("orders") == before
 
 
@@ -51,7 +49,7 @@ def test_wave_of_a_dead_worker_is_returned_in_the_name_of_who_asks(world: World)
         retry(world.worker(), wave, "now")
     world.lease_ends()
     asker = world.worker()
-    assert retry(asker, wave, "too long") == RetryResult(ready=WaveContinuation.RETURNED, wave=wave)
+    assert retry(asker, wave, "too long") == (wave, WaveContinuation.RETURNED)
     assert str(world.ledger.attempts(wave)[-1].error).startswith(f"{asker.actor}: too long; ")
     assert world.run().exit_code == 0
     world.check()
@@ -63,7 +61,7 @@ def test_wave_whose_commit_is_in_the_lake_is_recorded(world: World) -> None:
     with pytest.raises(KilledError):
         world.ingest(wave, world.worker(Killed("ledger.record_commit")))
     world.lease_ends()
-    assert retry(world.worker(), wave, "now") == RetryResult(ready=WaveContinuation.ADOPTED, wave=wave)
+    assert retry(world.worker(), wave, "now") == (wave, WaveContinuation.ADOPTED)
     assert world.ledger.wave(wave).state is WaveState.COMMITTED
 
 

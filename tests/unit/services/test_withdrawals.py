@@ -9,6 +9,7 @@ import pytest
 
 from airflow_kafka_lake.actions.offsets import WithdrawAction
 from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSubjectError
+from airflow_kafka_lake.core.ledger.decisions import KeptRange, Withdrawal
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
@@ -22,7 +23,7 @@ ALL = Selection()
 
 def withdraw(
     world: World, subject: str = "orders", selection: Selection = ALL, **options: bool
-) -> decisions.WithdrawResult:
+) -> tuple[Withdrawal, tuple[KeptRange, ...]]:
     """Withdraw a subject, or what a selection leaves of it."""
     named = decisions.find_subject(world.ledger, subject)
     return decisions.withdraw(world.worker(), named, selection, reason="too much", **options)
@@ -35,8 +36,8 @@ def test_withdrawn_plan_is_planned_anew(world: World) -> None:
     world.produce(4)
     world.planned_wave(Bounds(start=5, end=7))
     plan = world.plan()
-    done = withdraw(world, plan.id)
-    assert (done.what.offsets, done.kept) == (2, ())
+    what, kept = withdraw(world, plan.id)
+    assert (what.offsets, kept) == (2, ())
     assert world.stream().planned == RangeSet.of((0, 3), (5, 7))
     assert world.run().exit_code == 0
     world.check()
@@ -48,7 +49,7 @@ def test_dry_run_of_a_withdrawal_changes_nothing(world: World) -> None:
     world.produce(5)
     world.planned_wave()
     before = world.ledger.snapshot()
-    assert withdraw(world, dry_run=True).what.offsets == 5
+    assert withdraw(world, dry_run=True)[0].offsets == 5
     assert world.ledger.snapshot() == before
 
 
@@ -71,7 +72,7 @@ def test_period_by_time_is_withdrawn(world: World) -> None:
     begin = world.clock.now()
     world.produce(4)
     world.planned_wave()
-    assert withdraw(world, selection=Selection(start=begin)).what.offsets == 4
+    assert withdraw(world, selection=Selection(start=begin))[0].offsets == 4
     assert world.stream().planned == RangeSet.of((0, 3))
 
 
@@ -82,8 +83,8 @@ def test_what_was_begun_is_named_and_stays(world: World) -> None:
     with pytest.raises(KilledError):
         world.ingest(begun, world.worker(Killed("runner.stage")))
     world.planned_wave()
-    done = withdraw(world)
-    assert (done.what.offsets, [item.record.wave for item in done.kept]) == (3, [begun])
+    what, kept = withdraw(world)
+    assert (what.offsets, [item.record.wave for item in kept]) == (3, [begun])
     with pytest.raises(StateError, match=rf"withdrawn of {begun}: orders/0 0-2: .* cancel {begun} --reason"):
         withdraw(world, begun)
 
@@ -128,4 +129,4 @@ def test_period_by_time_of_a_topic_that_was_made_anew_is_refused(world: World) -
     with pytest.raises(IdentityError, match="orders"):
         withdraw(world, selection=Selection(end=begin + timedelta(hours=1)))
     assert world.ledger.snapshot() == before
-    assert withdraw(world, selection=Selection(start=1)).what.offsets == 3
+    assert withdraw(world, selection=Selection(start=1))[0].offsets == 3

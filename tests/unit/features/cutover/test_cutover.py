@@ -42,7 +42,9 @@ def write(world: World, *offsets: int, topic: str = "orders") -> None:
 
 
 def cutover(world: World, columns: str | None = None) -> dict[str, Any]:
-    return pipeline_audit.audit(world.worker(), world.spec, checks=(CutoverCheck(table=LIVE, columns=columns),))
+    return pipeline_audit.audit(
+        world.worker(), world.spec, checks=(CutoverCheck(table=LIVE, columns=columns),)
+    ).to_json()
 
 
 def test_a_plan_freezes_the_cutover(world: World) -> None:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.unit
 
 
 def deep(world: World, **message: Any) -> dict[str, Any]:
-    return pipeline_audit.audit(world.worker(), world.spec, checks=(DeepCheck(),), **message)
+    return pipeline_audit.audit(world.worker(), world.spec, checks=(DeepCheck(),), **message).to_json()
 
 
 @pytest.fixture

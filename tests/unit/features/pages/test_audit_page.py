@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.audit.report import OffsetStatus, TimelineSlice
-from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.accounting import Accounting
+from airflow_kafka_lake.core.audit.check import Finding, FindingKind
+from airflow_kafka_lake.core.audit.report import AuditedStream, AuditReport, OffsetStatus, TimelineSlice
+from airflow_kafka_lake.core.ledger.records import StreamRecord
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream
 from airflow_kafka_lake.pages.charts import (
     COLUMNS,
     EXACT,
@@ -18,6 +23,7 @@ from airflow_kafka_lake.pages.charts import (
     timeline_of,
 )
 from airflow_kafka_lake.pages.rendering import static_text
+from airflow_kafka_lake.services.cutover import Cutovers
 from tests.reading_html import handlers, read
 
 pytestmark = pytest.mark.unit
@@ -33,37 +39,39 @@ def drawn(*pieces: TimelineSlice, seals: Sequence[int] = (), watermark: int | No
     return timeline_of(0, pieces, watermark=watermark, seals=seals)
 
 
-def stream(partition: int = 0, *pieces: TimelineSlice, **changes: Any) -> dict[str, Any]:
-    return {
-        "topic": "orders",
-        "topic_id": "AAAAAAAAAAAAAAAAAAAAAA",
-        "partition": partition,
-        "sentence": "of [0, 10): 10 visible",
-        "problems": [],
-        "notes": [],
-        "bounds_state": "observed",
-        "timeline": [item.to_json() for item in pieces or (piece(0, 10),)],
-        "watermark": None,
-        "seals": [],
-        **changes,
-    }
+def stream(partition: int = 0, *pieces: TimelineSlice, topic: str = "orders", **changes: Any) -> AuditedStream:
+    offsets = RangeSet.between(0, 10)
+    return AuditedStream(
+        record=StreamRecord(
+            pipeline="orders",
+            key=Stream(topic, "A" * 22, partition),
+            origin=0,
+            watermark=10,
+            version=1,
+            end_seen=10,
+            planned=offsets,
+            covered=offsets,
+        ),
+        coverage=offsets,
+        rows=10,
+        duplicates=0,
+        missing=0,
+        deleted=0,
+        accounting=changes.pop("accounting", Accounting(visible=10)),
+        bounds=None,
+        timeline=pieces or (piece(0, 10),),
+        **{"bounds_state": "observed", **changes},
+    )
 
 
-def document(*streams: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    return {
-        "pipeline": "orders",
-        "audited_at": "2026-03-01T12:00:00Z",
-        "ok": True,
-        "totals": {"sentence": "of 10 offsets", "rows": 10, "duplicates": 0, "missing": 0},
-        "streams": list(streams),
-        "findings": [],
-        **changes,
-    }
+def report(*streams: AuditedStream, **changes: Any) -> AuditReport:
+    at = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    return AuditReport(**{"pipeline": "orders", "at": at, "streams": streams, "findings": (), **changes})
 
 
 def test_a_page_needs_nothing_else() -> None:
     """No script, no link, no address; the browser itself is told to load nothing."""
-    html = audit_page(document(stream()))
+    html = audit_page(report(stream()))
     page = read(html)
     assert not {item.tag for item in page} & {"script", "link", "img", "iframe", "a", "object", "image", "use"}
     assert not {name for item in page for name in item.attributes if name in {"src", "href"}} | handlers(page)
@@ -76,11 +84,10 @@ def test_a_page_needs_nothing_else() -> None:
 
 def test_what_strangers_wrote_stays_text() -> None:
     """Topic names, reasons, findings and states can be anything."""
-    finding = {"kind": EVIL, "topic": EVIL, "partition": 0, "wave": None, "table": None, "message": EVIL}
-    evil = stream(0, piece(0, 5, OffsetStatus.HELD, EVIL), topic=EVIL, topic_id=EVIL, sentence=EVIL, notes=[EVIL])
-    evil |= {"problems": [EVIL], "bounds_state": EVIL}
-    part = {"sentence": EVIL, "lines": [EVIL]}
-    html = audit_page(document(evil, pipeline=EVIL, findings=[finding], ok=False, deep=part, cutover=part))
+    finding = Finding(kind=FindingKind.LOST, stream=Stream(EVIL, EVIL, 0), message=EVIL)
+    evil = stream(0, piece(0, 5, OffsetStatus.HELD, EVIL), topic=EVIL, problems=(EVIL,), bounds_state=EVIL)
+    judged = Cutovers(table=EVIL, cutovers=(), remarks=(EVIL,))
+    html = audit_page(report(evil, pipeline=EVIL, findings=(finding,), checks={"deep": judged, "cutover": judged}))
     page = read(html)
     assert "script" not in {item.tag for item in page}
     assert handlers(page) == set()
@@ -91,22 +98,15 @@ def test_what_strangers_wrote_stays_text() -> None:
 
 def test_the_verdict_and_every_problem_are_said_in_words() -> None:
     """Not by a colour alone."""
-    finding = {
-        "kind": "lost",
-        "topic": "orders",
-        "partition": 3,
-        "wave": "w",
-        "table": None,
-        "message": "3 rows are gone",
-    }
-    page = read(audit_page(document(stream(3), findings=[finding], ok=False)))
+    finding = Finding(kind=FindingKind.LOST, stream=Stream("orders", "A" * 22, 3), wave="w", message="3 rows are gone")
+    page = read(audit_page(report(stream(3), findings=(finding,))))
     assert page.one("span", class_="verdict").text == "✗ the audit failed"
     assert "1 finding" in {item.text for item in page.all("h2")}
     assert [item.text for item in page.all("td")] == ["lost", "orders/3", "3 rows are gone"]
-    for place in ({"wave": "w", "table": None}, {"wave": None, "table": "raw.orders"}, {"wave": None, "table": None}):
-        found = audit_page(document(findings=[finding | {"topic": None, "partition": None} | place], ok=False))
-        assert [item.text for item in read(found).all("td")][1] == (place["wave"] or place["table"] or "")
-    good = read(audit_page(document(stream())))
+    for wave, table in (("w", None), (None, "raw.orders"), (None, None)):
+        found = audit_page(report(findings=(replace(finding, stream=None, wave=wave, table=table),)))
+        assert [item.text for item in read(found).all("td")][1] == (wave or table or "")
+    good = read(audit_page(report(stream())))
     assert good.one("span", class_="verdict").text == "✓ nothing is missing, twice or unexplained"
 
 
@@ -173,7 +173,7 @@ def test_a_stream_without_offsets_has_no_drawing() -> None:
 def test_a_thousand_partitions_are_one_small_page() -> None:
     """A few hundred bytes each, grouped by topic."""
     streams = [stream(n, topic=f"topic-{n // 100}") for n in range(1000)]
-    html = audit_page(document(*streams))
+    html = audit_page(report(*streams))
     assert len(html) < 1_000_000
     page = read(html)
     assert len(page.all("h2")) == 10
@@ -182,7 +182,7 @@ def test_a_thousand_partitions_are_one_small_page() -> None:
 
 def test_many_findings_are_counted() -> None:
     """The page stays readable; the rest is in the JSON document."""
-    finding = {"kind": "lost", "topic": None, "partition": None, "wave": None, "table": "raw.t", "message": "gone"}
-    text = read(audit_page(document(stream(), findings=[finding] * 1234, ok=False))).text
+    finding = Finding(kind=FindingKind.LOST, table="raw.t", message="gone")
+    text = read(audit_page(report(stream(), findings=(finding,) * 1234))).text
     assert "1,234 findings" in text
     assert "… and 734 more: all of them are in the JSON document" in text
