@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_kafka_lake.core.ledger.records import Advance
@@ -57,45 +57,54 @@ class Landed:
     rows: int
     slices: tuple[LandedSlice, ...]
 
+    @classmethod
+    def from_extra(cls, extra: Mapping[str, Any]) -> Landed:
+        """Read the extra of one event; one of an earlier version counts as one move."""
+        sequence = extra["sequence"]
+        return cls(
+            pipeline=extra["pipeline"],
+            after=extra.get("after", sequence - 1),
+            sequence=sequence,
+            rows=extra["rows"],
+            slices=tuple(LandedSlice(*(item[key] for key in _KEYS)) for item in extra["streams"]),
+        )
+
+
+_KEYS = ("topic", "partition", "from", "to")
+"""Of a slice in the extra of an event."""
+
 
 def landed(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[str, Landed]:
     """Return the slices that have triggered a Dag run, for each pipeline: each slice once, also if an event came twice.
 
     The argument is the variable of that name in a task's context; events of other assets are left out.
     """
-    told: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for events in triggering_asset_events.values():
-        for event in events:
-            extra = event.extra or {}
-            if {"pipeline", "sequence", "streams"} <= extra.keys():
-                told[extra["pipeline"]].append(extra)
-    return {pipeline: _landed(pipeline, extras) for pipeline, extras in sorted(told.items())}
+    told: dict[str, list[Landed]] = defaultdict(list)
+    for event in (event for events in triggering_asset_events.values() for event in events):
+        if {"pipeline", "sequence", "streams"} <= (event.extra or {}).keys():
+            item = Landed.from_extra(event.extra)
+            told[item.pipeline].append(item)
+    return {pipeline: _joined(events) for pipeline, events in sorted(told.items())}
 
 
-def _landed(pipeline: str, extras: Iterable[Mapping[str, Any]]) -> Landed:
-    kept: list[Mapping[str, Any]] = []
-    for extra in sorted(extras, key=lambda extra: (_after(extra), -extra["sequence"])):
-        if not kept or extra["sequence"] > kept[-1]["sequence"]:
-            kept.append(extra)
+def _joined(events: Iterable[Landed]) -> Landed:
+    kept: list[Landed] = []
+    for event in sorted(events, key=lambda event: (event.after, -event.sequence)):
+        if not kept or event.sequence > kept[-1].sequence:
+            kept.append(event)
     found: dict[tuple[str, int], list[OffsetRange]] = defaultdict(list)
-    for item in (item for extra in kept for item in extra["streams"]):
-        found[item["topic"], item["partition"]].append(OffsetRange(item["from"], item["to"]))
-    return Landed(
-        pipeline=pipeline,
-        after=_after(kept[0]),
-        sequence=kept[-1]["sequence"],
-        rows=sum(extra["rows"] for extra in kept),
+    for item in (item for event in kept for item in event.slices):
+        found[item.topic, item.partition].append(OffsetRange(item.start, item.end))
+    return replace(
+        kept[0],
+        sequence=kept[-1].sequence,
+        rows=sum(event.rows for event in kept),
         slices=tuple(
             LandedSlice(topic, partition, item.start, item.end)
             for (topic, partition), ranges in sorted(found.items())
             for item in RangeSet(ranges)
         ),
     )
-
-
-def _after(extra: Mapping[str, Any]) -> int:
-    """Return the move after which an event begins; an event of an earlier version counts as one move."""
-    return extra.get("after", extra["sequence"] - 1)
 
 
 def event_extras(pipeline: str, plan: str | None, moves: Sequence[Advance], *, after: int) -> list[dict[str, Any]]:
@@ -127,8 +136,8 @@ def _extra(pipeline: str, plan: str | None, moves: Sequence[Advance], after: int
         "after": after,
         "sequence": max(move.sequence for move in moves),
         "streams": [
-            {"topic": topic, "partition": partition, "from": start, "to": end}
-            for (topic, _, partition), (start, end) in sorted(slices.items())
+            dict(zip(_KEYS, (stream.topic, stream.partition, *ends), strict=True))
+            for stream, ends in sorted(slices.items())
         ],
         "rows": sum(move.rows for move in moves),
     }

@@ -13,11 +13,11 @@ from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_kafka_lake.core.errors import TransientError, UnknownSubjectError, UsageError, unknown_topic
+from airflow_kafka_lake.core.reports.plan import PlanSummary
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import milliseconds
 from airflow_kafka_lake.links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import airflow_errors, bounds_of, message_of, spec_of, text_of
-from airflow_kafka_lake.operators.plan import refuse_left_out
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ledger, OffsetSource
 from airflow_kafka_lake.services.identity import known_spec
@@ -174,13 +174,15 @@ class SegmentDrainedSensor(LedgerSensor):
             return DrainedTrigger(
                 pipeline=pipeline, until=checked_until(self.until), ledger_conn_id=self.ledger_conn_id
             )
-        if isinstance(self.plan, Mapping):
-            if self.plan.get("dry_run"):
+        plan = self.plan
+        if isinstance(plan, Mapping):
+            planned = PlanSummary.from_json({"pipeline": pipeline, **plan})
+            if planned.dry_run:
                 raise AirflowSkipException(
                     "a dry run plans nothing: there is nothing to wait for, and nothing has landed"
                 )
-            refuse_left_out(self.plan)
-        plan = self.plan.get("plan") if isinstance(self.plan, Mapping) else self.plan
+            planned.refuse_left_out()
+            plan = planned.plan
         if plan is None:
             return None
         return PlanResolvedTrigger(pipeline=pipeline, plan=text_of(plan, "plan"), ledger_conn_id=self.ledger_conn_id)

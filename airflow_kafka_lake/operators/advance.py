@@ -13,15 +13,16 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_kafka_lake import signals
-from airflow_kafka_lake.assets import all_pipelines, event_extras, pipeline_asset
+from airflow_kafka_lake.assets import Landed, all_pipelines, event_extras, pipeline_asset
 from airflow_kafka_lake.core.errors import ConcurrentError, UnfinishedError
 from airflow_kafka_lake.core.ledger.changes import NotifiedRow
 from airflow_kafka_lake.core.ledger.moves import LEASE, joined
 from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.reports.metrics import of_moves
+from airflow_kafka_lake.core.reports.plan import PlanSummary
 from airflow_kafka_lake.links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import airflow_errors, ports_of, refusal, spec_of
-from airflow_kafka_lake.operators.plan import PLAN_KEY, refuse_left_out
+from airflow_kafka_lake.operators.plan import PLAN_KEY
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ledger, Ports
 from airflow_kafka_lake.services.advance import advance, begin_delivery, end_delivery
@@ -76,14 +77,14 @@ def confirm_events(context: _Context) -> None:
     Airflow runs the callback also when it has refused the task's success, which was marked failed meanwhile: so it is
     asked for the events themselves. The next task that notifies delivers the events that it does not have.
     """
-    events = context["outlet_events"][EVENTS].asset_alias_events
+    events = [Landed.from_extra(event.extra) for event in context["outlet_events"][EVENTS].asset_alias_events]
     if not events:
         return
-    last, holder = events[-1].extra, holder_of(context["ti"])
-    delivery = NotifiedRow(pipeline=last["pipeline"], through=last["sequence"], holder=holder)
+    last = events[-1]
+    delivery = NotifiedRow(pipeline=last.pipeline, through=last.sequence, holder=holder_of(context["ti"]))
     with assemble.open_ledger(context["task"].ledger_conn_id) as ledger:
         if end_delivery(ledger, delivery, AirflowEvents(context["ti"])):
-            signals.send(partial(of_moves, [event.extra for event in events]))
+            signals.send(partial(of_moves, last.pipeline, [item for event in events for item in event.slices]))
         else:
             _logger.warning("Airflow has not accepted the asset events of this task: a later task emits them again")
 
@@ -135,9 +136,6 @@ NOTIFY_TIMEOUT = LEASE.total_seconds() + 10
 
 NOTIFY_PAUSE = 2
 
-PlanResult = Mapping[str, Any]
-"""The XCom `plan` of PlanIngestOperator."""
-
 
 class AdvanceWatermarkOperator(BaseOperator):
     """Moves every watermark of a pipeline to the end of its unbroken committed run, also when waves failed.
@@ -176,21 +174,21 @@ class AdvanceWatermarkOperator(BaseOperator):
 
         `sequence` is None when there were none: those of a wave are notified by the task that ingested it.
         """
-        result = self._planned(context) if self.plan_task_id else {}
-        if result.get("dry_run"):
+        planned = self._planned(context) if self.plan_task_id else None
+        if planned and planned.dry_run:
             self.log.info("a dry run moves no watermark")
-            return {"pipeline": result["pipeline"], "moved": 0, "sequence": None, "rows": 0}
+            return {"pipeline": planned.pipeline, "moved": 0, "sequence": None, "rows": 0}
         with airflow_errors():
             spec = spec_of(self.pipeline, self.ledger_conn_id)
             show_page(self, spec.name)
             with ports_of(self, spec, context) as ports:
-                if result.get("plans"):
+                if planned and planned.plans:
                     known_spec(ports.ledger, spec.name)  # a ledger that has lost them moves nothing, and says so
                 if ports.ledger.pipeline(spec.name) is not None:
                     advance(ports, spec.name)
                     sync_group(ports, spec)
                     send_status(ports, spec)
-                moves = self._notify(context, ports, spec.name, result.get("plan"))
+                moves = self._notify(context, ports, spec.name, planned.plan if planned else None)
         return {
             "pipeline": spec.name,
             "moved": len(moves),
@@ -198,7 +196,7 @@ class AdvanceWatermarkOperator(BaseOperator):
             "rows": sum(move.rows for move in moves),
         }
 
-    def _planned(self, context: Context) -> PlanResult:
+    def _planned(self, context: Context) -> PlanSummary:
         """Return the plan task's XCom. Where that task failed, this one has nothing to say: it is skipped, if a task
         after it depends on the plan as well, so that the run still fails."""
         plan, dag = str(self.plan_task_id), self.get_dag()
@@ -241,24 +239,24 @@ class FinishPlanOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Check; raises AirflowFailException naming the first range, and for a hold its remedy."""
-        result = plan_result(self.plan_task_id, context)
-        show_page(self, result["pipeline"])
-        if result["dry_run"]:
+        planned = plan_result(self.plan_task_id, context)
+        show_page(self, planned.pipeline)
+        if planned.dry_run:
             return
         with airflow_errors():
-            self._check(result, context)
-            refuse_left_out(result)
+            self._check(planned, context)
+            planned.refuse_left_out()
 
-    def _check(self, result: PlanResult, context: Context) -> None:
+    def _check(self, planned: PlanSummary, context: Context) -> None:
         with assemble.open_ledger(self.ledger_conn_id) as ledger:
-            if not result.get("plans") and ledger.pipeline(result["pipeline"]) is None:
+            if not planned.plans and ledger.pipeline(planned.pipeline) is None:
                 return  # Nothing was ever planned, so nothing is open.
-            spec = known_spec(ledger, result["pipeline"])
+            spec = known_spec(ledger, planned.pipeline)
         with ports_of(self, spec, context) as ports:
             unfinished: UnfinishedError | None = None
-            for plan in result["plans"]:
+            for plan in planned.plans:
                 try:
-                    finish_plan(ports, spec.name, plan, leaving=result["left"], later=result["later"])
+                    finish_plan(ports, spec.name, plan, leaving=planned.left, later=planned.later)
                 except UnfinishedError as error:
                     unfinished = unfinished or error
             # Holds first: the rest may wait for just these.
@@ -286,12 +284,12 @@ class RefuseOperator(BaseOperator):
 
 def plan_result(
     plan_task_id: str, context: Mapping[str, Any], *, failed: Callable[[str], Exception] = refusal
-) -> PlanResult:
+) -> PlanSummary:
     """Return the plan task's XCom; skip when that task was skipped, end as `failed` when it pushed none."""
     ti = context["ti"]
     result = ti.xcom_pull(task_ids=plan_task_id, key=PLAN_KEY)
     if isinstance(result, Mapping):
-        return result
+        return PlanSummary.from_json(result)
     states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id], task_ids=[plan_task_id])
     if "skipped" in states.get(ti.run_id, {}).values():
         raise AirflowSkipException("the plan was skipped: nothing was started")

@@ -24,7 +24,7 @@ from airflow_kafka_lake.actions.offsets import (
 )
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.ledger import history
-from airflow_kafka_lake.core.reports.plan import plan_headline, plan_markdown
+from airflow_kafka_lake.core.reports.plan import PlanSummary, plan_headline, plan_markdown
 from airflow_kafka_lake.links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import (
     absent,
@@ -42,7 +42,7 @@ from airflow_kafka_lake.operators.boundary import (
     spec_of,
     text_of,
 )
-from airflow_kafka_lake.operators.plan import PLAN_KEY, explain, plan_and_choose, result_of
+from airflow_kafka_lake.operators.plan import PLAN_KEY, explain, plan_and_choose
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.decisions import newest_event, recorded
@@ -181,7 +181,8 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
                 planned, choice = plan_and_choose(ports, spec, bounds, everything=everything, dry_run=True, most=most)
         for line in (*explain(planned.plan, where, dry_run=True), *choice.describe(planned.plan.id)):
             self.log.info("%s", line)
-        context["ti"].xcom_push(key=PLAN_KEY, value=result_of(planned, choice, dry_run=True))
+        summary = PlanSummary.of(planned.plan, choice, recorded=planned.recorded, dry_run=True)
+        context["ti"].xcom_push(key=PLAN_KEY, value=summary.to_json())
         self.subject = f"{'Dry run' if dry_run else 'Start this'}: {plan_headline(planned.plan)}"
         next_ = _after_dry_run(go_on_address(context)) if dry_run else _AFTER_ANSWER
         self.body = f"{plan_markdown(planned.plan, choice, where, reason=reason)}\n\n{next_}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from os import PathLike
@@ -12,19 +12,12 @@ from airflow.sdk import BaseOperator
 
 from airflow_kafka_lake import signals
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.errors import (
-    EmptyPeriodError,
-    HangingTransactionError,
-    HeldError,
-    PausedError,
-    PendingCommitError,
-)
-from airflow_kafka_lake.core.kafka.snapshots import OBSERVED
+from airflow_kafka_lake.core.errors import EmptyPeriodError, PausedError, PendingCommitError
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import WaveChoice
 from airflow_kafka_lake.core.reports.metrics import of_plan
-from airflow_kafka_lake.core.reports.plan import heading, range_lines, remarks
+from airflow_kafka_lake.core.reports.plan import PlanSummary, heading, range_lines, remarks
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import (
@@ -193,16 +186,16 @@ class PlanIngestOperator(BaseOperator):
                     self.log.info("%s. Waiting for at most %d s.", pending.message, until - now)
                     self._wait_for(spec, pending, until)
         self._report(planned, choice, where, dry_run=dry_run)
-        result = result_of(planned, choice, dry_run=dry_run)
-        context["ti"].xcom_push(key=PLAN_KEY, value=result)
-        signals.send(partial(of_plan, result))
-        return list(result["waves"])
+        summary = PlanSummary.of(planned.plan, choice, recorded=planned.recorded, dry_run=dry_run)
+        context["ti"].xcom_push(key=PLAN_KEY, value=summary.to_json())
+        signals.send(partial(of_plan, summary))
+        return list(summary.waves)
 
     def _nothing_in(self, context: Context, spec: PipelineSpec, bounds: Bounds, empty: EmptyPeriodError) -> list[str]:
         """Return no wave: an hour without a record is no mistake in the backfill of a day."""
         self.log.info("nothing to do in this run's data interval, %s to %s", bounds.start, bounds.end)
         self.log.info("%s", empty.message)
-        context["ti"].xcom_push(key=PLAN_KEY, value=nothing_planned(spec.name))
+        context["ti"].xcom_push(key=PLAN_KEY, value=PlanSummary(pipeline=spec.name).to_json())
         return []
 
     def _report(self, planned: PlanResult, choice: WaveChoice, where: str, *, dry_run: bool) -> None:
@@ -260,51 +253,6 @@ def beyond(taken: int, later: int) -> str:
         f"this run takes {taken:,} of {count(taken + later, 'wave')}, and leaves {later:,} to the next: one Dag run "
         f"takes at most {MAX_WAVES:,}, and Airflow maps a task over at most [core] max_map_length values"
     )
-
-
-def result_of(planned: PlanResult, choice: WaveChoice, *, dry_run: bool) -> dict[str, Any]:
-    """Return the input of the next tasks; `plan` is None when nothing is to be read, `hanging` where Kafka did not say
-    which transactions are open."""
-    made = planned.plan
-    own = made.id if planned.recorded and made.waves else None
-    return {
-        "pipeline": made.spec.name,
-        "plan": own,
-        "plans": sorted({item.plan for item in (*choice.taken, *choice.later)} | ({own} if own else set())),
-        "waves": [] if dry_run else [item.wave for item in choice.taken],
-        "later": [] if dry_run else [item.wave for item in choice.later],
-        "left": [item.wave for item in choice.left],
-        "ranges": len(made.ranges),
-        "records": made.forecast.records,
-        "bytes": made.forecast.bytes,
-        "lake_bytes": made.forecast.lake_bytes,
-        "blocked": len(made.blocked),
-        "hanging": [item.describe(made.observed_at) for item in made.hanging[:SHOWN_LINES]]
-        if made.transactions_state == OBSERVED
-        else None,
-        "dry_run": dry_run,
-    }
-
-
-def refuse_left_out(result: Mapping[str, Any]) -> None:
-    """Raise HeldError where the XCom of a plan says that it left something out, HangingTransactionError where records
-    behind a transaction are never read."""
-    if blocked := result.get("blocked"):
-        raise HeldError(
-            f"{count(blocked, 'slice was', 'slices were')} left out of the plan: the log of the plan task names each "
-            "with its reason"
-        )
-    if hanging := result.get("hanging"):
-        raise HangingTransactionError(
-            f"what lies behind a transaction that no producer will end is not read: {hanging[0]}"
-        )
-
-
-def nothing_planned(pipeline: str) -> dict[str, Any]:
-    """Return the input of the next tasks of a run in whose period nothing lies."""
-    nothing: dict[str, Any] = dict.fromkeys(("ranges", "records", "bytes", "lake_bytes", "blocked"), 0)
-    lists: dict[str, Any] = {key: [] for key in ("plans", "waves", "later", "left", "hanging")}
-    return {"pipeline": pipeline, "plan": None, "dry_run": False, **lists, **nothing}
 
 
 def explain(made: Plan, where: str, *, dry_run: bool) -> Iterator[str]:

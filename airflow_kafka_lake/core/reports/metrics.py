@@ -19,6 +19,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.guards import Postponement
 from airflow_kafka_lake.core.reports.attention import Need
+from airflow_kafka_lake.core.reports.plan import PlanSummary
 from airflow_kafka_lake.core.reports.progress import Step
 from airflow_kafka_lake.core.reports.status import LandedWave, PipelineReport, StreamGroup
 from airflow_kafka_lake.core.reports.streams import StreamState
@@ -198,31 +199,30 @@ def of_failure(pipeline: str, error: BaseException) -> tuple[MetricSample, ...]:
     return (_sample(WAVES, 1, pipeline=pipeline, outcome=outcome),)
 
 
-def of_plan(result: Json) -> tuple[MetricSample, ...]:
-    """Return what a recorded plan gives, from the XCom of its task; numbers that are not known are not sent."""
-    if result["dry_run"]:
+def of_plan(plan: PlanSummary) -> tuple[MetricSample, ...]:
+    """Return the samples of a recorded plan; numbers that are not known are not sent."""
+    if plan.dry_run:
         return ()
     found = {
-        PLANNED_RECORDS: result["records"],
-        PLANNED_BYTES: result["bytes"],
-        BLOCKED: result["blocked"],
-        HANGING: None if result["hanging"] is None else len(result["hanging"]),
+        PLANNED_RECORDS: plan.records,
+        PLANNED_BYTES: plan.bytes,
+        BLOCKED: plan.blocked,
+        HANGING: None if plan.hanging is None else len(plan.hanging),
     }
-    return _gauges(result["pipeline"], found)
+    return _gauges(plan.pipeline, found)
 
 
-def of_moves(events: Iterable[Json]) -> tuple[MetricSample, ...]:
-    """Return what moved watermarks give, from the extras of the asset events that tell of them."""
-    number: Counter[tuple[str, str]] = Counter()
-    offsets: Counter[tuple[str, str]] = Counter()
-    for event in events:
-        for stream in event["streams"]:
-            number[event["pipeline"], stream["topic"]] += 1
-            offsets[event["pipeline"], stream["topic"]] += max(0, stream["to"] - stream["from"])
+def of_moves(pipeline: str, slices: Iterable[tuple[str, int, int, int]]) -> tuple[MetricSample, ...]:
+    """Return the samples of moved watermarks: topic, partition, start and end of each."""
+    number: Counter[str] = Counter()
+    offsets: Counter[str] = Counter()
+    for topic, _, start, end in slices:
+        number[topic] += 1
+        offsets[topic] += max(0, end - start)
     return tuple(
         _sample(metric, value, pipeline=pipeline, topic=topic)
         for metric, found in ((MOVES, number), (MOVED, offsets))
-        for (pipeline, topic), value in sorted(found.items())
+        for topic, value in sorted(found.items())
         if value
     )
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
 from airflow_kafka_lake.core.amounts import count, size
+from airflow_kafka_lake.core.errors import HangingTransactionError, HeldError
 from airflow_kafka_lake.core.kafka.snapshots import OBSERVED, OpenTransaction, PartitionSnapshot
 from airflow_kafka_lake.core.offsets import RangeSet, Stream
 from airflow_kafka_lake.core.planning.plan import Forecast, Plan, PlannedRange
@@ -19,6 +20,8 @@ from airflow_kafka_lake.core.wire import timestamp
 # `plan --json`, and the waits of partitions. An unknown value is null beside a `_state`.
 
 Json = dict[str, Any]
+HANGING = 100
+"""Hanging transactions that a task names to the tasks after it."""
 
 
 def plan_document(plan: Plan, *, recorded: bool) -> Json:
@@ -135,6 +138,74 @@ def waiting(
 def waiting_of(plan: Plan) -> tuple[WaitingPartition, ...]:
     """Return the waits of a plan's partitions that end at an open transaction."""
     return waiting(plan.waiting_for_stable, plan.transactions, plan.observed_at, plan.transactions_state)
+
+
+# A plan as its task tells it to the tasks after it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSummary:
+    """The size of a plan, and the waves that its Dag run takes, that stay for the next run (`later`), and that were not
+    asked for (`left`). `plan` is None when nothing is to be read, `hanging` where Kafka did not say which transactions
+    are open."""
+
+    pipeline: str
+    plan: str | None = None
+    plans: Sequence[str] = ()
+    waves: Sequence[str] = ()
+    later: Sequence[str] = ()
+    left: Sequence[str] = ()
+    ranges: int = 0
+    records: int | None = 0
+    bytes: int | None = 0
+    lake_bytes: int | None = 0
+    blocked: int = 0
+    hanging: Sequence[str] | None = ()
+    dry_run: bool = False
+
+    @classmethod
+    def of(cls, plan: Plan, choice: WaveChoice, *, recorded: bool, dry_run: bool) -> PlanSummary:
+        """Return the summary of a plan and of the choice of its waves."""
+        own = plan.id if recorded and plan.waves else None
+        hanging = tuple(item.describe(plan.observed_at) for item in plan.hanging[:HANGING])
+        return cls(
+            pipeline=plan.spec.name,
+            plan=own,
+            plans=sorted({item.plan for item in (*choice.taken, *choice.later)} | ({own} if own else set())),
+            waves=() if dry_run else [item.wave for item in choice.taken],
+            later=() if dry_run else [item.wave for item in choice.later],
+            left=[item.wave for item in choice.left],
+            ranges=len(plan.ranges),
+            records=plan.forecast.records,
+            bytes=plan.forecast.bytes,
+            lake_bytes=plan.forecast.lake_bytes,
+            blocked=len(plan.blocked),
+            hanging=hanging if plan.transactions_state == OBSERVED else None,
+            dry_run=dry_run,
+        )
+
+    def to_json(self) -> Json:
+        """Return the XCom."""
+        found = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PlanSummary:
+        """Read an XCom, also that of another version."""
+        return cls(**{item.name: data[item.name] for item in fields(cls) if item.name in data})
+
+    def refuse_left_out(self) -> None:
+        """Raise HeldError where the plan has left something out, HangingTransactionError where records behind a
+        transaction are never read."""
+        if self.blocked:
+            raise HeldError(
+                f"{count(self.blocked, 'slice was', 'slices were')} left out of the plan: the log of the plan task "
+                "names each with its reason"
+            )
+        if self.hanging:
+            raise HangingTransactionError(
+                f"what lies behind a transaction that no producer will end is not read: {self.hanging[0]}"
+            )
 
 
 # A plan in lines for people: on the command line and in the log of a task, beside its ranges.

@@ -40,6 +40,7 @@ from airflow_kafka_lake.core.reports.metrics import (
     of_status,
     of_wave,
 )
+from airflow_kafka_lake.core.reports.plan import PlanSummary
 from airflow_kafka_lake.core.reports.progress import Step
 from airflow_kafka_lake.core.reports.status import LandedWave, PipelineReport, StreamGroup
 from airflow_kafka_lake.core.reports.streams import StreamState
@@ -151,22 +152,15 @@ def test_wave_that_waits_for_its_turn_is_not_counted(error: BaseException) -> No
 
 def test_plan_gives_what_is_known_of_it() -> None:
     """A dry run gives nothing; a number that is not known is not sent."""
-    result: dict[str, Any] = {
-        "pipeline": "p", "dry_run": False, "records": 7, "bytes": None, "blocked": 0, "hanging": ["x"],
-    }  # fmt: skip
-    assert seen(of_plan(result)) == {("planned.records", "p"): 7, ("blocked", "p"): 0, ("hanging", "p"): 1}
-    assert ("hanging", "p") not in seen(of_plan(result | {"hanging": None})), "not known is not none"
-    assert of_plan(result | {"dry_run": True}) == ()
+    plan = PlanSummary(pipeline="p", records=7, bytes=None, hanging=["x"])
+    assert seen(of_plan(plan)) == {("planned.records", "p"): 7, ("blocked", "p"): 0, ("hanging", "p"): 1}
+    assert ("hanging", "p") not in seen(of_plan(replace(plan, hanging=None))), "not known is not none"
+    assert of_plan(replace(plan, dry_run=True)) == ()
 
 
 def test_moves_are_added_up_by_topic() -> None:
     """Two partitions of a topic are one number; a move back, by a reopen, is a move of no offset."""
-    streams = [
-        {"topic": topic, "partition": number, "from": start, "to": end}
-        for number, (topic, start, end) in enumerate([("a", 0, 10), ("a", 5, 7), ("b", 9, 3)])
-    ]
-    events = [{"pipeline": "p", "streams": streams[:2]}, {"pipeline": "p", "streams": streams[2:]}]
-    assert seen(of_moves(events)) == {
+    assert seen(of_moves("p", [("a", 0, 0, 10), ("a", 1, 5, 7), ("b", 2, 9, 3)])) == {
         ("watermark.moves", "p", "a"): 2,
         ("watermark.moves", "p", "b"): 1,
         ("watermark.offsets", "p", "a"): 12,
