@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConcurrentError, StateError, TerminalError, UsageError
 from airflow_kafka_lake.core.ledger.decisions import KeptRange, Withdraw, Withdrawal
 from airflow_kafka_lake.core.ledger.records import SkipResult
-from airflow_kafka_lake.core.offsets import Slice
+from airflow_kafka_lake.core.offsets import Slice, Stream
 from airflow_kafka_lake.core.ordering.segments import Segment
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import SelectedSlice, Selection
@@ -43,18 +43,15 @@ def selected(bounds: Bounds, topic_id: str | None = None) -> Selection:
     )
 
 
-def digest(streams: Iterable[Mapping[str, Any]]) -> str:
-    """Return 16 hex digits for which offsets of which streams a document is about; its numbers have no part in it."""
-    named = [
-        [item["topic"], item["topic_id"], item["partition"], item.get("withdrawn") or [item["from"], item["to"]]]
-        for item in streams
-    ]
+def digest(meant: Iterable[tuple[Stream, Sequence[object]]]) -> str:
+    """Return 16 hex digits for which offsets of which streams are meant."""
+    named = [[*stream, offsets] for stream, offsets in meant]
     return hashlib.sha256(json.dumps(named).encode()).hexdigest()[:16]
 
 
-def where(item: SelectedSlice) -> Json:
-    """Return the slice that a decision is about."""
-    return {**item.stream.key._asdict(), "from": item.interval.start, "to": item.interval.end}
+def ends(items: Iterable[SelectedSlice]) -> list[tuple[Stream, Sequence[object]]]:
+    """Return the streams of slices, each with both ends."""
+    return [(item.stream.key, [item.interval.start, item.interval.end]) for item in items]
 
 
 # What the three have in common.
@@ -71,6 +68,10 @@ class OffsetsOutcome(ActionOutcome):
     """
 
     dry_run: bool
+    pipeline: str
+    waves: tuple[str, ...]
+    digest: str
+    """Which offsets of which streams: an approval of it is refused for others."""
     offsets: int
     size: str
     next_step: str
@@ -117,12 +118,12 @@ class OffsetsAction(Action):
 
     def _left(self, chosen: Sequence[SelectedSlice]) -> list[SelectedSlice]:
         """Return the slices that are not on record yet."""
-        self._require(map(where, chosen))
+        self._require(digest(ends(chosen)))
         return [item for item in chosen if item.slice not in self.recorded]
 
-    def _require(self, streams: Iterable[Mapping[str, Any]]) -> None:
+    def _require(self, meant: str) -> None:
         """Raise StateError where it would be about other offsets than were shown."""
-        if self.shown not in (None, digest(streams)):
+        if self.shown not in (None, meant):
             raise StateError(
                 "these are not the offsets that were shown and approved: what is meant has changed since. Nothing was "
                 "decided; show it again, and approve it then"
@@ -131,7 +132,7 @@ class OffsetsAction(Action):
     def headline(self, outcome: OffsetsOutcome) -> str:
         """Return in one line how much is decided."""
         places = count(len(outcome.rows), "partition")
-        return f"{self.name.capitalize()} {outcome.size} of {places} of {outcome.document['pipeline']}"
+        return f"{self.name.capitalize()} {outcome.size} of {places} of {outcome.pipeline}"
 
     def markdown(self, outcome: OffsetsOutcome) -> str:
         """Return the numbers and consequences for the approving person, below the headline."""
@@ -147,18 +148,20 @@ class OffsetsAction(Action):
         return "\n\n".join(parts)
 
 
-def _document(pipeline: str, streams: Sequence[Json], *, dry_run: bool, **total: Any) -> Json:
+def _document(
+    pipeline: str, parts: Iterable[tuple[SelectedSlice, Json]], waves: Sequence[str], *, dry_run: bool, **total: Any
+) -> Json:
     """Return the document of several slices, with totals; `from` and `to` only where it is one."""
-    only = streams[0] if len(streams) == 1 else {}
-    return {
-        "pipeline": pipeline,
-        "dry_run": dry_run,
-        "from": only.get("from"),
-        "to": only.get("to"),
-        "waves": list(dict.fromkeys(wave for item in streams for wave in item["waves"])),
-        **total,
-        "streams": list(streams),
-    }
+    streams = [
+        {**item.stream.key._asdict(), "from": item.interval.start, "to": item.interval.end, **result}
+        for item, result in parts
+    ]
+    only = {name: streams[0][name] if len(streams) == 1 else None for name in ("from", "to")}
+    return {"pipeline": pipeline, "dry_run": dry_run, **only, "waves": list(waves), **total, "streams": streams}
+
+
+def _waves(parts: Iterable[SkipResult | reopening.PreparedReopen]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(wave for part in parts for wave in part.waves))
 
 
 # Pass offsets unread.
@@ -216,11 +219,7 @@ class SkipAction(OffsetsAction):
             lines.append(
                 f"would skip {count(part.offsets, 'offset')} of {item}; taken from waves: {waves}{fenced}{goes_on}"
             )
-        streams = [
-            _skipped(item, part) | {"fenced": list(part.fenced), "goes_on": part.goes_on.to_pairs()}
-            for item, part in parts
-        ]
-        return self._outcome(spec.name, parts, streams, lines, dry_run=True)
+        return self._outcome(spec.name, parts, lines, dry_run=True)
 
     def apply(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
         """Skip slice by slice; raises the refusals of `decisions.skip`."""
@@ -238,14 +237,8 @@ class SkipAction(OffsetsAction):
             )
 
         parts = list(zip(chosen, one_by_one(chosen, chosen, skip), strict=True))
-        streams = [_skipped(*part) for part in parts]
         lines = [f"skipped {count(part.offsets, 'offset')} of {item}" for item, part in parts]
-        outcome = self._outcome(spec.name, parts, streams, lines, dry_run=False)
-        if waves := ", ".join(outcome.document["waves"]):
-            last = f"what was held for them goes on in wave {waves}: {remedies.run(spec.name)}"
-        else:
-            last = f"move the watermark with: {remedies.advance(spec.name)}"
-        return replace(outcome, lines=[*outcome.lines, last])
+        return self._outcome(spec.name, parts, lines, dry_run=False)
 
     def _previewed(self, ports: Ports, spec: PipelineSpec) -> list[tuple[SelectedSlice, SkipResult]]:
         """Return the fate of each slice: none is skipped where one would be refused."""
@@ -260,22 +253,28 @@ class SkipAction(OffsetsAction):
         self,
         pipeline: str,
         parts: Sequence[tuple[SelectedSlice, SkipResult]],
-        streams: Sequence[Json],
         lines: Sequence[str],
         *,
         dry_run: bool,
     ) -> OffsetsOutcome:
-        offsets = sum(part.offsets for _, part in parts)
-        document = _document(pipeline, streams, dry_run=dry_run, skipped=offsets)
+        offsets, waves = sum(part.offsets for _, part in parts), _waves(part for _, part in parts)
+        results = [{"skipped": part.offsets, "waves": list(part.waves)} for _, part in parts]
+        if dry_run:
+            for result, (_, part) in zip(results, parts, strict=True):
+                result |= {"fenced": list(part.fenced), "goes_on": part.goes_on.to_pairs()}
         waits = "Later segments of the topic do not start over this gap; acknowledging the order lets them."
-        if waves := ", ".join(document["waves"]):
-            goes_on = f"What was held for them goes on in wave {waves}: {remedies.run(pipeline)}"
+        if waves:
+            goes_on = f"What was held for them goes on in wave {', '.join(waves)}: {remedies.run(pipeline)}"
         else:
             goes_on = f"The watermark moves over them: {remedies.advance(pipeline)}"
+        chosen = [item for item, _ in parts]
         return OffsetsOutcome(
-            document=document,
-            lines=lines,
+            document=_document(pipeline, zip(chosen, results, strict=True), waves, dry_run=dry_run, skipped=offsets),
+            lines=lines if dry_run else [*lines, goes_on],
             dry_run=dry_run,
+            pipeline=pipeline,
+            waves=waves,
+            digest=digest(ends(chosen)),
             offsets=offsets,
             size=count(offsets, "offset"),
             next_step=f"{goes_on}, or the pipeline's next run",
@@ -303,10 +302,6 @@ class SkipAction(OffsetsAction):
                 *(() if self.acknowledge_order else (waits,)),
             ),
         )
-
-
-def _skipped(item: SelectedSlice, part: SkipResult) -> Json:
-    return where(item) | {"skipped": part.offsets, "waves": list(part.waves)}
 
 
 # Read committed or skipped offsets again.
@@ -339,8 +334,8 @@ class ReopenAction(OffsetsAction):
             f"{count(len(part.waves), 'wave')}; the watermark would be {part.watermark}"
             for item, part in prepared
         ]
-        streams = [_reopened(item, part, part.watermark) for item, part in prepared]
-        return self._outcome(spec.name, prepared, streams, lines, dry_run=True)
+        left = [(part.watermark, ()) for _, part in prepared]
+        return self._outcome(spec.name, prepared, left, lines, dry_run=True)
 
     def apply(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
         """Reopen slice by slice; raises the refusals of `reopening.reopen`."""
@@ -353,16 +348,13 @@ class ReopenAction(OffsetsAction):
             for item, part in zip(chosen, done, strict=True)
         ]
         lines.append(f"What is in the lake stays until it is read again with: {remedies.run(spec.name)}")
-        started = {segment.key: segment for part in done for segment in part.started}.values()
         lines += [
             f"order: {segment.stream} from {segment.start} continues it and is in the lake in part already: what is "
             "read again comes after it"
-            for segment in started
+            for segment in {segment.key: segment for part in done for segment in part.started}.values()
         ]
-        streams = [
-            _reopened(item, part, end.watermark, end.started) for (item, part), end in zip(prepared, done, strict=True)
-        ]
-        return self._outcome(spec.name, prepared, streams, lines, dry_run=False)
+        left = [(part.watermark, part.started) for part in done]
+        return self._outcome(spec.name, prepared, left, lines, dry_run=False)
 
     def _prepared(self, ports: Ports, spec: PipelineSpec) -> list[tuple[SelectedSlice, reopening.PreparedReopen]]:
         """Return the decision about each slice: none is reopened where one would be refused."""
@@ -389,22 +381,37 @@ class ReopenAction(OffsetsAction):
         self,
         pipeline: str,
         parts: Sequence[tuple[SelectedSlice, reopening.PreparedReopen]],
-        streams: Sequence[Json],
+        left: Sequence[tuple[int, Sequence[Segment]]],
         lines: Sequence[str],
         *,
         dry_run: bool,
     ) -> OffsetsOutcome:
+        """Return the outcome; `left` is each watermark, and the segments that continue what is read again."""
+        chosen, waves = [item for item, _ in parts], _waves(part for _, part in parts)
         offsets, rows = sum(part.offsets for _, part in parts), sum(part.rows for _, part in parts)
+        results = [
+            {
+                "reopened": part.offsets,
+                "rows": part.rows,
+                "waves": list(part.waves),
+                "watermark": watermark,
+                "started": list(map(_start, started)),
+            }
+            for (_, part), (watermark, started) in zip(parts, left, strict=True)
+        ]
         total = {
             "reopened": offsets,
-            "watermark": streams[0]["watermark"] if len(streams) == 1 else None,
-            "started": list({tuple(each.items()): each for item in streams for each in item["started"]}.values()),
+            "watermark": left[0][0] if len(left) == 1 else None,
+            "started": list({item.key: _start(item) for _, started in left for item in started}.values()),
         }
         run = remedies.run(pipeline)
         return OffsetsOutcome(
-            document=_document(pipeline, streams, dry_run=dry_run, **total),
+            document=_document(pipeline, zip(chosen, results, strict=True), waves, dry_run=dry_run, **total),
             lines=lines,
             dry_run=dry_run,
+            pipeline=pipeline,
+            waves=waves,
+            digest=digest(ends(chosen)),
             offsets=offsets,
             size=f"{count(offsets, 'offset')} with {count(rows, 'row')}",
             next_step=f"What is in the lake stays until it is read again: {run}, or the pipeline's next run",
@@ -428,16 +435,8 @@ class ReopenAction(OffsetsAction):
         )
 
 
-def _reopened(
-    item: SelectedSlice, part: reopening.PreparedReopen, watermark: int, started: Sequence[Segment] = ()
-) -> Json:
-    return where(item) | {
-        "reopened": part.offsets,
-        "rows": part.rows,
-        "waves": list(part.waves),
-        "watermark": watermark,
-        "started": [{**segment.stream._asdict(), "start": segment.start} for segment in started],
-    }
+def _start(segment: Segment) -> Json:
+    return {**segment.stream._asdict(), "start": segment.start}
 
 
 def _finish(
@@ -490,7 +489,7 @@ class WithdrawAction(OffsetsAction):
             return _withdrawn(spec.name, None, (), dry_run=False)
         what, kept = self._withdrawal(ports, spec)
         outcome = _withdrawn(spec.name, what, kept, dry_run=False)
-        self._require(outcome.document["streams"])
+        self._require(outcome.digest)
         ports.ledger.commit(Withdraw(what=what, actor=ports.actor))
         return outcome
 
@@ -537,6 +536,9 @@ def _withdrawn(pipeline: str, what: Withdrawal | None, kept: Sequence[KeptRange]
         ],
         refused=bool(kept),
         dry_run=dry_run,
+        pipeline=pipeline,
+        waves=waves,
+        digest=digest((key, gone.to_pairs()) for key, gone in by_stream.items()),
         offsets=offsets,
         size=size,
         next_step=f"A later plan takes these offsets again: {remedies.run(pipeline)}, or the pipeline's next run",

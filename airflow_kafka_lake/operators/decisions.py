@@ -19,7 +19,6 @@ from airflow_kafka_lake.actions.offsets import (
     ReopenAction,
     SkipAction,
     WithdrawAction,
-    digest,
     selected,
 )
 from airflow_kafka_lake.core.errors import UsageError
@@ -397,7 +396,7 @@ class DecisionTask(BaseOperator):
         shown = {
             "subject": f"{action.headline(outcome)}?",
             "body": action.markdown(outcome),
-            "digest": digest(outcome.document["streams"]),
+            "digest": outcome.digest,
             "sequence": sequence,
         }
         context["ti"].xcom_push(key=SHOWN_KEY, value=shown)
@@ -410,10 +409,10 @@ class DecisionTask(BaseOperator):
         self.log.info("%s%s", action.headline(outcome), done)
         self.log.info("%s", after)
         return {
-            "pipeline": outcome.document["pipeline"],
+            "pipeline": outcome.pipeline,
             "decision": action.name,
             "offsets": outcome.offsets,
-            "waves": outcome.document["waves"],
+            "waves": list(outcome.waves),
             "by": person,
             "next": after,
         }

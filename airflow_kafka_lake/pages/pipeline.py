@@ -19,7 +19,6 @@ from airflow_kafka_lake.core.ledger.history import Event, TaskPlace, place_of
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
 from airflow_kafka_lake.core.remedies import Remedy
-from airflow_kafka_lake.core.reports.attention import Attention
 from airflow_kafka_lake.core.reports.progress import DOING, Progress
 from airflow_kafka_lake.core.reports.status import (
     Overview,
@@ -126,44 +125,6 @@ def _running(summary: PipelineSummary) -> Fact:
     return "running", count(summary.running, "wave"), note, ""
 
 
-# What needs a person: in words, with each remedy as a command and, for who may give it, as a button.
-
-PLACES = 8
-"""Partitions that are named; more are counted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """One thing that needs a person, with the commands and buttons that help."""
-
-    key: str
-    need: str
-    text: str
-    commands: tuple[str, ...]
-    buttons: tuple[Button, ...]
-    places: tuple[str, ...]
-    more_places: int
-
-
-def attention_of(report: PipelineReport, visitor: Visitor, most: int) -> tuple[Item, ...]:
-    """Return the first that need a person, in the report's order: the most urgent first."""
-    return tuple(_item(item, report.pipeline, visitor) for item in report.needs[:most])
-
-
-def _item(item: Attention, pipeline: str, visitor: Visitor) -> Item:
-    places = list(map(str, item.streams))
-    named = len(places) > 1
-    return Item(
-        key=f"{item.need} {item.subject or item.text}",
-        need=item.need,
-        text=item.text,
-        commands=tuple(map(str, item.commands)),
-        buttons=tuple(need_buttons(item, pipeline, visitor)),
-        places=tuple(places[:PLACES]) if named else (),
-        more_places=len(places[PLACES:]) if named else 0,
-    )
-
-
 # How far a wave is, as a bar with words.
 
 
@@ -243,8 +204,8 @@ def counts_of(groups: Iterable[StreamGroup]) -> dict[StreamState, int]:
 RUNNING_WAVES, WAITING_WAVES, LANDED_WAVES = 50, 20, 5
 """How many waves are listed that run, that wait, and that have landed last."""
 
-NEEDS = 50
-"""How many things are listed that need a person; of more, how many."""
+NEEDS, PLACES = 50, 8
+"""How many things are listed that need a person, and partitions of each; of more, how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +236,8 @@ def pipeline_page(visitor: Visitor, report: PipelineReport) -> str:
         counts=[(state, kind_of(state), count) for state, count in counts_of(report.groups).items()],
         facts=facts_of(report.summary),
         banners=tuple(banners_of(report.summary)),
-        needs=attention_of(report, visitor, NEEDS),
+        needs=[(item, list(need_buttons(item, name, visitor))) for item in report.needs[:NEEDS]],
+        places=PLACES,
         more_needs=len(report.needs[NEEDS:]),
         waves=[
             *(wave_line(wave, visitor, attempt) for wave, attempt in running[:RUNNING_WAVES]),
