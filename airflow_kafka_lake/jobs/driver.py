@@ -276,6 +276,8 @@ PROPERTIES_FILE, JAVA_OPTIONS_FILE = "spark.properties", "java.options"
 """The other files of a submit that may hold secrets, beside the job's file."""
 
 RESULT_FILE, MESSAGES_FILE = "result.json", "messages"
+REFUSED = "refused"
+"""Key of the document that a job leaves which refuses the schema of its table: the reason, for people."""
 _LEFT = "kafka_lake_document"
 
 Work = Callable[["SparkSession", Mapping[str, Any], Callable[[str], object]], Mapping[str, Any] | None]

@@ -8,12 +8,7 @@ from dataclasses import dataclass
 
 from airflow_kafka_lake.adapters.clients import Secrets
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.errors import (
-    UNREADABLE_RECORD,
-    ConnectionSettingsError,
-    JobFailedError,
-    SchemaMismatchError,
-)
+from airflow_kafka_lake.core.errors import UNREADABLE_RECORD, ConnectionSettingsError, JobFailedError
 from airflow_kafka_lake.core.spark.job import StageJob
 from airflow_kafka_lake.ports import ReportingJob
 
@@ -27,7 +22,6 @@ _RAISED = re.compile(r"^(py4j\.protocol\.|pyspark\.errors\.)\S+", re.MULTILINE)
 _IN_A_TASK = re.compile(r"stage failure|Exception in task|Lost task|TaskSetManager")
 BEFORE_READING = "before-reading"
 """`facts["reason"]` of a job that read no record, so that none is searched for as the cause."""
-_REFUSED = re.compile(r"RefusedError: (\[decode\] .*)")
 
 Job = StageJob | ReportingJob
 
@@ -191,17 +185,10 @@ def _subject(job: Job) -> tuple[str, str, dict[str, str]]:
     return f"The Spark job that {job.task}", job.left, {}
 
 
-def job_failed(
-    job: Job, code: int, lines: Iterable[str], secrets: Secrets
-) -> JobFailedError | SchemaMismatchError | ConnectionSettingsError:
-    """Return the error of a driver that ended with `code`, from its log.
-
-    SchemaMismatchError for a job that refused its schema before it read anything, ConnectionSettingsError for one that
-    cannot succeed before a person has changed something.
-    """
+def job_failed(job: Job, code: int, lines: Iterable[str], secrets: Secrets) -> JobFailedError | ConnectionSettingsError:
+    """Return the error of a driver that ended with `code`, from its log: ConnectionSettingsError for one that cannot
+    succeed before a person has changed something."""
     text = [secrets.masked(line) for line in lines]
-    if refused := next(filter(None, map(_REFUSED.search, text)), None):
-        return SchemaMismatchError(refused[1], table=job.table)
     reason = recognised(text)
     end = tail(text)
     ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"

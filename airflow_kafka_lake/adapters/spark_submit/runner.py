@@ -50,11 +50,11 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     token_options,
     write_files,
 )
-from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError
+from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError, SchemaMismatchError
 from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import LIGHT, StageJob, Tip
 from airflow_kafka_lake.jobs import load_classes, serve, stage
-from airflow_kafka_lake.jobs.driver import APPLICATION_FILE, MESSAGES_FILE, PROGRESS_FILE, RESULT_FILE
+from airflow_kafka_lake.jobs.driver import APPLICATION_FILE, MESSAGES_FILE, PROGRESS_FILE, REFUSED, RESULT_FILE
 from airflow_kafka_lake.jobs.formats import CATALOG_CLASS
 from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
 
@@ -308,7 +308,7 @@ class SparkSubmitRunner:
             try:
                 self._follow(running, job, started=started, heartbeat=heartbeat, counted=counted)
             finally:
-                read(_last_read(running.folder / RESULT_FILE))
+                read([Tip.from_json(item) for item in _left(running).get("read", ())])
 
     def report(
         self, job: ReportingJob, *, progress: Callable[[str], None], counted: Callable[[Counters], None] = uncounted
@@ -357,7 +357,8 @@ class SparkSubmitRunner:
         heartbeat: Callable[[], None],
         counted: Callable[[Counters], None],
     ) -> None:
-        """Watch a job to its end; JobFailedError when it fails or makes no progress."""
+        """Watch a job to its end; JobFailedError when it fails or makes no progress, SchemaMismatchError when it has
+        refused the schema of its table."""
         log = FollowedLog(
             running.log, lambda line: _logger.debug("%s", self._secrets.masked(line)), begin=running.log_begin
         )
@@ -380,6 +381,8 @@ class SparkSubmitRunner:
         application.follow()
         signs.is_recent()  # the last counts
         if running.has_failed(code):
+            if refused := _left(running).get(REFUSED):
+                raise SchemaMismatchError(self._secrets.masked(refused), table=job.table)
             raise job_failed(job, code or 0, log.lines, self._secrets)
 
     def end_orphan(self, job: str | None, name: str) -> bool:
@@ -465,11 +468,11 @@ class SparkSubmitRunner:
         return environment(java_home=self._java_home, spark_home=None if self._spark_submit else spark_home())
 
 
-def _last_read(document: Path) -> list[Tip]:
-    """Return the last reads of a staging job; nothing where it has not come so far."""
+def _left(running: RunningJob) -> Mapping[str, Any]:
+    """Return the document that a job has left, if it has come so far."""
     with suppress(FileNotFoundError, ValueError):
-        return [Tip.from_json(item) for item in json.loads(document.read_text(encoding="utf-8")).get("read", ())]
-    return []
+        return dict(json.loads((running.folder / RESULT_FILE).read_text(encoding="utf-8")))
+    return {}
 
 
 def _importable(program: Path) -> str:

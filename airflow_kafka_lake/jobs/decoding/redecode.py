@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.ledger.waves import DECODE, Token
 from airflow_kafka_lake.core.spark.job import LANDED, LIGHT, RETAIN_DAYS, branch_of
 from airflow_kafka_lake.jobs.compare import FIELDS
 from airflow_kafka_lake.jobs.decoding.decode import decode
-from airflow_kafka_lake.jobs.driver import run
+from airflow_kafka_lake.jobs.driver import REFUSED, leave, run
 from airflow_kafka_lake.jobs.formats import mend, repeated, table_name
 
 if TYPE_CHECKING:
@@ -208,7 +208,11 @@ def _digest() -> str:
 
 def work(spark: SparkSession, request: Mapping[str, Any], progress: Callable[[str], object]) -> Mapping[str, Any]:
     """Do the job of a request, `{"job": …}`; returns its document."""
-    return dataclasses.asdict(redecode(spark, RedecodeJob.from_json(request["job"]), progress))
+    try:
+        return dataclasses.asdict(redecode(spark, RedecodeJob.from_json(request["job"]), progress))
+    except RefusedError as error:
+        leave(error, {REFUSED: error.message})
+        raise
 
 
 if __name__ == "__main__":

@@ -712,8 +712,8 @@ def test_what_was_decoded_again_is_read_back(spark: FakeSpark) -> None:
 
 def test_a_schema_that_a_job_refuses_is_no_failure_to_repeat(spark: FakeSpark) -> None:
     """The person reads why, and not that a driver ended."""
-    said = "airflow_kafka_lake.core.errors.RefusedError: [decode] column a is string in the table and int in UTF-8.\n"
-    spark.does(code=1, says=said)
+    refused = "[decode] column a is string in the table and int in UTF-8."
+    spark.does(code=1, writes={"result.json": json.dumps({"refused": refused})})
     with pytest.raises(SchemaMismatchError, match=r"^\[decode\] column a is string in the table and int in UTF-8\.$"):
         spark.runner().report(REDECODE, progress=lambda _: None)
 

@@ -8,6 +8,7 @@ import pytest
 
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import RefusedError
+from airflow_kafka_lake.jobs import driver
 from airflow_kafka_lake.jobs.decoding import redecode as module
 from airflow_kafka_lake.jobs.decoding.redecode import RedecodeJob, RedecodeResult
 
@@ -124,11 +125,14 @@ def test_table_without_such_rows_is_left_alone(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_schema_that_the_table_cannot_take_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rows are there with their bytes: nothing is gained by making nulls of what may be decoded."""
+    """The rows are there with their bytes: nothing is gained by making nulls of what may be decoded. The worker reads
+    the reason as a value."""
     monkeypatch.setitem(REFUSED, "orders", "column a is string in the table")
     session = Session()
-    with pytest.raises(RefusedError, match=r"values of orders cannot be decoded: column a is string in the table"):
-        redecoded(session)
+    why = r"values of orders cannot be decoded: column a is string in the table"
+    with pytest.raises(RefusedError, match=why) as refused:
+        module.work(session, {"job": JOB.to_json()}, lambda _: None)
+    assert getattr(refused.value, driver._LEFT) == {driver.REFUSED: refused.value.message}
     assert not session.leaves_a_branch
 
 
