@@ -194,7 +194,7 @@ class Display:
         self._spinner.update(text=self._sentence if self._live is None else Text(self._live.name))
         if self._live is None:
             return self._spinner
-        beneath = Text(_beneath(self._live), no_wrap=False, overflow="fold")
+        beneath = Text(self._live.news(), no_wrap=False, overflow="fold")
         return Group(_heading(self._spinner, self._live), Padding(beneath, (0, 0, 0, 2)))
 
 
@@ -207,11 +207,6 @@ def _heading(spinner: Spinner, live: ProgressEvent) -> Table:
     bar = ProgressBar(total=1.0, completed=share or 0.0, width=_BAR_WIDTH, pulse=share is None)
     row.add_row(spinner, bar, "" if share is None else f"{share:.0%}")
     return row
-
-
-def _beneath(live: ProgressEvent) -> str:
-    """Return the progress: of a step that begins, its work, and of one that has ended, the work done."""
-    return live.going() if live.moment is Moment.GOING else live.sentence().removeprefix(f"{live.name}: ")
 
 
 # Output of a command: tables on stdout and progress on stderr, or one JSON document on stdout.

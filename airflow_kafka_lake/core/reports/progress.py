@@ -286,26 +286,25 @@ class ProgressEvent:
 
     def sentence(self) -> str:
         """Return one line for a person."""
+        return f"{self.name}{' ' if self.moment is Moment.LANDED else ': '}{self.news()}"
+
+    def news(self) -> str:
+        """Return the line without the name."""
+        progress, step = self.progress, self.progress.step
         match self.moment:
             case Moment.BEGUN:
-                return f"{self.name}: {DOING[self.progress.step]}{self.progress.expected}{self._beside()}"
+                return f"{DOING[step]}{progress.expected}{self._beside()}"
             case Moment.GOING:
-                return f"{self.name}: {self.going()}"
+                left = self.seconds_left
+                return self._step() + ("" if left is None else f"; all waves: about {span(left)} left")
             case Moment.ENDED:
-                step = self.progress.step
-                done = f"{_DONE[step]} {count(self.progress.rows, step.counts)} in {span(self.seconds)}"
-                return f"{self.name}: {done}{self._beside()}"
+                return f"{_DONE[step]} {count(progress.rows, step.counts)} in {span(self.seconds)}{self._beside()}"
             case Moment.LANDED:
-                rows, lake = count(self.progress.rows, "row"), self.progress.bytes
+                rows, lake = count(progress.rows, "row"), progress.bytes
                 landed = ", ".join((rows, *([size(lake)] if lake else []), span(self.seconds)))
-                return f"{self.name} landed: {landed}{self._beside()}"
+                return f"landed: {landed}{self._beside()}"
             case _:
                 assert_never(self.moment)
-
-    def going(self) -> str:
-        """Return how far the step is, and how long the whole run still takes."""
-        left = self.seconds_left
-        return self._step() + ("" if left is None else f"; all waves: about {span(left)} left")
 
     def _step(self) -> str:
         progress, step = self.progress, self.progress.step
