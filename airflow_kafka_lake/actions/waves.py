@@ -143,9 +143,8 @@ def _plan() -> Any:
 
 def _paused(done: decisions.PauseResult) -> Iterator[str]:
     """Give the pause, the waves that go on to their end, and how to resume."""
-    since = done.to_json()["paused"]
     already = "" if done.changed else " already"
-    yield f"{_subject(done)} is paused{already}, since {since['since']} by {since['by']}: {since['reason']}"
+    yield f"{_subject(done)} is paused{already}, {done.pause and done.pause.since}"
     if done.stopped:
         yield (
             f"taken from their workers, and planned still: {', '.join(done.stopped)}. They are not in the lake now; a "
@@ -161,11 +160,10 @@ def _paused(done: decisions.PauseResult) -> Iterator[str]:
 
 def _resumed(done: decisions.PauseResult) -> Iterator[str]:
     """Give the end of the pause, and the pause."""
-    before = done.to_json()["paused"]
-    if before is None:
+    if done.pause is None:
         yield f"{_subject(done)} is not paused: nothing was changed"
         return
-    yield f"{_subject(done)} goes on; it was paused since {before['since']} by {before['by']}: {before['reason']}"
+    yield f"{_subject(done)} goes on; it was paused {done.pause.since}"
     run = remedies.run(done.subject.pipeline)
     yield f"{count(done.waiting, 'wave waits', 'waves wait')} for a run: {run}"
 

@@ -578,7 +578,7 @@ def show_wave(output: Output, report: WaveReport) -> None:
     if pause := report.paused:
         what = f"plan {pause.plan}" if pause.plan else f"pipeline {record.pipeline}"
         way = remedies.resume(pause.subject)
-        output.line(f"{what} is paused since {timestamp(pause.at)} by {pause.actor}: {pause.reason}; go on with: {way}")
+        output.line(f"{what} is paused {pause.since}; go on with: {way}")
     if silent := silence_of(record):
         output.line(f"its worker: {silent}")
     attempts = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -190,9 +190,7 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Go on when the plan was approved; skip the tasks after this one otherwise."""
-        answer = super().execute_complete(context, event)
-        (chosen,) = answer["chosen_options"]
-        person = (answer.get("responded_by_user") or {}).get("name")
+        (chosen,), person = answered(super().execute_complete(context, event))
         if chosen == APPROVE:
             self.log.info("%s has approved the plan", person)
         else:
@@ -225,16 +223,33 @@ def _why(chosen: str, person: str | None) -> str:
     return f"{person} has rejected the plan" if person else "no answer came in time"
 
 
+def answered(answer: Mapping[str, Any]) -> tuple[list[str], str | None]:
+    """Return the chosen options of Airflow's answer, and the name of the person, if one has answered."""
+    name = (answer.get("responded_by_user") or {}).get("name")
+    return list(answer.get("chosen_options") or ()), name and str(name)
+
+
 SHOWN_KEY = "shown"
-"""XCom key of what a dry decision showed: `{"subject", "body", "digest", "sequence"}`."""
+"""XCom key of a `ShownDecision`."""
 
 
-def shown_by(task_id: str, context: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a dry decision has shown; AirflowFailException where it has shown nothing."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownDecision:
+    """A decision as a dry task has shown it: the fields are the keys of its XCom. `sequence` is the newest line of the
+    ledger's history then."""
+
+    subject: str
+    body: str
+    digest: str
+    sequence: int
+
+
+def shown_by(task_id: str, context: Mapping[str, Any]) -> ShownDecision:
+    """Return the decision that a dry task has shown; raises AirflowFailException where it has shown none."""
     shown = context["ti"].xcom_pull(task_ids=task_id, key=SHOWN_KEY)
     if not isinstance(shown, Mapping):
         raise refusal(f"Task {task_id} has shown nothing: nothing was changed. Clear it to have it shown.")
-    return shown
+    return ShownDecision(**shown)
 
 
 class ApproveDecisionOperator(ApprovalOperator):
@@ -256,14 +271,14 @@ class ApproveDecisionOperator(ApprovalOperator):
 
     def execute(self, context: Context) -> Any:
         """Show it, and wait."""
-        found = shown_by(self.explain_task_id, context)
-        self.subject, self.body = found["subject"], found["body"]
+        shown = shown_by(self.explain_task_id, context)
+        self.subject, self.body = shown.subject, shown.body
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Go on with the decision when it was approved; skip it otherwise."""
-        person = (event.get("responded_by_user") or {}).get("name")
-        if event.get("chosen_options") == [APPROVE]:
+        chosen, person = answered(event)
+        if chosen == [APPROVE]:
             self.log.info("%s has approved it", person)
         else:
             why = f"{person} has rejected it" if person else "no answer came in time"
@@ -393,13 +408,13 @@ class DecisionTask(BaseOperator):
         return self._report(action, outcome, person)
 
     def _show(self, context: Context, action: OffsetsAction, outcome: OffsetsOutcome, sequence: int) -> None:
-        shown = {
-            "subject": f"{action.headline(outcome)}?",
-            "body": action.markdown(outcome),
-            "digest": outcome.digest,
-            "sequence": sequence,
-        }
-        context["ti"].xcom_push(key=SHOWN_KEY, value=shown)
+        shown = ShownDecision(
+            subject=f"{action.headline(outcome)}?",
+            body=action.markdown(outcome),
+            digest=outcome.digest,
+            sequence=sequence,
+        )
+        context["ti"].xcom_push(key=SHOWN_KEY, value=asdict(shown))
 
     def _report(self, action: OffsetsAction, outcome: OffsetsOutcome, person: str | None) -> dict[str, Any]:
         after = "It happens when it is approved" if outcome.dry_run else outcome.next_step
@@ -422,18 +437,19 @@ class DecisionTask(BaseOperator):
         if self.approval_task_id is None:
             return None
         answer = context["ti"].xcom_pull(task_ids=self.approval_task_id, key="return_value")
-        if not isinstance(answer, Mapping) or list(answer.get("chosen_options", ())) != [APPROVE]:
+        chosen, person = answered(answer) if isinstance(answer, Mapping) else ([], None)
+        if chosen != [APPROVE]:
             raise refusal(f"Task {self.approval_task_id} holds no approval: nothing was changed.")
-        return str((answer.get("responded_by_user") or {}).get("name") or "unknown")
+        return person or "unknown"
 
     def _approved(
         self, action: OffsetsAction, ports: Ports, pipeline: str, context: Mapping[str, Any]
     ) -> OffsetsAction:
-        """Return it with what was shown, and with what this very task has decided before it was retried or cleared."""
-        shown = shown_by(self.explain_task_id, context) if self.explain_task_id else {}
-        since = shown.get("sequence") or 0
+        """Return it with the shown digest, and with the decisions of this very task before a retry."""
+        shown = shown_by(self.explain_task_id, context) if self.explain_task_id else None
+        since = shown.sequence if shown else 0
         before = recorded(ports.ledger, pipeline, self.decision.name, ports.actor, after=since)
-        return replace(action, shown=shown.get("digest"), recorded=before)
+        return replace(action, shown=shown.digest if shown else None, recorded=before)
 
 
 class ReopenOperator(DecisionTask):

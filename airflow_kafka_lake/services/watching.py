@@ -13,7 +13,6 @@ from airflow_kafka_lake.core.reports.progress import (
     Moment,
     Progress,
     ProgressEvent,
-    Quiet,
     Speed,
     Step,
     WavePosition,
@@ -86,16 +85,19 @@ class Watch:
             self._ports.live(live)
 
 
+LINE_SECONDS = 30.0
+
+
 class Lines:
     """Writes progress as lines of a log: beginnings and ends, and a line each half minute between."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
-        self._quiet = Quiet()
+        self._last: float | None = None
 
     def __call__(self, live: ProgressEvent) -> None:
-        if self._quiet.is_due(live):
-            self._quiet = self._quiet.after(live)
+        if live.moment is not Moment.GOING or self._last is None or live.at - self._last >= LINE_SECONDS:
+            self._last = live.at
             self._write(live.sentence())
 
 

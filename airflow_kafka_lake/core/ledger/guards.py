@@ -217,6 +217,11 @@ class PauseRow:
         """The name by which a person resumes it."""
         return self.plan or self.pipeline
 
+    @property
+    def since(self) -> str:
+        """Its begin, its person and the reason, in words."""
+        return f"since {timestamp(self.at)} by {self.actor}: {self.reason}"
+
 
 def pause_of(pauses: Iterable[PauseRow], plan: str | None) -> PauseRow | None:
     """Return the pause that keeps a plan's waves from being begun: the pipeline's, else the plan's own."""
@@ -230,7 +235,7 @@ def paused(pause: PauseRow) -> PausedError:
     if pause.plan is not None:
         what, kept = f"Plan {pause.plan} of pipeline {pause.pipeline}", "No wave of it is begun"
     return PausedError(
-        f"{what} is paused since {timestamp(pause.at)} by {pause.actor}: {pause.reason.rstrip('.')}. {kept} before "
+        f"{what} is paused {pause.since.rstrip('.')}. {kept} before "
         f"a person resumes it with: {remedies.resume(pause.subject)}",
         pipeline=pause.pipeline,
         plan=pause.plan,

@@ -189,7 +189,7 @@ def _paused(pauses: Iterable[PauseRow]) -> Iterator[Attention]:
         what = f"pipeline {item.pipeline}" if item.plan is None else f"plan {item.plan}"
         yield Attention(
             need=Need.PAUSED,
-            text=f"{what} is paused since {timestamp(item.at)} by {item.actor}: {item.reason}",
+            text=f"{what} is paused {item.since}",
             commands=(remedies.resume(item.subject),),
             subject=item.subject,
         )

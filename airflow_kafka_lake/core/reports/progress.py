@@ -316,19 +316,3 @@ class ProgressEvent:
 
     def _beside(self) -> str:
         return f": {self.note}" if self.note else ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quiet:
-    """Which moments become a line of a log: all beginnings and ends, and between them one in `seconds`."""
-
-    seconds: float = 30.0
-    last: float | None = None
-
-    def is_due(self, live: ProgressEvent) -> bool:
-        """Return whether a moment is worth a line."""
-        return live.moment is not Moment.GOING or self.last is None or live.at - self.last >= self.seconds
-
-    def after(self, live: ProgressEvent) -> Quiet:
-        """Return the state once a moment has become a line."""
-        return Quiet(seconds=self.seconds, last=live.at)

@@ -8,10 +8,10 @@ from airflow_kafka_lake.core.reports.progress import (
     Moment,
     Progress,
     ProgressEvent,
-    Quiet,
     Step,
     WavePosition,
 )
+from airflow_kafka_lake.services.watching import Lines
 
 READ = Progress(step=Step.READ, rows_expected=1000, bytes_expected=50_000_000)
 PUBLISH = Progress(step=Step.PUBLISH, rows_expected=900)
@@ -116,33 +116,28 @@ def test_time_left_of_a_run_is_known_after_its_first_wave(
 
 def test_log_has_beginnings_and_ends_and_a_line_each_half_minute() -> None:
     """The half minute counts from the last line, of whatever kind."""
-    quiet, written = Quiet(), []
-    for at, moment in (
-        (0.0, Moment.BEGUN),
-        (29.9, Moment.GOING),
-        (30.0, Moment.GOING),
-        (31.0, Moment.GOING),
-        (50.0, Moment.ENDED),
-        (50.0, Moment.BEGUN),
-        (60.0, Moment.GOING),
-        (79.0, Moment.GOING),
-        (80.0, Moment.GOING),
-        (80.0, Moment.LANDED),
+    written: list[str] = []
+    lines, expected = Lines(written.append), []
+    for at, moment, is_written in (
+        (0.0, Moment.BEGUN, True),
+        (29.9, Moment.GOING, False),
+        (30.0, Moment.GOING, True),
+        (31.0, Moment.GOING, False),
+        (50.0, Moment.ENDED, True),
+        (50.0, Moment.BEGUN, True),
+        (60.0, Moment.GOING, False),
+        (79.0, Moment.GOING, False),
+        (80.0, Moment.GOING, True),
+        (80.0, Moment.LANDED, True),
     ):
-        now = live(moment=moment, at=at)
-        if quiet.is_due(now):
-            quiet = quiet.after(now)
-            written.append((at, moment.value))
-    assert written == [
-        (0.0, "begun"),
-        (30.0, "going"),
-        (50.0, "ended"),
-        (50.0, "begun"),
-        (80.0, "going"),
-        (80.0, "landed"),
-    ]
+        now = live(moment=moment, at=at, note=f"{at}")
+        lines(now)
+        expected += [now.sentence()] if is_written else []
+    assert written == expected
 
 
 def test_first_sign_of_life_is_a_line() -> None:
     """Where nothing was said before."""
-    assert Quiet().is_due(live(at=5))
+    written: list[str] = []
+    Lines(written.append)(live(at=5))
+    assert len(written) == 1
