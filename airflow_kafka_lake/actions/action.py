@@ -43,7 +43,7 @@ FindSubject = Callable[[LedgerReader, str], tuple[str, str | None]]
 class ActionField:
     """One field of an action: `help` is a clause in lower case, which every form shows.
 
-    `warning` is the sentence for those who approve an action with this switch; `metavar` and `find` are of a subject.
+    `warning` is the sentence for the approval of an action with this switch; `metavar` and `find` are of a subject.
     """
 
     name: str = ""
@@ -165,7 +165,7 @@ class Action(ABC):
         return next(iter(cls.of_kind(FieldKind.SUBJECT)), None)
 
     @classmethod
-    def button_label(cls, remedy: Remedy) -> str:  # noqa: ARG003  # for those that say more
+    def button_label(cls, remedy: Remedy) -> str:  # noqa: ARG003  # for actions that say more
         """Return the label of its button; `remedy` has the known part of it."""
         return cls.label
 
@@ -175,23 +175,23 @@ class Action(ABC):
         return f"{cls.title} {remedy.subject}" if cls.subject_field() and remedy.subject else cls.title
 
     @classmethod
-    def button_lines(cls, remedy: Remedy, ranges: int = 0) -> tuple[str, ...]:  # noqa: ARG003  # for those that say more
+    def button_lines(cls, remedy: Remedy, ranges: int = 0) -> tuple[str, ...]:  # noqa: ARG003  # for actions that say more
         """Return the consequences that a person confirms; `ranges` is how many its wave has."""
         return cls.consequences
 
     @classmethod
-    def is_grave(cls, remedy: Remedy) -> bool:  # noqa: ARG003  # for those that say more
+    def is_grave(cls, remedy: Remedy) -> bool:  # noqa: ARG003  # for actions that say more
         """Return whether it cannot be taken back."""
         return cls.grave
 
     @abstractmethod
     def apply(self, ports: Ports, spec: PipelineSpec) -> ActionOutcome:
-        """Do it; raises its refusal."""
+        """Carry the action out. Raises its refusal."""
 
     def preview(self, ports: Ports, spec: PipelineSpec) -> ActionOutcome:
         """Return its exact result, where it has a dry run."""
         raise NotImplementedError
 
     def outcome(self, ports: Ports, spec: PipelineSpec, *, dry_run: bool) -> ActionOutcome:
-        """Do it, or try it."""
+        """Carry the action out, or try it."""
         return self.preview(ports, spec) if dry_run else self.apply(ports, spec)

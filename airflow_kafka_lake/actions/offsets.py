@@ -110,7 +110,7 @@ class OffsetsAction(Action):
 
     @abstractmethod
     def apply(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
-        """Do it, unless it is about other offsets than were approved (StateError)."""
+        """Carry the action out. Raises StateError for other offsets than were approved."""
 
     @abstractmethod
     def preview(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:

@@ -142,7 +142,7 @@ def _plan() -> Any:
 
 
 def _paused(done: decisions.PauseResult) -> Iterator[str]:
-    """Give the pause, the waves that go on to their end, and how to resume."""
+    """Yield the pause, the waves that go on to their end, and the command that resumes."""
     already = "" if done.changed else " already"
     yield f"{_subject(done)} is paused{already}, {done.pause and done.pause.since}"
     if done.stopped:
@@ -159,7 +159,7 @@ def _paused(done: decisions.PauseResult) -> Iterator[str]:
 
 
 def _resumed(done: decisions.PauseResult) -> Iterator[str]:
-    """Give the end of the pause, and the pause."""
+    """Yield the end of the pause, and the pause."""
     if done.pause is None:
         yield f"{_subject(done)} is not paused: nothing was changed"
         return

@@ -232,8 +232,8 @@ REASON = field_argument(CancelAction.field("reason"))
 
 
 def go_on(arguments: argparse.Namespace, shown_by: str = "", done_by: str = "") -> str:
-    """Return the command that does what a dry run has shown: the one that was typed, without `--dry-run`, or in place
-    of it another one that takes the same arguments."""
+    """Return the command that carries out a dry run: the typed one without `--dry-run`, or in place of it another one
+    that takes the same arguments."""
     words = [word for word in arguments.typed if word not in {"--dry-run", "--json"}]
     if shown_by in words:
         words[words.index(shown_by)] = done_by

@@ -83,7 +83,7 @@ def _given(action: type[Action], arguments: argparse.Namespace) -> dict[str, Any
 
 
 def _subject(action: type[Action], arguments: argparse.Namespace) -> tuple[PipelineSpec, str | None]:
-    """Return the pipeline that is meant, and what of it."""
+    """Return the meant pipeline, and its meant part."""
     field = action.subject_field()
     if field is None:
         return spec_of(arguments.pipeline, arguments.ledger), None
@@ -125,7 +125,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def show_segments(output: Output, order: SegmentOrder) -> None:
-    """Show the graph of segments as lines: what each continues, and what it waits for."""
+    """Show the graph of segments as lines: the segments that each continues, and those that it waits for."""
     rows = [
         (
             stream,

@@ -121,7 +121,7 @@ class InternalError(TerminalError):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that raises a UsageError, proposes what a misspelt word means, and accepts no abbreviation."""
+    """An argument parser that raises a UsageError, proposes words for misspelt ones, and accepts no abbreviation."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)

@@ -66,14 +66,14 @@ def wrapped(
 
 
 def labelled(label: str, text: str, width: int, *, style: str = "") -> Iterator[TextLine]:
-    """Give text beside a label, the further lines under it."""
+    """Yield text beside a label, the further lines under it."""
     yield from wrapped(f"{label:<12}{text}", width, indent="  ", hanging=" " * 14, style=style)
 
 
 def table(
     columns: Sequence[TableColumn], rows: Sequence[tuple[Sequence[str], str]], width: int, *, indent: str = "  "
 ) -> Iterator[TextLine]:
-    """Give rows, each with its style, under their titles, without columns in which nothing stands.
+    """Yield rows, each with its style, under their titles, without columns in which nothing stands.
 
     When they do not fit, columns are left out by rank; when that does not help, a row's last cell goes to lines of its
     own. A first cell of more than a third of the width has a line of its own. Nothing is cut.

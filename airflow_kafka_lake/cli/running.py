@@ -175,7 +175,7 @@ def _moves(title: str, moves: Sequence[Advance]) -> TerminalTable:
 
 
 def decode(arguments: argparse.Namespace, output: Output) -> Result:
-    """Decode again what is in the lake."""
+    """Decode again the rows in the lake."""
     from airflow_kafka_lake.services.redecoding import redecode
 
     spec = spec_of(arguments.pipeline, arguments.ledger)
@@ -245,7 +245,7 @@ def worker(arguments: argparse.Namespace, output: Output) -> Result:
 
     @contextmanager
     def opened(request: RequestRecord) -> Iterator[Ports]:
-        """Open what one wave needs; Spark is kept for the next one."""
+        """Open the ports of one wave; Spark is kept for the next one."""
         spec = known_spec(ledger, request.pipeline)
         with ports_of(arguments, output, spec, need_spark=True, engine=engine) as ports:
             yield replace(ports, wanted=lambda _: alive())
@@ -272,7 +272,7 @@ def worker(arguments: argparse.Namespace, output: Output) -> Result:
 
 
 def _touching(file: Path | None) -> Callable[[], None]:
-    """Return what shows that the worker lives: it sets the time of a file; UsageError where that cannot be written."""
+    """Return the worker's sign of life: it sets the time of a file. Raises UsageError where that cannot be written."""
     if file is None:
         return lambda: None
     try:
@@ -281,7 +281,7 @@ def _touching(file: Path | None) -> Callable[[], None]:
         raise UsageError(f"--alive: {file} cannot be written: {error.strerror}") from None
 
     def alive() -> None:
-        with suppress(OSError):  # who looks at the file sees it grow old
+        with suppress(OSError):  # a probe sees the file grow old
             file.touch()
 
     return alive

@@ -83,7 +83,7 @@ _NEED_STYLES = {Need.HELD: RED, Need.CANCELLED: RED, Need.LOST: RED, Need.UNANSW
 
 
 def status_lines(report: PipelineReport, width: int, *, rows: int | None = 16) -> Iterator[TextLine]:
-    """Give the status of one pipeline; `rows` is how many streams have a line of their own, None for all of them."""
+    """Yield the status of one pipeline; `rows` is how many streams have a line of their own, None for all of them."""
     tables = ", ".join(report.tables[:3]) + (" …" if len(report.tables) > 3 else "")
     into = f" → {tables}" if tables else ""
     yield from wrapped(f"{report.pipeline}{into}, {moment(report.at)}", width, hanging="  ", style=BOLD)
@@ -282,7 +282,7 @@ def _group(group: StreamGroup, width: int) -> Iterator[TextLine]:
 
 
 def _other_topics(groups: Sequence[StreamGroup], width: int) -> Iterator[TextLine]:
-    """Give topics of which no stream has a line: one line for each, or for all of a state where there are many."""
+    """Yield topics of which no stream has a line: one line for each, or for all of a state where there are many."""
     for state, several in groupby(groups, key=lambda item: item.state):
         same = list(several)
         if len(same) <= NEEDS:
@@ -297,7 +297,7 @@ def _other_topics(groups: Sequence[StreamGroup], width: int) -> Iterator[TextLin
 
 
 def _waves(report: PipelineReport, width: int) -> Iterator[TextLine]:
-    """Give the waves that wait or are on hold, and the newest that landed: other commands take their ids."""
+    """Yield the waves that wait or are on hold, and the newest that landed: other commands take their ids."""
     kinds = (
         ("planned", WaveState.PLANNED, False),
         ("on hold", WaveState.CANCELLED, False),
@@ -348,7 +348,7 @@ _PIPELINE_COLUMNS = (
 
 
 def overview_lines(overview: Overview, width: int) -> Iterator[TextLine]:
-    """Give all pipelines, a line each, the worst first; of columns that do not fit the least urgent are left out."""
+    """Yield all pipelines, a line each, the worst first; of columns that do not fit the least urgent are left out."""
     pipelines = overview.pipelines
     if not pipelines:
         yield TextLine(_NO_PIPELINE)

@@ -51,7 +51,7 @@ _FLAGS = {True: True, False: False, "true": True, "false": False, "": False, Non
 
 @contextmanager
 def airflow_errors() -> Iterator[None]:
-    """Let Airflow retry what may pass, which is raised as it is, and fail at once where repeating cannot help.
+    """Raise errors that may pass as they are, so that Airflow retries, and fail at once where repeating cannot help.
 
     The message is logged as a line of its own: Airflow's page cuts an exception's head off. The error's cause stays out
     of Airflow's log: a library's own text may hold a secret.
@@ -141,9 +141,9 @@ def absent(value: Any) -> bool:
 
 
 def bounds_of(topic: Any, partitions: Any, from_: Any, to: Any, *, acknowledge_order: Any = False) -> Bounds:
-    """Read a period as people or templates give it, None and empty text for what is not given.
+    """Read a period as people or templates give it, with None or empty text for a part that is not given.
 
-    UsageError names the field that cannot be meant.
+    Raises UsageError, which names the field that cannot be meant.
     """
     if not absent(topic) and not (isinstance(topic, str) and TOPIC_NAME.fullmatch(topic)):
         raise UsageError(f"topic: {shown(topic)} is not a legal topic name: 1 to 249 of A-Z a-z 0-9 . _ -")
@@ -164,10 +164,10 @@ def bounds_of(topic: Any, partitions: Any, from_: Any, to: Any, *, acknowledge_o
 
 
 def of_backfill(context: Mapping[str, Any], bounds: Bounds) -> Bounds:
-    """Bound a backfill run by its data interval, where the Dag does not: its dates are what a person has asked for.
+    """Bound a backfill run by its data interval, where the Dag does not: a person has asked for its dates.
 
-    UsageError for a backfill run whose interval has no length, as cron schedules have by default. Every other run reads
-    what is missing, whatever its dates are: records may come late.
+    Raises UsageError for a backfill run whose interval has no length, as cron schedules have by default. Every other
+    run reads all missing records, whatever its dates are: records may come late.
     """
     run = context.get("dag_run")
     if bounds.is_period or run is None:
@@ -314,7 +314,7 @@ def _bound(field: str, value: Any) -> int | datetime | None:
 
 @contextmanager
 def _naming(field: str) -> Iterator[None]:
-    """Name the field in what is wrong with its value."""
+    """Name the field in the refusal of its value."""
     try:
         yield
     except UsageError as error:

@@ -57,18 +57,18 @@ if TYPE_CHECKING:
 # Check what a person filled in, show the plan, and ask before it starts.
 
 APPROVE, REJECT, SEEN = "Approve", "Reject", "Seen"
-"""What a person answers. Airflow's page knows the first two, and calls it an approval."""
+"""The answers of a person. Airflow's page knows the first two, and calls it an approval."""
 
 ANSWER_WITHIN = timedelta(days=1)
 """How long a plan waits for its answer; then nothing is started."""
 
 
 SEEN_WITHIN = timedelta(seconds=1)
-"""When what a dry run shows counts as seen; Airflow takes zero for no limit."""
+"""After this time the plan of a dry run counts as seen; Airflow takes zero for no limit."""
 
 
 class ReviewPlanOperator(HITLOperator, SkipMixin):
-    """The first task behind a form: refuses in words what cannot be meant, before anything happens.
+    """The first task behind a form: refuses in words values that cannot be meant, before anything happens.
 
     With `is_dry_run` it shows the plan in the run, in the tab *Required Actions* of this task, and ends there. With
     `ask` it shows the plan in the same place and waits, without a worker slot, until a person approves or rejects it;
@@ -199,7 +199,7 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
         return {"asked": True, "answer": chosen, "by": person}
 
     def _offer(self, *, dry_run: bool) -> None:
-        """Offer the answers to what is shown. A dry run asks nothing: it is seen as soon as Airflow looks."""
+        """Offer the answers. A dry run asks nothing: it is seen as soon as Airflow looks."""
         self.options = [SEEN] if dry_run else [APPROVE, REJECT]
         self.defaults = [self.options[-1]]
         if dry_run:
@@ -253,7 +253,7 @@ def shown_by(task_id: str, context: Mapping[str, Any]) -> ShownDecision:
 
 
 class ApproveDecisionOperator(ApprovalOperator):
-    """Shows what a dry decision would do, and waits, without a worker slot, until a person approves or rejects it.
+    """Shows the effects of a decision, and waits, without a worker slot, until a person approves or rejects it.
 
     Rejected, or not answered in time: the decision is skipped, and nothing is changed. Further arguments are those of
     Airflow's ApprovalOperator, such as `notifiers` and `assigned_users`.
@@ -433,7 +433,7 @@ class DecisionTask(BaseOperator):
         }
 
     def _approver(self, context: Mapping[str, Any]) -> str | None:
-        """Return who has approved; AirflowFailException where no person has."""
+        """Return the name of the person that has approved. Raises AirflowFailException where none has."""
         if self.approval_task_id is None:
             return None
         answer = context["ti"].xcom_pull(task_ids=self.approval_task_id, key="return_value")
@@ -479,7 +479,7 @@ class SkipOperator(DecisionTask):
 
 
 class WithdrawOperator(DecisionTask):
-    """Takes off the plan what no attempt has begun to read: a later plan takes it again."""
+    """Takes off the plan ranges that no attempt has begun to read: a later plan takes them again."""
 
     decision = WithdrawAction
     template_fields: Sequence[str] = (*DecisionTask.template_fields, "subject")

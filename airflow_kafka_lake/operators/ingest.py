@@ -75,7 +75,7 @@ class StageBy(StrEnum):
 
 
 def stage_by(given: str | None) -> StageBy:
-    """Return what an operator asks for, or else the option `[kafka_lake] stage_by`, or else the task."""
+    """Return the wish of an operator, or else the option `[kafka_lake] stage_by`, or else the task."""
     text = given or conf.get(SECTION, OPTION, fallback=None) or StageBy.TASK.value
     try:
         return StageBy(text)
@@ -121,10 +121,10 @@ class IngestWaveOperator(WithLineage, SparkTask):
     """Claims, stages, audits, publishes and records one wave, and advances; safe to repeat at any moment.
 
     When the wave is in the lake, watermarks move as far as they can, and events of the pipeline's asset tell so, unless
-    another task does just then; what is left of it is done by AdvanceWatermarkOperator, at the end of the Dag.
+    another task does just then; AdvanceWatermarkOperator does the rest, at the end of the Dag.
 
     With `stage_by="worker"` a worker beside Airflow does the work (`kafka-lake worker`): the task asks for the wave and
-    waits without a worker slot, however long it takes. What a worker answers, the task ends in, as if it had met it
+    waits without a worker slot, however long it takes. It ends in the answer of the worker, as if it had met it
     itself. Killing the task ends the worker's Spark driver too; clearing it goes on with the attempt that runs.
 
     While another task works on the wave or has taken it over, and while records that come first are not in the lake,
@@ -135,11 +135,11 @@ class IngestWaveOperator(WithLineage, SparkTask):
     :param wave: wave id, usually mapped over the waves of a plan (templated)
     :param pipeline: the wave's pipeline, as a check; may be left out (templated)
     :param ledger_conn_id: Airflow connection of the ledger (templated)
-    :param gate_timeout: longest deferred wait for what comes first; the task fails then, and nothing is lost
+    :param gate_timeout: longest deferred wait for earlier records; the task fails then, and nothing is lost
     :param openlineage_inject_parent_job_info: name this task as the parent of its Spark application, for OpenLineage's
         Spark agent; `[openlineage] spark_inject_parent_job_info` where left out
     :param pause_timeout: longest deferred wait for a resume; the task fails then, and nothing is lost
-    :param bytes_per_second: what the waves of this run read together, instead of the pipeline's rate (templated)
+    :param bytes_per_second: the rate of all waves of this run together, instead of the pipeline's (templated)
     :param stage_by: `task`, or `worker`; left out, the option `[kafka_lake] stage_by`
     :param worker_timeout: longest deferred wait while no worker has the wave; the task fails then, and nothing is lost
     :param wanted_for: how long a worker goes on when no triggerer says that the wave is wanted; the longest time that
@@ -227,7 +227,7 @@ class IngestWaveOperator(WithLineage, SparkTask):
         return self._execute(context, None, request=request)
 
     def _let_serve(self, context: Context, record: WaveRecord, request: str | None) -> Never:
-        """Raise what a worker has answered, else ask for the wave and defer."""
+        """Raise the answer of a worker, else ask for the wave and defer."""
         if request is not None:
             with assemble.open_ledger(self.ledger_conn_id) as ledger:
                 problem = error_of(ledger.commit(EndRequest(id=request, wave=record.id)))
@@ -260,7 +260,7 @@ class IngestWaveOperator(WithLineage, SparkTask):
             return outcome
 
     def _notify(self, context: Context, ports: Ports, record: WaveRecord) -> None:
-        """Notify of moves; the wave is in the lake, whatever becomes of this: another task does what is left."""
+        """Notify of moves; the wave is in the lake, whatever becomes of this: another task does the rest."""
         try:
             notify(context, ports.ledger, record.pipeline, record.plan)
         except ConcurrentError as busy:
@@ -291,7 +291,7 @@ def in_place(ports: Ports, context: Context) -> Ports:
     index = getattr(ti, "map_index", None)
     if index is None or index < 0:
         return ports
-    with suppress(Exception):  # what is only shown fails no wave
+    with suppress(Exception):  # a link that is only shown fails no wave
         waves = ti.get_ti_count(dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id])
         return placed(ports, WavePosition(number=index + 1, of=max(waves, index + 1)))
     return ports

@@ -21,7 +21,7 @@ from airflow_kafka_lake.pages.rendering import Json, Visitor, address
 class Button:
     """One command: `body` is sent to `url` with the reason, after the person has read `consequences`.
 
-    `grave` is what cannot be taken back; `first` is tried as a dry run, which says exactly what it would do.
+    A `grave` one cannot be taken back; one with `first` is tried as a dry run, which tells its exact effects.
     """
 
     command: str
@@ -96,7 +96,7 @@ _RETRIED = frozenset({Need.UNANSWERED, Need.INTERRUPTED})
 
 
 def need_buttons(item: Attention, pipeline: str, visitor: Visitor) -> Iterator[Button]:
-    """Give the buttons for a need of a person: its remedies, and another try of a wave whose last one is over."""
+    """Yield the buttons for a need of a person: its remedies, and another try of a wave whose last one is over."""
     retry = [Remedy(command="retry", subject=item.subject)] if item.need in _RETRIED else []
     for remedy in (*item.commands, *retry):
         if button := button_of(remedy, pipeline, visitor):
@@ -104,7 +104,7 @@ def need_buttons(item: Attention, pipeline: str, visitor: Visitor) -> Iterator[B
 
 
 def wave_buttons(wave: WaveRecord, visitor: Visitor, *, label: str, kind: str) -> Iterator[Button]:
-    """Give the buttons for a wave of a list, by its label and the kind of its line."""
+    """Yield the buttons for a wave of a list, by its label and the kind of its line."""
     pipeline = wave.pipeline
     if label == "cancelled":
         yield action_button(ReleaseAction, pipeline, visitor, remedy=remedies.release(wave.id))
@@ -115,7 +115,7 @@ def wave_buttons(wave: WaveRecord, visitor: Visitor, *, label: str, kind: str) -
 
 
 def decisions(pipeline: str, topics: tuple[str, ...], visitor: Visitor) -> Iterator[Button]:
-    """Give the buttons for actions whose offsets a person chooses."""
+    """Yield the buttons for actions whose offsets a person chooses."""
     if visitor.may_decide and topics:
         yield from (action_button(each, pipeline, visitor, topics=topics) for each in ACTIONS if each.is_on_menu())
 
@@ -153,7 +153,7 @@ def _period(topics: tuple[str, ...], *, required: bool) -> Iterator[Json]:
 def _field(name: str, label: str, kind: str = "text", **more: Any) -> Json:
     """Return one thing that a person fills in, for the page's script: `name` is its key in the request.
 
-    `options` are what can be chosen, if not anything; the empty one is all.
+    `options` are the values to choose from, if not any; the empty one is all.
     """
     usual = {"value": "", "options": (), "hint": "", "required": False}
     return {"name": name, "label": label, "kind": kind, **usual, **more}

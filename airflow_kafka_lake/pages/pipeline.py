@@ -1,4 +1,4 @@
-"""The pages of pipelines and waves: how far they are, what blocks them, and where every offset is."""
+"""The pages of pipelines and waves: their progress, their blockers, and the place of every offset."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def behind(summary: PipelineSummary) -> str:
 
 
 def shares_of(summary: PipelineSummary) -> Iterator[tuple[str, int]]:
-    """Give how many offsets have which status; what can be read and is neither planned nor on hold is unread."""
+    """Yield the number of offsets of each status; readable offsets that are neither planned nor on hold are unread."""
     not_read = summary.running_offsets + summary.planned_offsets + summary.held_offsets
     known = {
         OffsetStatus.COMMITTED: summary.landed_offsets,
@@ -210,7 +210,7 @@ NEEDS, PLACES = 50, 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveLine:
-    """One wave in a list: how far it is where an attempt works on it, else what it waits for."""
+    """One wave in a list: its progress where an attempt works on it, else its wait."""
 
     wave: WaveRecord
     kind: str
@@ -264,7 +264,7 @@ def pipeline_page(visitor: Visitor, report: PipelineReport) -> str:
 def wave_line(
     wave: WaveRecord, visitor: Visitor, attempt: AttemptRecord | None = None, *, paused: bool = False
 ) -> WaveLine:
-    """Return a wave of a list, with the attempt that works on it, and the buttons for who may decide about it."""
+    """Return a wave of a list, with the attempt that works on it, and the buttons of a visitor that may decide."""
     line = _line(wave, attempt, paused=paused)
     found = wave_buttons(wave, visitor, label=line.label, kind=line.kind) if visitor.may_decide else ()
     return replace(line, buttons=tuple(found))
@@ -297,7 +297,7 @@ def _bar(wave: WaveRecord, attempt: AttemptRecord | None) -> Bar:
 
 
 def banners_of(summary: PipelineSummary) -> Iterator[tuple[str, tuple[str, ...], str]]:
-    """Give what holds for the whole page, as title, lines and kind: without Kafka, only what the ledger has recorded is
+    """Yield the remarks about the whole page, as title, lines and kind: without Kafka, only the ledger's records are
     known."""
     if isinstance(summary.lag_state, UnknownState):
         yield (
@@ -345,7 +345,7 @@ def overview_page(visitor: Visitor, overview: Overview) -> str:
 
 
 def _work(item: PipelineReport) -> tuple[list[Bar], list[str]]:
-    """Return the bars of the waves that run, and what else there is to say of the waves."""
+    """Return the bars of the waves that run, and the other remarks about the waves."""
     summary = item.summary
     alive = [(wave, attempt) for wave, attempt in item.running if wave.lease_live]
     bars = [(silence_of(wave), _bar(wave, attempt)) for wave, attempt in alive[:BARS]]
@@ -381,7 +381,7 @@ def dry_run_page(visitor: Visitor, dag: str, run: str) -> str:
 # The page of a pipeline's history: what was decided, when and by whom.
 
 WORDS = {"revoke": "cancel or hold", "commit": "land"}
-"""What a page calls an event, where the ledger has another word for it."""
+"""The name of an event on a page, where the ledger has another word for it."""
 
 
 def history_page(visitor: Visitor, pipeline: str, events: Sequence[Event]) -> str:
@@ -400,7 +400,7 @@ ACCOUNTS = {
     "skipped": "skipped by a person",
     "unexplained": "unexplained",
 }
-"""What becomes of an offset, and what a page calls it."""
+"""The fates of an offset, and their names on a page."""
 
 RANGES = 500
 """Ranges that a page lists; all of them are in the JSON document."""
@@ -416,7 +416,7 @@ _OUTCOMES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Try:
-    """One attempt at a wave: what it took, once it has ended, and the task of Airflow that it worked for, if it was
+    """One attempt at a wave: its cost, once it has ended, and the task of Airflow that it worked for, if it was
     one, with the addresses of task and run."""
 
     attempt: AttemptRecord
@@ -473,7 +473,7 @@ def _try(visitor: Visitor, item: AttemptRecord, wave: WaveRecord) -> Try:
 
 
 def _took(item: AttemptRecord, rows: int | None) -> Iterator[str]:
-    """Give what an attempt took, as far as it is known; rows and their rate are those of the one that committed."""
+    """Yield the cost of an attempt, as far as it is known; rows and their rate are those of the one that committed."""
     seconds = item.seconds
     if seconds is not None:
         yield f"{seconds:,.1f} s"

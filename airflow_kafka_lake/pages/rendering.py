@@ -80,7 +80,7 @@ TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf
 
 @cache
 def static_files() -> Mapping[str, tuple[bytes, str]]:
-    """Return what pages load, by name: the bytes and the media type."""
+    """Return the files of the pages, by name: the bytes and the media type."""
     files = sorted(STATIC.glob("*")) if STATIC.is_dir() else []
     return {file.name: (file.read_bytes(), TYPES[file.suffix]) for file in files if file.suffix in TYPES}
 

@@ -616,7 +616,7 @@ MUTANTS: tuple[Mutant, ...] = (
         guard="After a dry run the advance task moves no watermark.",
         module="airflow_kafka_lake.operators.advance",
         function="AdvanceWatermarkOperator.execute",
-        old="if result.get('dry_run'):\n    ...",
+        old="if planned and planned.dry_run:\n    ...",
         new="",
         red=("tests/airflow/test_operators.py::test_dry_run_leaves_watermarks_that_could_move",),
     ),

@@ -344,7 +344,7 @@ class AuditReport:
         return AuditTotals.of(self.streams)
 
     def check_lines(self, most: int) -> Iterator[str]:
-        """Give the sentence and the lines of the further checks; of each at most so many lines, and then how many more
+        """Yield the sentence and the lines of the further checks; of each at most so many lines, and then how many more
         there are."""
         for check in self.checks.values():
             yield check.sentence
@@ -375,7 +375,7 @@ def audited_streams(
     scope: StreamScope,
     observed: ObservedBounds,
 ) -> Iterator[AuditedStream]:
-    """Give the numbers and problems of each stream in scope."""
+    """Yield the numbers and problems of each stream in scope."""
     seen, unreadable, deletions = rows_seen(inputs), inputs.unreadable, inputs.deletions
     landed, graph = {item.id for item in inputs.committed}, Graph(segments)
     ranges = by_stream(i for i in inputs.before.ranges if i.state is not RangeState.COMMITTED or i.id in landed)

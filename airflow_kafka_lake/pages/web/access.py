@@ -116,7 +116,7 @@ Planners = Mapping[str, frozenset[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """What one user may do with the pipelines of one ledger; each question may ask Airflow's database."""
+    """The rights of one user about the pipelines of one ledger; each question may ask Airflow's database."""
 
     user: BaseUser
     ledger: str
@@ -239,7 +239,7 @@ NO_STORE = (b"cache-control", b"no-store")
 
 
 class Headers:
-    """Adds the headers to every answer of an ASGI application; what is not said to be cacheable is not kept."""
+    """Adds the headers to every answer of an ASGI application; an answer is kept only if it says so."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -266,12 +266,12 @@ SHARE, LONGEST = 5, 15.0
 """How many times longer a value is kept, at least, than it took to make; but for that, no more seconds than these."""
 
 WAITING = 100
-"""How many requests may wait for a thread; what comes then is refused at once, and Airflow's own pages go on."""
+"""How many requests may wait for a thread; further ones are refused at once, and Airflow's own pages go on."""
 
 
 @dataclass
 class Workers:
-    """A bounded number of threads. Values can be shared: who asks while one is made, or while it is fresh, gets it."""
+    """A bounded number of threads. Values can be shared: requests that come while one is made, or is fresh, get it."""
 
     threads: int = THREADS
     waiting: int = WAITING
@@ -337,13 +337,13 @@ class Workers:
 _logger = logging.getLogger(__name__)
 
 FRESH = 3.0
-"""How many seconds a document is shown to all who ask for it, before it is made anew."""
+"""How many seconds a document is shown to all visitors, before it is made anew."""
 
 REMEMBERED = 600.0
 """For how many seconds a decision that comes again with the same id is answered as the first time."""
 
 KAFKA_SECONDS = 5.0
-"""How long one call waits for a broker: an answer that says what is unknown is worth more than one that waits."""
+"""How long one call waits for a broker: an answer with unknown values is worth more than one that waits."""
 
 DECIDERS = 4
 """How many decisions are carried out at once."""
@@ -358,7 +358,7 @@ OpenPorts = Callable[..., AbstractContextManager[Ports]]
 
 @dataclass
 class Server:
-    """What all requests to an API server share."""
+    """The shared state of all requests to an API server."""
 
     open_ports: OpenPorts
     workers: Workers = field(default_factory=Workers)
@@ -422,12 +422,12 @@ class PageRequest:
         return await self._told(self.server.workers.run(work))
 
     async def shared(self, key: Hashable, work: Callable[[], T]) -> T:
-        """Like `run`, for a value that all who ask within some seconds may have."""
+        """Like `run`, for a value that all requests within some seconds may have."""
         return await self._told(self.server.workers.shared(key, FRESH, work))
 
     async def decided(self, work: Callable[[], T], *, once: Hashable | None) -> T:
-        """Carry out a decision, which readers never keep waiting; what is named by `once` is done once, and answered
-        so for some minutes."""
+        """Carry out a decision, which readers never keep waiting; one of the name `once` is carried out once, and
+        answered so for some minutes."""
         workers = self.server.deciders
         return await self._told(workers.run(work) if once is None else workers.shared(once, REMEMBERED, work))
 
@@ -438,7 +438,7 @@ class PageRequest:
         )
 
     async def _told(self, working: Awaitable[T]) -> T:
-        """Wait for work; only one who may read the ledger's connection is told where the ledger is."""
+        """Wait for work; only a user that may read the ledger's connection is told where the ledger is."""
         try:
             return await working
         except Exception as error:  # noqa: BLE001  # the text of any other exception may hold a secret
@@ -456,12 +456,12 @@ class PageRequest:
 
 
 def unknown(what: str, hint: str = "") -> UnknownSubjectError:
-    """Return the answer about what is not there, and about what the user may not see; `hint` is for both."""
+    """Return the answer about a subject that is not there, or that the user may not see; `hint` is for both."""
     return UnknownSubjectError(f"there is no such {what}, or you may not see it{f'. {hint}' if hint else ''}")
 
 
 async def asked(request: Request, user: GetUserDep, ledger: Annotated[str | None, Query()] = None) -> PageRequest:
-    """Return who asks; Airflow refuses one who is not logged in."""
+    """Return the user; Airflow refuses one that is not logged in."""
     server: Server = request.app.state.server
     return PageRequest(request=request, server=server, access=Access(user=user, ledger=server.ledgers.known(ledger)))
 

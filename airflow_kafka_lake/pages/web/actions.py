@@ -45,7 +45,7 @@ Bound = Annotated[str, Field(max_length=60), AfterValidator(_checked)]
 
 
 class DecisionBody(BaseModel):
-    """What comes with every decision; `request` is an id that the page gives it, so that a second click is none."""
+    """The body of every decision; `request` is an id that the page gives it, so that a second click is none."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -63,7 +63,7 @@ class SelectionBody(DecisionBody):
     to: Bound | None = None
 
     def selection(self) -> Selection:
-        """Return what is meant; UsageError for a time without a zone, or that is none."""
+        """Return the meant offsets. Raises UsageError for a time without a zone, or that is none."""
         bounds = Bounds(
             topic=self.topic,
             partitions=None if self.partitions is None else tuple(sorted(set(self.partitions))),
@@ -120,7 +120,7 @@ def add_route(action: type[Action]) -> None:
 
 
 async def _decide(asked: PageRequest, pipeline: str, action: type[Action], body: DecisionBody) -> Json:
-    """Let a user who may decide about a pipeline decide; a subject of another one is as unknown as none."""
+    """Let a user that may decide about a pipeline decide; a subject of another one is as unknown as none."""
     if not await asked.may_decide(pipeline):
         raise HTTPException(
             403,

@@ -43,7 +43,7 @@ STATUS: tuple[tuple[type[KafkaLakeError], int], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class CachedDocument:
-    """A report as JSON, and as a page once it is known who looks, made once for all visitors; `version` changes with
+    """A report as JSON, and as a page once the visitor is known, made once for all visitors; `version` changes with
     all but the moment of observation."""
 
     text: bytes

@@ -1,4 +1,4 @@
-"""Where reports are found, as JSON and as pages; each is made in a thread, once for all who ask within some seconds."""
+"""The reports as JSON and as pages; each is made in a thread, once for all requests within some seconds."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ pages = APIRouter(default_response_class=HTMLResponse)
 
 
 async def status(asked: AskedDep, name: Name) -> CachedDocument:
-    """Return how far a pipeline is, and what blocks it, with the partitions that a page lists."""
+    """Return the progress of a pipeline, and its blockers, with the partitions that a page lists."""
     await asked.dags(name)
 
     def make(ledger: SqlLedger) -> CachedDocument:
@@ -180,9 +180,9 @@ async def _overview(asked: PageRequest, dag: str | None = None) -> CachedDocumen
 
 
 def _of_all(asked: PageRequest, names: tuple[str, ...], ledger: SqlLedger) -> CachedDocument:
-    """Return some pipelines of a ledger; of one whose Kafka cannot be asked, what the ledger has.
+    """Return some pipelines of a ledger; of one whose Kafka cannot be asked, the ledger's part.
 
-    What Kafka says of the pipelines of one connection may name any of their topics: so no others are asked about.
+    Kafka's answer about the pipelines of one connection may name any of their topics: so no others are asked about.
     """
     with ExitStack() as opened:
 
@@ -199,7 +199,7 @@ def _of_all(asked: PageRequest, names: tuple[str, ...], ledger: SqlLedger) -> Ca
 
 @api.get("/session")
 async def session(asked: AskedDep) -> dict[str, Any]:
-    """Return who the user is, the token of his decisions, and the ledgers."""
+    """Return the name of the user, the token of the user's decisions, and the ledgers."""
     visitor = asked.visitor()
     return {"user": visitor.name, "token": visitor.csrf, "ledger": visitor.ledger, "ledgers": list(configured())}
 
@@ -212,7 +212,7 @@ async def pipelines(asked: AskedDep, dag: Annotated[str | None, Query(max_length
 
 @api.get("/pipelines/{pipeline}/rights")
 async def rights(asked: AskedDep, name: Name) -> dict[str, Any]:
-    """Return what the user may do with a pipeline."""
+    """Return the rights of the user about a pipeline."""
     return {"pipeline": name, "may_decide": await asked.may_decide(name)}
 
 
@@ -230,13 +230,13 @@ async def dag_page(asked: AskedDep, dag: DagId) -> Response:
 
 @pages.get("/dags/{dag}/runs/{run}")
 async def dry_run_page(asked: AskedDep, dag: DagId, run: RunId) -> Response:
-    """Show what a dry run was asked for, and let Airflow do it: who may, Airflow says when it is asked."""
+    """Show the request of a dry run, and let Airflow carry it out, which checks the user's right when it is asked."""
     return HTMLResponse(pipeline.dry_run_page(asked.visitor(), dag, run))
 
 
 @pages.get("/static/{name}")
-async def static(asked: AskedDep, name: str) -> Response:  # noqa: ARG001  # who asks is logged in
-    """Return what pages load; its address changes with it."""
+async def static(asked: AskedDep, name: str) -> Response:  # noqa: ARG001  # the user is logged in
+    """Return a file of the pages; its address changes with it."""
     found = static_files().get(name)
     if found is None:
         raise unknown("file")
