@@ -29,6 +29,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spark.job import branch_of
 from airflow_kafka_lake.jobs.formats import STAGED_BY
 from airflow_kafka_lake.ports import LakeTable
+from tests.kit.local_lake import LocalLake
 from tests.kit.memory_lake import Answer, MemoryLake, MemoryTable, Row
 from tests.pyiceberg_jobs import begin, landed
 
@@ -189,15 +190,20 @@ class MemoryWorld:
 class IcebergWorld:
     """An Iceberg table, written to by PyIceberg the way Spark does."""
 
-    def __init__(self, folder: Path, uri: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, uri: str | None = None, *, foreign: LocalLake | None = None, name: str = NAME
+    ) -> None:
+        """`foreign` is the server of a REST catalog; a namespace of its own is its table's there."""
         extra = {
             "catalog": "sql",
             "uri": uri or f"sqlite:///{folder}/catalog.db",
             "warehouse": f"file://{folder}/warehouse",
         }
-        self.settings = LakeSettings.parse("lake_default", extra)
+        if foreign:
+            extra, name = foreign.extra(), f"contract_{uuid.uuid4().hex}.orders"
+        self.settings = LakeSettings.parse("lake_default", extra, *(foreign.login if foreign else ()))
         self.lake = IcebergLake(self.settings)
-        self.table: IcebergTable = self.lake.table(NAME)
+        self.table: IcebergTable = self.lake.table(name)
 
     @property
     def catalog(self) -> Catalog:
@@ -238,7 +244,7 @@ class IcebergWorld:
         self.load().manage_snapshots().set_current_snapshot(snapshot_id=snapshot).commit()
 
     def recreate(self) -> None:
-        self.catalog.drop_table(NAME)
+        self.catalog.drop_table(self.table.identifier)
         self.table.ensure("")
 
     def change_spec(self) -> None:
@@ -246,16 +252,21 @@ class IcebergWorld:
             update.add_identity("kafka_topic")
 
     def damage(self, attempt: str) -> None:
-        self.staged_file(attempt).write_bytes(b"PAR1 not really PAR1")
+        with self.load().io.new_output(self.staged_address(attempt)).create(overwrite=True) as stream:
+            stream.write(b"PAR1 not really PAR1")
 
     def staged_file(self, attempt: str) -> Path:
-        """Return the one file that an attempt has staged."""
+        """Return the one file that an attempt has staged, where the warehouse is a folder."""
+        return Path(self.staged_address(attempt).removeprefix("file://"))
+
+    def staged_address(self, attempt: str) -> str:
+        """Return the address of the one file that an attempt has staged."""
         table = self.load()
         snapshot = table.snapshot_by_name(branch_of(attempt))
         assert snapshot is not None
         (manifest,) = [m for m in snapshot.manifests(table.io) if m.added_snapshot_id == snapshot.snapshot_id]
         (entry,) = manifest.fetch_manifest_entry(table.io)
-        return Path(entry.data_file.file_path.removeprefix("file://"))
+        return str(entry.data_file.file_path)
 
     def rows(self) -> list[tuple[int, str]]:
         found = self.load().scan(selected_fields=("kafka_offset", "ingest_attempt")).to_arrow().to_pylist()

@@ -73,6 +73,11 @@ class LocalLake(LocalServer):
             **further,
         }
 
+    @property
+    def login(self) -> tuple[str, str]:
+        """Password and login of a connection, in the order of `LakeSettings.parse`."""
+        return SECRET, KEY
+
     def connection(self, **further: Any) -> dict[str, Any]:
         """Return a lake connection that works, as JSON values."""
         return {"conn_type": "lake", "login": KEY, "password": SECRET, "extra": self.extra(**further)}
