@@ -5,6 +5,10 @@ with CatalogProxy(foreign_lake.uri) as proxy:
     proxy.lie()                          # 200 to the next commit, and nothing is done
     proxy.lie(table="orders", every=True)
     proxy.lose_answer(branch=True)       # the next commit to a branch is done, and its answer is lost
+    proxy.refuse(504, landed=True, branch=False)  # the next commit to main is done, and answered with 504
+    proxy.refuse(None, landed=False, branch=False).land()  # the next one is kept, its connection ended; it lands now
+    proxy.stale = True                   # a table is answered as it was when it was first loaded after this
+    proxy.silent = "orders"              # no commit to main of that table is passed on, nor answered before it heals
     proxy.before(lambda commit: …)       # called before each commit is passed on
     proxy.keeps_branches = False         # as Nessie: a new branch is not stored, and an append to one becomes main
     proxy.moves_main = True              # a branch is stored, and main is moved along with it
@@ -26,6 +30,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
@@ -33,6 +38,7 @@ from urllib.parse import parse_qs, urlsplit
 
 _HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "accept-encoding"}
 MAIN = "main"
+SILENT_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +89,16 @@ class _Trap:
     passed_on: bool
     is_wanted: Callable[[Commit], bool]
     every: bool
+    status: int | None
+    """Of the answer; None ends the connection without one."""
+
     sprung: int = 0
+    kept: list[Callable[[], object]] = field(default_factory=list)
+
+    def land(self) -> None:
+        """Let the commits that were kept arrive now."""
+        while self.kept:
+            self.kept.pop(0)()
 
 
 @dataclass
@@ -105,6 +120,8 @@ class CatalogProxy:
     is_named_nessie: bool = False
     page: tuple[int, bytes] | None = None
     paged: str = ""
+    stale: bool = False
+    silent: str = ""
     token_seconds: float | None = None
     ended_is: int = 401
     keeps_until_ended: str = ""
@@ -116,6 +133,8 @@ class CatalogProxy:
 
     def __enter__(self) -> Self:
         self._traps: list[_Trap] = []
+        self._loaded: dict[str, tuple[int, bytes]] = {}
+        self._healed = threading.Event()
         self._before: Callable[[Commit], None] = lambda _: None
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -141,18 +160,27 @@ class CatalogProxy:
 
     def lie(self, *, table: str | None = None, every: bool = False, branch: bool | None = None) -> _Trap:
         """Answer the next commit (or every one), of a table, to a branch or to main, with 200, and do nothing."""
-        return self._set(table, branch, passed_on=False, every=every)
+        return self._set(table, branch, passed_on=False, every=every, status=200)
 
     def lose_answer(self, *, table: str | None = None, every: bool = False, branch: bool | None = None) -> _Trap:
         """Pass the next commit on, and end the connection without an answer."""
-        return self._set(table, branch, passed_on=True, every=every)
+        return self._set(table, branch, passed_on=True, every=every, status=None)
 
-    def _set(self, table: str | None, branch: bool | None, *, passed_on: bool, every: bool) -> _Trap:
+    def refuse(
+        self, status: int | None, *, landed: bool, every: bool = False, table: str | None = None, branch: bool | None
+    ) -> _Trap:
+        """Answer the next commit (or every one) with a status, or end the connection (None), after it was done or not;
+        what was not done can `land` later."""
+        return self._set(table, branch, passed_on=landed, every=every, status=status)
+
+    def _set(
+        self, table: str | None, branch: bool | None, *, passed_on: bool, every: bool, status: int | None
+    ) -> _Trap:
         def is_wanted(commit: Commit) -> bool:
             wanted = {None: True, True: commit.appends and bool(commit.refs - {MAIN}), False: MAIN in commit.refs}
             return table in {None, commit.table} and wanted[branch]
 
-        trap = _Trap(passed_on=passed_on, is_wanted=is_wanted, every=every)
+        trap = _Trap(passed_on=passed_on, is_wanted=is_wanted, every=every, status=status)
         self._traps.append(trap)
         return trap
 
@@ -163,6 +191,9 @@ class CatalogProxy:
     def heal(self) -> None:
         """Be an honest proxy again."""
         self._traps.clear()
+        self._loaded.clear()
+        self.stale, self.silent = False, ""
+        self._healed.set()
         self.keeps_branches, self.moves_main, self.is_named_nessie = True, False, False
         self.page, self.paged = None, ""
         self.token_seconds, self.ended_is, self.keeps_until_ended = None, 401, ""
@@ -212,12 +243,24 @@ class CatalogProxy:
             threading.Event().wait(grant.ends_at - time.monotonic())
         return self._answer(method, path, headers, body)
 
+    def _read(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
+        """Return the answer to what is no commit: the first one again while the proxy is stale."""
+        is_load = self.stale and method == "GET" and "/tables/" in path
+        if not (is_load and path in self._loaded):
+            status, found = _send(self.target, method, path, headers, body)
+            if not is_load:
+                return status, self._named(path, status, found)
+            self._loaded[path] = (status, found)
+        return self._loaded[path]
+
     def _answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes] | None:
         """Return the catalog's answer, or what this proxy makes of it."""
         commit = _commit_of(method, path, body)
         if commit is None:
-            status, found = _send(self.target, method, path, headers, body)
-            return status, self._named(path, status, found)
+            return self._read(method, path, headers, body)
+        if commit.table == self.silent and MAIN in commit.refs:
+            self._healed.wait(SILENT_SECONDS)
+            return None
         with self._lock:
             self.commits.append(commit)
             self._before(commit)
@@ -227,14 +270,15 @@ class CatalogProxy:
                 if not trap.every:
                     self._traps.remove(trap)
             if trap is not None and not trap.passed_on:
-                return _send(self.target, "GET", path, headers, b"")
+                trap.kept.append(partial(_send, self.target, method, path, headers, body))
+                return _send(self.target, "GET", path, headers, b"") if trap.status == 200 else _refusal(trap.status)
             if not self.keeps_branches or self.moves_main:
                 commit = commit.with_main_for_branches(keeping=self.keeps_branches)
                 if not commit.body["updates"]:
                     return _send(self.target, "GET", path, headers, b"")
                 body = json.dumps(commit.body).encode()
             found_of_commit = _send(self.target, method, path, headers, body)
-            return None if trap is not None else found_of_commit
+            return found_of_commit if trap is None else _refusal(trap.status)
 
     def _named(self, path: str, status: int, body: bytes) -> bytes:
         if not self.is_named_nessie or not path.startswith("/v1/config") or status != http.HTTPStatus.OK:
@@ -278,6 +322,11 @@ def _commit_of(method: str, path: str, body: bytes) -> Commit | None:
         return None
     found = json.loads(body or b"{}")
     return Commit(path=path, body=found) if "updates" in found and "requirements" in found else None
+
+
+def _refusal(status: int | None) -> tuple[int, bytes] | None:
+    said = {"message": f"refused with {status}", "type": "TestException", "code": status}
+    return (status, json.dumps({"error": said}).encode()) if status else None
 
 
 def _send(target: str, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:

@@ -188,6 +188,83 @@ def test_lost_answer_of_a_job_s_commit_costs_no_second_job(
     came_right(world, lake)
 
 
+STATUSES = (400, 401, 409, 419, 429, 500, 502, 503, 504, None)
+BY_DAY = {(409, True), (504, True), (503, False)}
+
+
+@pytest.mark.parametrize(
+    ("status", "landed"),
+    [
+        pytest.param(*case, marks=[] if case in BY_DAY else [pytest.mark.nightly])
+        for case in itertools.product(STATUSES, (True, False))
+    ],
+)
+def test_refusal_of_a_publish_is_no_proof(
+    world: World, lake: IcebergLake, proxy: CatalogProxy, status: int | None, landed: bool
+) -> None:
+    """Whatever the answer, and whether the commit was made: what a run calls landed is there, and no second job is
+    needed."""
+    world.plan()
+    trap = proxy.refuse(status, landed=landed, table="orders", branch=False)
+    code = world.run().exit_code
+    assert trap.sprung == 1
+    assert code or shown(world, lake) == [0, 1, 5]
+    proxy.heal()
+    came_right(world, lake)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("status", [409, 429, 500, 504, None])
+def test_publish_that_lands_after_its_answer_is_there_once(
+    world: World, lake: IcebergLake, proxy: CatalogProxy, status: int | None
+) -> None:
+    """A gateway gave up, and the catalog did not: the commit arrives before the next run, or after its own publish."""
+    world.plan()
+    trap = proxy.refuse(status, landed=False, every=True, table="orders", branch=False)
+    assert world.run().exit_code
+    proxy.heal()
+    trap.kept[1:] = []
+    trap.land()
+    came_right(world, lake)
+    world.produce(1)
+    world.plan()
+    trap = proxy.refuse(status, landed=False, every=True, table="orders", branch=False)
+    assert world.run().exit_code
+    proxy.heal()
+    assert world.run().exit_code == 0
+    trap.land()
+    assert shown(world, lake) == [0, 1, 5, 6]
+
+
+@pytest.mark.nightly
+def test_cache_before_a_catalog_publishes_nothing_twice(world: World, lake: IcebergLake, proxy: CatalogProxy) -> None:
+    """A table that is answered as it was: no success is believed that the table does not show."""
+    world.plan()
+    proxy.stale = True
+    assert world.run().exit_code
+    proxy.heal()
+    world.run()
+    came_right(world, lake, jobs=len(world.runner.jobs))
+
+
+@pytest.mark.nightly
+def test_catalog_that_answers_no_commit_is_not_waited_for(
+    world: World, foreign_lake: LocalLake, proxy: CatalogProxy
+) -> None:
+    """The worker waits as long as the connection says, and the next run publishes what is staged."""
+    world.plan()
+    extra = foreign_lake.extra(**proxy.addresses, **{"rest.client.socket-timeout-ms": 300})
+    impatient = IcebergLake(LakeSettings.parse("lake_default", extra, SECRET, KEY))
+    made: Any = world
+    made.lake, patient = impatient, made.lake
+    proxy.silent = "orders"
+    assert world.run().exit_code
+    impatient.close()
+    proxy.heal()
+    made.lake = patient
+    came_right(world, patient)
+
+
 @pytest.mark.parametrize("where", ["everywhere", "at the table"])
 def test_not_found_is_believed_only_when_the_lists_say_so_too(
     world: World, lake: IcebergLake, proxy: CatalogProxy, where: str
