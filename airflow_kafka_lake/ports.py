@@ -359,7 +359,7 @@ class Lake(Protocol):
         """Return the table's handle; opens nothing yet."""
 
     def look(self, identifier: str) -> str | None:
-        """Look whether catalog and store answer, and return where a file was written, read and removed again: among
+        """Look whether catalog and store answer, and return in words where a file was written, read and removed: among
         the table's files, or where they would be. None: that is not known before the table is there.
 
         Raises UnavailableError or ConnectionSettingsError.

@@ -56,10 +56,21 @@ from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError
 from airflow_kafka_lake.core.spark.job import BranchFault
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,128}(\.[A-Za-z0-9_]{1,128})+")
-_LONGEST = 300
+_LONGEST = 500
 _TRY_AGAIN = "try again when catalog and storage answer"
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://")
-_REFUSED_BY_STORE = re.compile(r"SIGNATURE_DOES_NOT_MATCH|INVALID_ACCESS_KEY_ID|INVALID_CLIENT_TOKEN_ID|NO_SUCH_BUCKET")
+_REFUSED_BY_STORE: Mapping[str, str] = {
+    "SIGNATURE_DOES_NOT_MATCH": "the store refuses the signature: correct s3.secret-access-key",
+    "INVALID_ACCESS_KEY_ID|INVALID_CLIENT_TOKEN_ID|InvalidToken": "the store does not know the key: correct "
+    "s3.access-key-id, and s3.session-token where one is given",
+    "ExpiredToken": "the store's key has expired: renew s3.access-key-id, s3.secret-access-key and s3.session-token",
+    "NO_SUCH_BUCKET": "the store has no such bucket: correct warehouse, s3.endpoint or s3.path-style-access",
+    "AuthorizationHeaderMalformed|PermanentRedirect|Looks like the configured region": "the bucket is of another "
+    "region: correct client.region",
+    "TIME_TOO_SKEWED|REQUEST_EXPIRED": "this machine's clock is not the store's: set it",
+    "curlCode: 35": "the store does not speak TLS as s3.endpoint says: correct https:// or http:// there",
+}
+"""The faults of S3 that repeating does not mend, in PyArrow's words, and the settings to change."""
 _NOT_THERE = "the catalog has no such thing at this address, with this warehouse and prefix"
 _TO_MEND: Mapping[tuple[type[Exception], ...], str] = {
     (UnauthorizedError, AuthorizationExpiredError, ForbiddenError, OAuthError): "the catalog refuses the credential",
@@ -189,7 +200,7 @@ class OpenCatalog:
                 )
 
     def look(self, identifier: str) -> str | None:
-        """Write, read and remove a file among the files of a table, or where a SQL catalog would put them.
+        """Write, read and remove a file among the files of a table, or where a SQL catalog would put them; say where.
 
         Before a table is there, only a REST catalog knows the place of its files and their credentials: then catalog
         and store are asked for an answer of any kind, and None is returned.
@@ -215,19 +226,25 @@ class OpenCatalog:
     def _write_and_remove(self, io: FileIO, place: str) -> str:
         if place.startswith("file:"):
             self._require_writable(place)
-            return place
+            return f"{place}, read and removed"
         with self.reaching(f"write, read and remove a file in {place}"):
             file = f"{place}/{_looking()}"
             with io.new_output(file).create(overwrite=True) as stream:
                 stream.write(_LOOKED)
+            removed = "removed"
             try:
                 with io.new_input(file).open() as found:
                     is_whole = found.read() == _LOOKED
             finally:
-                io.delete(file)
+                try:
+                    io.delete(file)
+                except OSError as error:
+                    if not denied(error):
+                        raise
+                    removed = f"not removed, which the store does not permit here ({file}): no expired file will be"
             if not is_whole:
                 raise OSError(f"{file} was read otherwise than it was written")
-        return place
+        return f"{place}, read and {removed}"
 
     def _require_writable(self, place: str) -> None:
         """Refuse a folder, or the nearest one above that exists, in which this user may not write; leave nothing."""
@@ -302,8 +319,9 @@ class OpenCatalog:
         problem = next((text for kinds, text in _TO_MEND.items() if isinstance(error, kinds)), None)
         if _status_of(error) in _NOTHING_THERE:
             problem = _NOT_THERE
-        elif isinstance(error, OSError) and _REFUSED_BY_STORE.search(str(error)):
-            problem = "the store refuses the key, or has no such bucket"
+        elif isinstance(error, OSError) and not problem:
+            refused = (text for code, text in _REFUSED_BY_STORE.items() if re.search(code, str(error)))
+            problem = next(refused, None)
         if problem:
             return f"{problem}: {self.reason(error)}"
         if denied(error, self._sqlite_file()):

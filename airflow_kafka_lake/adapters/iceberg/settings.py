@@ -50,6 +50,7 @@ _FORMS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys((_EXCHANGED, "token-refresh-enabled"), ("true or false", "true|false")),
 }
 _JAVA_IO = "io-impl"
+_PATH_STYLE, _VIRTUAL = "s3.path-style-access", "s3.force-virtual-addressing"
 _S3_SCHEMES = ("s3://", "s3a://", "s3n://")
 _S3_IO = "org.apache.iceberg.aws.s3.S3FileIO"
 _ICEBERG_CLASS = re.compile(r"org\.apache\.iceberg\.[A-Za-z0-9_.]+")
@@ -152,6 +153,8 @@ class LakeSettings:
     def pyiceberg(self) -> dict[str, str]:
         """Return the properties for `pyiceberg.catalog.load_catalog(settings.catalog_name, **properties)`."""
         properties = {"type": self.kind.value, "uri": self.uri, **clients.S3, **self.further}
+        if properties.get(_PATH_STYLE) == "false":
+            properties[_VIRTUAL] = "true"
         if self.warehouse:
             properties["warehouse"] = self.warehouse
         if self.credential:
@@ -171,6 +174,10 @@ class LakeSettings:
         confs = {"spark.sql.extensions": EXTENSIONS, _CONF: CATALOG_CLASS}
         # A table cached by a warm session would be staged onto, and read, as it was half a minute ago.
         options = {"cache-enabled": "false", **self.further}
+        if "s3.endpoint" in options and options.get(_VIRTUAL) != "true":
+            options = {_PATH_STYLE: "true", **options}  # as PyIceberg does
+        if "s3.region" in options:
+            options = {"client.region": options["s3.region"], **options}
         if self.warehouse:
             options["warehouse"] = self.warehouse
         if self.java_io:

@@ -85,7 +85,7 @@ class MemoryLake:
         """Return the table's name: its files are here."""
         if not self.reachable:
             raise UnavailableError("the lake cannot be reached")
-        return identifier
+        return f"{identifier}, read and removed"
 
     def stage(self, identifier: str, attempt: str, rows: Iterable[Position], **decoded: Any) -> None:
         """Commit rows to an attempt's branch, as a Spark job does."""

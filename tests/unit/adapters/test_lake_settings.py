@@ -154,6 +154,18 @@ def test_further_keys_pass_through_to_both_engines() -> None:
         assert (found["s3.endpoint"], found["s3.path-style-access"]) == ("http://s3.example.org", "true")
 
 
+def test_both_engines_address_a_bucket_alike() -> None:
+    """By a path at a store of one's own, as PyIceberg does by itself, or by name where that is said; in one region."""
+    at_home = REST | {"s3.endpoint": "http://store", "s3.region": "eu-1"}
+    spark = parse(at_home).spark()
+    assert (spark[f"{CONF}.s3.path-style-access"], spark[f"{CONF}.client.region"]) == ("true", "eu-1")
+    for by_name in ({"s3.path-style-access": False}, {"s3.force-virtual-addressing": True}):
+        settings = parse(at_home | by_name)
+        assert settings.pyiceberg()["s3.force-virtual-addressing"] == "true"
+        assert settings.spark().get(f"{CONF}.s3.path-style-access") in {None, "false"}
+    assert f"{CONF}.s3.path-style-access" not in parse(REST | {"warehouse": "s3://lake"}).spark()
+
+
 def test_files_in_s3_ask_for_more_jars() -> None:
     """Told by the warehouse, by any key of S3, or by Iceberg's class for it; another class needs none of these."""
     rest = {"catalog": "rest", "uri": "http://catalog:8181"}

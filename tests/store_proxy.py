@@ -1,0 +1,129 @@
+"""An HTTP proxy before a real S3 that answers requests with a store's refusals; signatures pass, for the host does.
+
+with StoreProxy(foreign_lake.endpoint) as proxy:
+    foreign_lake.extra(**proxy.addresses)     # a connection through the proxy
+    proxy.refuse(403, "ExpiredToken")         # every request from now on
+    proxy.refuse(503, "SlowDown", times=2)    # the next two
+    proxy.refuse(403, "AccessDenied", method="DELETE")
+    proxy.heal()
+"""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+_HOP = {"connection", "keep-alive", "content-length", "expect"}
+
+
+@dataclass
+class _Refusal:
+    status: int
+    code: str
+    message: str
+    method: str
+    times: float
+    told: int = 0
+
+
+@dataclass
+class StoreProxy:
+    """An HTTP proxy before a store that can refuse."""
+
+    target: str
+    refusals: list[_Refusal] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """The settings of a connection that goes through it."""
+        return {"s3.endpoint": f"http://127.0.0.1:{self._server.server_port}"}
+
+    def refuse(
+        self, status: int, code: str, message: str = "It is refused.", *, method: str = "", times: float = float("inf")
+    ) -> _Refusal:
+        """Answer requests, of one method or of all, with a status, a code of S3 and its message."""
+        self.refusals.append(_Refusal(status, code, message, method, times))
+        return self.refusals[-1]
+
+    def heal(self) -> None:
+        """Pass everything on again."""
+        self.refusals.clear()
+
+    def _answer(
+        self, method: str, path: str, headers: dict[str, str], body: bytes
+    ) -> tuple[int, list[tuple[str, str]], bytes]:
+        for item in self.refusals:
+            if item.method in {"", method} and item.told < item.times:
+                item.told += 1
+                said = f"<Error><Code>{item.code}</Code><Message>{item.message}</Message></Error>"
+                return item.status, [("Content-Type", "application/xml")], said.encode()
+        where = urlsplit(self.target)
+        connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=60)
+        try:
+            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            is_chunked = any(name.lower() == "transfer-encoding" for name in headers)
+            for name, value in {**headers, **({} if is_chunked else {"Content-Length": str(len(body))})}.items():
+                connection.putheader(name, value)
+            connection.endheaders(body, encode_chunked=is_chunked)
+            answer = connection.getresponse()
+            kept = [
+                (name, value) for name, value in answer.getheaders() if name.lower() not in _HOP | {"transfer-encoding"}
+            ]
+            length = answer.getheader("Content-Length") if method == "HEAD" else None
+            return answer.status, [*kept, *([("Content-Length", length)] if length else [])], answer.read()
+        finally:
+            connection.close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _pass_on(self) -> None:
+                body = _body_of(self)
+                headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP}
+                status, answered, found = proxy._answer(self.command, self.path, headers, body)
+                self.send_response_only(status)
+                for name, value in answered:
+                    self.send_header(name, value)
+                if self.command != "HEAD":
+                    self.send_header("Content-Length", str(len(found)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(found)
+
+            do_GET = do_POST = do_HEAD = do_DELETE = do_PUT = _pass_on  # noqa: N815 - the library's names
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        return Handler
+
+
+def _body_of(request: BaseHTTPRequestHandler) -> bytes:
+    if "chunked" not in request.headers.get("Transfer-Encoding", ""):
+        return request.rfile.read(int(request.headers.get("Content-Length") or 0))
+    found = b""
+    while size := int(request.rfile.readline().split(b";")[0], 16):
+        found += request.rfile.read(size)
+        request.rfile.readline()
+    request.rfile.readline()
+    return found
