@@ -18,7 +18,7 @@ PIPELINE_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 GROUP_ID = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 CONNECTION_ID = re.compile(r"[A-Za-z0-9_.:\-#]{1,200}")
-TABLE_PART = re.compile(r"[A-Za-z0-9_]{1,128}")
+TABLE_PART = re.compile(r"[A-Za-z0-9_-]{1,128}")
 RECEIPTS_SUFFIX = "__receipts"
 """The name of a table's receipts is that of the table with this end."""
 INTERNAL = "__"
@@ -215,6 +215,11 @@ def legal_table_part(topic: str) -> str:
     Letters and digits stay; `_`, `.` and `-` become `__`, `_d_`... so that no two topics share a table.
     """
     return topic.replace("_", "__").replace(".", "_d_").replace("-", "_h_")
+
+
+def sql_table(table: str) -> str:
+    """Return a table's name as Spark's SQL takes it, with quotes only where they are needed."""
+    return ".".join(part if re.fullmatch(r"[A-Za-z_]\w*", part) else f"`{part}`" for part in table.split("."))
 
 
 def checked(pattern: re.Pattern[str], value: str, what: str, legal: str) -> str:

@@ -283,8 +283,8 @@ def _crossed(given: Mapping[str, object], values: Mapping[str, Any]) -> Iterator
 def _illegal_tables(spec: PipelineSpec) -> Iterator[_Mistake]:
     legal = f"a table of its own name, at most 128 characters, not ending in {RECEIPTS_SUFFIX}"
     for topic in spec.topics if "{topic}" in spec.table else ():
-        table = spec.table_for(topic).partition(".")[2]
-        if not TABLE_PART.fullmatch(table) or table.lower().endswith(RECEIPTS_SUFFIX):
+        table = spec.table_for(topic)
+        if not all(map(TABLE_PART.fullmatch, table.split("."))) or table.lower().endswith(RECEIPTS_SUFFIX):
             found = f"topic {topic!r} would land in {shown(table)}"
             yield _Mistake(section="lake", key="table", found=found, legal=legal)
 

@@ -338,7 +338,8 @@ NAME_FORM = "1 to 100 of a-z 0-9 _ . -, beginning with a letter or digit, not en
 TOPIC_FORM = "1 to 249 of A-Z a-z 0-9 . _ -, and neither '.' nor '..'"
 CONNECTION_FORM = "the id of an Airflow connection: 1 to 200 of A-Z a-z 0-9 _ . : # -"
 TABLE_FORM = (
-    "namespace.table, each 1 to 128 of A-Z a-z 0-9 _; {topic} at most once, in the table part; "
+    "namespace.table, with as many namespaces as the catalog takes, each 1 to 128 of A-Z a-z 0-9 _ -; {topic} at most "
+    "once; "
     f"names that end in {RECEIPTS_SUFFIX} are the receipts'"
 )
 COLUMNS = (
@@ -522,10 +523,8 @@ def _policy_of(kind: PolicyKind, argument: str, folder: Path | None) -> Policy:
 
 def _table(value: object, _: Path | None) -> str:
     text = _text(value, TABLE_FORM)
-    namespace, _dot, name = text.partition(".")
-    if not TABLE_PART.fullmatch(namespace) or not TABLE_PART.fullmatch(name.replace("{topic}", "t", 1)):
-        raise IllegalValueError(TABLE_FORM)
-    if name.lower().endswith(RECEIPTS_SUFFIX):
+    parts = text.replace("{topic}", "t", 1).split(".")
+    if len(parts) < 2 or not all(map(TABLE_PART.fullmatch, parts)) or text.lower().endswith(RECEIPTS_SUFFIX):
         raise IllegalValueError(TABLE_FORM)
     return text
 

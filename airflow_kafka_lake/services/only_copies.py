@@ -22,6 +22,7 @@ from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState, is_resumable
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.spark.job import RETAIN_DAYS, branch_of
+from airflow_kafka_lake.core.spec import sql_table
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.identity import check_losses
@@ -170,8 +171,8 @@ def refuse_to_lose_unknown(ports: Ports, pipeline: str, table: LakeTable, attemp
             kept = KeptBranch(table=table.identifier, pipeline=pipeline, attempt=attempt, give_up=REPEAT)
             why = (
                 "This ledger does not know that attempt, so no run publishes it. Keep what is wanted of it first: "
-                f"SELECT * FROM {table.identifier} VERSION AS OF '{branch_of(attempt)}' WHERE ingest_attempt = "
-                f"'{attempt}'"
+                f"SELECT * FROM {sql_table(table.identifier)} VERSION AS OF '{branch_of(attempt)}' "
+                f"WHERE ingest_attempt = '{attempt}'"
             )
             raise OnlyCopyError(kept.refusal(lost, why=why), attempt=attempt)
 

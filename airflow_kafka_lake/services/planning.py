@@ -181,7 +181,7 @@ def _with_left_out(seen: Snapshot, known: Collection[Stream]) -> Snapshot:
 
 
 def _is_legal(table: str) -> bool:
-    return not table.lower().endswith(RECEIPTS_SUFFIX) and len(table.rpartition(".")[2]) <= MAX_TABLE_NAME
+    return not table.lower().endswith(RECEIPTS_SUFFIX) and max(map(len, table.split("."))) <= MAX_TABLE_NAME
 
 
 def _selected(snapshot: Snapshot, bounds: Bounds) -> tuple[PartitionSnapshot, ...]:

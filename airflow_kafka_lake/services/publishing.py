@@ -27,6 +27,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     Unknown,
 )
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, SliceSet, Stream, ranges_digest
+from airflow_kafka_lake.core.spec import sql_table
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.attempt_audit import audit_attempt
 from airflow_kafka_lake.services.claims import Heartbeat, InDoubt
@@ -158,12 +159,13 @@ def _not_as_planned(ports: Ports, claim: Claim, found: Found, why: str) -> Ident
         stream, offsets = min(only.items())
         first = (
             f"Kafka has offsets {offsets.describe()} of {stream} no more, and these rows may be their only copy: keep "
-            f"one first (CREATE TABLE {claim.table}_kept AS SELECT * FROM {claim.table} {which}). "
+            f"one first (CREATE TABLE {sql_table(claim.table + '_kept')} AS "
+            f"SELECT * FROM {sql_table(claim.table)} {which}). "
         )
     return IdentityError(
         f"rows of attempt {found.attempt} of wave {claim.key.wave} are on main of {claim.table}, where no commit "
         f"of kafka-lake has put them, and they are not what was planned: {why.rstrip('.')}. "
-        f"{first}Delete them (DELETE FROM {claim.table} {which}), then {remedies.run()} "
+        f"{first}Delete them (DELETE FROM {sql_table(claim.table)} {which}), then {remedies.run()} "
         f"{'names what is lost' if only else 'reads the offsets again'}",
         wave=claim.key.wave,
         attempt=found.attempt,

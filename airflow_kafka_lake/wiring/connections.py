@@ -338,12 +338,13 @@ class KafkaConnection:
 
 # From a `lake` connection to the lake; the connection type that this provider registers.
 
-LAKE_TYPES = ("lake",)
+_PROVIDERS_LAKE = "iceberg"
+LAKE_TYPES = ("lake", _PROVIDERS_LAKE)
 DEFAULT_LAKE = "lake_default"
 
 
 class LakeConnection:
-    """Opens a lake catalog."""
+    """Opens a lake catalog; the type `iceberg` is the Iceberg provider's, and taken as its hook takes it."""
 
     def __init__(self, lake_conn_id: str = DEFAULT_LAKE) -> None:
         self.lake_conn_id = lake_conn_id
@@ -354,7 +355,11 @@ class LakeConnection:
         from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 
         found = get_connection(self.lake_conn_id, *LAKE_TYPES)
-        return LakeSettings.parse(self.lake_conn_id, found.extra, password=found.password, login=found.login)
+        extra = dict(found.extra)
+        if found.conn_type == _PROVIDERS_LAKE:
+            where = {"uri": found.host.rstrip("/")} if found.host else {}
+            extra = {"catalog": extra.pop("type", "rest"), **extra, **where}
+        return LakeSettings.parse(self.lake_conn_id, extra, password=found.password, login=found.login)
 
     def lake(self) -> IcebergLake:
         """Return the catalog (`ports.Lake`); opens on first use. Close it when done."""

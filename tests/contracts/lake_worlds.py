@@ -200,7 +200,7 @@ class IcebergWorld:
             "warehouse": f"file://{folder}/warehouse",
         }
         if foreign:
-            extra, name = foreign.extra(), f"contract_{uuid.uuid4().hex}.orders"
+            extra, name = foreign.extra(), name.replace("raw", f"contract_{uuid.uuid4().hex}", 1)
         self.settings = LakeSettings.parse("lake_default", extra, *(foreign.login if foreign else ()))
         self.lake = IcebergLake(self.settings)
         self.table: IcebergTable = self.lake.table(name)

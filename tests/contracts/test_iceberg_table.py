@@ -502,6 +502,22 @@ def test_illegal_table_name_is_refused(world: IcebergWorld) -> None:
         world.lake.table("orders; drop")
 
 
+@pytest.mark.parametrize("name", ["raw.deep.er.orders", "lake-raw.2026-orders", "raw.select.from"])
+def test_table_of_any_name_is_published_into(tmp_path: Path, name: str) -> None:
+    """Nested namespaces are made one in the other; no character and no word of SQL is in the way."""
+    made = IcebergWorld(tmp_path, name=name)
+    assert made.table.branches() == ()
+    made.table.ensure("")
+    made.table.claim_ownership(LEDGER, "orders", [TOPIC_ID])
+    attempt = attempt_id()
+    made.stage(attempt, offsets(1, 2))
+    assert isinstance(made.table.publish(publication(made, attempt)), Committed)
+    made.table.add_receipts([receipt(attempt)])
+    assert made.rows() == [(1, attempt), (2, attempt)]
+    assert [row.attempt for row in made.table.all_receipts()] == [attempt]
+    made.lake.close()
+
+
 # PostgreSQL
 
 

@@ -54,8 +54,8 @@ from airflow_kafka_lake.adapters.iceberg.settings import CatalogKind, LakeSettin
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError, UnknownSubjectError
 from airflow_kafka_lake.core.spark.job import BranchFault
+from airflow_kafka_lake.core.spec import TABLE_PART
 
-_IDENTIFIER = re.compile(r"[A-Za-z0-9_]{1,128}(\.[A-Za-z0-9_]{1,128})+")
 _LONGEST = 500
 _TRY_AGAIN = "try again when catalog and storage answer"
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://")
@@ -189,7 +189,7 @@ class OpenCatalog:
             try:
                 is_listed = name in self.api.list_tables(tuple(namespace))
             except NoSuchNamespaceError:
-                is_listed = tuple(namespace) in self.api.list_namespaces(tuple(namespace[:-1]))
+                is_listed = self._is_listed(tuple(namespace))
             if is_listed:
                 raise UnavailableError(
                     f"The catalog of connection {self._settings.connection_id!r} lists {identifier} or its namespace, "
@@ -198,6 +198,15 @@ class OpenCatalog:
                     connection=self._settings.connection_id,
                     table=identifier,
                 )
+
+    def _is_listed(self, namespace: tuple[str, ...]) -> bool:
+        """Return whether a namespace is in the list of the one above it, or of the nearest one above that is there."""
+        try:
+            return namespace in self.api.list_namespaces(namespace[:-1])
+        except NoSuchNamespaceError:
+            if len(namespace) == 1:
+                raise
+            return self._is_listed(namespace[:-1])
 
     def look(self, identifier: str) -> str | None:
         """Write, read and remove a file among the files of a table, or where a SQL catalog would put them; say where.
@@ -254,14 +263,13 @@ class OpenCatalog:
             raise self._settings_error(f"write into {folder}", f"this user may not write into {above}")
 
     def _ensure_namespace(self, identifier: str) -> None:
-        """Create the table's namespace when it is missing; two at once are fine."""
-        namespace = identifier.rpartition(".")[0]
-        with self.reaching(f"create namespace {namespace}"):
-            try:
-                if not self.api.namespace_exists(namespace):
-                    self.api.create_namespace(namespace)
-            except (NamespaceAlreadyExistsError, IntegrityError):
-                return
+        """Create the table's namespace, and those around it, when it is missing; two at once are fine."""
+        *parts, _ = identifier.split(".")
+        with self.reaching(f"create namespace {'.'.join(parts)}"):
+            if not self.api.namespace_exists(tuple(parts)):
+                for end in range(1, len(parts) + 1):
+                    with suppress(NamespaceAlreadyExistsError, IntegrityError):
+                        self.api.create_namespace(tuple(parts[:end]))
 
     def commit(
         self,
@@ -414,9 +422,11 @@ def _looking() -> str:
 
 def checked_identifier(identifier: str) -> str:
     """Return `namespace.table` when it is legal, else refuse with UnknownSubjectError."""
-    if not _IDENTIFIER.fullmatch(identifier):
+    parts = identifier.split(".")
+    if len(parts) < 2 or not all(map(TABLE_PART.fullmatch, parts)):
         raise UnknownSubjectError(
-            f"Table name {identifier!r} is not legal: use namespace.table of letters, digits and _.", table=identifier
+            f"Table name {identifier!r} is not legal: use namespace.table of A-Z a-z 0-9 _ -.",
+            table=identifier,
         )
     return identifier
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from airflow_kafka_lake.adapters.clients import Secrets
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.jars import JarSet
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.wiring.connections import LakeConnection
 
 SQLITE = {
     "format": "iceberg",
@@ -152,6 +154,37 @@ def test_further_keys_pass_through_to_both_engines() -> None:
     settings = parse(SQLITE | {"s3.endpoint": "http://s3.example.org", "s3.path-style-access": True})
     for found in (settings.pyiceberg(), {k.removeprefix(f"{CONF}."): v for k, v in settings.spark().items()}):
         assert (found["s3.endpoint"], found["s3.path-style-access"]) == ("http://s3.example.org", "true")
+
+
+def test_connection_of_the_iceberg_provider_is_read_as_its_hook_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The address is the host, login and password are the client's, the kind of catalog is its `type`."""
+    extra = {"warehouse": "s3://w/", "s3.region": "eu-1"}
+    given = {"conn_type": "iceberg", "host": "https://c/api/", "login": "id", "password": "s3cret", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE_DEFAULT", json.dumps(given))
+    found = LakeConnection().settings
+    assert (found.kind, found.uri, found.warehouse, found.credential) == (
+        "rest",
+        "https://c/api",
+        "s3://w",
+        "id:s3cret",
+    )
+    assert found.further == {"s3.region": "eu-1"}
+    given |= {"extra": {"type": "sql", "uri": SQLITE["uri"], "warehouse": "file:///w"}, "host": None}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE_DEFAULT", json.dumps(given))
+    assert LakeConnection().settings.uri == SQLITE["uri"]
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE_DEFAULT", json.dumps(given | {"extra": {"type": "glue"}}))
+    with pytest.raises(ConnectionSettingsError, match="'glue' is refused"):
+        _ = LakeConnection().settings
+
+
+def test_signature_of_aws_is_asked_of_both_engines() -> None:
+    """As Glue and S3 Tables want it; no token is asked for."""
+    signed = {"rest.sigv4-enabled": True, "rest.signing-name": "glue", "rest.signing-region": "eu-central-1"}
+    settings = parse(REST | signed | {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO"})
+    said = signed | {"rest.sigv4-enabled": "true"}
+    assert said.items() <= settings.pyiceberg().items()
+    assert {f"{CONF}.{key}": value for key, value in said.items()}.items() <= settings.spark().items()
+    assert settings.jar_sets == (JarSet.S3,)
 
 
 def test_both_engines_address_a_bucket_alike() -> None:

@@ -25,6 +25,7 @@ from airflow_kafka_lake.core.spec import (
     PolicyKind,
     checked,
     legal_table_part,
+    sql_table,
 )
 
 pytestmark = pytest.mark.unit
@@ -90,7 +91,7 @@ def test_digest_is_sixteen_hex_digits_of_the_value_alone() -> None:
         (TOPIC_NAME, "Orders._-9"),
         (GROUP_ID, "my group ✓"),
         (CONNECTION_ID, "kafka:prod#1"),
-        (TABLE_PART, "Orders_1"),
+        (TABLE_PART, "Orders_1-a"),
     ],
 )
 @pytest.mark.parametrize("poison", ["\n", "\r\n", "\x00", "\x1b[31m", "\x7f"])
@@ -124,6 +125,12 @@ def test_topics_never_share_a_mapped_table() -> None:
     mapped = {legal_table_part(name) for name in names}
     assert len(mapped) == len(set(names))
     assert all(TABLE_PART.fullmatch(name) for name in mapped)
+
+
+def test_table_is_quoted_where_sql_needs_it() -> None:
+    """Parts of letters alone stay as people write them."""
+    assert sql_table("raw.orders_1") == "raw.orders_1"
+    assert sql_table("lake-raw.2026.orders") == "`lake-raw`.`2026`.orders"
 
 
 def test_table_for_puts_the_topic_in() -> None:

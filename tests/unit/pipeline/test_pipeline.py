@@ -190,8 +190,8 @@ BAD_FILES = {
     "bare date": ('[source]\nstart = "timestamp:2026-01-31"', ["a date", '"2026-01-31T00:00:00Z"']),
     "time as TOML time": ("[source]\nstart = 2026-01-31T06:00:00Z", ["a value of type datetime", "text, one of"]),
     "table without namespace": ('[lake]\ntable = "orders"', ["[lake] table: found 'orders'", "namespace.table"]),
-    "table of three parts": ('[lake]\ntable = "a.b.c"', ["[lake] table: found 'a.b.c'", "namespace.table"]),
-    "topic in the namespace": ('[lake]\ntable = "{topic}.a"', ["found '{topic}.a'", "in the table part"]),
+    "table of an empty part": ('[lake]\ntable = "a..c"', ["[lake] table: found 'a..c'", "namespace.table"]),
+    "topic in both parts": ('[lake]\ntable = "{topic}.{topic}"', ["found '{topic}.{topic}'", "at most once"]),
     "topic twice in table": ('[lake]\ntable = "a.{topic}{topic}"', ["{topic} at most once"]),
     "other placeholder": ('[lake]\ntable = "a.{name}"', ["found 'a.{name}'", "{topic} at most once"]),
     "table of receipts": ('[lake]\ntable = "raw.a__receipts"', ["found 'raw.a__receipts'", "the receipts'"]),
@@ -359,7 +359,7 @@ def test_unknown_keyword_suggests_the_nearest() -> None:
 
 def test_topic_that_would_land_in_a_receipts_table_is_refused() -> None:
     """`orders_receipts` maps to the name of the receipts table of `orders`."""
-    assert "topic 'orders_receipts' would land in 'orders__receipts'" in _refusal(
+    assert "topic 'orders_receipts' would land in 'raw.orders__receipts'" in _refusal(
         topics=["orders", "orders_receipts"], table="raw.{topic}"
     )
     assert "would land in" in _refusal(topics=["t." * 60], table="raw.{topic}")
