@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 from pyarrow.fs import FileSelector
@@ -13,6 +15,7 @@ from tests.catalog_proxy import CatalogProxy
 from tests.kit.local_lake import KEY, SECRET, WAREHOUSE, LocalLake
 from tests.sandbox import Ended, Sandbox, drivers
 
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "object-store.md"
 LAKE, SPARK = "AIRFLOW_CONN_LAKE_DEFAULT", "AIRFLOW_CONN_SPARK_DEFAULT"
 
 
@@ -30,7 +33,7 @@ def test_a_pipeline_lands_in_a_rest_catalog_over_s3(sandbox: Sandbox, foreign_la
         "spark.eventLog.compress": "false",
     }
     env = {
-        LAKE: json.dumps(foreign_lake.connection()),
+        LAKE: _as_documented(foreign_lake),
         SPARK: json.dumps({"conn_type": "spark", "host": "local[2]", "extra": spark}),
     }
 
@@ -67,6 +70,22 @@ def test_a_pipeline_lands_in_a_rest_catalog_over_s3(sandbox: Sandbox, foreign_la
     audited = place.command("audit", str(place.file), "--json", env={LAKE: env[LAKE]})
     assert audited.code == 0, audited.err or audited.out
     assert place.acknowledged == _rows(foreign_lake, table)
+
+
+def _as_documented(lake: LocalLake) -> str:
+    """Return the connection that the page shows, to this store and with its login."""
+    (text,) = re.findall(r"AIRFLOW_CONN_LAKE_DEFAULT='(.*?)'", HOW_TO.read_text(encoding="utf-8"), re.DOTALL)
+    for shown, real in (
+        ("http://catalog:8181", lake.uri),
+        ("http://store:8333", lake.endpoint),
+        ("CLIENT_ID", KEY),
+        ("CLIENT_SECRET", SECRET),
+        ('"KEY"', f'"{KEY}"'),
+        ('"SECRET"', f'"{SECRET}"'),
+    ):
+        assert shown in text
+        text = text.replace(shown, real)
+    return text
 
 
 def test_a_look_leaves_no_file_behind(foreign_lake: LocalLake) -> None:

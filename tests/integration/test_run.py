@@ -227,3 +227,15 @@ def test_a_terminated_run_ends_its_driver_and_says_how_to_go_on(sandbox: Sandbox
     assert (attempt["outcome"], attempt["error"]) == ("failed", "EndedBySignal")
     assert sandbox.run().code == 0
     sandbox.assert_exact()
+
+
+def test_table_in_nested_namespaces_of_any_name_is_run_and_audited(sandbox: Sandbox) -> None:
+    """Quoted right by both engines, the topic in a namespace too."""
+    place = sandbox
+    place.write_pipeline(table="deep.lake-{topic}.2026-select")
+    place.produce(30)
+    ran = place.run()
+    assert ran.code == 0, ran.err
+    assert ran.document["rows"] == 30
+    audited = place.command("audit", place.name, "--deep", "--json")
+    assert (audited.code, audited.document["ok"]) == (0, True), audited.err or audited.out

@@ -68,7 +68,6 @@ class LocalLake(LocalServer):
             "s3.endpoint": self.endpoint,
             "s3.access-key-id": KEY,
             "s3.secret-access-key": SECRET,
-            "s3.path-style-access": "true",
             "client.region": "us-east-1",
             **further,
         }
