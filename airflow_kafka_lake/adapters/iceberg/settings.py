@@ -50,7 +50,7 @@ _FORMS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys((_EXCHANGED, "token-refresh-enabled"), ("true or false", "true|false")),
 }
 _JAVA_IO = "io-impl"
-_PATH_STYLE, _VIRTUAL = "s3.path-style-access", "s3.force-virtual-addressing"
+_PATH_STYLE, _VIRTUAL, _REGION = "s3.path-style-access", "s3.force-virtual-addressing", "s3.region"
 _S3_SCHEMES = ("s3://", "s3a://", "s3n://")
 _S3_IO = "org.apache.iceberg.aws.s3.S3FileIO"
 _ICEBERG_CLASS = re.compile(r"org\.apache\.iceberg\.[A-Za-z0-9_.]+")
@@ -176,8 +176,8 @@ class LakeSettings:
         options = {"cache-enabled": "false", **self.further}
         if "s3.endpoint" in options and options.get(_VIRTUAL) != "true":
             options = {_PATH_STYLE: "true", **options}  # as PyIceberg does
-        if "s3.region" in options:
-            options = {"client.region": options["s3.region"], **options}
+        if _REGION in options:
+            options = {"client.region": options[_REGION], **options}
         if self.warehouse:
             options["warehouse"] = self.warehouse
         if self.java_io:
