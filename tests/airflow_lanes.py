@@ -166,7 +166,9 @@ def world_of(
         }
         connections = next(iter(made.values())).environment
         env = {key: value for key, value in connections.items() if key.startswith("AIRFLOW_CONN_")}
-        env |= {"AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER": str(home), **(further or {})}
+        # To read files that do not change again and again takes half a core.
+        seldom = {"AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60"}
+        env |= seldom | {"AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER": str(home), **(further or {})}
         with LocalAirflow(dags_folder=dags, env=env) as airflow:
             airflow.unpause(MANUAL)
             yield World(airflow=airflow, kafka=kafka, lanes=made)

@@ -190,13 +190,14 @@ class Sandbox:
         }
 
     def start(
-        self, *words: str, env: Mapping[str, str] | None = None, before: Sequence[str] = ()
+        self, *words: str, env: Mapping[str, str] | None = None, before: Sequence[str] = (), quick: bool = False
     ) -> subprocess.Popen[str]:
-        """Start a command as a process group of its own."""
+        """Start a command as a process group of its own; jobs of a `quick` one go to the warm driver."""
         number = numbered()
+        program, of_driver = warm.program() if quick else ([sys.executable, "-m", "airflow_kafka_lake.cli"], {})
         process = subprocess.Popen(
-            [*before, sys.executable, "-m", "airflow_kafka_lake.cli", *words],
-            env=self.environment | number | dict(env or {}),
+            [*before, *program, *words],
+            env=self.environment | number | of_driver | dict(env or {}),
             cwd=self.home,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

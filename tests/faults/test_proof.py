@@ -16,6 +16,8 @@ from tests.proof.__main__ import main
 from tests.proof.evidence import Chunk, Counts, Evidence
 from tests.proof.parts import PARTS, ROOT, Part, Wish, Work, pytest_report
 
+pytestmark = pytest.mark.nightly  # what it is about is a tool of the tests
+
 FAKE = """
 import json, os, signal, sys
 report, does, notes = sys.argv[1:]

@@ -10,6 +10,8 @@ import pytest
 
 from tests.proxy import Proxy
 
+pytestmark = pytest.mark.nightly  # what it is about is a tool of the tests
+
 SECONDS = 30
 
 

@@ -26,6 +26,8 @@ from tests.soak.rounds import decide
 if TYPE_CHECKING:
     from tests.soak.faults.strike import Scene
 
+pytestmark = pytest.mark.nightly  # what it is about is a tool of the tests
+
 NAMES = tuple(FAULTS)
 STREAM = ("plain", "id", 0)
 
@@ -160,7 +162,6 @@ def test_a_full_disk_is_full_and_has_room_again(warehouse: Path, monkeypatch: py
     assert full == [errno.ENOSPC] * 3
 
 
-@pytest.mark.nightly
 @pytest.mark.timeout(840)
 def test_a_short_soak_holds(service: None, spark_jars: list[Path], tmp_path: Path) -> None:
     """Half a minute of three faults and some thousand records, the way `make soak` runs them."""

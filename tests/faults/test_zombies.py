@@ -23,7 +23,7 @@ from airflow_kafka_lake.adapters.sql_ledger import tables
 from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from tests.kit import arming
 from tests.proxy import Proxy
-from tests.sandbox import HOME, Ended, Sandbox, drivers
+from tests.sandbox import Ended, Sandbox, drivers
 
 WAIT_SECONDS = 240
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
@@ -118,7 +118,7 @@ def test_stopped_between_staging_and_publish(sandbox: Sandbox) -> None:
     sandbox.produce(300)
     url = f"sqlite:///{sandbox.ledger}"
     armed = arming.environment(traps="ledger.mark_staged:after=stop")
-    first = sandbox.start("run", str(sandbox.file), "--json", env=armed)
+    first = sandbox.start("run", str(sandbox.file), "--json", env=armed, quick=True)
     wait_for(first, lambda: stopped(first.pid))
     succeed(sandbox, url)
     resume(first)
@@ -172,6 +172,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 """What a command is that forgets its driver: the driver has a session of its own."""
 
 
+@pytest.mark.nightly
 def test_a_command_that_leaves_a_process_behind_is_red(sandbox: Sandbox) -> None:
     """However well it ended; only who was killed could not tidy up."""
     forgetful = [sys.executable, "-c", LEAVING]
@@ -182,47 +183,3 @@ def test_a_command_that_leaves_a_process_behind_is_red(sandbox: Sandbox) -> None
         "plan", str(sandbox.file), before=forgetful, env=arming.environment(traps="source.topics:before=kill")
     )
     assert sandbox.end(process).code == -signal.SIGKILL
-
-
-ORPHAN = "import subprocess as s; print(s.Popen(['sleep', '600'], stdout=s.DEVNULL, stderr=s.DEVNULL).pid)"
-
-
-def test_what_a_driver_forks_is_no_driver() -> None:
-    """It looks like its parent until it starts something else, and has no session of its own."""
-    before = drivers(os.getpid())
-    waits = [sys.executable, "-c", "input()", "deploy.SparkSubmit"]
-    with (
-        subprocess.Popen(waits, stdin=subprocess.PIPE, start_new_session=True) as driver,
-        subprocess.Popen(waits, stdin=subprocess.PIPE) as forked,
-    ):
-        found = [process.pid for process in drivers(os.getpid()) if process not in before]
-        driver.communicate(b"\n")
-        forked.communicate(b"\n")
-    assert found == [driver.pid]
-
-
-def test_a_child_that_has_ended_is_no_driver() -> None:
-    """It was not waited for yet, and its command line is gone."""
-    before = drivers(os.getpid())  # the warm one of this process
-    child = subprocess.Popen([sys.executable, "-c", "pass", "deploy.SparkSubmit"], start_new_session=True)
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE
-    assert drivers(os.getpid()) == before
-    child.wait()
-
-
-def test_a_place_that_is_left_has_nothing_running_and_no_pipe_open(sandbox: Sandbox) -> None:
-    """A test that fails between two steps does not spoil the next one: not by a stopped command, not by an orphan."""
-    armed = arming.environment(traps="source.topics:before=stop")
-    process = sandbox.start("plan", str(sandbox.file), env=armed)
-    wait_for(process, lambda: stopped(process.pid))
-    started = subprocess.run(
-        [sys.executable, "-c", ORPHAN], env=sandbox.environment, capture_output=True, text=True, check=True
-    )
-    orphan = psutil.Process(int(started.stdout))
-    assert orphan.environ()[HOME] == str(sandbox.home)
-    sandbox.close()
-    assert process.returncode == -signal.SIGKILL
-    assert process.stdout is not None
-    assert process.stdout.closed
-    assert not orphan.is_running() or orphan.status() == psutil.STATUS_ZOMBIE

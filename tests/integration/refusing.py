@@ -8,13 +8,16 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.adapters.spark_submit import runner as spark
 from airflow_kafka_lake.cli.entry_point import main
 from airflow_kafka_lake.core import errors
+from tests import warm
 from tests.sandbox import Ended, Sandbox
 
 OWN_TABLES = {"kafka_lake_alembic_version", "kafka_lake_meta", "sqlite_sequence"}
@@ -69,13 +72,17 @@ class Refusals:
     capsys: pytest.CaptureFixture[str]
 
     def settle_in(self) -> None:
-        """Take the place's connections, and nothing of the user who runs the tests."""
+        """Take the place's connections, nothing of the user who runs the tests, and the warm driver for jobs."""
         for name in list(os.environ):
             if name.startswith(("AIRFLOW", "KAFKA_LAKE")):
                 self.monkeypatch.delenv(name)
         for name, value in self.sandbox.environment.items():
             if name.startswith("AIRFLOW"):
                 self.monkeypatch.setenv(name, value)
+        submit, driver = warm.spark_submit()
+        for name, value in driver.items():
+            self.monkeypatch.setenv(name, value)
+        self.monkeypatch.setattr(spark, "SparkJobs", partial(spark.SparkJobs, spark_submit=submit))
         self.monkeypatch.chdir(self.sandbox.home)
 
     def connect(self, conn_id: str, connection: Mapping[str, object]) -> None:

@@ -222,6 +222,7 @@ def test_choice_that_the_form_does_not_offer_starts_no_run(world: World, conf: d
     assert 400 <= int(str(refused.value.facts["status"])) < 500
 
 
+@pytest.mark.nightly
 def test_unknown_key_of_a_configuration_is_refused_before_anything_starts(world: World) -> None:
     """A misspelt bound is no run without bounds."""
     run_id = world.airflow.trigger(MANUAL, {"pipeline": "shown", "form": "5"})
@@ -289,6 +290,7 @@ def backfilled(world: World, dag: str) -> dict[int, Ran]:
     return dict(zip((1, 2), ended, strict=True))
 
 
+@pytest.mark.nightly
 def test_backfill_reads_its_dates_and_nothing_else(world: World) -> None:
     """Each run of a backfill of the ready-made Dag lands its hour; one without a record is green, and says so. A Dag
     whose runs have no interval is refused before anything is read."""
@@ -324,6 +326,7 @@ def offsets(lane: Lane) -> list[int]:
     return sorted(offset for (_, offset, _), times in lane.rows().items() for _ in range(times))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("conf", "says"),
     [
@@ -425,6 +428,7 @@ def test_each_pipeline_file_has_a_scheduled_dag(world: World) -> None:
     assert world.airflow.api("GET", "/importErrors")["total_entries"] == 0
 
 
+@pytest.mark.nightly
 def test_run_goes_to_success_through_the_api(world: World) -> None:
     """A Dag of the folder is parsed, triggered, run by the supervisor with our environment, and logged."""
     seen: list[dict[str, str]] = []

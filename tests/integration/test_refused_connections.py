@@ -103,38 +103,21 @@ def test_a_spark_connection_that_does_not_fit_refuses_the_plan_before_it_is_reco
     fresh.refused("plan", str(fresh.sandbox.file), kind="ConnectionSettingsError", says=("'spark_default'",))
 
 
-def test_a_missing_connection_is_named_with_an_example(planned: Sandbox) -> None:
-    """Each of the four, in processes of their own as a person starts them, says how to add it."""
-    from tests.integration.refusing import hold_against_the_rules, state_of
-
-    before = state_of(planned)
-    variables = [
-        f"AIRFLOW_CONN_{name}" for name in ("KAFKA_DEFAULT", "LAKE_DEFAULT", "KAFKA_LAKE_LEDGER", "SPARK_DEFAULT")
-    ]
-    started = [planned.start("run", str(planned.file), "--json", env={name: ""}) for name in variables]
-    for name, process in zip(variables, started, strict=True):
-        says = (f"Airflow has no connection '{name[13:].lower()}'", f"environment variable {name}", '{"conn_type": ')
-        hold_against_the_rules(planned.end(process), code=1, kind="ConnectionSettingsError", says=says)
-    assert state_of(planned) == before
+@pytest.mark.parametrize("conn_id", ["kafka_default", "lake_default", "kafka_lake_ledger", "spark_default"])
+def test_a_missing_connection_is_named_with_an_example(conn_id: str, refusals: Refusals) -> None:
+    """Each of the four says how to add it."""
+    variable = f"AIRFLOW_CONN_{conn_id.upper()}"
+    refusals.monkeypatch.setenv(variable, "")
+    says = (f"Airflow has no connection '{conn_id}'", f"environment variable {variable}", '{"conn_type": ')
+    refusals.refused("run", str(refusals.sandbox.file), kind="ConnectionSettingsError", says=says)
 
 
-def test_a_broker_that_does_not_answer_is_worth_repeating(planned: Sandbox) -> None:
+def test_a_broker_that_does_not_answer_is_worth_repeating(refusals: Refusals) -> None:
     """Exit 3 with the address, in bounded time; silence is not taken for an empty topic."""
-    from tests.integration.refusing import hold_against_the_rules, state_of
-
-    before = state_of(planned)
-    kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": f"127.0.0.1:{_closed_port()}"}}
-    env = {"AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(kafka)}
-    started = [planned.start(*words, env=env) for words in _forms("plan", str(planned.file))]
-    started += [planned.start("run", str(planned.file), "--json", env=env)]
-    says = (kafka["extra"]["bootstrap.servers"], "kafka_default", "did not answer", "repeat")  # type: ignore[index]
-    for process in started:
-        hold_against_the_rules(planned.end(process, timeout=90), code=3, kind="UnavailableError", says=says)
-    assert state_of(planned) == before
-
-
-def _forms(*words: str) -> list[tuple[str, ...]]:
-    return [words, (*words, "--json")]
+    address = f"127.0.0.1:{_closed_port()}"
+    refusals.connect("kafka_default", {"conn_type": "kafka", "extra": {"bootstrap.servers": address}})
+    says = (address, "kafka_default", "did not answer", "repeat")
+    refusals.refused("run", str(refusals.sandbox.file), kind="UnavailableError", says=says)
 
 
 @pytest.mark.parametrize("silent", [False, pytest.param(True, marks=pytest.mark.nightly)], ids=["closed", "silent"])
@@ -181,7 +164,7 @@ def test_a_database_that_does_not_answer_is_worth_repeating(
 
 
 def test_what_may_not_be_written_is_a_persons_business(sandbox: Sandbox) -> None:
-    """Exit 1 and not "repeat": ledger, catalog and warehouse each say what may not be written, Spark's job too."""
+    """Exit 1 and not "repeat": ledger, catalog and warehouse each say what may not be written."""
     from tests.integration.refusing import hold_against_the_rules
     from tests.unprivileged import bound_by_permissions, read_only
 
@@ -192,17 +175,27 @@ def test_what_may_not_be_written_is_a_persons_business(sandbox: Sandbox) -> None
         ended = sandbox.end(sandbox.start(*words, str(sandbox.file), "--json", before=before))
         hold_against_the_rules(ended, code=1, kind="ConnectionSettingsError", says=says)
 
-    warehouse, catalog = sandbox.home / "warehouse", sandbox.home / "catalog.db"
     for places, says in (
-        ((warehouse,), ("create table raw.orders", "'lake_default'", "warehouse/raw", "Give this user the permission")),
-        ((catalog,), ("'lake_default'", "readonly database", "Give this user the permission")),
+        (
+            (sandbox.home / "warehouse",),
+            ("create table raw.orders", "'lake_default'", "warehouse/raw", "Give this user the permission"),
+        ),
+        ((sandbox.home / "catalog.db",), ("'lake_default'", "readonly database", "Give this user the permission")),
         ((sandbox.ledger,), ("The ledger sqlite", "may not be written", "Give this user the permission")),
     ):
         with read_only(*places):
             refused("plan", says=says)
+
+
+@pytest.mark.nightly
+def test_job_that_may_not_write_is_a_persons_business(sandbox: Sandbox) -> None:
+    """Spark's job says it too."""
+    from tests.unprivileged import bound_by_permissions, read_only
+
+    sandbox.produce(5)
     assert sandbox.command("plan", str(sandbox.file)).code == 0
-    with read_only(*(path for path in warehouse.rglob("*") if path.is_dir())):
-        ended = sandbox.end(sandbox.start("run", str(sandbox.file), "--json", before=before))
+    with read_only(*(path for path in (sandbox.home / "warehouse").rglob("*") if path.is_dir())):
+        ended = sandbox.end(sandbox.start("run", str(sandbox.file), "--json", before=bound_by_permissions()))
         assert ended.code == 1, ended
         assert "may not write to the lake" in ended.err
     assert sandbox.run().code == 0

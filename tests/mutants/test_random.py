@@ -15,6 +15,8 @@ from tests.mutants.mutant import ROOT
 from tests.mutants.mutations import PACKAGE, slips, slips_of
 from tests.mutants.random import drawn, fails_in, reaching, table
 
+pytestmark = pytest.mark.nightly  # what it is about is a tool of the tests
+
 SOURCE = '''"""LongText: 1 < 2."""
 from typing import TYPE_CHECKING
 __all__ = ["named"]
@@ -139,7 +141,6 @@ print(json.dumps([red.red, red.code, green.red, green.code, green.passed]))
 """
 
 
-@pytest.mark.nightly
 def test_slip_is_met_and_leaves_no_trace(tmp_path: Path) -> None:
     """The test is red with the slip, green without it, in forks of one process."""
     test = "tests/unit/adapters/test_kafka_batches.py::test_unknown_codec_is_damage"

@@ -184,6 +184,11 @@ def _installations(_: Wish) -> Sequence[Work]:
     return [Work(name=name, words=("tests.installations", name, "--report", REPORT), minutes=8) for name in SETS]
 
 
+def _examples(_: Wish) -> Sequence[Work]:
+    words = (*ALL, "-n", "2", "-m", "not nightly", "tests/properties", "--ignore=tests/properties/test_protocol.py")
+    return [Work(name="all", words=words, minutes=8)]
+
+
 def _soak(wish: Wish) -> Sequence[Work]:
     size = ("--minutes", f"{wish.minutes:g}", "--records", str(round(wish.minutes * RECORDS_PER_MINUTE)))
     words = ("tests.faults.soak", *size, "--seed", str(wish.seed), "--report", REPORT)
@@ -232,6 +237,10 @@ PARTS = (
         "suite", "tests", _suite, pytest_report,
         "every test that `make test` leaves out: zombies, a standalone cluster, two workers in every order, scenarios "
         "through a Dag, maintenance between any two steps",
+    ),
+    _part(
+        "examples", "tests", _examples, pytest_report,
+        "facts over generated inputs, six times as many as in `make test`",
     ),
     _part(
         "histories", "histories", _histories, pytest_report,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.warm.commands import WarmCommands
+from tests.warm.commands import ROOT, WarmCommands
 from tests.warm.driver import SUBMIT, VARIABLE, WarmDriver
 
 _commands, _driver = WarmCommands(), WarmDriver()
@@ -14,6 +15,11 @@ _commands, _driver = WarmCommands(), WarmDriver()
 def command(words: Sequence[str], *, env: Mapping[str, str], home: Path, timeout: float) -> tuple[int, str, str]:
     """Run a command to its end, forked and with the warm driver; returns its code, stdout and stderr."""
     return _commands.run(words, env={**env, **_driver.environment()}, home=home, timeout=timeout)
+
+
+def program() -> tuple[list[str], dict[str, str]]:
+    """Return the start of a command line whose jobs go to the warm driver, and its environment."""
+    return [sys.executable, "-m", "tests.warm.commands"], {**_driver.environment(), "PYTHONPATH": str(ROOT)}
 
 
 def spark_sql(settings: Mapping[str, str], statements: Sequence[str]) -> tuple[int, str]:

@@ -2,7 +2,8 @@
 
 A forked command is the real command line in a process, a session and an environment of its own. What differs: it was
 not started by exec, so the environment that its process began with is the parent's, and its Spark jobs go to the
-long-living driver of `tests/warm/driver.py`. `python -m tests.warm.commands` is the parent: one JSON order per line.
+long-living driver of `tests/warm/driver.py`. `python -m tests.warm.commands` is the parent, one JSON order per line;
+with words it is that command itself.
 """
 
 from __future__ import annotations
@@ -106,13 +107,18 @@ def perform(order: Mapping[str, Any]) -> int:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for stream, name in ((1, order["out"]), (2, order["err"])):
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), stream)
+    return kafka_lake(order["words"])
+
+
+def kafka_lake(words: Sequence[str]) -> int:
+    """Run a command whose jobs go to the warm driver."""
     from airflow_kafka_lake.adapters.spark_submit import runner as spark
-    from airflow_kafka_lake.cli.entry_point import main as kafka_lake
+    from airflow_kafka_lake.cli.entry_point import main
     from tests.warm.driver import SUBMIT, VARIABLE
 
-    submit = Path(order["env"][VARIABLE]) / SUBMIT
+    submit = Path(os.environ[VARIABLE]) / SUBMIT
     spark.SparkJobs = partial(spark.SparkJobs, spark_submit=submit)  # type: ignore[misc,assignment]
-    return kafka_lake(order["words"])
+    return main(words)
 
 
 def fork(order: Mapping[str, Any]) -> int:
@@ -165,6 +171,8 @@ def serve(orders: IO[str], answers: IO[str]) -> None:
 
 
 if __name__ == "__main__":
+    if words := sys.argv[1:]:
+        sys.exit(kafka_lake(words))
     for module in IMPORTED:
         importlib.import_module(module)
     gc.freeze()  # no fork looks through it again, and so none copies it
