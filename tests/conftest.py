@@ -58,6 +58,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+        if getattr(config.option, "numprocesses", None):
+            from tests import warm
+
+            warm.share()
         if config.getoption("--record-durations"):
             config.pluginmanager.register(Durations(), "durations")
 

@@ -24,6 +24,8 @@ from tests.kit.failpoints import points
 from tests.kit.traps import Mode, modes
 
 NAMED = {act.name: act for act in ACTS}
+COMMANDS = [act.name for act in {act.words: act for act in reversed(ACTS)}.values()]
+"""An act for each command."""
 REAL_CASES = (
     ("driver.rows:after", Mode.KILL),
     *(
@@ -69,7 +71,7 @@ def user(kafka: LocalKafka, spark_jars: list[Path], tmp_path_factory: pytest.Tem
         yield place
 
 
-@pytest.mark.parametrize(("name", "mode"), list(zip(NAMED, cycle(Mode), strict=False)), ids=str)
+@pytest.mark.parametrize(("name", "mode"), list(zip(COMMANDS, cycle(Mode), strict=False)), ids=str)
 def test_a_command_survives(forked: ForkedPlace, traces: Traces, name: str, mode: Mode) -> None:
     """The trap springs, a successor works, the same command again and the main job are right, and nothing is left."""
     crossed = [point for point in traces[name] if point in points() and mode in modes(point)]
@@ -90,12 +92,14 @@ def test_a_run_with_real_spark_survives(user: RealPlace, point: str, mode: Mode)
     matrix.perform(user, Case(act=ACTS[0], point=point, mode=mode))
 
 
+@pytest.mark.nightly
 def test_a_trap_that_does_not_spring_is_red(forked: ForkedPlace) -> None:
     """A case that tests nothing is no green case."""
     with pytest.raises(matrix.RedError, match="did not spring"):
         matrix.perform(forked, Case(act=ACTS[0], point="table.fence:after", mode=Mode.RAISE))
 
 
+@pytest.mark.nightly
 def test_a_row_that_is_there_twice_is_red(forked: ForkedPlace) -> None:
     """The verdict is tried on what it is for."""
     matrix.traced(forked, ACTS[0])
@@ -105,6 +109,7 @@ def test_a_row_that_is_there_twice_is_red(forked: ForkedPlace) -> None:
     assert any("times" in found for found in problems(forked, []))
 
 
+@pytest.mark.nightly
 def test_a_group_that_was_told_too_much_or_too_little_is_red(forked: ForkedPlace) -> None:
     """A mirror is no truth, and still may not say what is not so."""
     matrix.traced(forked, NAMED["run with a mirror"])
@@ -117,6 +122,7 @@ def test_a_group_that_was_told_too_much_or_too_little_is_red(forked: ForkedPlace
     assert any("lake-mirror knows {0: 15, 1: 4}, and proved is {0: 14, 1: 5}" in line for line in found)
 
 
+@pytest.mark.nightly
 def test_rows_that_are_decoded_in_part_are_red(forked: ForkedPlace) -> None:
     """Half of what a decoding job would show, and a text that is another record's."""
     matrix.traced(forked, NAMED["decode"])
@@ -130,6 +136,7 @@ def test_rows_that_are_decoded_in_part_are_red(forked: ForkedPlace) -> None:
     assert any("decoded wrong" in line for line in problems_amid(forked))
 
 
+@pytest.mark.nightly
 def test_a_hanging_transaction_that_is_not_named_is_red(forked: ForkedPlace) -> None:
     """That a partition waits is half of the news."""
     matrix.traced(forked, NAMED["status beside an open transaction"])

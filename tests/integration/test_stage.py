@@ -789,6 +789,7 @@ def test_a_class_archive_is_made_once(spark_jars: list[Path], tmp_path: Path) ->
     assert made.stat().st_mtime_ns == when
 
 
+@pytest.mark.nightly
 def test_a_failed_submit_says_what_to_do(
     lake: Lake, kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -804,6 +805,7 @@ def test_a_failed_submit_says_what_to_do(
     assert SENTINEL not in caplog.text + str(failure.value)
 
 
+@pytest.mark.nightly
 def test_a_silent_catalog_ends_a_submitted_job(
     lake: Lake, kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path
 ) -> None:
@@ -820,6 +822,7 @@ def test_a_silent_catalog_ends_a_submitted_job(
     assert failure.value.facts["reason"] == "catalog-unreachable"
 
 
+@pytest.mark.nightly
 def test_a_stale_fence_ends_a_submitted_driver(
     lake: Lake, kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""What a test process starts once and uses for every command that need not be started as a user starts it."""
+"""What a test run starts once and uses for every command that need not be started as a user starts it."""
 
 from __future__ import annotations
 
@@ -40,6 +40,11 @@ def spark_submit() -> tuple[Path, dict[str, str]]:
 def spark_append(settings: Mapping[str, str], table: str, attempt: str, select: str) -> tuple[int, str]:
     """Stage a query's rows as an attempt's in the warm driver; returns as `spark_sql` does."""
     return _driver.append(settings, table, attempt, select)
+
+
+def share() -> None:
+    """Let all processes of this run, which it starts after this, have one driver."""
+    _driver.open()
 
 
 def close() -> None:

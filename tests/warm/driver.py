@@ -7,6 +7,7 @@ job is cancelled. Each job gets a Spark session of its own, with the catalog of 
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import json
 import os
@@ -14,7 +15,6 @@ import re
 import shutil
 import socket
 import socketserver
-import subprocess
 import sys
 import tempfile
 import threading
@@ -32,7 +32,7 @@ VARIABLE = "TESTS_SPARK_DRIVER"
 """Names the driver's folder, in the environment of a command and of its submits."""
 
 SECONDS = 60
-SOCKET, SUBMIT = "socket", "spark-submit"
+SOCKET, SUBMIT, PIPE = "socket", "spark-submit", "pipe"
 """What is in that folder."""
 
 SCRIPT = f"""#!{sys.executable} -S
@@ -48,34 +48,54 @@ OWN = re.compile(r"spark\.sql\.catalog\.lake(\.|$)")
 
 
 class WarmDriver:
-    """The driver's process, one for a test process; started by the first command."""
+    """The driver's process, one for all processes of a test run; started by the first command.
+
+    It ends with the process that has opened its folder, which holds a pipe open that the driver reads.
+    """
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._folder = Path()
+        self._folder: Path | None = None
+        self._held = -1
+
+    def open(self) -> None:
+        """Make the place of the driver, which this process and those that it starts share."""
+        self._folder = Path(tempfile.mkdtemp(prefix="kafka-lake-driver-"))
+        os.mkfifo(self._folder / PIPE)
+        self._held = os.open(self._folder / PIPE, os.O_RDWR)
+        os.environ[VARIABLE] = str(self._folder)
 
     def environment(self) -> dict[str, str]:
         """Return what a command needs in its environment to find the driver."""
-        if self._process is None:
-            from airflow_kafka_lake.local.processes import wait_until
+        if VARIABLE not in os.environ:
+            self.open()
+        folder = Path(os.environ[VARIABLE])
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (folder / SOCKET).exists():
+                self._start(folder)
+        return {VARIABLE: str(folder)}
 
-            self._folder = Path(tempfile.mkdtemp(prefix="kafka-lake-driver-"))
-            script = self._folder / SUBMIT
-            script.write_text(SCRIPT, encoding="utf-8")
-            script.chmod(0o700)
-            kept = {key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW")}
-            with (self._folder / "log").open("wb") as log:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-m", "tests.warm.driver", str(self._folder / SOCKET)],
-                    cwd=ROOT,
-                    env=kept | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
-                    stdin=subprocess.PIPE,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-            wait_until((self._folder / SOCKET).exists, timeout=SECONDS, failed=AssertionError)
-        return {VARIABLE: str(self._folder)}
+    def _start(self, folder: Path) -> None:
+        from airflow_kafka_lake.local.processes import wait_until
+
+        script = folder / SUBMIT
+        script.write_text(SCRIPT, encoding="utf-8")
+        script.chmod(0o700)
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW")}
+        with (folder / "log").open("wb") as log, (folder / PIPE).open("rb") as pipe:
+            # It may outlive this process: nobody waits for it as for a child.
+            os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-m", "tests.warm.driver", str(folder / SOCKET)],
+                kept | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, pipe.fileno(), 0),
+                    (os.POSIX_SPAWN_DUP2, log.fileno(), 1),
+                    (os.POSIX_SPAWN_DUP2, log.fileno(), 2),
+                ],
+                setsid=True,
+            )
+        wait_until((folder / SOCKET).exists, timeout=SECONDS, failed=AssertionError)
 
     def sql(self, settings: Mapping[str, str], statements: Sequence[str]) -> tuple[int, str]:
         """Run statements with a catalog's settings; returns 0 and the last one's rows as JSON, or 1 and the error."""
@@ -89,11 +109,19 @@ class WarmDriver:
         return handed({"settings": dict(settings), **order}, self.environment()[VARIABLE])
 
     def close(self) -> None:
-        """End the driver."""
-        if self._process is not None:
-            self._process.communicate()
-            self._process = None
-            shutil.rmtree(self._folder, ignore_errors=True)
+        """End the driver, in the process that has opened its folder."""
+        if self._folder is None:
+            return
+        from airflow_kafka_lake.local.processes import wait_until
+
+        os.close(self._held)
+        del os.environ[VARIABLE]
+        wait_until(lambda: not self._exists(SOCKET), timeout=SECONDS, failed=AssertionError)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder = None
+
+    def _exists(self, name: str) -> bool:
+        return self._folder is not None and (self._folder / name).exists()
 
 
 class _Server(socketserver.ThreadingUnixStreamServer):
@@ -222,16 +250,17 @@ def started() -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.driver.extraClassPath": ":".join(map(str, all_jars(jars))),
         "spark.driver.extraJavaOptions": " ".join([*quick, *_BOUNDED]),
-        "spark.driver.memory": "1500m",
+        "spark.driver.memory": "2g",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.retainedJobs": "20",
         "spark.ui.retainedStages": "20",
         "spark.sql.ui.retainedExecutions": "20",
     }
-    builder = SparkSession.builder.master("local[2]")
+    builder = SparkSession.builder.master("local[4]")
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
@@ -249,6 +278,7 @@ def main(address: str) -> None:
         sys.stdin.read()
         server.shutdown()
     server.spark.stop()
+    Path(address).unlink()
 
 
 def submit(words: list[str]) -> int:
