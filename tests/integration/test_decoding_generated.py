@@ -52,7 +52,7 @@ def spark(lake: SparkLake, spark_jars: list[Path]) -> Iterator[SparkSession]:
         yield session
 
 
-@pytest.mark.parametrize("cases", [200, pytest.param(CASES, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("cases", [60, pytest.param(CASES, marks=pytest.mark.nightly)])
 def test_what_lands_is_what_an_independent_library_says(spark: SparkSession, lake: SparkLake, cases: int) -> None:
     """No landing stops, and three readers read every row."""
     print(f"KAFKA_LAKE_SEED={SEED}")  # noqa: T201  # shown when it fails

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyarrow.fs import FileSelector
 
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
@@ -113,6 +114,7 @@ def _opened(lake: LocalLake) -> IcebergLake:
     return IcebergLake(settings)
 
 
+@pytest.mark.nightly
 def test_answers_of_the_catalog_are_looked_at(sandbox: Sandbox, foreign_lake: LocalLake) -> None:
     """The answer of Spark's commit is lost, and that of the publish is a lie: one job, nothing is called landed that is
     not, and the next run publishes what is staged. Each token lasts for two seconds; Spark's has ended in its job."""
