@@ -128,7 +128,9 @@ WRITES = (
 )
 
 
-@ways
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=[] if way == "landed" else pytest.mark.nightly) for way in WAYS]
+)
 def test_ledger_write_with_a_lost_answer(world: StoredWorld, network: Proxy, way: str) -> None:
     """Each write of the ledger in its turn: whatever the worker is told, running again is right."""
     for call in WRITES:

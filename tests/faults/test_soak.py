@@ -7,7 +7,6 @@ import json
 import random
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +20,6 @@ from tests.soak.checking import Seen, Verdict, compare, unfinished
 from tests.soak.faults import FAULTS
 from tests.soak.faults.machine import FullDisk
 from tests.soak.place import ROOMY, WAREHOUSE_TYPE
-from tests.soak.rounds import decide
 
 if TYPE_CHECKING:
     from tests.soak.faults.strike import Scene
@@ -30,28 +28,6 @@ pytestmark = pytest.mark.nightly  # what it is about is a tool of the tests
 
 NAMES = tuple(FAULTS)
 STREAM = ("plain", "id", 0)
-
-
-def test_a_seed_deals_the_same_rounds_again() -> None:
-    """The seed alone gives the rounds."""
-    assert decide(seed=7, minutes=30, faults=NAMES) == decide(seed=7, minutes=30, faults=NAMES)
-    assert decide(seed=7, minutes=30, faults=NAMES) != decide(seed=8, minutes=30, faults=NAMES)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_half_an_hour_has_every_kind_of_fault(seed: int) -> None:
-    """No kind is left to chance."""
-    rounds = decide(seed=seed, minutes=30, faults=NAMES)
-    dealt = Counter(name for item in rounds for name in item.faults)
-    assert set(dealt) == set(FAULTS)
-    assert all(len(set(item.faults)) == len(item.faults) for item in rounds)
-    assert 20 <= len(rounds) <= 36
-
-
-def test_there_are_enough_kinds_and_each_has_words() -> None:
-    """At least sixteen kinds, none of them twice, each with a line for people."""
-    assert len(FAULTS) >= 16
-    assert len({fault.words for fault in FAULTS.values()}) == len(FAULTS)
 
 
 @pytest.fixture
@@ -75,11 +51,6 @@ def _compare(acknowledged: Acknowledged, *offsets: int, below: int | None = None
     return compare(seen, acknowledged, {}, below=marks, contents=below is None)
 
 
-def test_what_is_exact_is_no_problem(acknowledged: Acknowledged) -> None:
-    """Every record once, the aborted one not."""
-    assert _compare(acknowledged, *range(10)).problems == []
-
-
 @pytest.mark.parametrize(
     ("offsets", "number"),
     [
@@ -96,22 +67,10 @@ def test_each_kind_of_damage_is_found(acknowledged: Acknowledged, offsets: tuple
     assert len(verdict.problems) == 1
 
 
-def test_another_content_is_found(acknowledged: Acknowledged) -> None:
-    """The right offset with wrong bytes is no record of ours."""
-    assert _compare(acknowledged, *range(10), at_4=7).different == 1
-
-
 def test_beside_running_producers_only_what_is_below_the_watermark_must_be_there(acknowledged: Acknowledged) -> None:
     """What is not committed yet is not missing; what is committed and gone is."""
     assert _compare(acknowledged, *range(5), below=5).problems == []
     assert _compare(acknowledged, *range(4), below=5).lost == 1
-
-
-def test_skipped_offsets_are_counted_and_not_missed(acknowledged: Acknowledged) -> None:
-    """A person decided so."""
-    rows = Seen(offsets=np.arange(7, dtype=np.int64), digests=np.arange(100, 107, dtype=np.int64))
-    verdict = compare({STREAM: rows}, acknowledged, {STREAM: [(7, 10)]}, below=None, contents=True)
-    assert (verdict.problems, verdict.skipped) == ([], 3)
 
 
 def test_a_transaction_without_an_answer_is_there_as_a_whole_or_not_at_all(acknowledged: Acknowledged) -> None:

@@ -446,7 +446,7 @@ TIMES: Mapping[int, str | None] = {
 """What a producer may write as a time, and the time that it is; None: none that a table can hold."""
 
 
-@pytest.mark.parametrize("shared", ["true", "false"])
+@pytest.mark.parametrize("shared", ["true", pytest.param("false", marks=pytest.mark.nightly)])
 def test_every_time_is_kafkas_or_keeps_its_number(
     spark: SparkSession, lake: Lake, kafka: LocalKafka, shared: str
 ) -> None:

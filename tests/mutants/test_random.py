@@ -13,7 +13,7 @@ import pytest
 
 from tests.mutants.mutant import ROOT
 from tests.mutants.mutations import PACKAGE, slips, slips_of
-from tests.mutants.random import drawn, fails_in, reaching, table
+from tests.mutants.random import reaching
 
 pytestmark = pytest.mark.nightly  # what it is about is a tool of the tests
 
@@ -80,13 +80,6 @@ def test_source_with_a_slip_is_another_program() -> None:
     assert len({slip.key for slip in found}) == len(found)
 
 
-def test_seed_draws_the_same_again() -> None:
-    """And another seed others."""
-    chosen = [slip.key for slip in drawn(1, 200)]
-    assert chosen == [slip.key for slip in drawn(1, 200)]
-    assert len(set(chosen) & {slip.key for slip in drawn(2, 200)}) < len(chosen) / 4
-
-
 def test_slip_of_a_constant_meets_the_tests_of_those_who_use_it() -> None:
     """A helper of its module runs while it is imported, in one test alone: most that depend on it run no function of
     it."""
@@ -105,23 +98,6 @@ def test_slip_of_a_constant_meets_the_tests_of_those_who_use_it() -> None:
     constant = next(slip for slip in slips(ROOT / file) if not slip.place)
     found = reaching(constant, reached)
     assert set(found) == {*reached} - {"tests/unit/test_other.py::test_other"}
-
-
-def test_who_notices_is_who_plays_the_first_red_test() -> None:
-    """A slip that hangs is killed; what another selection would have noticed stands beside it."""
-    fates = [
-        ("killed", "daily", True),
-        ("hung", "nightly", True),
-        ("killed", "nightly", False),
-        ("survived", "", False),
-    ]
-    file = "airflow_kafka_lake/operators/plan.py"
-    mutants = [{"file": file, "fate": fate, "by": by, "against": other} for fate, by, other in fates]
-    (row,) = table(mutants)
-    assert row == {
-        "folder": "operators", "slips": 4, "daily": 1, "nightly": 2, "survived": 1, "unreached": 0, "broken": 0,
-        "against": 2,
-    }  # fmt: skip
 
 
 PLAY = """
@@ -151,10 +127,3 @@ def test_slip_is_met_and_leaves_no_trace(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == [test, 1, "", 0, 1]
-
-
-def test_slip_that_raises_as_its_module_is_imported_is_noticed() -> None:
-    """No test can be collected then, by the line of the slip; a test that is broken by another line proves nothing."""
-    slip = slips(ROOT / "airflow_kafka_lake/core/offsets.py")[0]
-    assert fails_in(slip, f"../overlay/{slip.file}:{slip.line}: in _joined\nE   RecursionError: maximum depth")
-    assert not fails_in(slip, f"../overlay/{slip.file}:{slip.line + 1}: in _joined\nE   RecursionError: maximum depth")
