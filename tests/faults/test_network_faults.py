@@ -128,9 +128,7 @@ WRITES = (
 )
 
 
-@pytest.mark.parametrize(
-    "way", [pytest.param(way, marks=[] if way == "landed" else pytest.mark.nightly) for way in WAYS]
-)
+@pytest.mark.parametrize("way", ["landed", pytest.param("not-landed", marks=pytest.mark.nightly)])
 def test_ledger_write_with_a_lost_answer(world: StoredWorld, network: Proxy, way: str) -> None:
     """Each write of the ledger in its turn: whatever the worker is told, running again is right."""
     for call in WRITES:

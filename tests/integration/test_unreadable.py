@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from tests.sandbox import Sandbox
 
 MILLISECONDS = 1_700_000_000_123
@@ -53,6 +55,7 @@ def damage(folder: Path, number: int) -> range:
     return range(first, first + last + 1)
 
 
+@pytest.mark.nightly
 def test_records_that_no_job_can_read_are_held_by_themselves(spark_jars: list[Path], tmp_path: Path) -> None:
     """Microseconds and nanoseconds land with their number kept; a damaged batch is held by partition, offset and cause;
     every other record is in the lake after the same run, and the deep audit and a rebuild agree."""
