@@ -36,7 +36,9 @@ def arm(given: Mapping[str, str] = os.environ) -> None:
     if given.get(FAILPOINTS):
         from tests.kit.failpoints import Trapping
 
-        wrap(Trapping(given[FAILPOINTS], given.get(DIARY, "")))
+        trapping = Trapping(given[FAILPOINTS], given.get(DIARY, ""))
+        trapping.arm_drivers()
+        wrap(trapping)
     if given.get(HISTORY):
         from tests.kit.recorder import Recording
 

@@ -39,15 +39,18 @@ class Trapping:
     def __init__(self, text: str, diary: str = "") -> None:
         self._text, self._diary = text, diary
 
+    def arm_drivers(self) -> None:
+        """Have this process start drivers with armed points, if there are such, with the kit's program."""
+        if any(entry.startswith("driver.") for entry in self._text.split(",")):
+            spark.SparkJobs = partial(spark.SparkJobs, stage_program=_PROGRAM)  # type: ignore[misc,assignment]
+
     @cached_property
     def traps(self) -> Traps:
         """The armed points; UsageError names an unknown one."""
         return Traps(parse(self._text, points()), diary=self._diary)
 
     def ports(self, ports: Ports) -> Ports:
-        """Return ports whose calls spring the traps; a driver with armed points runs the kit's program."""
-        if any(entry.startswith("driver.") for entry in self._text.split(",")):
-            spark.SparkJobs = partial(spark.SparkJobs, stage_program=_PROGRAM)  # type: ignore[misc,assignment]
+        """Return ports whose calls spring the traps."""
         _ = self.traps
         return intercepted(ports, self._spring)
 
