@@ -102,7 +102,7 @@ class ActionOutcome:
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclass(frozen=True, kw_only=True)
 class Action(ABC):
-    """One action with the values that a person gave; UsageError for a reason that is none.
+    """One action with the values that a person gave. Raises UsageError for a reason that is none.
 
     A class of it is a frozen dataclass with keywords only, as declared.
     """

@@ -32,7 +32,7 @@ from airflow_kafka_lake.services.stream_choice import all_or_nothing, choose, on
 
 
 def selected(bounds: Bounds, topic_id: str | None = None) -> Selection:
-    """Return the selection of topic, partitions, begin and end; UsageError where these do not go together."""
+    """Return the selection of topic, partitions, begin and end. Raises UsageError where these do not go together."""
     check_bounds(bounds)
     return Selection(
         topic=bounds.topic,
@@ -84,7 +84,7 @@ class OffsetsOutcome(ActionOutcome):
 
 
 class OffsetsAction(Action):
-    """An action about a selection of offsets; UsageError for one that is none.
+    """An action about a selection of offsets. Raises UsageError for one that is none.
 
     `shown` is the digest of the offsets that a person has approved, None without an approval. `recorded` are the slices
     of them that are on record already, from an earlier call that did not come to its end.

@@ -18,7 +18,7 @@ from airflow_kafka_lake.services import decisions
 
 
 def pipeline_of(ledger: LedgerReader, subject: str) -> str:
-    """Return the pipeline of a wave or a range; UnknownSubjectError for neither."""
+    """Return the pipeline of a wave or a range. Raises UnknownSubjectError for neither."""
     try:
         return ledger.wave(subject).pipeline
     except UnknownSubjectError:

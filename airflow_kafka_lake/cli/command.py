@@ -311,7 +311,7 @@ def ports_of(
 
 
 def bounds_of(arguments: argparse.Namespace, *, acknowledge_order: bool = False) -> Bounds:
-    """Read `--topic --partition --from --to`; UsageError names the flag."""
+    """Read `--topic --partition --from --to`. Raises UsageError, which names the flag."""
     return Bounds(
         topic=arguments.topic,
         partitions=None if arguments.partition is None else tuple(sorted(set(arguments.partition))),

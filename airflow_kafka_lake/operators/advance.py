@@ -57,7 +57,8 @@ def notify(context: _Context, ledger: Ledger, pipeline: str, plan: str | None) -
     """Emit the events of all moves that were not notified; returns these moves, and Airflow takes the events when the
     task succeeds. Raises ConcurrentError while another task notifies.
     """
-    delivery = begin_delivery(ledger, pipeline, holder_of(context["ti"]), AirflowEvents(context["ti"]))
+    ti = context["ti"]
+    delivery = begin_delivery(ledger, pipeline, holder_of(ti), AirflowEvents(ti))
     if delivery is None:
         return ()
     after, delivered = delivery
@@ -80,10 +81,10 @@ def confirm_events(context: _Context) -> None:
     events = [Landed.from_extra(event.extra) for event in context["outlet_events"][EVENTS].asset_alias_events]
     if not events:
         return
-    last = events[-1]
-    delivery = NotifiedRow(pipeline=last.pipeline, through=last.sequence, holder=holder_of(context["ti"]))
+    last, ti = events[-1], context["ti"]
+    delivery = NotifiedRow(pipeline=last.pipeline, through=last.sequence, holder=holder_of(ti))
     with assemble.open_ledger(context["task"].ledger_conn_id) as ledger:
-        if end_delivery(ledger, delivery, AirflowEvents(context["ti"])):
+        if end_delivery(ledger, delivery, AirflowEvents(ti)):
             signals.send(partial(of_moves, last.pipeline, [item for event in events for item in event.slices]))
         else:
             _logger.warning("Airflow has not accepted the asset events of this task: a later task emits them again")

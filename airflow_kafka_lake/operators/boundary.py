@@ -72,7 +72,7 @@ def refusal(message: str) -> AirflowFailException:
 
 
 def message_of(event: WaitEvent) -> str:
-    """Return the message of a trigger's event; AirflowFailException when the wait ended in an error."""
+    """Return the message of a trigger's event. Raises AirflowFailException when the wait ended in an error."""
     message = event.get("message", "the wait ended without an answer")
     if event.get("status") != "success":
         raise refusal(message)
@@ -198,8 +198,8 @@ _GIVE_INTERVALS = (
 def form_bounds(fields: Any) -> Bounds:
     """Read the period of a form, whose ends are two times (`from_`, `to`) or two offsets (`from_offset`, `to_offset`).
 
-    `fields` is a task with these attributes, and `topic` and `partitions`. UsageError where an end is given twice, or
-    one is a time and the other an offset.
+    `fields` is a task with these attributes, and `topic` and `partitions`. Raises UsageError where an end is given
+    twice, or one is a time and the other an offset.
     """
     start = _one_of("begin", {"from": fields.from_, "from_offset": fields.from_offset})
     end = _one_of("end", {"to": fields.to, "to_offset": fields.to_offset})
@@ -215,7 +215,7 @@ def form_bounds(fields: Any) -> Bounds:
 
 
 def _one_of(what: str, given: Mapping[str, Any]) -> Any:
-    """Return the one of two fields that is filled in; UsageError for an offset that is none, or for both."""
+    """Return the one of two fields that is filled in. Raises UsageError for an offset that is none, or for both."""
     filled = {field: value for field, value in given.items() if not absent(value)}
     if len(filled) > 1:
         both = " and ".join(f"{field} {shown(str(value))}" for field, value in filled.items())

@@ -368,7 +368,7 @@ class DecisionTask(BaseOperator):
         self.ledger_conn_id = ledger_conn_id
 
     def _given(self) -> OffsetsAction:
-        """Return the action with the values of this task; UsageError names the field that cannot be meant."""
+        """Return the action with the values of this task. Raises UsageError, which names the field."""
         bounds = form_bounds(self)
         needs_period = self.decision.field("selection").needed
         for end, value in (("topic", bounds.topic), ("from", bounds.start), ("to", bounds.end)):

@@ -21,7 +21,7 @@ BUDGET: dict[str, float] = {
     "depth": 24,
     "data_types": 349,
     "participles": 12,
-    "lookups": 317,
+    "lookups": 316,
     "nouns": 1.8,
 }
 """The most that each figure may be. Who makes one smaller writes the new one here; none is ever raised: an addition is

@@ -72,7 +72,7 @@ class Ledgers:
     _opening: threading.Lock = field(default_factory=threading.Lock)
 
     def known(self, conn_id: str | None) -> str:
-        """Return the connection that a request names, or the first one; UnknownSubjectError for any other."""
+        """Return the connection that a request names, or the first one. Raises UnknownSubjectError for any other."""
         names = configured()
         if conn_id is None:
             return names[0]
@@ -283,7 +283,7 @@ class Workers:
     _forgotten: int = 0
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Run `work` in a thread; UnavailableError when too many wait already."""
+        """Run `work` in a thread. Raises UnavailableError when too many wait already."""
         if self._limiter is None:
             self._limiter = CapacityLimiter(self.threads)
         if self._here >= self.threads + self.waiting:
@@ -406,14 +406,14 @@ class PageRequest:
         return await self.shared((name, "planners"), lambda: reads.planners(ledgers.ledger(name)))
 
     async def dags(self, pipeline: str) -> frozenset[str]:
-        """Return the Dags that have planned a pipeline; UnknownSubjectError for one that the user may not see."""
+        """Return the Dags that have planned a pipeline. Raises UnknownSubjectError for a hidden one."""
         dags = (await self.planners()).get(pipeline)
         if dags is None or not await self.run(lambda: self.access.sees(dags)):
             raise unknown("pipeline", rendering.FIRST_PLAN)
         return dags
 
     async def may_decide(self, pipeline: str) -> bool:
-        """Return whether the user may decide about a pipeline; UnknownSubjectError where he may not see it."""
+        """Return whether the user may decide about a pipeline. Raises UnknownSubjectError for a hidden one."""
         dags = await self.dags(pipeline)
         return await self.run(lambda: self.access.may_decide(dags))
 

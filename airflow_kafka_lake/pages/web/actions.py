@@ -84,7 +84,7 @@ def body_of(action: type[Action]) -> type[DecisionBody]:
 
 
 def given(action: type[Action], body: DecisionBody) -> Action:
-    """Return the action with the values of a body; UsageError for values that it refuses."""
+    """Return the action with the values of a body. Raises UsageError for values that it refuses."""
     values = {field.name: getattr(body, field.name, None) for field in action.fields()}
     if isinstance(body, SelectionBody):
         values["selection"] = body.selection()
