@@ -51,10 +51,7 @@ class Log:
         return dict.fromkeys(partitions)
 
     def sample(self, slices: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
-        return tuple(
-            Sample(stream=item.stream, bytes_per_offset=BYTES, records_per_offset=1.0, first_timestamp_ms=None)
-            for item in slices
-        )
+        return tuple(Sample(stream=item.stream, bytes_per_offset=BYTES, first_timestamp_ms=None) for item in slices)
 
     def epoch_ends(self, epochs: Sequence[EpochKey], known: Mapping[tuple[str, int], int]) -> EpochEnds:
         return dict.fromkeys(epochs, 2**62)

@@ -86,6 +86,13 @@ class FakeProcesses:
         return holder.pid in self._dead or (holder.started, holder.boot) != (STARTED, None)
 
 
+def read_again(
+    ports: Ports, spec: PipelineSpec, stream: StreamRecord, interval: OffsetRange, **how: Any
+) -> reopening.ReopenResult:
+    """Decide a reopen, and carry it out."""
+    return reopening.carry_out(ports, spec, reopening.prepare(ports, spec, stream, interval, **how))
+
+
 class World:
     """Topic `orders` of one partition (or more), pipeline `orders`, and as many workers as a test wants."""
 
@@ -203,7 +210,7 @@ class World:
         self, start: int, end: int, partition: int = 0, *, worker: Ports | None = None, accept_fewer: bool = False
     ) -> reopening.ReopenResult:
         """Have a slice read again; watermarks may fall for it."""
-        done = reopening.reopen(
+        done = read_again(
             worker or self.worker(),
             self.spec,
             self.stream(partition),

@@ -338,7 +338,7 @@ class ReopenAction(OffsetsAction):
         return self._outcome(spec.name, prepared, left, lines, dry_run=True)
 
     def apply(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
-        """Reopen slice by slice; raises the refusals of `reopening.reopen`."""
+        """Reopen slice by slice; raises the refusals of `reopening.prepare`."""
         prepared = self._prepared(ports, spec)
         chosen, parts = [item for item, _ in prepared], [part for _, part in prepared]
         done = one_by_one(chosen, parts, lambda part: reopening.carry_out(ports, spec, part))

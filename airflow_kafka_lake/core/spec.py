@@ -220,10 +220,3 @@ def legal_table_part(topic: str) -> str:
 def sql_table(table: str) -> str:
     """Return a table's name as Spark's SQL takes it, with quotes only where they are needed."""
     return ".".join(part if re.fullmatch(r"[A-Za-z_]\w*", part) else f"`{part}`" for part in table.split("."))
-
-
-def checked(pattern: re.Pattern[str], value: str, what: str, legal: str) -> str:
-    """Return `value` when the whole of it matches, else refuse with the legal form."""
-    if not isinstance(value, str) or not pattern.fullmatch(value):
-        raise PipelineFileError(f"{what} {value!r} is not legal: use {legal}.", value=str(value))
-    return value

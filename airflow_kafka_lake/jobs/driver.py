@@ -82,7 +82,7 @@ _LOOK_AGAIN = 15
 def progress_lines(spark: SparkSession, folder: Path) -> Iterator[None]:
     """Write Spark's progress to `folder` whenever it changes, and once more when the block has ended."""
     ended, file = threading.Event(), folder / PROGRESS_FILE
-    counts = Counts(spark, before=newest_query(spark), stages_before=active_stages(spark))
+    counts = Counts(spark, before=newest_query(spark))
     reporter = threading.Thread(target=report_progress, args=(counts, file, ended), daemon=True)
     reporter.start()
     try:
@@ -106,13 +106,6 @@ def newest_query(spark: Any) -> int:
         last = range(max(0, queries.size() - _NESTED - 1), queries.size())
         return max((queries.apply(place).executionId() for place in last), default=-1)
     return -1
-
-
-def active_stages(spark: Any) -> frozenset[int]:
-    """Return the stages that work already: those of an earlier job, whose end is not noted yet."""
-    with suppress(Exception):  # as above
-        return frozenset(Counts(spark).active())
-    return frozenset()
 
 
 def report_progress(counts: Counts, file: Path, ended: Any) -> None:
@@ -156,7 +149,7 @@ class Query:
 
 @dataclass(slots=True)
 class Counts:
-    """The counts of a session over the queries after `before`, and over all stages but `stages_before`.
+    """The counts of a session over the queries after `before`.
 
     Executors report the rows of a task that runs every ten seconds, or as `spark.executor.heartbeatInterval` says. In a
     local master the counters of a stage do not change before a task ends, because Spark sends them without names there:
@@ -165,17 +158,13 @@ class Counts:
 
     spark: Any
     before: int = -1
-    stages_before: frozenset[int] = frozenset()
     queries: dict[int, Query] = field(default_factory=dict)
-    stages: dict[int, tuple[int, int, int]] = field(default_factory=dict)
 
     def read(self) -> str:
         """Return the present counters as JSON, with a digest that changes with whatever Spark has done."""
-        active = self.active()
         found = {number: self._sql().executionMetrics(number).toString() for number in self._running()}
-        signs = f"{sorted((number, stage[0]) for number, stage in active.items())} {list(found.values())}"
+        signs = f"{self._tasks_done()} {list(found.values())}"
         with suppress(Exception):  # the counts shown may be old; the sign of life may not be lost over it
-            self._count_stages(active)
             self._count_rows(found)
         return self._counters().to_json(sign=hashlib.sha256(signs.encode()).hexdigest()[:16])
 
@@ -183,9 +172,6 @@ class Counts:
         return Counters(
             rows=sum(query.rows for query in self.queries.values()),
             table_rows=sum(query.table_rows for query in self.queries.values()),
-            tasks_done=sum(done for done, _, _ in self.stages.values()),
-            tasks=sum(tasks for _, tasks, _ in self.stages.values()),
-            bytes_written=sum(size for _, _, size in self.stages.values()),
             application=self._application(),
         )
 
@@ -194,18 +180,10 @@ class Counts:
             return str(self.spark.sparkContext.applicationId)
         return ""
 
-    def active(self) -> dict[int, tuple[int, int, int]]:
-        """Return the number of finished tasks, of all tasks and of bytes written, for each active stage."""
+    def _tasks_done(self) -> list[tuple[int, int]]:
         stages = java_context(self.spark).statusStore().activeStages()
-        listed = (stages.apply(number) for number in range(stages.size()))
-        found = {stage.stageId(): (stage.numCompleteTasks(), stage.numTasks(), stage.outputBytes()) for stage in listed}
-        return {number: stage for number, stage in found.items() if number not in self.stages_before}
-
-    def _count_stages(self, active: dict[int, tuple[int, int, int]]) -> None:
-        for number, (_, tasks, size) in self.stages.items():
-            if number not in active:
-                self.stages[number] = (tasks, tasks, size)
-        self.stages |= active
+        listed = map(stages.apply, range(stages.size()))
+        return sorted((stage.stageId(), stage.numCompleteTasks()) for stage in listed)
 
     def _sql(self) -> Any:
         return java_session(self.spark).sharedState().statusStore()

@@ -88,24 +88,6 @@ class PreparedReopen:
         return max(self.stream.origin, min(self.stream.watermark, self.interval.start))
 
 
-def reopen(
-    ports: Ports,
-    spec: PipelineSpec,
-    stream: StreamRecord,
-    interval: OffsetRange,
-    *,
-    reason: str,
-    accept_fewer: bool = False,
-    drop_staged: bool = False,
-) -> ReopenResult:
-    """Plan a slice again; its rows stay visible until the commit that shows the new ones takes them away.
-
-    Repeated after it was killed, it finishes what it had begun. Raises what `prepare` raises.
-    """
-    how = {"accept_fewer": accept_fewer, "drop_staged": drop_staged}
-    return carry_out(ports, spec, prepare(ports, spec, stream, interval, reason=reason, **how))
-
-
 def prepare(
     ports: Ports,
     spec: PipelineSpec,

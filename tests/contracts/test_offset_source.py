@@ -510,10 +510,10 @@ def test_sample_weighs_records(world: World, name: str) -> None:
     wait_until(lambda: stable(world, name) == 17, timeout=120, failed=AssertionError)
     whole, aborted = OffsetRange(0, 10), OffsetRange(10, 15)
     (found,) = world.source.sample([part(name, whole), part(name, aborted)], COMMITTED)
-    assert (found.stream, found.bytes_per_offset, found.records_per_offset) == (Stream(name, "", 0), 100.0, 1.0)
+    assert (found.stream, found.bytes_per_offset) == (Stream(name, "", 0), 100.0)
     assert (found.first_timestamp_ms, found.last_timestamp_ms) == (now - 5000, now - 5000)
     (both,) = world.source.sample([part(name, OffsetRange(10, 14))], Isolation.READ_UNCOMMITTED)
-    assert both.records_per_offset == 1.0
+    assert both.read == OffsetRange(10, 14)
 
 
 def test_both_ends_of_a_partition_are_sampled(world: World, name: str) -> None:

@@ -161,7 +161,6 @@ class MemoryRunner:
             raise JobFailedError(self.failures.popleft(), reason=None, **facts)
         rows: list[Position] = []
         tips: list[Tip] = []
-        done = 0
         for part in job.parts:
             with _as_a_driver("kafka-unreachable", **facts):
                 records = self._kafka.read(
@@ -173,10 +172,9 @@ class MemoryRunner:
                 )
             rows += [(part.stream.topic, part.stream.topic_id, part.stream.partition, *record) for record in records]
             tips += [_tip(part, *record) for record in records[-1:]]
-            done += 1
-            counted(Counters(rows=len(rows), tasks_done=done, tasks=len(job.parts)))
+            counted(Counters(rows=len(rows)))
             heartbeat()
-        counted(Counters(rows=len(rows), tasks_done=done, tasks=done))
+        counted(Counters(rows=len(rows)))
         if self.poison & {(row[0], row[2], row[3]) for row in rows} or len(rows) > (self.most or len(rows)):
             raise JobFailedError(
                 "the job ended.\nCaused by: IllegalStateException: what is this?",

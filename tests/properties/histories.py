@@ -168,10 +168,8 @@ class History(Surroundings):
         if covered:
             stream, part = covered[step.a % len(covered)]
             slice_ = OffsetRange(part.start + part.span // 3, part.end - part.span // 3)
-            self.start(
-                step,
-                lambda ports: reopening.reopen(ports, SPEC, stream, slice_, reason="wrong", accept_fewer=bool(step.b)),
-            )
+            how = partial(reopening.prepare, reason="wrong", accept_fewer=bool(step.b))
+            self.start(step, lambda ports: reopening.carry_out(ports, SPEC, how(ports, SPEC, stream, slice_)))
 
     # The table
 

@@ -116,7 +116,6 @@ class SampleReading:
         return Sample(
             stream=self.slice.stream,
             bytes_per_offset=self._bytes / span,
-            records_per_offset=self._records / span,
             first_timestamp_ms=self._first,
             last_timestamp_ms=self._last,
             read=OffsetRange(self.slice.range.start, self._seen_to),

@@ -105,7 +105,6 @@ class Sample:
 
     stream: Stream
     bytes_per_offset: float
-    records_per_offset: float
     first_timestamp_ms: int | None
     last_timestamp_ms: int | None = None
     read: OffsetRange | None = None

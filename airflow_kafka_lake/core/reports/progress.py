@@ -154,14 +154,10 @@ def _share(whole: int, rows: int, expected: int | None) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """The counts of a Spark job so far: rows of Kafka and of tables that it has read, tasks, bytes of files that ended
-    tasks have written; and the id of its application, empty where unknown."""
+    """The rows of Kafka and of tables that a Spark job has read so far, and its application's id, empty if unknown."""
 
     rows: int = 0
     table_rows: int = 0
-    tasks_done: int = 0
-    tasks: int = 0
-    bytes_written: int = 0
     application: str = ""
 
     def to_json(self, **beside: str) -> str:

@@ -21,7 +21,6 @@ def weigh(log: Log, wanted: Slice, isolation: Isolation) -> Sample | None:
     return Sample(
         stream=wanted.stream,
         bytes_per_offset=sum(entry.bytes for _, entry in seen) / span,
-        records_per_offset=len(seen) / span,
         first_timestamp_ms=seen[0][1].timestamp_ms,
         last_timestamp_ms=seen[-1][1].timestamp_ms,
         read=OffsetRange(wanted.range.start, wanted.range.start + span),

@@ -56,9 +56,7 @@ def test_plan_follows_from_facts_and_a_sample() -> None:
     known = facts(partition(0, 10), partition(1, 4))
     wanted = want(known)
     assert [str(item) for item in wanted.to_weigh] == ["orders/0 0-10", "orders/1 0-4"]
-    sample = Sample(
-        stream=Stream("orders", ID, 0), bytes_per_offset=100.0, records_per_offset=1.0, first_timestamp_ms=None
-    )
+    sample = Sample(stream=Stream("orders", ID, 0), bytes_per_offset=100.0, first_timestamp_ms=None)
     plan = decide(known, wanted, [sample])
     assert plan == decide(known, want(known), [sample])
     assert [(str(item.slice), item.estimated_bytes) for item in plan.ranges] == [

@@ -117,16 +117,6 @@ def test_rows_are_those_of_the_sources() -> None:
     assert told(Counts(spark)) == Counters(rows=1_234_570, table_rows=40)
 
 
-def test_tasks_and_bytes_are_those_of_all_stages() -> None:
-    """A stage that is gone has ended: all of its tasks are done."""
-    spark = FakeSession()
-    counts = Counts(spark)
-    spark.stages = {0: (1, 4, 100)}
-    assert told(counts) == Counters(tasks_done=1, tasks=4, bytes_written=100)
-    spark.stages = {1: (0, 2, 0)}
-    assert told(counts) == Counters(tasks_done=4, tasks=6, bytes_written=100)
-
-
 def test_query_that_is_over_keeps_what_it_has_counted() -> None:
     """It is looked at once more when it has ended, also where it began and ended between two looks, then no more."""
     spark = FakeSession()

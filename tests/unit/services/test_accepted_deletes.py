@@ -11,13 +11,13 @@ import pytest
 from airflow_kafka_lake.core.audit.report import EVERYTHING, StreamScope
 from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.services import pipeline_audit, reopening
+from airflow_kafka_lake.services import pipeline_audit
 from airflow_kafka_lake.services.deep_audit import DeepCheck
 from airflow_kafka_lake.services.pipeline_audit import accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_ledger import MemoryLedger
-from tests.world import World
+from tests.world import World, read_again
 
 pytestmark = pytest.mark.unit
 
@@ -291,7 +291,7 @@ def test_what_is_read_again_has_all_of_its_rows_again(landed: World) -> None:
     """A reopen brings back what Kafka still has: nothing of the new reading was deleted."""
     delete(landed, 0)
     accepted(landed)
-    reopening.reopen(
+    read_again(
         landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 5), reason="wrongly deleted", accept_fewer=False
     )
     landed.watermarks.clear()

@@ -15,11 +15,11 @@ from airflow_kafka_lake.core.ledger.waves import RangeState, Requirement, WaveSt
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spark.job import branch_of
-from airflow_kafka_lake.services import decisions, rebuilding, reopening
+from airflow_kafka_lake.services import decisions, rebuilding
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_ledger import MemoryLedger
 from tests.unit.services.test_order import expanded, of_three
-from tests.world import World
+from tests.world import World, read_again
 
 pytestmark = pytest.mark.unit
 
@@ -278,7 +278,7 @@ def test_reopen_of_a_parent_does_not_drop_the_only_copy_of_its_child() -> None:
 
     def reopen(**options: Any) -> None:
         parent = world.stream(0)
-        reopening.reopen(world.worker(), world.spec, parent, OffsetRange(5, 6), reason="look again", **options)
+        read_again(world.worker(), world.spec, parent, OffsetRange(5, 6), reason="look again", **options)
 
     with pytest.raises(OnlyCopyError, match="orders/3 0-1, 1 offset:"):
         reopen()

@@ -32,7 +32,7 @@ from airflow_kafka_lake.services.running import finish_plan
 from tests.gates import Before, Killed, KilledError
 from tests.kit.clock import FakeClock
 from tests.kit.memory_lake import Answer
-from tests.world import SPEC, World
+from tests.world import SPEC, World, read_again
 
 pytestmark = pytest.mark.unit
 COMMIT = timedelta(seconds=300)
@@ -619,7 +619,7 @@ def reopened_at(world: World, call: str) -> Callable[[str], None]:
             done.append(passing)
             person = world.worker()
             parent = world.stream(0)
-            reopening.reopen(person, world.spec, parent, OffsetRange(5, 6), reason="look again")
+            read_again(person, world.spec, parent, OffsetRange(5, 6), reason="look again")
 
     return reopen
 
@@ -643,7 +643,7 @@ def test_reopened_parent_names_the_children_that_have_started() -> None:
     world = of_three()
     expanded(world, 4)
     world.run()
-    done = reopening.reopen(world.worker(), world.spec, world.stream(0), OffsetRange(0, 2), reason="look again")
+    done = read_again(world.worker(), world.spec, world.stream(0), OffsetRange(0, 2), reason="look again")
     assert [(item.stream[2], item.start) for item in done.started] == [(3, 0)]
     world.produce(1, 3)
     (child, _) = sorted(world.plan().waves, key=lambda wave: wave.id), None
@@ -681,7 +681,7 @@ def test_parent_reopened_stops_a_child_that_lands_in_another_table() -> None:
     def reopen(passing: str) -> None:
         if passing == "table.publish" and not done:
             parent = world.stream(0, "old")
-            done.append(reopening.reopen(world.worker(), world.spec, parent, OffsetRange(1, 2), reason="look again"))
+            done.append(read_again(world.worker(), world.spec, parent, OffsetRange(1, 2), reason="look again"))
 
     with pytest.raises(GateClosedError, match="1-2"):
         world.ingest(child.id, world.worker(reopen))
@@ -704,7 +704,7 @@ def test_reopen_asks_the_ledger_as_often_however_many_waves_wait(children: int) 
             world.ingest(wave)
     asked: list[str] = []
     parent = world.stream(0)
-    reopening.reopen(world.worker(asked.append), world.spec, parent, OffsetRange(1, 2), reason="look again")
+    read_again(world.worker(asked.append), world.spec, parent, OffsetRange(1, 2), reason="look again")
     assert len(begun) == children
     assert len([call for call in asked if call.startswith("ledger.")]) < 27
     assert world.table.branches() == ()

@@ -29,7 +29,7 @@ from airflow_kafka_lake.services import decisions, pipeline_audit, reopening
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer
 from tests.unit.services.test_expiry import expire
-from tests.world import World
+from tests.world import World, read_again
 
 pytestmark = pytest.mark.unit
 
@@ -294,13 +294,13 @@ def test_what_kafka_cannot_give_again_stays(landed: World) -> None:
     stream = landed.stream()
     landed.create("orders")
     with pytest.raises(IdentityError, match=r"re-created.*cannot be read again"):
-        reopening.reopen(landed.worker(), landed.spec, stream, OffsetRange(6, 9), reason="wrong")
+        read_again(landed.worker(), landed.spec, stream, OffsetRange(6, 9), reason="wrong")
 
 
 def test_reopen_needs_a_reason(landed: World) -> None:
     """Others will read it."""
     with pytest.raises(UsageError, match="--reason"):
-        reopening.reopen(landed.worker(), landed.spec, landed.stream(), OffsetRange(3, 9), reason=" ")
+        read_again(landed.worker(), landed.spec, landed.stream(), OffsetRange(3, 9), reason=" ")
 
 
 def test_ledger_that_is_behind_reopens_nothing(landed: World) -> None:
