@@ -1,8 +1,8 @@
 """The forms of the ready-made Dags: fields as Airflow's page shows them, and templates that hand them to operators.
 
 A field that Airflow would refuse in the words of JSON Schema ("does not match …", "is not a 'date-time'") is shown by
-its schema and not checked by it: the first task reads it and refuses it in a sentence. What cannot be filled in
-wrong on the page (a choice, a switch) stays strict, so that a wrong value starts no run at all.
+its schema and not checked by it: the first task reads it and refuses it in a sentence. Fields that cannot be
+filled in wrong on the page (a choice, a switch) stay strict, so that a wrong value starts no run at all.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ZONE = "as the time zone shows that is chosen in Airflow's menu. A program give
 
 
 def ingest_form(pipelines: Mapping[str, Pipeline]) -> dict[str, Param]:
-    """Return the fields of a run by hand: which pipeline, what of it, and how."""
+    """Return the fields of a run by hand: its pipeline, its offsets, and the limits of the run."""
     return {
         "pipeline": _choice(pipelines),
         "topic": _topic(pipelines, "Only this topic; empty for all topics of the pipeline."),
@@ -82,7 +82,7 @@ def review_templates() -> dict[str, Any]:
 
 
 def decision_form(action: type[Action], pipelines: Mapping[str, Pipeline]) -> dict[str, Param]:
-    """Return the fields of an action of a person: about what, how, and why."""
+    """Return the fields of an action of a person: its subject, its switches, and the reason."""
     form = {"pipeline": _choice(pipelines)}
     for field in action.fields():
         match field.kind:

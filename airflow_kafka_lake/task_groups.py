@@ -145,6 +145,7 @@ def pipeline_dags(
     :param dag_id: the Dags' ids; `{pipeline}` is the pipeline's name
     :param ingest: arguments for `kafka_lake_ingest`, of all, or a function that returns a pipeline's, by its name
     :param dag_args: further arguments of each DAG; `catchup=False`, `max_active_runs=1` and tags are given otherwise
+    :raises UsageError: for a `dag_id` that is the same for every pipeline
     :return: the Dags by their ids. Airflow finds them by itself. In a worker, only the one that the task belongs to.
     """
     if "{pipeline}" not in dag_id:

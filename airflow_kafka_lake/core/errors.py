@@ -28,7 +28,7 @@ class KafkaLakeError(Exception):
         self.facts = facts
 
     def ended_by(self, *remedies: Remedy) -> Self:
-        """Return the error with the commands that end what it holds, as its sentence names them."""
+        """Return the error with the commands that end its hold, as its sentence names them."""
         self.remedies = remedies
         return self
 
@@ -143,11 +143,11 @@ class LostRecordsError(TerminalError):
 
 
 class LogTruncatedError(LostRecordsError):
-    """The log ends below what was planned: its end was lost."""
+    """The log ends below planned offsets: its end was lost."""
 
 
 class LogRewrittenError(LostRecordsError):
-    """The log was cut below what was planned and written again: other records have the same offsets now."""
+    """The log was cut below planned offsets and written again: other records have the same offsets now."""
 
 
 class LogStartMovedError(LostRecordsError):
@@ -155,7 +155,7 @@ class LogStartMovedError(LostRecordsError):
 
 
 class HangingTransactionError(TerminalError):
-    """A transaction is open for longer than it may be, and no producer will end it: what it holds is never stable."""
+    """A transaction is open for longer than it may be, and no producer will end it: nothing behind it gets stable."""
 
 
 class DamagedTableError(TerminalError):
@@ -167,7 +167,7 @@ class OwnershipError(TerminalError):
 
 
 class LedgerBehindError(TerminalError):
-    """The ledger does not know the newest token in the lake, or what came before it; `rebuild` is the remedy."""
+    """The ledger does not know the newest token in the lake, or one before it; `rebuild` is the remedy."""
 
 
 class LedgerSchemaError(TerminalError):
@@ -179,7 +179,7 @@ class UnexplainedError(TerminalError):
 
 
 class OnlyCopyError(TerminalError):
-    """What would be dropped is staged and audited, and the only copy of its records; a person may give it up."""
+    """Rows that would be dropped are audited, and the only copy of their records; a person may give them up."""
 
 
 class UnreadableRecordError(TerminalError):
@@ -283,7 +283,7 @@ class UnexpectedError(TransientError):
 
 def expected(error: Exception, doing: str, **facts: object) -> KafkaLakeError:
     """Return an error of this tree as it is, a failed import as a LibraryError, and any other exception as an
-    UnexpectedError that says what it ended."""
+    UnexpectedError that names the work it ended."""
     if isinstance(error, ImportError):
         return LibraryError.of(error)
     return error if isinstance(error, KafkaLakeError) else UnexpectedError(error, doing, **facts)
@@ -321,7 +321,7 @@ def _place_of(cause: BaseException) -> str:
 
 
 class AttemptRejectedError(TransientError):
-    """What an attempt staged no longer fits the table (partition spec, schema, branch); it is staged again."""
+    """Rows of an attempt no longer fit the table (partition spec, schema, branch); they are staged again."""
 
 
 # Names given by people: a topic, a generation, a partition or a word that is not there is refused by name (law L5).

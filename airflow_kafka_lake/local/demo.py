@@ -301,7 +301,10 @@ class Seconds(dict[str, float]):
 
 
 def demonstrate(show: Show, *, keep_running: bool, report: Path | None) -> int:
-    """Run the demonstration; returns 0 when the proof holds. Everything it started ends with it, also on Ctrl-C."""
+    """Run the demonstration; returns 0 when the proof holds. Everything it started ends with it, also on Ctrl-C.
+
+    Raises UsageError for a report without a folder, and the errors of services that do not start.
+    """
     if report is not None and not report.absolute().parent.is_dir():
         raise UsageError(f"the folder of the report {report} does not exist: create it first")
     seconds = Seconds()

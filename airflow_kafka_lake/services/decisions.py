@@ -131,7 +131,7 @@ def release(ports: Ports, subject: str, reason: str | None) -> tuple[str, tuple[
 def preview_skip(
     ports: Ports, pipeline: str, stream: StreamRecord, interval: OffsetRange, *, reason: str
 ) -> SkipResult:
-    """Return what a skip would do now; raises what it would refuse for good."""
+    """Return the effect that a skip would have now; raises the errors with which it would refuse for good."""
     asked = skipped_range("preview", pipeline, Slice(stream.key, interval), needed_reason(reason))
     _refuse_beyond_end(ports, pipeline, stream, interval)
     cut = cut_for_skip(_touched(ports, pipeline, stream, interval), asked, stream.origin)
@@ -310,11 +310,11 @@ class PauseSubject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PauseResult:
-    """What a pause or a resume has done. `pause` is the one that is there, or was; None where a resume found none.
+    """The effect of a pause or a resume. `pause` is the one that is there, or was; None where a resume found none.
 
-    `at_work` are the waves that an attempt works on and that go on to their end; `stopped` those that were taken from
-    their attempt and are planned still, `landed` those that turned out to be in the lake; `waiting` counts the waves
-    that are not begun.
+    `at_work` are the waves that an attempt works on and that go on to their end; `stopped` waves were taken from their
+    attempt and are planned still, `landed` ones turned out to be in the lake; `waiting` counts the waves that are not
+    begun.
     """
 
     subject: PauseSubject
@@ -357,8 +357,8 @@ def pause(ports: Ports, subject: PauseSubject, reason: str, *, now: bool = False
     """Let nothing new of a pipeline or a plan be begun until it is resumed; a pause that is there stays as it is.
 
     Waves at work go on to their end. With `now` they are taken from their attempts, whose Spark jobs end with their
-    next heartbeat, and stay planned; one that has been published meanwhile is committed. Raises what kept a wave from
-    being stopped, after all others were; the pause holds all the same.
+    next heartbeat, and stay planned; one that has been published meanwhile is committed. Raises the error that
+    kept a wave from being stopped, after all others were; the pause holds all the same.
     """
     reason = needed_reason(reason)
     done = ports.ledger.commit(Pause(pipeline=subject.pipeline, plan=subject.plan, reason=reason, actor=ports.actor))
@@ -367,7 +367,7 @@ def pause(ports: Ports, subject: PauseSubject, reason: str, *, now: bool = False
 
 
 def resume(ports: Ports, subject: PauseSubject, reason: str | None = None) -> PauseResult:
-    """End the pause of a pipeline or a plan; what is planned waits for the next run, which is not started here."""
+    """End the pause of a pipeline or a plan; its planned waves wait for the next run, which is not started here."""
     done = ports.ledger.commit(Resume(pipeline=subject.pipeline, plan=subject.plan, reason=reason, actor=ports.actor))
     return _answer(ports, subject, done)
 
@@ -386,7 +386,7 @@ def _waves(ports: Ports, subject: PauseSubject, wanted: Callable[[WaveRecord], b
 
 
 def _stop(ports: Ports, subject: PauseSubject) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Take every wave at work from its attempt; return those that are planned still, and those that are in the lake."""
+    """Take every wave at work from its attempt; return the waves that are planned still, and the ones in the lake."""
     stopped: list[str] = []
     landed: list[str] = []
     problems: list[KafkaLakeError] = []
@@ -448,7 +448,7 @@ def migrate(
 
 
 def _record(ports: Ports, spec: PipelineSpec, bounds: Bounds, declare: Declare) -> Plan:
-    """Record what was declared as a plan that reads nothing: under the same guards as every plan."""
+    """Record a declaration as a plan that reads nothing: under the same guards as every plan."""
     facts = observe_and_gather(ports, spec, bounds, plan_id=new_id())
     decided = plan_from(ports, facts, declare)
     graph = apply_layout_change(facts.graph, decided.layout_change).graph
@@ -502,14 +502,14 @@ def _waiting_for_each_other(graph: Graph, ranges: Sequence[RangeRecord]) -> list
 
 
 class WaveContinuation(StrEnum):
-    """What a wave was found to be, and how it goes on."""
+    """How a wave goes on, by the state in which it was found."""
 
     RELEASED = "released"
     """It was on hold: its ranges are in a wave of their own now, which the next run reads."""
     ADOPTED = "adopted"
     """Its commit was in the lake: it is recorded, and nothing is left to do."""
     RETURNED = "returned"
-    """Its last attempt had left nothing in the lake: the next run stages it again, or what it had staged is used."""
+    """Its last attempt had left nothing in the lake: the next run stages it again, or uses the rows it had staged."""
     WAITING = "waiting"
     """No worker had it: the next run takes it as it is."""
 

@@ -146,7 +146,7 @@ def careful(ports: Ports, job: StageJob, heartbeat: Callable[[], None]) -> Stage
 def divided(
     ports: Ports, job: StageJob | CompareJob, heartbeat: Callable[[], None]
 ) -> tuple[tuple[Slice, ...], tuple[Slice, ...]]:
-    """Split a job's slices into what small polls read, and their last records."""
+    """Split a job's slices into the parts that small polls read, and their last records."""
     try:
         records = _last_records(ports, job, heartbeat)
     except StaleFenceError:
@@ -202,14 +202,14 @@ def split_deadly(ports: Ports, claim: Claim) -> tuple[RangeDecision, ...]:
 
 
 def lost_ranges(losses: Losses) -> tuple[RangeDecision, ...]:
-    """Hold what Kafka has lost."""
+    """Hold the ranges of which Kafka has lost offsets."""
     return tuple(held_by(item, error) for item, error in losses.failed.items())
 
 
 def read(
     ports: Ports, claim: Claim, how: tuple[Decoder, ...], heartbeat: Heartbeat
 ) -> StagedContent | tuple[RangeDecision, ...]:
-    """Run the job; where it fails over its records, return what to revoke, so that the rest goes on."""
+    """Run the job; where it fails over its records, return the ranges to revoke, so that the rest goes on."""
 
     def stage(ranges: Sequence[RangeRecord], overflowing: Sequence[Slice] = ()) -> StagedContent:
         return _stage(ports, replace(claim, ranges=tuple(ranges)), how, heartbeat=heartbeat, overflowing=overflowing)
@@ -301,7 +301,7 @@ def stage_job(claim: Claim, how: tuple[Decoder, ...] = (), overflowing: Sequence
 
 
 def _lost_meanwhile(ports: Ports, claim: Claim) -> tuple[RangeDecision, ...]:
-    """Hold what Kafka has lost since the job began."""
+    """Hold the ranges of which Kafka has lost offsets since the job began."""
     try:
         return lost_ranges(check_losses(ports, claim.ranges))
     except TransientError as error:
@@ -312,7 +312,7 @@ def _lost_meanwhile(ports: Ports, claim: Claim) -> tuple[RangeDecision, ...]:
 def _read_otherwise(
     ports: Ports, claim: Claim, error: Exception, *, stage: Stage, heartbeat: Callable[[], None]
 ) -> StagedContent | tuple[RangeDecision, ...]:
-    """Return what was staged by another way of reading, or what to revoke of a wave whose job ended with `error`.
+    """Return the rows staged by another way of reading, or the ranges to revoke of a wave whose job ended with `error`.
 
     Nothing when neither helps. Exceptions that the search meets by itself, such as a broker out of reach, pass through.
     """
@@ -358,7 +358,7 @@ def _ask_batches(
 def _unreadable(
     explained: Sequence[tuple[RangeRecord, Sequence[Explanation]]],
 ) -> tuple[tuple[RangeDecision, ...], tuple[Slice, ...]]:
-    """Hold what no job can read, and what would take the driver too long; return also what the driver can read."""
+    """Hold offsets that no job can read or that take the driver too long; return also the slices that it can read."""
     overflowing = [
         (item, RangeSet(known.range for known in its if known.fate is Fate.OVERFLOWING)) for item, its in explained
     ]

@@ -348,7 +348,7 @@ def _is_only_recorded(table: LakeTable, attempt: AttemptRecord) -> bool:
 
 
 def clean_up(ports: Ports, wave: WaveRecord) -> None:
-    """Sweep the table of a landed wave that took more than one attempt; what fails is swept next time."""
+    """Sweep the table of a landed wave of several attempts; a branch that cannot be dropped is swept next time."""
     with suppress(KafkaLakeError):
         if len(ports.ledger.attempts(wave.id)) > 1:
             sweep(ports, [wave.table])

@@ -1,4 +1,4 @@
-"""A person's decision to read again what is committed or skipped: decide, record, stop publishers, send receipts."""
+"""A person's decision to read offsets again, committed or skipped: decide, record, stop publishers, send receipts."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ from airflow_kafka_lake.services.recovery import FenceCommit, move_main
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReopenResult:
-    """What a reopen left: offsets that are read again, in which waves, and where the watermark is now."""
+    """The outcome of a reopen: how many offsets are read again, in which waves, and where the watermark is now."""
 
     offsets: int
     waves: tuple[str, ...]
     watermark: int
     started: tuple[Segment, ...]
-    """Segments that continue what is read again and are in the lake in part already: their order is not kept."""
+    """Segments that continue the slice and are in the lake in part already: their order is not kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +102,8 @@ def prepare(
 
     Raises StateError for offsets that are neither committed nor skipped, ConcurrentError while an attempt works on
     them, RangeExpiredError and RangeBeyondEndError for offsets that Kafka has no more, IdentityError for a topic or a
-    table that is not the recorded one, OnlyCopyError where what must wait for it is staged, would be dropped, and
-    exists nowhere else (unless `drop_staged` gives that up).
+    table that is not the recorded one, OnlyCopyError where rows that must wait for it are staged, would be dropped, and
+    exist nowhere else (unless `drop_staged` gives them up).
     """
     reason = needed_reason(reason)
     asked = Slice(stream.key, interval)
@@ -142,7 +142,7 @@ def prepare(
 
 
 def carry_out(ports: Ports, spec: PipelineSpec, prepared: PreparedReopen) -> ReopenResult:
-    """Record a reopen, and stop who publishes beside it. ConcurrentError when the stream was changed meanwhile."""
+    """Record a reopen, and stop publishers beside it. ConcurrentError when the stream was changed meanwhile."""
     stream = prepared.stream
     if prepared.what is not None:
         token, watermark = prepared.what.token, ports.ledger.commit(Reopen(what=prepared.what, actor=ports.actor))
@@ -202,7 +202,7 @@ def _observe(ports: Ports, stream: StreamRecord) -> PartitionSnapshot:
 
 
 def _refuse_lost(pipeline: str, stream: StreamRecord, interval: OffsetRange, seen: PartitionSnapshot) -> None:
-    """Refuse what Kafka cannot give once more: nothing could take the place of its rows."""
+    """Refuse offsets that Kafka cannot give once more: nothing could take the place of their rows."""
     stays = "What is in the lake stays as it is"
     facts = {"topic": stream.key.topic, "partition": stream.key.partition}
     if interval.start < seen.log_start:
@@ -248,7 +248,7 @@ def _count_shares(
     ranges: Sequence[RangeRecord],
     seen: PartitionSnapshot,
 ) -> Mapping[tuple[str, OffsetRange], Share]:
-    """Split the accounting of ranges that are cut: rows by the lake, the rest by what Kafka's batches still say."""
+    """Split the accounting of ranges that are cut: rows by the lake, the rest by Kafka's batches as they are now."""
     found: dict[tuple[str, OffsetRange], Share] = {}
     for item in to_be_shared(ranges, interval):
         ports.progress(f"counting the rows of {item.range}, which is cut")
@@ -275,10 +275,10 @@ def _count_shares(
 
 
 def _stop_publishers(ports: Ports, spec: PipelineSpec, stream: StreamRecord, *, token: Token, table: str) -> None:
-    """Move main after the decision is on record: who looked at it before, and passed its gate, starts again.
+    """Move main after the decision is on record: a worker that looked at it before, and passed its gate, starts again.
 
-    What continues the slice may land in other tables: main of each is moved. Attempts whose gate is closed now could
-    not publish any more, but for a commit that was sent already: they end. So does one that was planned without
+    Segments that continue the slice may land in other tables: main of each is moved. Attempts whose gate is closed now
+    could not publish any more, but for a commit that was sent already: they end. So does one that was planned without
     ordering, which is then staged again.
     """
     ended = {table: [], **_attempts_that_wait(ports, spec.name)}

@@ -57,7 +57,7 @@ def land(
     during: AbstractContextManager[object] | None = None,
 ) -> WaveRecord | Postponement:
     """Ingest a wave; once it is in the lake (`during` is entered until then), advance and drop the branches of earlier
-    attempts, which fails nothing. Raises what `ingest` raises."""
+    attempts, which fails nothing. Raises the errors of `ingest`."""
     with during or nullcontext():
         outcome = ingest(ports, wave, bytes_per_second=bytes_per_second)
     if not isinstance(outcome, Postponement):
@@ -84,11 +84,11 @@ def chosen(ports: Ports, pipeline: str, plan: Plan | None) -> WaveChoice:
 
 @dataclass(slots=True, kw_only=True)
 class RunWaves:
-    """The waves of one run, each of them once, also those that are split from others meanwhile.
+    """The waves of one run, each of them once, also waves that are split from others meanwhile.
 
     Watermarks advance after each. Waves that wait for their turn are tried again as long as other waves come to an end.
-    Those of a paused plan are left, and all that are left when the pipeline is paused, or has as many waves at work as
-    it allows at once.
+    Waves of a paused plan are left, and all others when the pipeline is paused, or has as many waves at work as it
+    allows at once.
     """
 
     ports: Ports
@@ -115,7 +115,7 @@ class RunWaves:
         return (*self._problems, *self._refused.values(), *waiting)
 
     def choice(self) -> WaveChoice:
-        """Return what the run takes that it has not tried yet, and what it leaves."""
+        """Return the waves that the run takes and has not tried yet, and the ones that it leaves."""
         found = chosen(self.ports, self.advances.spec.name, self.scope)
         most = None if self.max_waves is None else self.max_waves - self._begun
         return found.without(self._ended).only(most)
@@ -163,8 +163,8 @@ class RunWaves:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What a run did. `problems` are the errors of waves, in wave order, and of hanging transactions; `left` are the
-    unfinished waves that it was not asked for; `moves` has one move of each stream, however many waves moved it;
+    """The outcome of a run. `problems` are the errors of waves, in wave order, and of hanging transactions; `left` are
+    the unfinished waves that it was not asked for; `moves` has one move of each stream, however many waves moved it;
     `group` has the watermarks that its group was told."""
 
     pipeline: str
@@ -218,9 +218,9 @@ def run(
 ) -> Run:
     """Bring everything that is missing into the lake; a wave that fails does not stop the others.
 
-    Nothing is planned or begun while the pipeline is paused: that is a problem of the run, which lists what was done
-    before. With bounds only the offsets asked for: of the unfinished waves of earlier plans those that have some of
-    them, or all with `everything`. `max_waves` are begun at most, and the rest is left; None: as many as there are.
+    Nothing is planned or begun while the pipeline is paused: that is a problem of the run, which lists the waves of
+    before. With bounds only the offsets asked for: of earlier plans the unfinished waves that have some of them, or
+    all with `everything`. `max_waves` are begun at most, and the rest is left; None: as many as there are.
     `bytes_per_second` is read instead of the pipeline's rate. Every
     wave that is taken or left is named first.
     """
@@ -262,7 +262,7 @@ def run(
 
 
 def describe_blocked(ports: Ports, pipeline: str, decided: Plan | None = None) -> tuple[str, ...]:
-    """Return what needs a person: held and cancelled ranges, and what a plan had to leave out."""
+    """Return the tasks of a person: held and cancelled ranges, and the slices that a plan had to leave out."""
     stuck = ports.ledger.ranges(pipeline=pipeline, states=(RangeState.HELD, RangeState.CANCELLED))
     lines = [f"{item.stream} {item.range} {item.state.lower()}: {explained(item)}" for item in stuck]
     lines += [f"{item.where}: {item.reason}" for item in (decided.blocked if decided else ())]
@@ -351,9 +351,9 @@ class WaveWorker:
     """One worker: it takes the first wave that is asked for and that no living process has, one after another.
 
     Which worker brings a wave is decided by the claim, and so are pauses, limits and the order of records. An error
-    that ends a wave is the answer to the tasks that asked for it, and so is what it waits for. A wave that another
-    process has is left to it, and its turn comes again when all others had theirs or one has landed. `waves`, `rows`
-    and `problems` count what was done.
+    that ends a wave is the answer to the tasks that asked for it, and so is the refusal of one that has to wait. A wave
+    that another process has is left to it, and its turn comes again when all others had theirs or one has landed.
+    `waves`, `rows` and `problems` are the worker's own counts.
     """
 
     ledger: Ledger
@@ -380,8 +380,8 @@ class WaveWorker:
     def run(self, *, until_idle: bool = False) -> None:
         """Work until `is_ending`, or until nothing is asked for that could be taken.
 
-        A ledger that does not answer is asked again; `until_idle` raises what keeps it from answering: it is not known
-        then that nothing is asked for.
+        A ledger that does not answer is asked again; with `until_idle` its error is raised: it is not known then that
+        nothing is asked for.
         """
         while not self.is_ending():
             self.alive()

@@ -68,10 +68,11 @@ _POLL_SECONDS = 1.0
 def ingest(ports: Ports, wave: str, *, bytes_per_second: int | None = None) -> WaveRecord | Postponement:
     """Bring one wave into the lake and record it; ranges that fail their audit are held, and the rest is published.
 
-    Ranges of partitions that stay unknown go on in a wave of their own. `bytes_per_second` is what a run asks for
-    instead of the pipeline's rate. Returns the wave as it is then, or what it waits for. Raises JobFailedError when the
-    Spark job ended without a result (the wave can be tried again), UnavailableError when nothing of it can be read now,
-    UnknownOutcomeError when a commit's answer was lost for good, HeldError when every range of the wave ended on hold.
+    Ranges of partitions that stay unknown go on in a wave of their own. `bytes_per_second` is asked for by a run,
+    instead of the pipeline's rate. Returns the wave as it is then, or the reason for which it waits. Raises
+    JobFailedError when the Spark job ended without a result (the wave can be tried again), UnavailableError when
+    nothing of it can be read now, UnknownOutcomeError when a commit's answer was lost for good, HeldError when every
+    range of the wave ended on hold.
     """
     return outcome_of(lambda: _bring(ports, wave, bytes_per_second))
 
@@ -110,13 +111,13 @@ def _nothing_left(record: WaveRecord) -> HeldError | StateError:
 
 
 def _pass_gate(ports: Ports, wave: str, pipeline: str) -> None:
-    """Refuse to start what must come later in the order of the records (law L14)."""
+    """Refuse to start a wave that must come later in the order of the records (law L14)."""
     if closed := ports.ledger.gate(wave):
         raise gate_closed(wave, pipeline, closed)
 
 
 def _attempt(ports: Ports, claim: Claim) -> Shortfall | None:
-    """Work on a claimed wave; return what must be revoked before the rest can be published."""
+    """Work on a claimed wave; return the ranges that must be revoked before the rest can be published."""
     in_doubt = InDoubt(claim.attempts)
     with ending_on_error(ports, [claim], in_doubt):
         try:
@@ -178,12 +179,12 @@ def _decoding_of(ports: Ports, pipeline: str) -> Decoding | None:
 def _resume(
     ports: Ports, claim: Claim, asked: Decoding | None, heartbeat: Heartbeat
 ) -> AuditedAttempt | Shortfall | None:
-    """Return what the newest earlier attempt has staged, proven again under this claim; None when it must be staged.
+    """Return the rows that the newest earlier attempt has staged, proven again under this claim; None without them.
 
     The earlier worker may still live and publish it. Both would commit the same rows in the same name, from the same
     branch, which goes with it. So one of them can land, and both find it. Revoking ranges drops the branch.
-    What cannot be proven any more is dropped. What is read again on purpose, or was decoded in another way than the
-    pipeline asks for now, is staged again.
+    Rows that cannot be proven any more are dropped. Rows that are read again on purpose, or were decoded in another way
+    than the pipeline asks for now, are staged again.
     """
     if replaced(claim):
         return None
@@ -237,8 +238,8 @@ def _complete_receipts(
 ) -> tuple[Receipt, ...] | None:
     """Return the attempt's own receipts, when they are of this claim's ranges and of every row that is staged.
 
-    They were written when its audit had proven every offset, and prove it for good: Kafka may have deleted since what
-    would prove it again.
+    They were written when its audit had proven every offset, and prove it for good: Kafka may have deleted the records
+    since that would prove it again.
     """
     receipts = receipts_left_by(ports, claim, source.attempt)
     rows = sum(item.offsets.span + item.duplicates for item in staged.streams)
@@ -249,7 +250,7 @@ def _complete_receipts(
 def _stage_anew(
     ports: Ports, claim: Claim, asked: Decoding | None, heartbeat: Heartbeat, *, is_proven: bool
 ) -> AuditedAttempt | Shortfall:
-    """Stage and audit the wave; where some of it fails, return what to revoke.
+    """Stage and audit the wave; where some of it fails, return the ranges to revoke.
 
     The catalog is tried before, unless it `is_proven` that it keeps branches.
     """

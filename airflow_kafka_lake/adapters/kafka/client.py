@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import logging
 import socket
 import ssl
@@ -336,13 +335,12 @@ def assembled(
 
 
 def topic_id(topic: str, uuid: Uuid) -> str:
-    """Return the id as Kafka's tools print it: URL-safe base64 without padding."""
-    halves = (uuid.get_most_significant_bits(), uuid.get_least_significant_bits())
-    if halves == (0, 0):
+    """Return the id as Kafka's tools print it. Raises IdentityError for that of a broker too old for ids."""
+    if not uuid.get_most_significant_bits() and not uuid.get_least_significant_bits():
         raise IdentityError(
             f"The broker gives topic {topic!r} no id, so a re-created topic could not be told from this one. "
             "Topic ids need Kafka 2.8 or newer (inter.broker.protocol.version too).",
             topic=topic,
         )
-    raw = b"".join((half % 2**64).to_bytes(8, "big") for half in halves)
-    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+    # librdkafka prints plain base64, Java the kind for addresses.
+    return str(uuid).replace("+", "-").replace("/", "_")

@@ -99,7 +99,7 @@ class Database:
         """Put a SQLite file into WAL mode, in which readers do not wait for the writer.
 
         The file keeps the mode, so it is set only once the file is known to be a ledger; while others use the file, it
-        is left to the next opening."""
+        is left to the next opening. Raises UnavailableError for a file that SQLite cannot use."""
         if not self.is_sqlite:
             return
         connection = self._engine.raw_connection()

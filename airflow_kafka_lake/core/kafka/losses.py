@@ -248,7 +248,7 @@ def lost_end(pipeline: str, seen: PartitionSnapshot, record: StreamRecord, ends:
 
 
 def gone_topic(item: RangeRecord, what: IdentityError) -> IdentityError:
-    """Return the refusal: a range's topic is not there any more (`what`), so that nothing of the range can be read."""
+    """Return the refusal: a range's topic is gone, in the words of `what`, and none of its records can be read."""
     pass_it = passing(item, item.range, generation=True)
     text = f"{what.message}. Nothing of it can be read; pass {item.range} with: {pass_it}"
     return type(what)(text, **what.facts).ended_by(skipping(item, item.range, generation=True))

@@ -79,7 +79,7 @@ NAMED_RANGES = 3
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revoke(AttemptWrite[None]):
     """Take ranges away from a wave (law L11): each → CANCELLED or HELD with its reason, or PLANNED, which moves it to
-    a new wave named `apart`. A verdict about a part cuts its range; what is beside the part stays PLANNED in the wave.
+    a new wave named `apart`. A verdict about a part cuts its range; the rest of the range stays PLANNED in the wave.
 
     Guarded by the fence; `attempt` is None only for a wave that was never claimed (fence 0). When no PLANNED range is
     left the wave becomes CANCELLED (all its ranges CANCELLED) or DISSOLVED; else it returns to PLANNED. The attempt
@@ -136,7 +136,7 @@ class Revoke(AttemptWrite[None]):
         return wave
 
     def _revoked(self, found: Mapping[str, RangeRecord]) -> Iterator[Edit]:
-        """Yield whole ranges as they become, then the parts of those that are cut."""
+        """Yield whole ranges as they become, then the parts of cut ranges."""
         cut: dict[str, list[RangeDecision]] = defaultdict(list)
         for verdict in self.verdicts:
             item = found.get(verdict.range_id)
@@ -180,7 +180,7 @@ def _cut(item: RangeRecord, verdicts: Sequence[RangeDecision]) -> Iterator[tuple
 def _check_verdicts(verdicts: Sequence[RangeDecision], apart: str | None) -> None:
     """Refuse verdicts that name nothing, something twice, or a state that is no hold.
 
-    PLANNED is for what goes to the wave `apart`; naming that wave for nothing is refused too.
+    PLANNED is for ranges that go to the wave `apart`; naming that wave for nothing is refused too.
     """
     if not verdicts:
         raise ValueError("no range is named to be taken from the wave")
@@ -274,9 +274,9 @@ _NEED_NO_GUARD = frozenset({WaveState.COMMITTED, WaveState.CANCELLED, WaveState.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkipCut:
-    """What a skip leaves: `pieces` of the unresolved ranges in its way and of what was not planned.
+    """The effect of a skip: `pieces` of the unresolved ranges in its way and of the offsets that were not planned.
 
-    `passed` are the offsets that it passes, `waves` the new waves of what goes on, each with the wave it comes from.
+    `passed` are the offsets that it passes, `waves` the new waves of the pieces that go on, each with its old wave.
     """
 
     pieces: tuple[RangeRecord, ...]
@@ -307,7 +307,7 @@ def skipped_range(skip_id: str, pipeline: str, passed: Slice, reason: str) -> Ra
 
 
 def cut_for_skip(recorded: Iterable[RangeRecord], asked: RangeRecord, origin: int) -> SkipCut:
-    """Decide what becomes of a stream's ranges under a skip; `asked` is its `skipped_range`.
+    """Return the effect of a skip on a stream's ranges; `asked` is its `skipped_range`.
 
     The first piece of a range keeps its id. A piece without any of the offsets that its range was held for goes on, in
     a new wave for each that such pieces come from: of one wave none waits for another. Unplanned offsets are cut at the
@@ -345,13 +345,13 @@ def _passed(piece: RangeRecord, asked: RangeRecord) -> RangeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skip(Write[SkipResult]):
-    """Record a skip: what of the slice is not committed or skipped becomes SKIPPED.
+    """Record a skip: the offsets of the slice that are not committed or skipped become SKIPPED.
 
-    Unresolved ranges that cross an edge are split; the rest keeps state and wave, but for what was HELD for offsets of
-    which it has none any more: that is PLANNED again, in new waves. Every touched wave that was ever claimed and is not
-    CANCELLED/DISSOLVED/COMMITTED must be held by one of `guards`, else ConcurrentError. Puts a `skip` receipt into the
-    outbox. `epoch` is the leader epoch of a log that lost what is skipped: it becomes the stream's, so that the loss is
-    accepted; None leaves the recorded one.
+    Unresolved ranges that cross an edge are split; the rest keeps state and wave, but for pieces that were HELD for
+    offsets of which they have none any more: these are PLANNED again, in new waves. Every touched wave that was ever
+    claimed and is not CANCELLED/DISSOLVED/COMMITTED must be held by one of `guards`, else ConcurrentError. The outbox
+    gets a `skip` receipt. `epoch` is the leader epoch of a log that lost the skipped offsets: it becomes the
+    stream's, so that the loss is accepted; None leaves the recorded one.
     """
 
     name: ClassVar[str] = "skip"
@@ -492,7 +492,7 @@ class WithdrawnRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withdrawal:
-    """One decision; `versions` are those of the streams that it was made from, `subject` is what the caller named."""
+    """One decision, made from streams of these `versions`; `subject` is the name that the caller gave for its scope."""
 
     pipeline: str
     subject: str
@@ -512,7 +512,7 @@ class Withdrawal:
 
     @property
     def by_stream(self) -> dict[Stream, RangeSet]:
-        """What is not planned any more."""
+        """The offsets that are not planned any more."""
         found: dict[Stream, list[OffsetRange]] = {}
         for item in self.ranges:
             found.setdefault(item.record.stream, []).append(item.gone)
@@ -520,7 +520,7 @@ class Withdrawal:
 
     @property
     def slices(self) -> tuple[Slice, ...]:
-        """What is not planned any more."""
+        """The slices that are not planned any more."""
         return tuple(Slice(key, part) for key, parts in self.by_stream.items() for part in parts)
 
     def __str__(self) -> str:
@@ -546,7 +546,7 @@ def withdrawal(
     waves: Iterable[WaveRecord],
     wanted: Sequence[tuple[RangeRecord, OffsetRange]],
 ) -> tuple[Withdrawal, tuple[KeptRange, ...]]:
-    """Decide what of some unresolved ranges can be withdrawn, each with the offsets that are asked for."""
+    """Split unresolved ranges, each with the offsets that are asked for, into a withdrawal and the ranges that stay."""
     known = {wave.id: wave for wave in waves}
     versions = {stream.key: stream.version for stream in streams}
     gone: list[WithdrawnRange] = []
@@ -587,7 +587,7 @@ def may_be_withdrawn(item: RangeRecord, fence: int) -> bool:
     """Return whether nothing of a range can ever have been read: its wave was never claimed, and it was never
     committed.
 
-    What was on hold and came to a new wave was fenced before (law L11), so its new wave alone decides.
+    A range that was on hold and came to a new wave was fenced before (law L11), so its new wave alone decides.
     """
     unread = item.state in UNRESOLVED - {RangeState.HELD}
     return unread and fence == NEVER_CLAIMED and not item.generation
@@ -598,8 +598,8 @@ class Withdraw(Write[None]):
     """Take planned ranges that were never claimed off the plan: they leave the record, the event names them, and a
     later plan takes their offsets again.
 
-    What is kept of a range stays in its wave; a wave without any range left is DISSOLVED. Refused with ConcurrentError
-    unless streams and ranges are as `what` was decided from, and no wave of them was ever claimed.
+    The kept pieces of a range stay in its wave; a wave without any range left is DISSOLVED. Refused with
+    ConcurrentError unless streams and ranges are as the decision found them, and no wave of them was ever claimed.
     """
 
     name: ClassVar[str] = "withdraw"
@@ -670,7 +670,7 @@ class PauseAnswer:
 class Pause(Write[PauseAnswer]):
     """Pause a pipeline, or one plan of it: from then on no new plan of that pipeline is recorded, and no wave claimed.
 
-    What is at work goes on. A pause that is there stays as it was first recorded. UnknownSubjectError for a pipeline
+    Waves at work go on. A pause that is there stays as it was first recorded. UnknownSubjectError for a pipeline
     that has no configuration yet, and for a plan that is none of it.
     """
 

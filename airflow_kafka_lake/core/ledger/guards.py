@@ -256,7 +256,7 @@ T = TypeVar("T")
 
 
 class WaitReason(Enum):
-    """What a wave waits for, by the refusals that say so, of which the first that fits counts: a resume, room under its
+    """The reason for which a wave waits, by its refusals, of which the first that fits counts: a resume, room under its
     pipeline's limit, its turn in the order of the records, the process that works on it, a task that asks for it again.
     """
 

@@ -47,7 +47,7 @@ class RangeRecord(HasSlice):
     often its offsets were reopened; `fewer_accepted` says that a person has agreed to fewer rows of the second reading.
     `held_for` are the offsets that a hold is due to, none where it is due to the range as a whole: once a skip has
     passed them, the rest goes on. `skip` is the skip that passed a SKIPPED one, and also the plan and the wave of one
-    that was not planned. `cause` is that of a hold by a program; a person who puts it on hold gives a `reason` alone.
+    that was not planned. `cause` is that of a hold by a program; a hold by a person has a `reason` alone.
     """
 
     id: str
@@ -449,7 +449,7 @@ def hold(
 def held_by(
     range_id: str, error: KafkaLakeError, held_for: RangeSet = NOTHING, *, part: OffsetRange | None = None
 ) -> RangeDecision:
-    """Return the hold of a range for an error; it is due to what Kafka lost of it, where the error says what."""
+    """Return the hold of a range for an error; it is due to the offsets that Kafka lost, where the error names them."""
     if isinstance(error, LostRecordsError) and error.lost:
         held_for |= RangeSet((error.lost,))
     return hold(
@@ -487,7 +487,7 @@ def skipping(item: RangeRecord, gone: OffsetRange, *, generation: bool = False) 
 
 
 def passing(item: RangeRecord, gone: OffsetRange, *, generation: bool = False) -> str:
-    """Return the command that skips part of a range, and what becomes of the rest."""
+    """Return the command that skips part of a range, and the fate of the rest, for people."""
     command = skipping(item, gone, generation=generation)
     rest = RangeSet((item.range,)) - RangeSet((gone,))
     return f"{command}; the rest, {rest}, then goes on with the next run" if rest else str(command)
@@ -495,10 +495,10 @@ def passing(item: RangeRecord, gone: OffsetRange, *, generation: bool = False) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkipResult:
-    """What a skip did: how many offsets it passed, and the waves of what was held for them and goes on without them.
+    """The outcome of a skip: how many offsets it passed, and the waves of ranges that were held for them and go on.
 
-    Of a skip that was only tried, `waves` are those that would lose offsets; `fenced` ones were claimed, and are fenced
-    first; `goes_on` are offsets that were held only for the skipped ones.
+    Of a skip that was only tried, `waves` are the ones that would lose offsets; `fenced` ones were claimed, and are
+    fenced first; `goes_on` are offsets that were held only for the skipped ones.
     """
 
     offsets: int

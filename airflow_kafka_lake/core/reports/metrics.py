@@ -32,7 +32,7 @@ PREFIX = "kafka_lake."
 
 
 class MetricKind(StrEnum):
-    """What a collector makes of the values of a metric, in the words of Airflow's Stats."""
+    """The way in which a collector combines the values of a metric, in the words of Airflow's Stats."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -177,7 +177,7 @@ _OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
 
 
 def of_wave(pipeline: str, wave: LandedWave, steps: Mapping[Step, float]) -> tuple[MetricSample, ...]:
-    """Return what a committed wave gives; `steps` are the seconds that each step took in this process."""
+    """Return the samples of a committed wave; `steps` are the seconds that each step took in this process."""
     rows: Counter[str] = Counter()
     for item in wave.ranges:
         rows[item.stream.topic] += item.rows or 0
@@ -192,7 +192,7 @@ def of_wave(pipeline: str, wave: LandedWave, steps: Mapping[Step, float]) -> tup
 
 
 def of_failure(pipeline: str, error: BaseException) -> tuple[MetricSample, ...]:
-    """Return what a wave gives that did not land; nothing where the task only waits for another."""
+    """Return the samples of a wave that did not land; nothing where the task only waits for another."""
     if Postponement.of(error):
         return ()
     outcome = next(outcome for kind, outcome in _OUTCOMES if isinstance(error, kind))
@@ -228,7 +228,7 @@ def of_moves(pipeline: str, slices: Iterable[tuple[str, int, int, int]]) -> tupl
 
 
 def of_status(report: PipelineReport) -> tuple[MetricSample, ...]:
-    """Return what a status gives; what Kafka did not say is not sent, and its gauge keeps its last value."""
+    """Return the samples of a status; a number that Kafka did not tell is not sent, and its gauge stays."""
     summary, deadline = report.summary, report.summary.retention_deadline
     found = {
         OBSERVED: report.at.timestamp(),

@@ -548,7 +548,7 @@ class Overview:
 
 
 def _tables(own: LedgerState, topics: set[str]) -> list[str]:
-    """Return the tables that are there: of those that the file names for some topics the ones that were written to, and
+    """Return the tables that are there: of the tables that the file names for some topics the written ones, and
     all that it does not name any more, which keep their rows."""
     named = {own.spec.table_for(stream.key.topic) for stream in own.streams}
     return sorted(set(own.tables) - (named - {own.spec.table_for(topic) for topic in topics}))
