@@ -10,7 +10,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Receipt, StreamContent
 from airflow_kafka_lake.core.errors import AttemptRejectedError, IdentityError, UnavailableError, UnknownOutcomeError
 from airflow_kafka_lake.core.ledger.attempts import MarkPublishing, RecordCommit
-from airflow_kafka_lake.core.ledger.records import Claim, Publication, RangeRecord, ReceiptRow, StagedContent
+from airflow_kafka_lake.core.ledger.records import Claim, Publication, ReceiptRow, StagedContent
 from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
     Absent,
@@ -204,18 +204,7 @@ def receipts_left_by(ports: Ports, claim: Claim, attempt: str) -> Mapping[str, R
     """Return the receipts of a claim's ranges that an attempt has left in the lake, by range id."""
     rows = {row.slice: row for row in ports.lake.table(claim.table).receipts(attempt)}
     left = ((item, rows.get(item.slice)) for item in claim.ranges)
-    return {item.id: _receipt(item, row) for item, row in left if row}
-
-
-def _receipt(item: RangeRecord, row: ReceiptRow) -> Receipt:
-    return Receipt(
-        range_id=item.id,
-        slice=item.slice,
-        rows=row.rows,
-        first_offset=row.first_offset,
-        last_offset=row.last_offset,
-        accounting=row.accounting,
-    )
+    return {item.id: row.receipt(item.id) for item, row in left if row}
 
 
 def receipt_rows(ports: Ports, claim: Claim, proven: AuditedAttempt) -> list[ReceiptRow]:

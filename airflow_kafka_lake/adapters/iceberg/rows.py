@@ -129,7 +129,7 @@ def _coded(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
 
 def require_no_equality_deletes(table: Table, manifests: Sequence[ManifestFile], identifier: str) -> None:
     """Refuse a table from which another engine has deleted rows by value, unless all data files are newer."""
-    oldest = min((_oldest(m) for m in manifests if m.content is ManifestContent.DATA), default=0)
+    oldest = min((m.min_sequence_number or 0 for m in manifests if m.content is ManifestContent.DATA), default=0)
     for manifest in manifests:
         if manifest.content is not ManifestContent.DELETES:
             continue
@@ -175,10 +175,6 @@ class _PlannerBefore012(DataScan):
 
 def _is_equality(entry: ManifestEntry) -> bool:
     return entry.data_file.content is DataFileContent.EQUALITY_DELETES
-
-
-def _oldest(manifest: ManifestFile) -> int:
-    return manifest.min_sequence_number or 0
 
 
 def data_files(table: Table, rows: pa.Table) -> Sequence[DataFile]:

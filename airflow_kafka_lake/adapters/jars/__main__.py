@@ -12,15 +12,11 @@ def main() -> int:
     """Fetch and verify all sets; return the exit code."""
     try:
         for jar_set in JarSet:
-            fetch(jar_set, progress=_say)
+            fetch(jar_set, progress=lambda line: print(line, file=sys.stderr))  # noqa: T201
     except KafkaLakeError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
     return 0
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
 
 
 if __name__ == "__main__":

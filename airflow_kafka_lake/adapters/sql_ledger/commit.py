@@ -97,11 +97,12 @@ class RowMapping:
     then: Callable[[Connection, Sequence[Edit], dict[Stream, int]], None] = lambda _connection, _edits, _ids: None
 
 
-def _plain(*names: str, **renamed: str) -> dict[str, tuple[str, Value]]:
-    """Return columns that are fields; `renamed` are those whose field has another name."""
+def _plain(*names: str, within: str = "", **renamed: str) -> dict[str, tuple[str, Value]]:
+    """Return columns that are fields, or fields `within` one; `renamed` have fields of another name, or a path."""
+    inside = f"{within}." if within else ""
     return {
-        column: (name, _field(attrgetter(name)))
-        for column, name in {**{name: name for name in names}, **renamed}.items()
+        column: (path.partition(".")[0], _field(attrgetter(path)))
+        for column, path in ({name: inside + name for name in names} | renamed).items()
     }
 
 
@@ -120,10 +121,6 @@ def _of_progress(name: str) -> Value:
 def _of_receipt(path: str) -> Value:
     get = attrgetter(path)
     return lambda item, _: get(item[1])
-
-
-def _stream_of(row: Any, ids: Ids) -> int:
-    return ids[row.slice.stream]
 
 
 def _learn_numbers(connection: Connection, edits: Sequence[Edit], ids: dict[Stream, int]) -> None:
@@ -158,9 +155,8 @@ def _forget_old_requests(connection: Connection, edits: Sequence[Edit], _: Ids) 
 
 
 _SLICE: Mapping[str, tuple[str, Value]] = {
-    "stream": ("slice", _stream_of),
-    "start_offset": ("slice", _field(attrgetter("slice.range.start"))),
-    "end_offset": ("slice", _field(attrgetter("slice.range.end"))),
+    "stream": ("slice", lambda row, ids: ids[row.slice.stream]),
+    **_plain(start_offset="slice.range.start", end_offset="slice.range.end"),
 }
 _SEEN = ("leader_epoch", "log_start", "last_stable", "high_watermark", "group_offset", "group_offset_state")
 
@@ -192,7 +188,7 @@ STORED: Mapping[type, RowMapping] = {
         table=tables.stream,
         columns={
             **_plain("pipeline", "origin", "watermark", "version", "end_seen", "leader_epoch", "since"),
-            **{name: ("key", _field(attrgetter(f"key.{name}"))) for name in Stream._fields},
+            **_plain(*Stream._fields, within="key"),
         },
         key=("pipeline", *Stream._fields),
         required=("version",),
@@ -240,10 +236,7 @@ STORED: Mapping[type, RowMapping] = {
         table=tables.layout,
         columns={
             **_plain("pipeline"),
-            **{
-                name: ("layout", _field(attrgetter(f"layout.{name}")))
-                for name in ("topic", "topic_id", "partitions", "seen_at")
-            },
+            **_plain("topic", "topic_id", "partitions", "seen_at", within="layout"),
             "in_force": ("layout", lambda row, _: int(row.layout.in_force)),
         },
         key=("pipeline", "topic_id", "partitions"),
@@ -252,8 +245,7 @@ STORED: Mapping[type, RowMapping] = {
         table=tables.segment,
         columns={
             "stream": ("segment", lambda row, ids: ids[row.segment.stream]),
-            "start_offset": ("segment", _field(attrgetter("segment.start"))),
-            **{name: ("segment", _field(attrgetter(f"segment.{name}"))) for name in ("layout", "seal", "declared_at")},
+            **_plain("layout", "seal", "declared_at", within="segment", start_offset="segment.start"),
             "sealed": ("segment", lambda row, _: int(row.segment.sealed)),
         },
         key=("stream", "start_offset"),
@@ -264,7 +256,7 @@ STORED: Mapping[type, RowMapping] = {
         table=tables.snapshot,
         columns={
             **_plain("plan", "reason"),
-            **{name: ("seen", _field(attrgetter(f"seen.{name}"))) for name in _SEEN},
+            **_plain(*_SEEN, within="seen"),
             "stream": ("seen", lambda row, ids: ids[row.seen.stream]),
             "start_offset": ("range", lambda row, _: row.range[0]),
             "end_offset": ("range", lambda row, _: row.range[1]),
@@ -337,7 +329,7 @@ class ScopeLoader:
         waves = self._waves({*scope.waves, *(self._homes(*chosen) if chosen and scope.follow else ())})
         if scope.planned:
             chosen = [self._among(range_.c.wave, waves), range_.c.state == RangeState.PLANNED]
-        ranges = self._ranges(*chosen) if chosen else ()
+        ranges = queries.ranges(self.connection, *chosen, ids=self.ids) if chosen else ()
         told = self._notified() if scope.notified else None
         return Records(
             now=self.now or self.connection.execute(select(now())).scalar_one(),
@@ -414,9 +406,6 @@ class ScopeLoader:
         if (asked := self.scope.crossing) is not None:
             return [range_.c.stream == self.ids.get(asked.stream), *queries.overlapping(asked.range)]
         return []
-
-    def _ranges(self, *chosen: ColumnElement[bool]) -> tuple[RangeRecord, ...]:
-        return queries.ranges(self.connection, *chosen, ids=self.ids)
 
     def _among(self, column: Column[str], names: Collection[str]) -> ColumnElement[bool]:
         if len(names) <= BOUND_ONE_BY_ONE:

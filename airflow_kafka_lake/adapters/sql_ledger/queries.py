@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
-from datetime import datetime
+from functools import cache
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
@@ -88,6 +88,8 @@ from airflow_kafka_lake.core.spec import Ordering, PipelineSpec
 
 # The ledger's queries: rows in, values of `core` out; each function is one or two statements.
 
+T = TypeVar("T")
+
 
 def stream_of(row: Any) -> Stream:
     return Stream(row.topic, row.topic_id, row.partition)
@@ -130,10 +132,17 @@ def pipeline_record(connection: Connection, name: str) -> PipelineRecord | None:
 def pauses(connection: Connection, name: str) -> tuple[PauseRow, ...]:
     """Return the pauses of a pipeline and of its plans, oldest first."""
     query = select(pause).where(pause.c.pipeline == name).order_by(pause.c.at, pause.c.id)
-    return tuple(
-        PauseRow(pipeline=row.pipeline, plan=row.plan, reason=row.reason, actor=row.actor, at=row.at)
-        for row in connection.execute(query)
-    )
+    return tuple(_made(PauseRow, row) for row in connection.execute(query))
+
+
+@cache
+def _names(kind: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(item.name for item in fields(kind))  # type: ignore[arg-type]
+
+
+def _made(kind: Callable[..., T], row: Any, **other: Any) -> T:
+    """Make a value whose fields are columns of the same names, but for some `other` ones."""
+    return kind(**{name: getattr(row, name) for name in _names(kind) if name not in other}, **other)
 
 
 def pipelines(connection: Connection) -> tuple[str, ...]:
@@ -165,18 +174,13 @@ def waves(connection: Connection, *where: ColumnElement[bool]) -> tuple[WaveReco
     )
 
 
-_STREAM = ("pipeline", "origin", "watermark", "version", "end_seen", "leader_epoch", "since")
-_WAVE = ("id", "pipeline", "plan", "ordinal", "state", "fence", "attempt", "lease_until", "committed_at")
-
-
 def stream_row(row: Any) -> StreamRow:
-    return StreamRow(key=stream_of(row), **{name: getattr(row, name) for name in _STREAM})
+    return _made(StreamRow, row, key=stream_of(row))
 
 
 def wave_row(row: Any) -> WaveRow:
-    own = {name: getattr(row, name) for name in _WAVE}
     holder = None if row.lease_holder is None else LeaseHolder.parse(row.lease_holder)
-    return WaveRow(table=row.table_name, holder=holder, snapshot=row.snapshot_id, **own)
+    return _made(WaveRow, row, table=row.table_name, holder=holder, snapshot=row.snapshot_id)
 
 
 def waves_of(
@@ -294,8 +298,6 @@ def attempts_where(connection: Connection, where: ColumnElement[bool]) -> tuple[
     return tuple(_attempt(row) for row in connection.execute(query))
 
 
-_ATTEMPT = ("wave", "fence", "attempt", "job", "base", "audited", "outcome", "error", "cause")
-_ATTEMPT_TIMES = ("started_at", "ended_at", "staged_bytes", "actor", "application")
 PROGRESS: Mapping[str, str] = {
     "step": "step",
     "rows_done": "rows",
@@ -309,9 +311,9 @@ PROGRESS: Mapping[str, str] = {
 
 
 def _attempt(row: Any) -> AttemptRecord:
-    own = {name: getattr(row, name) for name in (*_ATTEMPT, *_ATTEMPT_TIMES)}
     progress = {name: getattr(row, column) for column, name in PROGRESS.items()}
-    return AttemptRecord(holder=row.lease_holder, progress=None if row.step is None else Progress(**progress), **own)
+    done = None if row.step is None else Progress(**progress)
+    return _made(AttemptRecord, row, holder=row.lease_holder, progress=done)
 
 
 def published(connection: Connection, name: str, table: str | None, newest: int | None) -> tuple[PublishedWave, ...]:
@@ -359,7 +361,7 @@ def standing(connection: Connection, attempts: Collection[str]) -> Mapping[str, 
 def of_waves(connection: Connection, waves: Collection[str]) -> tuple[RequestRow, ...]:
     """Return the requests for some waves, oldest first; their rows are locked with the waves."""
     query = select(request).where(request.c.wave.in_(sorted(waves))).order_by(request.c.at, request.c.id)
-    return tuple(RequestRow(**_values(row)) for row in connection.execute(query))
+    return tuple(_made(RequestRow, row) for row in connection.execute(query))
 
 
 def requests(connection: Connection, name: str | None) -> tuple[RequestRecord, ...]:
@@ -375,18 +377,10 @@ def requests(connection: Connection, name: str | None) -> tuple[RequestRecord, .
     return tuple(_record(row) for row in connection.execute(query))
 
 
-def _values(row: Any) -> dict[str, Any]:
-    return {item.name: getattr(row, item.name) for item in fields(RequestRow)}
-
-
 def _record(row: Any) -> RequestRecord:
-    return RequestRecord(
-        **_values(row),
-        live=row.now < row.until,
-        state=row.state,
-        holder=None if row.lease_holder is None else LeaseHolder.parse(row.lease_holder),
-        lease_live=lease_is_live(row.lease_until, row.now),
-    )
+    holder = None if row.lease_holder is None else LeaseHolder.parse(row.lease_holder)
+    live = lease_is_live(row.lease_until, row.now)
+    return _made(RequestRecord, row, live=row.now < row.until, holder=holder, lease_live=live)
 
 
 # History: events, watermark moves, receipts that wait for the lake, and the costs of waves.
@@ -428,14 +422,10 @@ def throughput(connection: Connection, name: str) -> tuple[WaveCost, ...]:
 def _cost(rows: Sequence[Any]) -> WaveCost:
     first = rows[0]
     return WaveCost(
-        seconds=_seconds(first.started_at, first.ended_at),
+        seconds=(first.ended_at - first.started_at).total_seconds(),
         lake_bytes=first.staged_bytes,
         topics=tuple(TopicCost(topic=row.topic, offsets=int(row.offsets), kafka_bytes=int(row.weight)) for row in rows),
     )
-
-
-def _seconds(start: datetime, end: datetime) -> float:
-    return (end - start).total_seconds()
 
 
 def knows(connection: Connection, token: Token, line: EventRef | None) -> EventRef | None:
@@ -450,18 +440,6 @@ def knows(connection: Connection, token: Token, line: EventRef | None) -> EventR
 def _newest(connection: Connection, *where: ColumnElement[bool]) -> EventRef | None:
     found = events(connection, where, 1, newest=True)
     return found[0].line if found else None
-
-
-def _event(row: Any) -> Event:
-    return Event(
-        sequence=row.sequence,
-        at=row.at,
-        actor=row.actor,
-        kind=row.kind,
-        subject=row.subject,
-        detail=row.detail,
-        slices=row.slices,
-    )
 
 
 def of(pipeline: str, after: int, kind: str | None, actor: str | None) -> list[ColumnElement[bool]]:
@@ -479,7 +457,8 @@ def events(
 ) -> tuple[Event, ...]:
     """Return events by sequence: the first, or the last, `limit` of the chosen ones."""
     order = event.c.sequence.desc() if newest else event.c.sequence
-    found = [_event(row) for row in connection.execute(select(event).where(*where).order_by(order).limit(limit))]
+    query = select(event).where(*where).order_by(order).limit(limit)
+    found = [_made(Event, row) for row in connection.execute(query)]
     return tuple(reversed(found) if newest else found)
 
 
@@ -515,19 +494,13 @@ def outbox_items(connection: Connection, name: str, kind: str | None) -> tuple[O
 
 
 def _receipt(row: Any) -> ReceiptRow:
-    return ReceiptRow(
-        pipeline=row.pipeline,
-        wave=row.wave,
-        attempt=row.attempt,
-        fence=row.fence,
-        kind=row.kind,
+    return _made(
+        ReceiptRow,
+        row,
         slice=Slice(stream_of(row), OffsetRange(row.start_offset, row.end_offset)),
-        generation=row.generation,
         rows=row.row_count,
-        first_offset=row.first_offset,
-        last_offset=row.last_offset,
         accounting=accounting_of(row),
-        recorded_at=row.recorded_at,
+        leader_epoch=None,
         offsets=row.offsets or None,
     )
 
@@ -636,16 +609,7 @@ def _by_stream(found: Iterable[Any]) -> dict[int, RangeSet]:
 def layouts(connection: Connection, name: str) -> tuple[Layout, ...]:
     """Return the layouts that a pipeline's topics were seen in."""
     query = select(layout).where(layout.c.pipeline == name).order_by(layout.c.topic_id, layout.c.partitions)
-    return tuple(
-        Layout(
-            topic=row.topic,
-            topic_id=row.topic_id,
-            partitions=row.partitions,
-            seen_at=row.seen_at,
-            in_force=bool(row.in_force),
-        )
-        for row in connection.execute(query)
-    )
+    return tuple(_made(Layout, row, in_force=bool(row.in_force)) for row in connection.execute(query))
 
 
 def segments(connection: Connection, name: str) -> tuple[Segment, ...]:
@@ -660,13 +624,12 @@ def segments(connection: Connection, name: str) -> tuple[Segment, ...]:
     for child, parent in connection.execute(_edges(name)):
         parents[child].add(keys[parent])
     made = (
-        Segment(
+        _made(
+            Segment,
+            row,
             stream=stream_of(row),
             start=row.start_offset,
-            layout=row.layout,
-            seal=row.seal,
             sealed=bool(row.sealed),
-            declared_at=row.declared_at,
             parents=frozenset(parents[row.id]),
         )
         for row in found

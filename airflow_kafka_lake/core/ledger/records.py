@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.accounting import Accounting, StreamContent
+from airflow_kafka_lake.core.accounting import Accounting, Receipt, StreamContent
 from airflow_kafka_lake.core.errors import KafkaLakeError, LostRecordsError
 from airflow_kafka_lake.core.ledger.guards import LEASE, OVERDUE, PauseRow, lease_is_live, remedies_for
 from airflow_kafka_lake.core.ledger.history import EventRef
@@ -250,6 +250,18 @@ class ReceiptRow(HasSlice):
     recorded_at: datetime
     leader_epoch: int | None = None
     offsets: RangeSet | None = None
+
+    def receipt(self, range_id: str) -> Receipt:
+        """Return its numbers as the receipt of a range of the ledger."""
+        return Receipt(
+            range_id=range_id,
+            slice=self.slice,
+            rows=self.rows,
+            first_offset=self.first_offset,
+            last_offset=self.last_offset,
+            accounting=self.accounting,
+            generation=self.generation,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

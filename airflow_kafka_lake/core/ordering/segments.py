@@ -114,7 +114,9 @@ class Graph:
 
     def at(self, stream: Stream, offset: int) -> Segment | None:
         """Return the segment that an offset lies in; None where the ledger knows none."""
-        return max((item for item in self.of(stream) if item.start <= offset), key=_start, default=None)
+        return max(
+            (item for item in self.of(stream) if item.start <= offset), key=lambda item: item.start, default=None
+        )
 
     def limit(self, stream: Stream) -> int | None:
         """Return the end of a stream whose last segment has a seal; None where it goes on."""
@@ -290,10 +292,6 @@ def _acknowledging(blocker: Blocker, pipeline: str) -> Remedy:
     """Return the skip by which a person accepts a gap in the order of the records."""
     gap = Slice(blocker.parent.stream, blocker.unacknowledged.ranges[0])
     return remedies.skip(pipeline, gap, name_topic_id=True, acknowledge_order=True)
-
-
-def _start(segment: Segment) -> int:
-    return segment.start
 
 
 # The order of segments, for people and programs: each with its parents, and its blockers.

@@ -532,7 +532,7 @@ class _Table:
             fence=first.fence,
             snapshot=snapshots.get(first.attempt),
             at=max(row.recorded_at for row in rows),
-            receipts=tuple(_receipt(row) for row in sorted(rows, key=lambda row: (row.stream, row.range))),
+            receipts=tuple(row.receipt("") for row in sorted(rows, key=lambda row: (row.stream, row.range))),
         )
 
 
@@ -588,15 +588,3 @@ def _tokens(reading: TableReading) -> set[str]:
 
 def _range(row: ReceiptRow) -> Range:
     return (row.attempt, row.stream, row.range)
-
-
-def _receipt(row: ReceiptRow) -> Receipt:
-    return Receipt(
-        range_id="",
-        slice=row.slice,
-        rows=row.rows,
-        first_offset=row.first_offset,
-        last_offset=row.last_offset,
-        accounting=row.accounting,
-        generation=row.generation,
-    )

@@ -11,7 +11,6 @@ from typing import ClassVar
 
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import (
     ENDED_BY_CLAIM,
@@ -76,7 +75,7 @@ def edits(
     reopened = set(what.reopened)
     missing = reopened - {item.id for item in ranges if item.state is RangeState.COMMITTED}
     if missing:
-        raise _overtaken(what)
+        raise overtaken_rebuild(what.spec.name)
     removed, placed = set(reopened), list(_committed_ranges(what))
     kept: list[RangeRecord] = []
     for item in ranges:
@@ -87,7 +86,7 @@ def edits(
             kept.append(item)
             continue
         if item.state is RangeState.COMMITTED:
-            raise _overtaken(what)
+            raise overtaken_rebuild(what.spec.name)
         removed.add(item.id)
         parts = [_piece(item, part) for part in left]
         kept += parts
@@ -133,10 +132,6 @@ def _left_of(
 def _left_behind(item: RangeRecord, what: Restoration) -> bool:
     """Return whether a range would never be run: its wave is in the lake without it. It is planned anew."""
     return item.state is RangeState.PLANNED and item.wave in {wave.wave for wave in what.waves}
-
-
-def _overtaken(what: Restoration) -> ConcurrentError:
-    return overtaken_rebuild(what.spec.name)
 
 
 def _piece(item: RangeRecord, part: OffsetRange) -> RangeRecord:

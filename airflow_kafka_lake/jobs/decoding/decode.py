@@ -341,7 +341,7 @@ class _Framed(_Part):
         fields = self.fields()
         row = t.StructType(fields) if fields else t.BooleanType()
         kind = t.StructType([t.StructField(_ROW, row), t.StructField("why", t.StringType())])
-        found = read if fields else _without_columns(read)
+        found = read if fields else lambda number, payload: (None, read(number, payload)[1])
         return f.udf(found, kind)(number, f.when(number.isNotNull(), self.payload()))
 
     def problem(self) -> Column:
@@ -358,10 +358,6 @@ class _Framed(_Part):
         # Where there is no cause the whole is null.
         unfit = f.concat(begin, self.cause())
         return f.when(found.isNull(), unframed).when(~self.is_known(), foreign).otherwise(unfit)
-
-
-def _without_columns(read: Callable[[Any, Any], tuple[Any, Any]]) -> Callable[[Any, Any], tuple[Any, Any]]:
-    return lambda number, payload: (None, read(number, payload)[1])
 
 
 class _Avro(_Framed):

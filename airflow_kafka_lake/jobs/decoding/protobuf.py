@@ -296,7 +296,8 @@ def _is_set(message: Any, written: Any, field: Any) -> bool:
     if written.has_presence:
         return bool(message.HasField(written.name))
     # Without presence a default is not written: where the newest version tells it from nothing, it is nothing.
-    is_told = field.has_presence or field.is_repeated or not _is_alike(written, field)
+    is_alike = written.type == field.type and field.message_type is None
+    is_told = field.has_presence or field.is_repeated or not is_alike
     return not is_told or any(known is written or known.number == written.number for known, _ in message.ListFields())
 
 
@@ -306,10 +307,6 @@ def _unset(field: Any) -> Any:
     if field.is_repeated:
         return []
     return None if field.has_presence else _one(field, field, field.default_value, ())
-
-
-def _is_alike(written: Any, field: Any) -> bool:
-    return bool(written.type == field.type) and field.message_type is None
 
 
 def _other(written: Any, field: Any) -> Unfit:

@@ -67,7 +67,7 @@ def quirks(text: Column, schema: StructType) -> Column:
         odd = [_ITEM_GROUPED, _ITEM_FAR] if any(isinstance(item, DecimalType) for item in inner) else []
         odd += [_ITEM_CLOCK] if any(isinstance(item, TimestampType | TimestampNTZType) for item in inner) else []
         found += [text.rlike(each) & field.rlike(each) for each in odd]
-    return f.coalesce(_any(found), f.lit(False))
+    return f.coalesce(reduce(or_, found), f.lit(False))
 
 
 def surrogates(text: Column) -> Column:
@@ -278,10 +278,6 @@ def single(column: Column, kind: DataType) -> Column:
             one = f.map_from_entries(f.map_entries(column))
             return f.transform_values(one, lambda _, item: single(item, kind.valueType))
     return column
-
-
-def _any(found: list[Column]) -> Column:
-    return reduce(or_, found)
 
 
 def _inside(kind: Any) -> Iterator[DataType]:
