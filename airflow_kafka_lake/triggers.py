@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, dataclass_transform
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
@@ -165,6 +166,7 @@ class WaitEvent(TypedDict):
     message: str
 
 
+@dataclass_transform(kw_only_default=True, eq_default=False)
 @dataclass(kw_only=True, eq=False, repr=False)
 class LedgerTrigger(BaseTrigger):
     """Asks one question until the answer is yes, then fires one `WaitEvent`.
@@ -177,6 +179,11 @@ class LedgerTrigger(BaseTrigger):
     _ledger: Ledger | None = field(default=None, init=False)
     _source: OffsetSource | None = field(default=None, init=False)
 
+    def __init_subclass__(cls) -> None:
+        """Make a dataclass of a class with fields of its own: they are its arguments."""
+        if inspect.get_annotations(cls):
+            dataclass(kw_only=True, eq=False, repr=False)(cls)
+
     def __post_init__(self) -> None:
         super().__init__()
 
@@ -186,6 +193,7 @@ class LedgerTrigger(BaseTrigger):
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class's path and the constructor's arguments, which are attributes of the same names."""
+        # Airflow keeps a trigger as this, and makes it anew in whichever triggerer takes it.
         given = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
         return f"{type(self).__module__}.{type(self).__qualname__}", given
 
@@ -237,6 +245,7 @@ class LedgerTrigger(BaseTrigger):
     async def query(self, question: Callable[[Ledger], T]) -> T:
         """Ask the ledger in a thread, and open it first where it is not open."""
         if self._ledger is None:
+            # Within a triggerer's loop Airflow resolves connections by its asynchronous call alone.
             connection = await aget_connection(self.ledger_conn_id, *LEDGER_TYPES)
             self._ledger = await asyncio.to_thread(LEDGERS.open, connection)
         return await asyncio.to_thread(question, self._ledger)
@@ -269,7 +278,6 @@ NAMED = 3
 """Partitions that an answer names; more are counted."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class PlanResolvedTrigger(LedgerTrigger):
     """Waits until every range of a plan is committed or skipped."""
 
@@ -288,7 +296,6 @@ class PlanResolvedTrigger(LedgerTrigger):
         return WaitAnswer(done=False, message=f"{ranges} open, {where}")
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class DrainedTrigger(LedgerTrigger):
     """Waits until every offset of some streams, from their origin up to an end, is committed or skipped.
 
@@ -315,7 +322,6 @@ class DrainedTrigger(LedgerTrigger):
         return WaitAnswer(done=True, message=f"every stream is drained up to its end{_below_origins(unread)}")
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class WaveFreeTrigger(LedgerTrigger):
     """Waits until no process works on a wave."""
 
@@ -352,7 +358,6 @@ class WaveLaunchableTrigger(WaveFreeTrigger):
         return WaitAnswer(done=False, message=message)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class WaveAllowedTrigger(WaveFreeTrigger):
     """Waits until fewer other waves of the pipeline are at work than it allows at once."""
 
@@ -367,7 +372,6 @@ class WaveAllowedTrigger(WaveFreeTrigger):
         return WaitAnswer(done=False, message=f"{at_work}, first {others[0].id}")
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ResumedTrigger(LedgerTrigger):
     """Waits until a pipeline, and a plan of it, is not paused, at most until a time (epoch seconds)."""
 
@@ -376,6 +380,7 @@ class ResumedTrigger(LedgerTrigger):
 
     def time_is_over(self) -> bool:
         """Return whether the longest wait is over."""
+        # By the wall clock: the task has set the time in another process, perhaps on another machine.
         return time.time() >= self.until
 
     def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
@@ -387,7 +392,6 @@ class ResumedTrigger(LedgerTrigger):
         return WaitAnswer(done=self.time_is_over(), message=paused(pause).message)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class WatermarkTrigger(LedgerTrigger):
     """Waits until the watermark of one partition, or of all of a topic, reaches an offset or a time (milliseconds).
 
@@ -472,7 +476,6 @@ class WatermarkTrigger(LedgerTrigger):
         return [stream for stream in streams if stream.key.topic_id == topic.topic_id], ends
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class StableTrigger(LedgerTrigger):
     """Waits until no commit of a group is pending in some partitions, at most until a time (epoch seconds)."""
 
@@ -548,7 +551,6 @@ ENDED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"}
 """States in which a task does not come back by itself."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class WaveServedTrigger(LedgerTrigger):
     """Waits until a requested wave has ended, or was answered; renews the request while it waits, and revives none.
 

@@ -163,11 +163,13 @@ class Session:
                 continue
             except (errors.KafkaError, OSError) as error:
                 unknown += isinstance(error, errors.UnknownTopicOrPartitionError | errors.UnknownTopicIdError)
+                # A broker that has just started knows no topic yet: one such answer is no proof.
                 if unknown == _GONE_AFTER:
                     raise self._gone() from error
                 if not _worth_repeating(error) or time.monotonic() >= until:
                     raise translated(error, self._timeout) from error
                 if getattr(error, "invalid_metadata", False):
+                    # The leader has moved: the next try asks for it.
                     self._leaders.clear()
             await self.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
@@ -230,6 +232,7 @@ class Session:
             FetchRequest(
                 max_wait_ms=_MAX_WAIT_MS,
                 min_bytes=1,
+                # The partition's own limit decides, and a batch that is larger comes whole.
                 max_bytes=_ANY_SIZE,
                 isolation_level=isolation,
                 # Older versions send the name, newer ones only the id; a broker without ids gets the name.
@@ -238,6 +241,7 @@ class Session:
             ),
         )
         raise_for(response.error_code or 0)
+        # A broker over its quota answers at once, with nothing.
         if not response.responses:
             raise _ThrottledError(max(response.throttle_time_ms / 1000, _FIRST_PAUSE_SECONDS))
         data = response.responses[0].partitions[0]

@@ -81,6 +81,7 @@ def _read(
     }
     for key, value in {**kafka, **fixed}.items():
         settings.put(key, value)
+    # Nothing of a group is used, and a user without a right to one may read.
     settings.remove("group.id")
     bytes_as_they_are = client.common.serialization.ByteArrayDeserializer
     consumer = client.clients.consumer.KafkaConsumer(settings, bytes_as_they_are(), bytes_as_they_are())
@@ -226,6 +227,7 @@ def stage(
     writes: another process began this attempt. Spark's own errors pass through. `steps` makes the steps of the job.
     """
     work = steps(spark, job, kafka)
+    # The session of a warm driver, or of Spark Connect, may have been given another zone.
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     records = work.read()
     work.branch()

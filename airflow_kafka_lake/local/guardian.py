@@ -27,10 +27,12 @@ _LOOK_AT_OWNER_SECONDS = 1.0
 def main(folders: list[str]) -> None:
     """Serve until the owner ends; then kill every descendant and remove the folders."""
     prctl = _prctl()
+    # Orphans of the server then come to this process, and not to init, which would let them run.
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
     owner = os.getppid()
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
+    # A signal does not end `select`, which Python repeats by itself; this pipe does.
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

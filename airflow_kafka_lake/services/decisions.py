@@ -170,6 +170,7 @@ def skip(
     claims: list[Claim] = []
     with ending_on_error(ports, claims):
         for wave in sorted({item.wave for item in _touched(ports, pipeline, stream, interval)}):
+            # A wave that nobody has claimed, or that is over, has no publisher who could show the slice.
             if not _to_be_fenced(ports.ledger.wave(wave)):
                 continue
             if claim := fenced(ports, wave, skipped=gone, give_up=None if drop_staged else REPEAT):
@@ -195,6 +196,7 @@ def _refuse_beyond_end(ports: Ports, pipeline: str, stream: StreamRecord, interv
     known = Graph(ports.ledger.segments(pipeline)).known_end(stream)
     if interval.end <= known:
         return
+    # `[::2]`: topic and partition, without the id, as Kafka is asked.
     seen = ports.source.snapshot((stream.key.topic,), None, {stream.key[::2]})
     end = max([known, *(item.high_watermark for item in seen.partitions if item.stream == stream.key)])
     if interval.end > end:

@@ -139,11 +139,13 @@ class RunWaves:
             outcome = expected(error, f"wave {wave}", wave=wave)
         match outcome:
             case Postponement(reason=WaitReason.TURN):
+                # It may wait for another wave of this run: once that has landed it is tried again.
                 self._waiting[wave] = outcome.refusal
                 return
             case Postponement(reason=WaitReason.RESUME | WaitReason.LIMIT):
                 plan = outcome.refusal.facts.get("plan")
                 self._refused.setdefault(plan, outcome.refusal)
+                # A pause of the pipeline, and its limit, keep every wave; a pause of a plan keeps that plan's alone.
                 self._is_stopped = plan is None
                 self._ended.add(wave)
                 return
@@ -227,6 +229,7 @@ def run(
     bounded = bounds.is_bounded and not everything
     if ports.ledger.pipeline(spec.name) is not None:
         try:
+            # A commit that a killed run has left unrecorded: found now, its offsets are not planned again.
             recover(ports, spec.name)
         except Exception as error:  # noqa: BLE001  # a problem of an open wave comes up again when it is ingested
             ports.progress(f"not everything could be committed: {expected(error, 'recovering open waves')}")

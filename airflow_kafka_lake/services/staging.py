@@ -138,11 +138,13 @@ def _attempt(ports: Ports, claim: Claim) -> Shortfall | None:
 
 
 def _work(ports: Ports, claim: Claim, in_doubt: InDoubt) -> Shortfall | None:
+    # The worker of an earlier attempt may have died between its commit and the record of it.
     found = probe(ports, claim, claim.attempts)
     in_doubt.searched(found)
     if isinstance(found, Found):
         adopt(ports, claim, found)
         return None
+    # Once more under the claim: a person may have reopened what comes before since the first look.
     _pass_gate(ports, claim.key.wave, claim.pipeline)
     check_head(ports, claim.pipeline, claim.table, head=found.head, topic_ids=topic_ids_of(claim))
     require_replaceable(ports.lake.table(claim.table), replaced(claim))

@@ -268,6 +268,7 @@ class OpenCatalog:
         with self.reaching(f"create namespace {'.'.join(parts)}"):
             if not self.api.namespace_exists(tuple(parts)):
                 for end in range(1, len(parts) + 1):
+                    # Of two that create it at once, PyIceberg's SQL catalog gives one the database's own error.
                     with suppress(NamespaceAlreadyExistsError, IntegrityError):
                         self.api.create_namespace(tuple(parts[:end]))
 

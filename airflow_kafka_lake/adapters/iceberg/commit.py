@@ -295,6 +295,7 @@ def write_snapshot(table: Table, prepared: PreparedSnapshot, summary: Mapping[st
     parent = metadata.current_snapshot()
     manifests = [] if prepared.manifest is None else [prepared.manifest]
     if parent is not None:
+        # As Java does: a manifest whose files are all deleted is of no use to a later snapshot.
         alive = [m for m in parent.manifests(table.io) if m.has_added_files() or m.has_existing_files()]
         if prepared.removed:
             alive = _without_removed(table, prepared, alive)
@@ -345,6 +346,7 @@ def _kept_or_deleted(entry: ManifestEntry, removed: Collection[str], snapshot_id
     deleted = entry.data_file.file_path in removed
     return ManifestEntry.from_args(
         status=ManifestEntryStatus.DELETED if deleted else ManifestEntryStatus.EXISTING,
+        # In Iceberg a deleted entry names the snapshot that deletes it, and keeps the numbers of its file.
         snapshot_id=snapshot_id if deleted else entry.snapshot_id,
         sequence_number=entry.sequence_number,
         file_sequence_number=entry.file_sequence_number,

@@ -79,6 +79,7 @@ def spoken_at(address: str) -> str | None:
     if wants_login := _asked_for_login(place, None):
         return SecurityProtocol.PLAINTEXT if wants_login == _NOT_WANTED else SecurityProtocol.SASL_PLAINTEXT
     context = ssl.create_default_context()
+    # Nothing secret is sent and no answer is believed: whose certificate it is does not matter.
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     match _asked_for_login(place, context):
         case b"":
@@ -149,6 +150,7 @@ class Client:
         for future in futures:  # one after the other: a wait for all of them goes through all at every poll
             while not future.done():
                 wait([future], timeout=_POLL_SECONDS)
+                # librdkafka tells of refused logins in a callback, which runs within `poll` alone.
                 self.admin.poll(0)
                 waited = time.monotonic() - begun
                 refused = waited > _REFUSED_SECONDS and self._last_refusal()
@@ -252,6 +254,7 @@ class Client:
         asked = {TopicPartition(*key): spec for key, spec in wanted.items()}
         futures = self.admin.list_offsets(asked, isolation_level=isolation, request_timeout=self.timeout)
         self.completed(futures.values(), "listing offsets")
+        # Each counts as failed until its answer is here.
         errors.update(dict.fromkeys(wanted, KafkaError(KafkaError.UNKNOWN, "the answer left it out")))
         for partition, future in futures.items():
             key = (partition.topic, partition.partition)

@@ -78,10 +78,12 @@ def _offset(item: Any) -> GroupOffset:
         return UNKNOWN
     if item.committed_offset >= 0:
         return item.committed_offset, GroupOffsetState.KNOWN
+    # Kafka answers -1 for a partition that the group never committed.
     return NONE if item.committed_offset == -1 else UNKNOWN
 
 
 async def _ask_coordinator(manager: Any, *, group: str, keys: Iterable[Key]) -> list[Any]:
+    # From version 4 on the request names several groups, and is answered in another form.
     coordinator = await manager.send(FindCoordinatorRequest(key=group, key_type=0, max_version=3))
     raise_for(coordinator.error_code)
     newest = manager.broker_version_data.api_version(OffsetFetchRequest)
@@ -152,6 +154,7 @@ def epoch_ends(
 async def _leaders(manager: Any, topics: Iterable[str]) -> Mapping[tuple[str, int], tuple[int, int]]:
     """Return leader and leader epoch of each existing partition; a negative number is none."""
     named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in sorted(topics)]
+    # A question must not create its topic, as brokers do by default.
     response = await manager.send(MetadataRequest(topics=named, allow_auto_topic_creation=False))
     manager.cluster.update_metadata(response)
     return {
@@ -181,6 +184,7 @@ async def _ends(
     by_partition = {key[:2]: key for key in epochs}
     by_topic: dict[str, list[Any]] = defaultdict(list)
     for topic, partition, epoch in by_partition.values():
+        # A leader of another epoch than the present one then refuses: its log may end elsewhere.
         request = _OfTopic.OffsetForLeaderPartition(
             partition=partition, current_leader_epoch=present[topic, partition], leader_epoch=epoch
         )
@@ -246,6 +250,7 @@ def every_broker(settings: KafkaSettings, topics: Iterable[str], *, timeout: flo
 
 
 async def _ask_every_broker(manager: Any, *, topics: Iterable[str]) -> TopicIds:
+    # An empty list asks for the brokers alone; no list would ask for every topic.
     manager.cluster.update_metadata(await manager.send(_request(())))
     brokers = [item.node_id for item in manager.cluster.brokers()]
     calls = {broker: manager.call_soon(_ids_of, manager, broker, topics) for broker in brokers}
@@ -334,6 +339,7 @@ def partition_of(group: str, partitions: int) -> int:
     for first, second in zip(encoded[::2], encoded[1::2], strict=True):
         value = (31 * value + (first << 8) + second) & 0xFFFFFFFF
     signed = value - 2**32 if value >= 2**31 else value
+    # Java's abs of the least number is that number again; Kafka takes 0 for it.
     return (0 if signed == -(2**31) else abs(signed)) % partitions
 
 

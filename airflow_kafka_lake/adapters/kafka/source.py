@@ -258,6 +258,7 @@ class KafkaOffsetSource:
             after = self._described(topics)
             if any(before[name].identity != after[name].identity for name in before):
                 continue
+            # Deletion or truncation came between the calls: once more; at the last try such partitions are unknown.
             if left and any(item.contradiction for item in bounds.values()):
                 continue
             return assembled(observed_at, before, bounds=bounds, unknown=unknown, committed=committed)
@@ -275,6 +276,7 @@ class KafkaOffsetSource:
         found, errors = self._client.offsets(asked, IsolationLevel.READ_UNCOMMITTED)
         if errors:
             raise self._no_offset(errors)
+        # Kafka answers -1 where no record is that late.
         return {key: answer.offset if answer.offset >= 0 else None for key, answer in found.items()}
 
     def _no_offset(self, errors: Mapping[Key, KafkaError]) -> KafkaLakeError:
@@ -465,6 +467,7 @@ class KafkaGroupCommitter:
 
     def commit(self, group: str, offsets: Mapping[Stream, int]) -> Mapping[Stream, str]:
         ids = {item.topic: item.topic_id for item in self._source.describe(sorted({key.topic for key in offsets}))}
+        # Brokers commit by name alone: a topic that was created anew would get the old one's offsets.
         refused = {
             key: f"the topic has another id now, {ids[key.topic]}" for key in offsets if ids[key.topic] != key.topic_id
         }

@@ -132,6 +132,7 @@ def _locked(file: IO[str]) -> bool:
     until = time.monotonic() + _WAIT_SECONDS
     while True:
         try:
+            # A lock that blocks would wait for good where its holder was stopped.
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > until:

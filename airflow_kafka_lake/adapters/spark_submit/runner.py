@@ -93,6 +93,7 @@ def _end_at(host: str, port: int, name: str) -> bool:
     found = _running(host, port, name)
     for application in found:
         _ask(host, port, "POST", "/app/kill/", form=urlencode({"id": application, "terminate": "true"}))
+    # The master answers a kill with a redirect even where kills are not allowed: only its list tells.
     until = time.monotonic() + _GONE_SECONDS
     while found and time.monotonic() < until:
         if not found & _running(host, port, name):

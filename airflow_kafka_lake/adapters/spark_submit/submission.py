@@ -90,6 +90,7 @@ REQUEST_FILE = "job.json"
 _ZIP_FILE = "kafka_lake.zip"
 _OWN_JAR = PACKAGE / "jobs" / JAR
 
+# Times of records become timestamps of the session's zone: in another one, days and hours of partitions would shift.
 _ALWAYS = {"spark.submit.deployMode": "client", "spark.sql.session.timeZone": "UTC"}
 
 _UNLESS_SAID = {
@@ -213,6 +214,7 @@ def java_options(folder: Path, further: Sequence[str], conf: Mapping[str, str]) 
     Where the connection or the environment names a collector of garbage, that is the one.
     """
     theirs = conf.get(_JAVA_OPTIONS, "")
+    # Java keeps its performance counters in a file below /tmp, whatever its folder for temporary files is.
     ours = [f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData", *_BOUNDED, *further]
     kept = _without_rival(ours, theirs, conf.get(_DEFAULT_JAVA_OPTIONS, ""), *map(os.environ.get, _VARIABLES))
     return "\n".join([*(f'"{option}"' for option in kept), theirs])
@@ -305,6 +307,7 @@ def environment(*, java_home: Path | None, spark_home: Path | None) -> dict[str,
     """Return this process's environment without Airflow's part, which holds connections and keys."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN)}
     ours = {
+        # Else Spark takes the python3 of PATH, which may be another version, without PySpark.
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LAUNCHER_OPTS": " ".join(_without_rival(_LAUNCHER, *map(os.environ.get, _VARIABLES))),
     }
@@ -334,6 +337,7 @@ def package_zip() -> bytes:
 
 
 def _write_private(path: Path, text: str) -> None:
+    # The mode is given at creation: a change of it afterwards would leave a moment in which others can read.
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
 

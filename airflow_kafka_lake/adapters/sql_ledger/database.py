@@ -149,11 +149,13 @@ class Database:
         if not self.is_sqlite:
             # Options of the connection are in the address, and would be overridden here.
             defaults = {key: value for key, value in POSTGRES.items() if key not in self.url.query}
+            # A restarted server leaves dead connections in the pool; and threads wait for rows, not for a place in it.
             options |= {"pool_pre_ping": True, "max_overflow": -1, "connect_args": defaults}
             engine = create_engine(self.url, **options)
             event.listen(engine, "connect", self._prepare_postgresql)
             return engine
         if _file(self.url) is None:
+            # A database in memory lives as long as its one connection, which then all threads share.
             options |= {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
         else:
             options["max_overflow"] = -1
@@ -179,6 +181,7 @@ class Database:
                 "ledger connection's host."
             )
         try:
+            # SQLite would create it with the mode of the umask, and it holds what people write.
             os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:
             pass
@@ -189,9 +192,11 @@ class Database:
             ) from None
 
     def _prepare_sqlite(self, connection: Any, _record: object) -> None:
+        # Python's driver would begin transactions of its own, and deferred ones.
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {int(self._lock_timeout * 1000)}")
+        # With less, a WAL file may lose its last commits when the power goes, although they were answered.
         cursor.execute("PRAGMA synchronous = FULL")
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.close()

@@ -45,21 +45,14 @@ class GraceWait:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overrun:
-    """A stream whose log goes on past the seal that was declared for it."""
-
-    stream: Stream
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutChange:
     """A plan's additions to the segments: layouts, and segments that are opened, sealed or given more parents."""
 
     layouts: tuple[Layout, ...] = ()
     segments: tuple[Segment, ...] = ()
     in_grace: tuple[GraceWait, ...] = ()
-    overruns: tuple[Overrun, ...] = ()
+    overruns: tuple[tuple[Stream, str], ...] = ()
+    """Streams whose logs go on past the seals that were declared for them, each with the reason."""
 
     def __bool__(self) -> bool:
         return bool(self.layouts or self.segments)
@@ -358,7 +351,7 @@ def _check_seal(
             f"it. Stop the producers; pass what they wrote with: "
             f"{remedies.skip(spec.name, Slice(seen.stream, OffsetRange(segment.seal, excess.ranges[-1].end)))}"
         )
-        return LayoutChange(overruns=(Overrun(stream=seen.stream, reason=reason),))
+        return LayoutChange(overruns=((seen.stream, reason),))
     if segment.sealed:
         return LayoutChange()
     until = segment.declared_at + timedelta(seconds=spec.layout_grace)

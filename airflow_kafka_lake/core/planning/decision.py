@@ -419,7 +419,7 @@ def decide(facts: PlanFacts, wanted: Demand, samples: Iterable[Sample], declare:
     segments = _apply_layout_change(facts, wanted.asked, declare)
     waiting = segments.layout_change.waiting
     asked = [item for item in wanted.asked if item.snapshot.stream not in waiting]
-    overruns = [PlanBlock.of(item.stream, item.reason) for item in segments.layout_change.overruns]
+    overruns = [PlanBlock.of(*overrun) for overrun in segments.layout_change.overruns]
     made = build_plan(
         facts.plan_id,
         facts.spec,

@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.spark.job import LANDED, LIGHT, RETAIN_DAYS, branch
 from airflow_kafka_lake.jobs.compare import FIELDS
 from airflow_kafka_lake.jobs.decoding.decode import decode
 from airflow_kafka_lake.jobs.driver import REFUSED, leave, run
-from airflow_kafka_lake.jobs.formats import mend, repeated, table_name
+from airflow_kafka_lake.jobs.formats import create_branch, drop_branch, mend, table_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -140,7 +140,7 @@ def redecode(
     mend(spark, table)
     found = decoded.fitted(table)
     names = [name for name in found.columns if name not in LANDED]
-    repeated(lambda: spark.sql(f"ALTER TABLE {table} CREATE BRANCH `{job.branch}` RETAIN {RETAIN_DAYS} DAYS"))
+    create_branch(spark, table, job.branch, RETAIN_DAYS)
     try:
         found.select(*ROW, *names).createOrReplaceTempView(_SOURCE)
         where = " AND ".join(f"t.{name} = s.{name}" for name in ROW)
@@ -152,16 +152,12 @@ def redecode(
         progress("comparing the rows with those that were there")
         done = _compared(spark, job, table, base)
     except BaseException:
-        _drop(spark, job)
+        drop_branch(spark, table, job.branch)
         raise
     if not done.rows:
-        _drop(spark, job)
+        drop_branch(spark, table, job.branch)
         return done
     return dataclasses.replace(done, base=base, staged=_snapshot(spark, table, job.branch))
-
-
-def _drop(spark: SparkSession, job: RedecodeJob) -> None:
-    repeated(lambda: spark.sql(f"ALTER TABLE {table_name(job)} DROP BRANCH IF EXISTS `{job.branch}`"))
 
 
 def _snapshot(spark: SparkSession, table: str, branch: str) -> int | None:
@@ -175,6 +171,7 @@ def _rows(spark: SparkSession, job: RedecodeJob, table: str, snapshot: int) -> D
 
     rows = spark.sql(f"SELECT * FROM {table} VERSION AS OF {snapshot}")
     topics = sorted({topic for decoder in job.decoders for topic in decoder.topics})
+    # Rows that name no attempt are of other writers.
     mine = rows.filter(f.col("ingest_attempt").isNotNull() & f.col("kafka_topic").isin(topics))
     if not job.only_failed:
         return mine

@@ -1,7 +1,6 @@
 """How Spark jobs work on tables of the lake, by table format; there is one, Iceberg."""
 
 from airflow_kafka_lake.jobs.formats.iceberg import (
-    CATALOG,
     CATALOG_CLASS,
     DECODED_AS,
     EXTENSIONS,
@@ -9,7 +8,6 @@ from airflow_kafka_lake.jobs.formats.iceberg import (
     SETTINGS,
     STAGED_BY,
     WRITE_OPTIONS,
-    OfTable,
     aligned,
     append,
     at_snapshot,
@@ -26,7 +24,6 @@ from airflow_kafka_lake.jobs.formats.iceberg import (
 )
 
 __all__ = [
-    "CATALOG",
     "CATALOG_CLASS",
     "DECODED_AS",
     "EXTENSIONS",
@@ -34,7 +31,6 @@ __all__ = [
     "SETTINGS",
     "STAGED_BY",
     "WRITE_OPTIONS",
-    "OfTable",
     "aligned",
     "append",
     "at_snapshot",

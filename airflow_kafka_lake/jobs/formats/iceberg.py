@@ -40,6 +40,7 @@ def widen(spark: SparkSession, table: str, wanted: Sequence[StructField], whose:
         except PySparkException:
             if turn + 1 == WIDEN_TRIES:
                 raise
+            # Another job may have added the same columns, and this session's plan was of the table before.
             spark.catalog.refreshTable(table)
         else:
             return
@@ -170,6 +171,7 @@ def _type_changes(there: DataType, wanted: DataType, path: str, whose: str) -> I
     elif isinstance(there, ArrayType) and isinstance(wanted, ArrayType):
         yield from _type_changes(there.elementType, wanted.elementType, f"{path}.element", whose)
     elif isinstance(there, MapType) and isinstance(wanted, MapType):
+        # Iceberg changes no type of a map's keys.
         if there.keyType != wanted.keyType:
             raise _unfit(path, there, wanted, whose)
         yield from _type_changes(there.valueType, wanted.valueType, f"{path}.value", whose)
@@ -232,6 +234,7 @@ def aligned(column: Column, there: DataType, wanted: DataType) -> Column:
             if mine is not None:
                 value = aligned(column.getField(mine.name), mine.dataType, field.dataType)
             fields.append(value.alias(field.name))
+        # A struct of nulls is not null: where there was no value there shall be none.
         return f.when(column.isNotNull(), f.struct(*fields))
     if isinstance(there, ArrayType) and isinstance(wanted, ArrayType):
         return f.transform(column, lambda item: aligned(item, there.elementType, wanted.elementType))
