@@ -16,10 +16,10 @@ pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
     "modules": 172,
-    "lines": 52_599,
+    "lines": 51_993,
     "module_max": 800,
     "depth": 24,
-    "data_types": 349,
+    "data_types": 348,
     "participles": 12,
     "lookups": 316,
     "nouns": 1.8,
