@@ -557,13 +557,14 @@ next record.
 many of its kind. Quicker tests hold nearly the same, and `make test` plays all of it.
 
 Tests marked `nightly` are left to `make proof`, also when a run names them: they take minutes, or say again what others
-say. `--whole` leaves out nothing. Of the failpoints `make test` plays one for each kind of command, of two workers in
-every order one pair, of stopped attempts one.
+say. `--whole` leaves out nothing. Of the failpoints `make test` plays one for each command, of two workers in every
+order one pair, of stopped attempts one, of the ledger tests on PostgreSQL every fourth, of histories 200, of a fact
+over generated inputs 50 examples.
 
 A command that a test only runs to its end is forked from a parent that has imported everything, and its Spark jobs go
-to one driver that lives as long as the test process (`tests/warm`). A command that a test starts itself, or gives an
+to one driver that all processes of the run share (`tests/warm`). A command that a test starts itself, or gives an
 environment of its own, is started as a user starts it, with spark-submit: what dies, stops, or hides a secret there
-is the real thing.
+is the real thing. A guard is taken out in a fork of one process that has collected the tests (`tests/mutants`).
 """
 TESTS_CLOSE = "Parameter sets are counted one by one, by `python docs/generate.py --tests`."
 
