@@ -152,10 +152,7 @@ def _document(
     pipeline: str, parts: Iterable[tuple[SelectedSlice, Json]], waves: Sequence[str], *, dry_run: bool, **total: Any
 ) -> Json:
     """Return the document of several slices, with totals; `from` and `to` only where it is one."""
-    streams = [
-        {**item.stream.key._asdict(), "from": item.interval.start, "to": item.interval.end, **result}
-        for item, result in parts
-    ]
+    streams = [item.slice.entry() | result for item, result in parts]
     only = {name: streams[0][name] if len(streams) == 1 else None for name in ("from", "to")}
     return {"pipeline": pipeline, "dry_run": dry_run, **only, "waves": list(waves), **total, "streams": streams}
 

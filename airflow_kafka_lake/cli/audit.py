@@ -91,15 +91,7 @@ def accept_deletes(arguments: argparse.Namespace, output: Output) -> Result:
         "pipeline": spec.name,
         "decision": decision,
         "rows": sum(found.rows for found in deleted),
-        "deleted": [
-            {
-                **found.item.stream._asdict(),
-                "from": found.item.range.start,
-                "to": found.item.range.end,
-                "rows": found.rows,
-            }
-            for found in deleted
-        ],
+        "deleted": [found.item.slice.entry() | {"rows": found.rows} for found in deleted],
     }
     rows: Counter[Stream] = Counter()
     for found in deleted:

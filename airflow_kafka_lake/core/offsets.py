@@ -307,6 +307,10 @@ class Slice:
         """Return another range of the same stream."""
         return Slice(self.stream, part)
 
+    def entry(self) -> dict[str, Any]:
+        """Return the keys `topic`, `topic_id`, `partition`, `from` and `to` of a document's entry."""
+        return self.stream._asdict() | {"from": self.range.start, "to": self.range.end}
+
     def to_json(self) -> list[Any]:
         """Return `[topic, topic_id, partition, start, end]`."""
         return [*self.stream, self.range.start, self.range.end]

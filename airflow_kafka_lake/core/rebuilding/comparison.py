@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.ledger.records import (
     StreamRecord,
 )
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES, Ancestry, AttemptKey, RangeState, Token, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 
 # The lake's records of reopening: the receipts that they undo, and the offsets to be read again.
@@ -262,11 +262,7 @@ class Contradiction:
         """Return the wire form."""
         return {
             "table": self.table,
-            "topic": self.stream.topic,
-            "topic_id": self.stream.topic_id,
-            "partition": self.stream.partition,
-            "from": self.range.start,
-            "to": self.range.end,
+            **Slice(self.stream, self.range).entry(),
             "attempt": self.attempt,
             "expected": self.expected,
             "found": self.found,
