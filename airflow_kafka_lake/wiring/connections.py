@@ -338,7 +338,7 @@ class KafkaConnection:
 
 # From a `lake` connection to the lake; the connection type that this provider registers.
 
-_PROVIDERS_LAKE = "iceberg"
+_PROVIDERS_LAKE, _PROVIDERS_KIND = "iceberg", "type"
 LAKE_TYPES = ("lake", _PROVIDERS_LAKE)
 DEFAULT_LAKE = "lake_default"
 
@@ -358,7 +358,7 @@ class LakeConnection:
         extra = dict(found.extra)
         if found.conn_type == _PROVIDERS_LAKE:
             where = {"uri": found.host.rstrip("/")} if found.host else {}
-            extra = {"catalog": extra.pop("type", "rest"), **extra, **where}
+            extra = {"catalog": extra.pop(_PROVIDERS_KIND, "rest"), **extra, **where}
         return LakeSettings.parse(self.lake_conn_id, extra, password=found.password, login=found.login)
 
     def lake(self) -> IcebergLake:

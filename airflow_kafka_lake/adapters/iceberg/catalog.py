@@ -50,7 +50,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from airflow_kafka_lake.adapters.clients import CONNECT_SECONDS, REST, REST_ANSWER, REST_CONNECT, Secrets, denied, full
-from airflow_kafka_lake.adapters.iceberg.settings import CatalogKind, LakeSettings
+from airflow_kafka_lake.adapters.iceberg.settings import CATALOG_NAME, CatalogKind, LakeSettings
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError, UnknownSubjectError
 from airflow_kafka_lake.core.spark.job import BranchFault
@@ -104,11 +104,6 @@ class OpenCatalog:
         return self._settings.identity
 
     @property
-    def is_nessie(self) -> bool:
-        """Whether the catalog says of itself that it is Nessie; call it inside `reaching`."""
-        return str(self.api.properties.get("nessie.is-nessie-catalog", "")).lower() == "true"
-
-    @property
     def _is_rest(self) -> bool:
         return self._settings.kind is CatalogKind.REST
 
@@ -121,7 +116,7 @@ class OpenCatalog:
                 self._require_folder()
                 # Not by `load_catalog`, which would mix in a configuration file of this machine that Spark ignores.
                 kind = BoundedRestCatalog if self._is_rest else SqlCatalog
-                self._catalog = kind(self._settings.catalog_name, **self._settings.pyiceberg())
+                self._catalog = kind(CATALOG_NAME, **self._settings.pyiceberg())
                 if isinstance(self._catalog, SqlCatalog):
                     _keep_no_locks(self._catalog.engine)
             return self._catalog
@@ -345,7 +340,8 @@ class OpenCatalog:
 
     def without_branches(self, identifier: str, fault: BranchFault) -> ConnectionSettingsError:
         """Return the refusal of a catalog that does not keep branches apart from main."""
-        nessie = " It calls itself Nessie, whose REST endpoint has one state for each table." if self.is_nessie else ""
+        is_nessie = str(self.api.properties.get("nessie.is-nessie-catalog", "")).lower() == "true"
+        nessie = " It calls itself Nessie, whose REST endpoint has one state for each table." if is_nessie else ""
         return ConnectionSettingsError(
             f"The catalog of connection {self._settings.connection_id!r} does not keep the branches of a table: "
             f"{fault} (tried with {identifier}, without a row).{nessie} What a job stages would be visible before it "

@@ -31,7 +31,6 @@ from pyiceberg.table.update import (
     AssertRefSnapshotId,
     AssertTableUUID,
     RemoveSnapshotRefUpdate,
-    RemoveSnapshotsUpdate,
     SetPropertiesUpdate,
     SetSnapshotRefUpdate,
     TableRequirement,
@@ -81,11 +80,6 @@ def require_ref(ref: str, snapshot: int | None) -> TableRequirement:
     return AssertRefSnapshotId.model_validate({"ref": ref, "snapshot-id": snapshot})
 
 
-def require_spec(spec_id: int) -> TableRequirement:
-    """The default partition spec is this one."""
-    return AssertDefaultSpecId.model_validate({"default-spec-id": spec_id})
-
-
 def require_schema(schema_id: int) -> TableRequirement:
     """The current schema is this one."""
     return AssertCurrentSchemaId.model_validate({"current-schema-id": schema_id})
@@ -105,19 +99,6 @@ def set_branch(branch: str, snapshot: int, max_age_ms: int) -> TableUpdate:
     """Let a branch be at a snapshot; an expiry of snapshots removes a branch that is older."""
     ref = {"ref-name": branch, "type": "branch", "snapshot-id": snapshot, "max-ref-age-ms": max_age_ms}
     return SetSnapshotRefUpdate.model_validate(ref)
-
-
-def add_snapshot(snapshot: Snapshot) -> TableUpdate:
-    return AddSnapshotUpdate(snapshot=snapshot)
-
-
-def set_properties(properties: Mapping[str, str]) -> TableUpdate:
-    return SetPropertiesUpdate(updates=dict(properties))
-
-
-def forget_snapshots(snapshots: Iterable[int]) -> TableUpdate:
-    """Remove snapshots from the metadata; their files stay."""
-    return RemoveSnapshotsUpdate.model_validate({"snapshot-ids": list(snapshots)})
 
 
 def remove_branch(branch: str) -> TableUpdate:
@@ -411,7 +392,7 @@ class Move:
         if self.asked.audited is not None:
             yield Requirement.STAGING_BRANCH, require_ref(self.branch, self.asked.audited)
         if self.prepared.spec_id is not None:
-            yield Requirement.SPEC, require_spec(self.prepared.spec_id)
+            yield Requirement.SPEC, AssertDefaultSpecId.model_validate({"default-spec-id": self.prepared.spec_id})
         if self.schema_id is not None:
             yield Requirement.SCHEMA, require_schema(self.schema_id)
 
@@ -437,7 +418,7 @@ class Move:
         names = () if asked.token.kind in UNNAMED else (LAST, last_by(*asked.owner))
         last = dict.fromkeys(names, last_text)
         properties = {**self.properties, **last}
-        changed = (set_properties(properties),) if properties else ()
+        changed = (SetPropertiesUpdate(updates=dict(properties)),) if properties else ()
         removed = ending if asked.audited is None else (self.branch, *ending)
         moved = (set_main(snapshot.snapshot_id),) if asked.is_decoded_again else append_to_main(snapshot)
         return (*moved, *changed, *map(remove_branch, removed))
@@ -623,10 +604,13 @@ class _Proof:
 
     def _write(self, table: Table) -> tuple[int, tuple[TableUpdate, ...]]:
         snapshot = write_snapshot(table, prepare(table, ()), {}, self.now_ms())
-        return snapshot.snapshot_id, (add_snapshot(snapshot), set_branch(self.branch, snapshot.snapshot_id, _PROOF_MS))
+        return snapshot.snapshot_id, (
+            AddSnapshotUpdate(snapshot=snapshot),
+            set_branch(self.branch, snapshot.snapshot_id, _PROOF_MS),
+        )
 
     def _end(self, _: Table) -> tuple[int, tuple[TableUpdate, ...]]:
-        return 0, (remove_branch(self.branch), set_properties({PROVEN: str(self.catalog.identity)}))
+        return 0, (remove_branch(self.branch), SetPropertiesUpdate(updates={PROVEN: str(self.catalog.identity)}))
 
     def _takes(self, table: Table, stale: TableRequirement) -> bool:
         """Return whether a commit with a false requirement is done; it would remove the branch, and no row."""

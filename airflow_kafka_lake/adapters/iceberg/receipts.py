@@ -19,14 +19,13 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.table.update import TableUpdate
+from pyiceberg.table.update import RemoveSnapshotsUpdate, TableUpdate
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType, TimestamptzType
 
 from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog
 from airflow_kafka_lake.adapters.iceberg.commit import (
     PreparedSnapshot,
     append_to_main,
-    forget_snapshots,
     is_named_failure,
     prepare,
     require_ref,
@@ -249,7 +248,9 @@ def _forgotten(table: Table) -> Iterable[TableUpdate]:
     """
     snapshots = list(main_history(table.metadata))
     if len(snapshots) >= 2 * _SNAPSHOTS_KEPT:
-        yield forget_snapshots(item.snapshot_id for item in snapshots[_SNAPSHOTS_KEPT:])
+        # Their files stay.
+        gone = [item.snapshot_id for item in snapshots[_SNAPSHOTS_KEPT:]]
+        yield RemoveSnapshotsUpdate.model_validate({"snapshot-ids": gone})
 
 
 def _read(table: Table, row_filter: BooleanExpression) -> Iterable[ReceiptRow]:
@@ -267,38 +268,18 @@ def _identities(table: Table, attempts: set[str]) -> set[Identity]:
 
 
 def _identity(row: ReceiptRow) -> Identity:
-    return (
-        row.attempt,
-        row.kind,
-        row.stream.topic_id,
-        row.stream.partition,
-        row.range.start,
-        row.range.end,
-        row.generation,
-    )
+    stream, offsets = row.stream, row.range
+    return row.attempt, row.kind, stream.topic_id, stream.partition, offsets.start, offsets.end, row.generation
 
 
 def _record(row: ReceiptRow) -> dict[str, Any]:
-    return {
-        "pipeline": row.pipeline,
-        "wave": row.wave,
-        "attempt": row.attempt,
-        "fence": row.fence,
-        "kind": row.kind,
-        "kafka_topic": row.stream.topic,
-        "kafka_topic_id": row.stream.topic_id,
-        "kafka_partition": row.stream.partition,
-        "start_offset": row.range.start,
-        "end_offset": row.range.end,
-        "generation": row.generation,
-        "row_count": row.rows,
-        "first_offset": row.first_offset,
-        "last_offset": row.last_offset,
-        "accounting": row.accounting.to_json(),
-        "recorded_at": row.recorded_at,
-        "leader_epoch": row.leader_epoch,
-        "offsets": None if row.offsets is None else json.dumps(row.offsets.to_pairs()),
-    }
+    stream, offsets = row.stream, None if row.offsets is None else json.dumps(row.offsets.to_pairs())
+    values = (
+        *(row.pipeline, row.wave, row.attempt, row.fence, row.kind, stream.topic, stream.topic_id, stream.partition),
+        *(row.range.start, row.range.end, row.generation, row.rows, row.first_offset, row.last_offset),
+        *(row.accounting.to_json(), row.recorded_at, row.leader_epoch, offsets),
+    )
+    return dict(zip((field.name for field in RECEIPTS.fields), values, strict=True))
 
 
 def _row(record: dict[str, Any]) -> ReceiptRow:

