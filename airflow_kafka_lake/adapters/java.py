@@ -94,10 +94,7 @@ def require_matching_pyspark(
     behind; or when it is of no minor version that the jars are for, whose classes then do not fit.
     """
     fitting = {minor(version): version for version in jars_of}
-    if os.environ.get(SPARK_HOME_VARIABLE):
-        spark = client = spark_version()
-    else:
-        spark, client = _installed(version_of)
+    spark, client = (spark_version(),) * 2 if os.environ.get(SPARK_HOME_VARIABLE) else _installed(version_of)
     if client != spark:
         # Constraints of Airflow pin the client, so that is kept where it fits.
         told = [found for found in (client, spark) if not fitting or minor(found) in fitting]

@@ -1,4 +1,7 @@
-"""The pinned jars of Spark and of the local servers: fetched once by the Ivy of PySpark, verified before each use."""
+"""The pinned jars of Spark and of the local servers: fetched once by the Ivy of PySpark, verified before each use.
+
+Ivy comes with PySpark, so that fetching needs no tool of its own.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,6 @@ from xml.sax.saxutils import quoteattr
 from airflow_kafka_lake.adapters.java import PysparkMissingError, minor, require_java, spark_home, spark_version
 from airflow_kafka_lake.core.errors import TerminalError, UnavailableError
 from airflow_kafka_lake.core.remedies import fetch_jars
-
-# Run the Apache Ivy that the PySpark wheel carries, so that fetching jars needs no tool of its own.
 
 SETTINGS_VARIABLE = "KAFKA_LAKE_IVY_SETTINGS"
 _LIMIT_SECONDS = 900
@@ -85,8 +86,6 @@ def _reason(output: str) -> str:
     return "; ".join(list(dict.fromkeys(telling))[:3]) or "Ivy gave no reason"
 
 
-# The pinned jars of Spark and of the local servers: fetched once by PySpark's own Ivy, verified before every use.
-#
 # A set lives in a folder named after the digest of its list, so a changed list is another folder. The folder
 # appears in one rename after every SHA-256 in it was right: a killed fetch leaves nothing that could be mistaken
 # for a result.
@@ -178,8 +177,7 @@ def verified(jar_set: JarSet, *, cache: Path | None = None) -> list[Path]:
 
     Raises JarsMissingError or JarChecksumError; touches no network and starts nothing.
     """
-    folder = jars_folder(jar_set, cache)
-    _verify(jar_set, folder)
+    _verify(jar_set, jars_folder(jar_set, cache))
     return files(jar_set, cache=cache)
 
 
@@ -201,10 +199,8 @@ def fetch(
     JarChecksumError, or the errors of a missing Java or PySpark.
     """
     progress = progress or (lambda _: None)
-    try:
+    with suppress(JarsMissingError, JarChecksumError):
         return verified(jar_set, cache=cache)
-    except (JarsMissingError, JarChecksumError):
-        pass
     folder = jars_folder(jar_set, cache)
     with _only_one(folder.parent):
         try:
@@ -215,7 +211,7 @@ def fetch(
             progress(f"{damage}; fetching the set again")
         _fetch_into(folder, jar_set, retrieve)
     progress(f"{len(pinned(jar_set))} jars ({jar_set}) verified in {folder}")
-    return [folder / jar.file_name for jar in pinned(jar_set)]
+    return files(jar_set, cache=cache)
 
 
 def _fetch_into(folder: Path, jar_set: JarSet, retrieve: Retrieve) -> None:
