@@ -58,8 +58,10 @@ class HostProcesses:
         self._machine = _machine(machine_id)
 
     def this(self) -> LeaseHolder:
-        found = self.holder(os.getpid())
-        assert found is not None
+        if (found := self.holder(os.getpid())) is None:
+            raise UsageError(
+                "this process is not in /proc, without which Java does not start either: mount /proc there"
+            )
         return found
 
     def holder(self, pid: int) -> LeaseHolder | None:
