@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
     from tests.kit.local_lake import LocalLake
     from tests.kit.local_registry import LocalRegistry
+    from tests.kit.rest_catalog import RestCatalogServer
     from tests.sandbox import Sandbox
 
 settings.register_profile("house", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -153,6 +154,15 @@ def foreign_lake(service: None) -> Iterator[LocalLake]:
 
     with LocalLake() as lake:
         yield lake
+
+
+@pytest.fixture(scope="session")
+def rest_catalog(service: None) -> Iterator[RestCatalogServer]:
+    """Iceberg's own REST catalog over a folder: tests use namespaces of their own and never stop it."""
+    from tests.kit.rest_catalog import RestCatalogServer
+
+    with RestCatalogServer() as catalog:
+        yield catalog
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,7 @@ from airflow_kafka_lake.jobs.formats import STAGED_BY
 from airflow_kafka_lake.ports import LakeTable
 from tests.kit.local_lake import LocalLake
 from tests.kit.memory_lake import Answer, MemoryLake, MemoryTable, Row
+from tests.kit.rest_catalog import RestCatalogServer
 from tests.pyiceberg_jobs import begin, landed
 
 LEDGER = "1" * 32
@@ -191,7 +192,12 @@ class IcebergWorld:
     """An Iceberg table, written to by PyIceberg the way Spark does."""
 
     def __init__(
-        self, folder: Path, uri: str | None = None, *, foreign: LocalLake | None = None, name: str = NAME
+        self,
+        folder: Path,
+        uri: str | None = None,
+        *,
+        foreign: LocalLake | RestCatalogServer | None = None,
+        name: str = NAME,
     ) -> None:
         """`foreign` is the server of a REST catalog; a namespace of its own is its table's there."""
         extra = {

@@ -42,7 +42,7 @@ from tests.contracts.lake_worlds import (
     token,
 )
 
-FOREIGN = ("foreign_lake",)
+FOREIGN = ("foreign_lake", "rest_catalog")
 MINUTE = timedelta(minutes=1)
 
 
