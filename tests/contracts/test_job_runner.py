@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -316,10 +317,11 @@ def test_job_that_is_over_is_no_orphan(world: RunnerWorld) -> None:
 def test_living_job_is_ended_by_its_reference(
     spark: Callable[..., SparkWorld], engine: Engine, *, is_warm: bool
 ) -> None:
-    """It says that a signal ended it, and nothing of it is ever seen; a job of a double ends with its worker."""
+    """It says that a signal ended it, and nothing of it is ever seen; a job of a double ends with its worker. At a byte
+    a second it is not over before."""
     world = spark(engine if is_warm else None)
     world.topic.produce(*FIVE)
-    job, ended = world.job(world.slice_(0, 5)), list[bool]()
+    job, ended = replace(world.job(world.slice_(0, 5)), rate=1), list[bool]()
 
     def forgotten(reference: str) -> None:
         ended.extend([world.runner.end_orphan(None, job.name), world.runner.end_orphan(reference, job.name)])
