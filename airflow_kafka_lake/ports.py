@@ -365,6 +365,10 @@ class Lake(Protocol):
         Raises UnavailableError or ConnectionSettingsError.
         """
 
+    def rehearse(self, identifier: str, partition_by: str) -> str:
+        """Create a table beside another one, which need not be there, with the trial of `MainBranch.ensure`, write a
+        file among its files, remove all of it and return where the file was. Raises as both do."""
+
 
 # The ledger: the record of plans, waves and ranges. Everyone reads it; it is written only under a fence.
 #

@@ -15,18 +15,45 @@ from typing import Any, NoReturn
 
 from airflow_kafka_lake.adapters.machine import rarely_collecting
 from airflow_kafka_lake.cli.audit import COMMANDS as AUDIT
-from airflow_kafka_lake.cli.command import Argument, Command, Result
+from airflow_kafka_lake.cli.command import PIPELINE, Argument, Command, Result, actor, spec_of
 from airflow_kafka_lake.cli.decisions import COMMANDS as DECISIONS
 from airflow_kafka_lake.cli.decisions import SEGMENT_COMMANDS as SEGMENTS
-from airflow_kafka_lake.cli.output import Output
+from airflow_kafka_lake.cli.output import DIM, RED, YELLOW, Output, TableColumn, table
 from airflow_kafka_lake.cli.running import COMMANDS as RUNNING
 from airflow_kafka_lake.cli.running import RECOVERY_COMMANDS as RECOVERY
 from airflow_kafka_lake.cli.running import WORKER_COMMANDS as WORKER
 from airflow_kafka_lake.cli.status import COMMANDS as STATUS
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import KafkaLakeError, LibraryError, TerminalError, UsageError, nearest
+from airflow_kafka_lake.services.checking import CheckOutcome, PipelineCheck, check_pipeline
+from airflow_kafka_lake.wiring.assemble import connection_tests, open_ports
 
-# Setting up: `db`, `jars`, and the `demo`.
+# Setting up: `check`, `db`, `jars`, and the `demo`.
+
+
+def check(arguments: argparse.Namespace, output: Output) -> Result:
+    """Try every part of a pipeline."""
+    done = check_pipeline(
+        arguments.pipeline,
+        read=lambda: spec_of(arguments.pipeline, arguments.ledger),
+        tests=lambda spec: connection_tests(spec, arguments.ledger),
+        opened=lambda spec: open_ports(
+            spec, ledger_conn_id=arguments.ledger, actor=actor(), progress=output.progress, live=output.live
+        ),
+        progress=output.progress,
+    )
+    return Result(document=done, exit_code=done.exit_code)
+
+
+def show_check(output: Output, done: PipelineCheck) -> None:
+    """Show a line for each part, and how many of them are not as they should be."""
+    columns = [TableColumn(title="part"), TableColumn(title="outcome"), TableColumn(title="found")]
+    rows = [((item.name, item.outcome.value, item.sentence), _STYLES[item.outcome]) for item in done.results]
+    output.lines(table(columns, rows, output.width))
+    output.line(done.sentence)
+
+
+_STYLES = {CheckOutcome.OK: "", CheckOutcome.WARNING: YELLOW, CheckOutcome.FAILED: RED, CheckOutcome.SKIPPED: DIM}
 
 
 def db(arguments: argparse.Namespace, _: Output) -> Result:
@@ -63,6 +90,13 @@ STORES = Argument(
 )
 
 SETUP_COMMANDS = (
+    Command(
+        name="check",
+        help="try every part of a pipeline: connections, rights, versions, tables, schemas, Spark; nothing stays",
+        arguments=(PIPELINE,),
+        action=check,
+        view=show_check,
+    ),
     Command(
         name="db",
         help="the ledger's schema",

@@ -48,7 +48,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import decisions, planning, rebuilding, recovery, reporting, running
 from airflow_kafka_lake.services.advance import advance as move_watermarks
-from airflow_kafka_lake.services.group_sync import sync_group
+from airflow_kafka_lake.services.advance import sync_group
 from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.planning import PlanResult
 from airflow_kafka_lake.services.running import Run, WaveWorker

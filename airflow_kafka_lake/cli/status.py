@@ -495,10 +495,8 @@ def status(arguments: argparse.Namespace, output: Output) -> Result:
     """Read how far a pipeline is, or all of them; with `--watch` again and again, until Ctrl-C."""
     if arguments.pipeline is None:
         _refuse_filters(arguments)
-        with open_sources(arguments.ledger, kafka_seconds=KAFKA_SECONDS) as all_:
-            return _once_or_watched(
-                arguments, output, lambda: reporting.overview(all_.ledger, all_.clock, all_.source_of)
-            )
+        with open_sources(arguments.ledger, kafka_seconds=KAFKA_SECONDS) as sources:
+            return _once_or_watched(arguments, output, lambda: reporting.overview(*sources))
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec, kafka_seconds=KAFKA_SECONDS) as ports:
         known_spec(ports.ledger, spec.name)

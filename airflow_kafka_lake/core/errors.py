@@ -17,15 +17,25 @@ if TYPE_CHECKING:
 
 
 class KafkaLakeError(Exception):
-    """The root: a sentence for people; for programs `facts` (JSON values), and `remedies` where it holds something."""
+    """The root: a sentence for people; for programs `facts` (JSON values), and `remedies` where it holds something.
+
+    The sentence is the `fault` and, where that is told apart from it, the `remedy`.
+    """
 
     exit_code: ClassVar[int] = 1
     remedies: tuple[Remedy, ...] = ()
+    remedy = ""
 
     def __init__(self, message: str, **facts: object) -> None:
         super().__init__(message)
-        self.message = message
+        self.message = self.fault = message
         self.facts = facts
+
+    def mended_by(self, remedy: str) -> Self:
+        """Return the error with the sentence that says how to mend it, which ends its message."""
+        self.remedy, self.message = remedy, f"{self.fault} {remedy}"
+        self.args = (self.message,)
+        return self
 
     def ended_by(self, *remedies: Remedy) -> Self:
         """Return the error with the commands that end its hold, as its sentence names them."""

@@ -25,8 +25,7 @@ from airflow_kafka_lake.operators.boundary import airflow_errors, ports_of, refu
 from airflow_kafka_lake.operators.plan import PLAN_KEY
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ledger, Ports
-from airflow_kafka_lake.services.advance import advance, begin_delivery, end_delivery
-from airflow_kafka_lake.services.group_sync import sync_group
+from airflow_kafka_lake.services.advance import advance, begin_delivery, end_delivery, sync_group
 from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.running import finish_plan, refuse_holds
 from airflow_kafka_lake.signals import send_status, show_page

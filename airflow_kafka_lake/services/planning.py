@@ -87,7 +87,7 @@ _OF_ONE_TABLE = (DamagedTableError, IdentityError, OwnershipError, SchemaMismatc
 def observe(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Observation:
     """Read Kafka, then the ledger: a plan that another planner overtakes is refused when it is recorded."""
     ports.progress(f"observing {spec.name}")
-    topics, problems = _topics(ports, spec, bounds)
+    topics, problems = topics_of(ports, spec, bounds)
     seen = ports.source.snapshot(topics, spec.end.group or spec.start.group)
     known = {stream.key: stream for stream in ports.ledger.streams(spec.name)}
     snapshot = _with_left_out(seen, known)
@@ -98,7 +98,7 @@ def observe(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> Observation:
 
 def check_asked(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> None:
     """Refuse a topic or a partition that is not there, by Kafka's list of partitions alone: before a plan is begun."""
-    topics, _ = _topics(ports, spec, bounds)
+    topics, _ = topics_of(ports, spec, bounds)
     if bounds.partitions is not None:
         counts = {item.topic: item.partitions for item in ports.source.describe(topics)}
         _refuse_unknown(bounds.partitions, counts, range(max(counts.values(), default=0)))
@@ -120,7 +120,7 @@ def check_tables(ports: Ports, spec: PipelineSpec, seen: Observation) -> Observa
     return seen.without(problems)
 
 
-def _topics(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> tuple[tuple[str, ...], Problems]:
+def topics_of(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> tuple[tuple[str, ...], Problems]:
     """Return the topics that a plan reads, and why it leaves others out; raises the reason when no topic is left."""
     wanted = spec.topics if spec.topic_pattern is None else _matching(ports, spec.name, spec.topic_pattern)
     if bounds.topic is not None:

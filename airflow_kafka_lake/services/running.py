@@ -37,8 +37,7 @@ from airflow_kafka_lake.core.planning.selection import WaveChoice, Work, choose
 from airflow_kafka_lake.core.reports.plan import waiting_of
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Clock, Ledger, Ports, Processes
-from airflow_kafka_lake.services.advance import Advances
-from airflow_kafka_lake.services.group_sync import SyncedGroup
+from airflow_kafka_lake.services.advance import Advances, SyncedGroup
 from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.planning import plan_after_others
 from airflow_kafka_lake.services.recovery import clean_up, recover

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,14 +17,17 @@ from airflow_kafka_lake.core.spark.job import Application
 from airflow_kafka_lake.core.spec import PIPELINE_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline, load_pipelines
 from airflow_kafka_lake.ports import Clock, Ledger, OffsetSource, Ports, Processes, unprepared
+from airflow_kafka_lake.services.checking import KAFKA, LAKE, LEDGER, REGISTRY, SPARK
 from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.watching import Lines
 from airflow_kafka_lake.wiring.connections import (
     ANSWER_SECONDS,
     DEFAULT_LEDGER,
+    EMBEDDED_MASTER,
     KafkaConnection,
     LakeConnection,
     LedgerConnection,
+    RegistryConnection,
     SparkConnection,
     registry_of,
 )
@@ -169,6 +171,19 @@ def open_ports(
             adapter.close()
 
 
+def connection_tests(spec: PipelineSpec, ledger_conn_id: str) -> dict[str, tuple[str, Callable[[], str]]]:
+    """Return the test of each connection of a pipeline by its part, with its id: those of Airflow's own page."""
+    registry = spec.decoding and spec.decoding.registry
+    lake, spark = LakeConnection(spec.lake_connection), SparkConnection(spec.spark_connection)
+    return {
+        LEDGER: (ledger_conn_id, LedgerConnection(ledger_conn_id).check),
+        KAFKA: (spec.kafka_connection, KafkaConnection(spec.kafka_connection).check),
+        LAKE: (spec.lake_connection, lake.check),
+        **({REGISTRY: (registry, RegistryConnection(registry).check)} if registry else {}),
+        SPARK: (spec.spark_connection or EMBEDDED_MASTER, lambda: spark.check(lake.settings.jar_sets)),
+    }
+
+
 @contextmanager
 def open_ledger(ledger_conn_id: str = DEFAULT_LEDGER) -> Iterator[Ledger]:
     ledger = LedgerConnection(ledger_conn_id).ledger()
@@ -183,20 +198,12 @@ def clock_and_processes() -> tuple[Clock, Processes]:
     return SystemClock(), HostProcesses()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllPipelines:
-    """The sources of a view of all pipelines: the ledger, the time, and the Kafka of each, or why it has none."""
-
-    ledger: Ledger
-    clock: Clock
-    source_of: Callable[[PipelineSpec], OffsetSource | str]
-
-
 @contextmanager
 def open_sources(
     ledger_conn_id: str = DEFAULT_LEDGER, *, kafka_seconds: float = ANSWER_SECONDS
-) -> Iterator[AllPipelines]:
-    """Open the ledger, and Kafka for each connection that is asked for; a connection is opened once."""
+) -> Iterator[tuple[Ledger, Clock, Callable[[PipelineSpec], OffsetSource | str]]]:
+    """Open the ledger, and give it with the time and the Kafka of each pipeline, or why it has none; a connection is
+    opened once."""
     opened: dict[str, OffsetSource | str] = {}
 
     def source_of(spec: PipelineSpec) -> OffsetSource | str:
@@ -209,7 +216,7 @@ def open_sources(
         return opened[name]
 
     with open_ledger(ledger_conn_id) as ledger:
-        yield AllPipelines(ledger=ledger, clock=SystemClock(), source_of=source_of)
+        yield ledger, SystemClock(), source_of
 
 
 # Pipelines by name: from the folder of the option `[kafka_lake] pipelines_folder`, else from the ledger.

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_kafka_lake.core.addresses import web_address
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError
+from airflow_kafka_lake.core.ledger.guards import HostClock
 from airflow_kafka_lake.core.reports.lineage import TableDescription
 from airflow_kafka_lake.core.spark.job import Application, history_server_of
 from airflow_kafka_lake.core.spec import CONNECTION_ID, PipelineSpec
@@ -417,12 +418,15 @@ class LedgerConnection:
         return SqlLedger(self.url)
 
     def check(self) -> str:
-        """Return in one sentence that the ledger answers; raises the error that keeps it from answering."""
-        ledger = self.ledger()
-        try:
-            return f"The ledger {ledger.ledger_id()} answers."
-        finally:
-            ledger.close()
+        """Return in one sentence that the ledger answers, takes a write and has this machine's time; raises the error
+        that keeps it from that."""
+        from airflow_kafka_lake.adapters.machine import HostProcesses, SystemClock
+
+        with contextlib.closing(self.ledger()) as ledger:
+            name = f"{ledger.ledger_id()} of schema {ledger.check()}"  # opened before the clocks are compared
+            clock = HostClock(host=HostProcesses().this().host, now=SystemClock().now())
+            off = clock.require_near(ledger.try_write(), "Leases and layouts are told by both").total_seconds()
+        return f"The ledger {name} answers and takes writes; its clock and this machine's differ by {off:.0f} s."
 
 
 def ledger_url(connection: ConnectionSettings) -> URL:
@@ -523,11 +527,8 @@ class RegistryConnection:
 
     def check(self) -> str:
         """Return in one sentence that the registry answers; raises the error that keeps it from answering."""
-        registry = self.registry()
-        try:
+        with contextlib.closing(self.registry()) as registry:
             return registry.check()
-        finally:
-            registry.close()
 
 
 def registry_of(spec: PipelineSpec) -> ConfluentRegistry:
@@ -636,11 +637,14 @@ class SparkConnection:
             history_server=self.history_server,
         )
 
-    def check(self) -> str:
+    def check(self, stores: Sequence[JarSet] = ()) -> str:
         """Return one sentence if a job could be submitted from this machine, else raise the reason; starts no job."""
-        runner = self.runner(catalog={}, kafka={})
+        from airflow_kafka_lake.adapters.spark_submit.submission import require_master
+
+        runner = self.runner(catalog={}, kafka={}, stores=stores)
         runner.check()
-        return f"Jobs run on {runner.where()}; Java and the jars are there."
+        require_master(self.master_and_conf[0])
+        return f"Jobs run on {runner.where()}; {runner.parts()} are there."
 
 
 def without_rivals(further: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:

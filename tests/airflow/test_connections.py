@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -445,11 +446,13 @@ def test_connections_page_tests_a_lake(monkeypatch: pytest.MonkeyPatch, tmp_path
 @pytest.mark.filterwarnings("ignore:ProvidersManager.hooks is deprecated")  # Airflow's server asks it itself
 @pytest.mark.parametrize("server", [True, False], ids=["server", "worker"])
 def test_connections_page_tests_a_ledger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, server: bool) -> None:
-    """The database is asked for the ledger's id."""
+    """The database is asked for the ledger's id and its time, and a line is written and taken back."""
     fields: dict[str, Any] = {"server": server, "conn_type": "kafka_lake_ledger", "extra": '{"database": "sqlite"}'}
     worked, words = page_says(monkeypatch, host=str(tmp_path / "ledger.db"), **fields)
     assert worked, words
-    assert words.endswith("answers.")
+    assert re.fullmatch(
+        r"The ledger \w{32} of schema \d{4} answers and takes writes; its clock and this .* by [01] s.", words
+    )
     worked, words = page_says(monkeypatch, host="relative.db", password=SECRET, **fields)
     assert (worked, "absolute path" in words, SECRET in words) == (False, True, False)
 
@@ -472,6 +475,9 @@ def test_connections_page_tests_a_spark_master(monkeypatch: pytest.MonkeyPatch) 
     """This machine is looked at; the words say where jobs would run, or what is missing."""
     monkeypatch.setattr("airflow_kafka_lake.adapters.spark_submit.runner.SparkJobs.check", lambda _: None)
     monkeypatch.setattr("airflow_kafka_lake.adapters.spark_submit.runner.SparkJobs.where", lambda _: "local[2]")
+    monkeypatch.setattr(
+        "airflow_kafka_lake.adapters.spark_submit.runner.SparkJobs.parts", lambda _: "Java and the jars"
+    )
     found = page_says(monkeypatch, conn_type="kafka_lake_spark", host="local[2]")
     assert found == (True, "Jobs run on local[2]; Java and the jars are there.")
     worked, words = page_says(monkeypatch, conn_type="kafka_lake_spark", host=f"spark://me:{SECRET}@x")

@@ -75,6 +75,19 @@ def test_a_look_names_where_files_can_be_written(world: World) -> None:
         _lake(world).table("raw.not_there").head()
 
 
+def test_a_rehearsal_leaves_nothing(world: World, tmp_path: Path) -> None:
+    """A table is made, tried and removed, also in a namespace that is not there: no table, namespace, file or folder
+    of it stays, and the tables that are there do not notice."""
+    before, files = world.table.head(), sorted(tmp_path.rglob("*"))
+    for name in ("raw.orders", "raw.not_there", "elsewhere.orders"):
+        assert _lake(world).rehearse(name, "days(kafka_timestamp)")
+    assert world.table.head() == before
+    assert sorted(tmp_path.rglob("*")) == files
+    if isinstance(world, IcebergWorld):
+        api = world.lake.catalog.api
+        assert (api.list_namespaces(), api.list_tables("raw")) == ([("raw",)], [("raw", "orders")])
+
+
 def _lake(world: World) -> Lake:
     assert isinstance(world, MemoryWorld | IcebergWorld)
     return world.lake

@@ -130,6 +130,10 @@ def test_catalog_that_puts_a_branch_on_main_is_refused_before_a_job(
 ) -> None:
     """By name, with nothing of it recorded; the same table goes on when its catalog keeps branches."""
     proxy.keeps_branches, proxy.moves_main, proxy.is_named_nessie = keeps_branches, moves_main, named
+    before = lake.catalog.api.list_namespaces()
+    with pytest.raises(ConnectionSettingsError, match="does not keep the branches of a table"):
+        lake.rehearse(world.spec.table, "")
+    assert lake.catalog.api.list_namespaces() == before
     with pytest.raises(ConnectionSettingsError, match="does not keep the branches of a table") as refused:
         world.plan()
     assert ("It calls itself Nessie" in refused.value.message) == named
@@ -282,3 +286,17 @@ def test_not_found_is_believed_only_when_the_lists_say_so_too(
     assert lake.table(f"{world.spec.table}_none").branches() == ()
     assert lake.table("never_there.orders").branches() == ()
     came_right(world, lake)
+
+
+def test_rehearsal_on_a_real_catalog_leaves_nothing_in_it(foreign_lake: LocalLake, world: World) -> None:
+    """Neither the table of the trial nor its namespace."""
+    lake = IcebergLake(LakeSettings.parse("lake_default", foreign_lake.extra(), SECRET, KEY))
+    before = lake.catalog.api.list_namespaces()
+    assert lake.rehearse(world.spec.table, "")
+    assert lake.catalog.api.list_namespaces() == before
+    world.plan()
+    namespace, tables = world.spec.table.partition(".")[0], lake.catalog.api.list_tables
+    there = tables(namespace)
+    assert lake.rehearse(world.spec.table, "")
+    assert tables(namespace) == there
+    lake.close()

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka.admin import (
@@ -25,6 +26,9 @@ from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.adapters.spark_submit.submission import token_options
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError, UnavailableError
 from airflow_kafka_lake.local.kafka import LocalKafka
+
+if TYPE_CHECKING:
+    from tests.integration.refusing import Refusals
 
 pytestmark = pytest.mark.nightly
 
@@ -151,6 +155,44 @@ def test_unknown_certificate_is_not_trusted(guarded: LocalKafka) -> None:
     source = KafkaOffsetSource(KafkaSettings.parse({**extra, **login}), clock=SystemClock(), timeout_seconds=5)
     with pytest.raises(ConnectionSettingsError, match="certificate"):
         source.check()
+
+
+@pytest.mark.parametrize(
+    ("door", "extra", "says"),
+    [
+        ("LOGIN", {"security.protocol": "SASL_PLAINTEXT", "sasl.password": "hunter2-is-wrong"}, "sasl.password"),
+        ("BOTH", {"security.protocol": "SASL_SSL", "sasl.password": SECRET}, "ssl.ca.location"),
+        ("NAME", {"security.protocol": "SASL_SSL", "sasl.password": SECRET}, "names in bootstrap.servers"),
+    ],
+    ids=["wrong secret", "unknown authority", "name that is not in the certificate"],
+)
+def test_refused_door_is_told_alike_by_check_plan_and_run(
+    guarded: LocalKafka,
+    certificate: tuple[Path, Path],
+    refusals: Refusals,
+    door: str,
+    extra: Mapping[str, str],
+    says: str,
+) -> None:
+    """Each names the key to change, changes nothing and shows no secret."""
+    from tests.integration.refusing import state_of
+
+    login = {"sasl.mechanism": "PLAIN", "sasl.username": USER, **extra}
+    address = guarded.address("BOTH" if door == "NAME" else door)
+    if door == "NAME":
+        login["ssl.ca.location"] = str(certificate[0])
+        address = address.replace("127.0.0.1", "localhost")
+    refusals.connect("kafka_default", {"conn_type": "kafka", "extra": {"bootstrap.servers": address, **login}})
+    before, file = state_of(refusals.sandbox), str(refusals.sandbox.file)
+    checked = refusals.command("check", file, "--json")
+    told = next(item["error"] for item in checked.document["checks"] if item["part"] == "kafka")
+    for ended in (refusals.command("plan", file, "--dry-run", "--json"), refusals.command("run", file, "--json")):
+        error = ended.document["error"]
+        assert (ended.code, error["type"], says in error["message"]) == (1, told["type"], True), ended
+        assert extra["sasl.password"] not in ended.out + ended.err
+    assert (checked.code, told["type"], says in told["message"]) == (1, "ConnectionSettingsError", True), checked
+    assert extra["sasl.password"] not in checked.out + checked.err
+    assert state_of(refusals.sandbox) == before
 
 
 def test_plaintext_at_a_guarded_door_ends_in_time(guarded: LocalKafka) -> None:

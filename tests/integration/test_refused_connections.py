@@ -185,6 +185,10 @@ def test_what_may_not_be_written_is_a_persons_business(sandbox: Sandbox) -> None
     ):
         with read_only(*places):
             refused("plan", says=says)
+            checked = sandbox.end(sandbox.start("check", str(sandbox.file), "--json", before=before))
+            failed = [item["error"]["message"] for item in checked.document["checks"] if item["error"]]
+            assert checked.code == 1
+            assert all("Give this user the permission" in message for message in failed), failed
 
 
 @pytest.mark.nightly

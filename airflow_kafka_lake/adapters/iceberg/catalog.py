@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import os
 import re
+import shutil
+import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import metadata
@@ -30,6 +32,7 @@ from pyiceberg.exceptions import (
     CommitFailedException,
     ForbiddenError,
     NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
     NoSuchNamespaceError,
     NoSuchTableError,
     NotInstalledError,
@@ -52,12 +55,18 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from airflow_kafka_lake.adapters.clients import CONNECT_SECONDS, REST, REST_ANSWER, REST_CONNECT, Secrets, denied, full
 from airflow_kafka_lake.adapters.iceberg.settings import CATALOG_NAME, CatalogKind, LakeSettings
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError, UnknownSubjectError
+from airflow_kafka_lake.core.errors import (
+    ConnectionSettingsError,
+    KafkaLakeError,
+    LibraryError,
+    UnavailableError,
+    UnknownSubjectError,
+)
 from airflow_kafka_lake.core.spark.job import BranchFault
 from airflow_kafka_lake.core.spec import TABLE_PART
 
 _LONGEST = 500
-_TRY_AGAIN = "try again when catalog and storage answer"
+_TRY_AGAIN = "try again when catalog and storage answer, or correct uri and warehouse of the connection"
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://")
 _REFUSED_BY_STORE: Mapping[str, str] = {
     "SIGNATURE_DOES_NOT_MATCH": "the store refuses the signature: correct s3.secret-access-key",
@@ -73,7 +82,8 @@ _REFUSED_BY_STORE: Mapping[str, str] = {
 """The faults of S3 that repeating does not mend, in PyArrow's words, and the settings to change."""
 _NOT_THERE = "the catalog has no such thing at this address, with this warehouse and prefix"
 _TO_MEND: Mapping[tuple[type[Exception], ...], str] = {
-    (UnauthorizedError, AuthorizationExpiredError, ForbiddenError, OAuthError): "the catalog refuses the credential",
+    (UnauthorizedError, AuthorizationExpiredError, ForbiddenError, OAuthError): "the catalog refuses the credential"
+    " (credential, token, scope, oauth2-server-uri)",
     (ModuleNotFoundError, NotInstalledError): "a package is missing",
     (ImportError,): "a package is of a version that does not fit",
     (NoSuchNamespaceError, NotImplementedError): _NOT_THERE,
@@ -252,10 +262,12 @@ class OpenCatalog:
 
     def _require_writable(self, place: str) -> None:
         """Refuse a folder, or the nearest one above that exists, in which this user may not write; leave nothing."""
-        folder = Path(unquote(urlsplit(place).path))
-        above = next(path for path in (folder, *folder.parents) if path.exists())
+        folder, *parents = _with_parents(place)
+        above = next(path for path in (folder, *parents) if path.exists())
         if not os.access(above, os.W_OK | os.X_OK) or not above.is_dir():
             raise self._settings_error(f"write into {folder}", f"this user may not write into {above}")
+        with self.reaching(f"write into {folder}"), tempfile.TemporaryFile(dir=above) as file:
+            file.write(_LOOKED)
 
     def _ensure_namespace(self, identifier: str) -> None:
         """Create the table's namespace, and those around it, when it is missing; two at once are fine."""
@@ -266,6 +278,38 @@ class OpenCatalog:
                     # Of two that create it at once, PyIceberg's SQL catalog gives one the database's own error.
                     with suppress(NamespaceAlreadyExistsError, IntegrityError):
                         self.api.create_namespace(tuple(parts[:end]))
+
+    @contextmanager
+    def beside(self, identifier: str) -> Iterator[str]:
+        """Give the name of a table for a trial, in the namespace of another; at the end nothing of it is there."""
+        parts = identifier.split(".")[:-1]
+        inner_first = [tuple(parts[:end]) for end in range(len(parts), 0, -1)]
+        with self.reaching(f"look for namespace {'.'.join(parts)}"):
+            names = [name for name in inner_first if not self.api.namespace_exists(name)]
+        table = ".".join((*parts, f"kafka_lake_trial_{uuid.uuid4().hex[:8]}"))
+        folders = [folder for folder in _with_parents(self._settings.warehouse or "") if not folder.exists()]
+        try:
+            yield table
+        except BaseException:
+            with suppress(KafkaLakeError):
+                self._remove(table, names, folders)
+            raise
+        self._remove(table, names, folders)
+
+    def _remove(self, identifier: str, namespaces: Sequence[tuple[str, ...]], folders: Sequence[Path]) -> None:
+        """Remove a table with its files, and what came with it: namespaces, and folders, which file systems keep."""
+        table = self.find(identifier)
+        with self.reaching(f"remove {identifier}"), suppress(NoSuchNamespaceError, NamespaceNotEmptyError):
+            if table is not None:
+                self.api.purge_table(identifier)
+                folders = [*(its := _with_parents(table.location())[:2]), *folders]
+                for folder in its[:1]:
+                    shutil.rmtree(folder, ignore_errors=True)
+            for namespace in namespaces:
+                self.api.drop_namespace(namespace)
+        for folder in folders:
+            with suppress(OSError):
+                folder.rmdir()  # unless something else is in it
 
     def commit(
         self,
@@ -311,15 +355,14 @@ class OpenCatalog:
                 raise self._settings_error(doing, problem) from None
             remedy = "make room on its disk, then try again" if full(error, self._sqlite_file()) else _TRY_AGAIN
             raise UnavailableError(
-                f"Could not {doing} (connection {self._settings.connection_id!r}): {self.reason(error)}. "
-                f"Nothing was changed; {remedy}.",
+                f"Could not {doing} (connection {self._settings.connection_id!r}): {self.reason(error)}.",
                 connection=self._settings.connection_id,
-            ) from None
+            ).mended_by(f"Nothing was changed; {remedy}.") from None
 
     def _problem(self, error: BaseException) -> str | None:
         """Return the fault that a person has to mend, None where the same call may succeed later."""
         if isinstance(error, ValidationError):
-            return "what answers there does not speak Iceberg's REST protocol"
+            return "what answers at uri does not speak Iceberg's REST protocol"
         problem = next((text for kinds, text in _TO_MEND.items() if isinstance(error, kinds)), None)
         if _status_of(error) in _NOTHING_THERE:
             problem = _NOT_THERE
@@ -354,9 +397,9 @@ class OpenCatalog:
 
     def _settings_error(self, doing: str, problem: str) -> ConnectionSettingsError:
         return ConnectionSettingsError(
-            f"Could not {doing} (connection {self._settings.connection_id!r}): {problem}. Correct the connection.",
+            f"Could not {doing} (connection {self._settings.connection_id!r}): {problem}.",
             connection=self._settings.connection_id,
-        )
+        ).mended_by("Correct the connection.")
 
     def close(self) -> None:
         """Close the catalog; the next use opens it again."""
@@ -405,6 +448,14 @@ def _roll_back(connection: Any, record: ConnectionPoolEntry) -> None:
         connection.rollback()
     except Exception:  # noqa: BLE001 - drivers have no common error, and a connection in doubt is not kept
         record.invalidate()
+
+
+def _with_parents(place: str) -> list[Path]:
+    """Return a folder and those above it, the nearest first; none for a place in a store."""
+    if not place.startswith("file:"):
+        return []
+    folder = Path(unquote(urlsplit(place).path))
+    return [folder, *folder.parents]
 
 
 def _status_of(error: BaseException) -> int | None:

@@ -95,6 +95,11 @@ class IcebergLake:
     def look(self, identifier: str) -> str | None:
         return self.catalog.look(checked_identifier(identifier))
 
+    def rehearse(self, identifier: str, partition_by: str) -> str:
+        with self.catalog.beside(checked_identifier(identifier)) as name:
+            IcebergTable(self.catalog, name, self._now_ms).ensure(partition_by)
+            return str(self.catalog.look(name))
+
     def close(self) -> None:
         self.catalog.close()
 

@@ -40,6 +40,12 @@ _REFUSED = frozenset(
         "_UNSUPPORTED_FEATURE", "TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED",
     }
 )  # fmt: skip
+_LOGIN_KEYS = (
+    "Check security.protocol, sasl.username, sasl.password and sasl.mechanism, and the permissions of that user."
+)
+_CERTIFICATES = (
+    "Correct ssl.ca.location, the names in bootstrap.servers (the certificate has them) or ssl.certificate.*."
+)
 _MOVING = frozenset(
     {
         "NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "REPLICA_NOT_AVAILABLE", "OFFSET_NOT_AVAILABLE",
@@ -187,22 +193,19 @@ class Client:
         facts = {"connection": self.settings.connection, "bootstrap_servers": self.settings.bootstrap, **more}
         where = f"Kafka at {self.settings.bootstrap} (connection {self.settings.connection!r})"
         if refusal := self._last_refusal():
-            message = (
-                f"{where} refused {doing}: {refusal.str()}. Check the connection's protocol, login and permissions."
-            )
-            return ConnectionSettingsError(message, **facts)
+            refused = ConnectionSettingsError(f"{where} refused {doing}: {refusal.str()}.", **facts)
+            return refused.mended_by(_CERTIFICATES if refusal.name() == "_SSL" else _LOGIN_KEYS)
         if spoken := self._other_protocol():
             server = _SERVERS.get(spoken, f"a Kafka listener with security.protocol {spoken}")
-            message = (
+            return ConnectionSettingsError(
                 f"{where} did not answer while {doing}: {server} is there, and the connection says "
-                f"{self.settings.protocol}. Correct the port in bootstrap.servers, or security.protocol with its keys."
-            )
-            return ConnectionSettingsError(message, **facts)
+                f"{self.settings.protocol}.",
+                **facts,
+            ).mended_by("Correct the port in bootstrap.servers, or security.protocol with its keys.")
         last = f" ({self._heard[-1].str()})" if self._heard else ""
-        message = (
-            f"{where} did not answer while {doing}: {problem}{last}. Check that it runs and is reachable, then repeat."
+        return UnavailableError(f"{where} did not answer while {doing}: {problem}{last}.", **facts).mended_by(
+            "Check that it runs and is reachable, then repeat; if it is another one, correct bootstrap.servers."
         )
-        return UnavailableError(message, **facts)
 
     def _other_protocol(self) -> str | None:
         """Return the protocol of the first address that speaks a known one, None if it is the expected one.

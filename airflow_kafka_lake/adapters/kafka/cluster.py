@@ -295,6 +295,28 @@ def _request(topics: Iterable[str]) -> Any:
     return MetadataRequest(topics=named, allow_auto_topic_creation=False)
 
 
+def broker_version(settings: KafkaSettings, *, timeout: float, clock: Clock) -> str:
+    """Return the version of Kafka whose requests a broker takes; UnavailableError without an answer to kafka-python."""
+
+    async def ask(manager: Any) -> tuple[int, ...]:
+        return tuple(manager.broker_version)
+
+    try:
+        return ".".join(map(str, ask_brokers(settings, ask, timeout=timeout, clock=clock)[:2]))
+    except FAILED as error:
+        unanswered = _unanswered(settings, "which requests it takes", error)
+    raise unanswered
+
+
+def _unanswered(settings: KafkaSettings, question: str, error: Exception) -> UnavailableError:
+    # The error as text: what is raised from it would keep its frames, and with them its sockets.
+    return UnavailableError(
+        f"Kafka at {settings.bootstrap} (connection {settings.connection!r}) did not say {question}: {error}.",
+        connection=settings.connection,
+        bootstrap_servers=settings.bootstrap,
+    ).mended_by("Check that it is reachable and that its user may describe topics, then repeat.")
+
+
 # The open transactions of partitions: producers from the partitions' leaders, names from the coordinators.
 
 _GROUP_OFFSETS = "__consumer_offsets"
@@ -317,13 +339,8 @@ def open_transactions(
                 wanted.append(TopicPartition(_GROUP_OFFSETS, _home(admin, group)))
             return _described(admin, _producers(admin, wanted))
     except FAILED as error:
-        said = str(error)  # as text: an error that is raised from it would keep its frames, and with them its sockets
-    raise UnavailableError(
-        f"Kafka at {settings.bootstrap} (connection {settings.connection!r}) did not say which transactions are open: "
-        f"{said}. Check that it is reachable and that its user may describe topics, then repeat.",
-        connection=settings.connection,
-        bootstrap_servers=settings.bootstrap,
-    )
+        unanswered = _unanswered(settings, "which transactions are open", error)
+    raise unanswered
 
 
 def _home(admin: Any, group: str) -> int:

@@ -211,10 +211,14 @@ class KafkaOffsetSource:
         """The newest leader epochs that some broker had heard of when the topic was described last."""
 
     def check(self) -> str:
-        """Return in one sentence which cluster answers."""
+        """Return in one sentence which cluster answers both clients that Python uses, and of which version."""
         call = self._client.admin.describe_cluster(request_timeout=self._client.timeout)
-        cluster = self._client.answer(call, "describing the cluster")
-        return f"Kafka cluster {cluster.cluster_id} with {count(len(cluster.nodes), 'broker')} answers."
+        found = self._client.answer(call, "describing the cluster")
+        version = cluster.broker_version(self._settings, timeout=self._client.timeout, clock=self._clock)
+        return (
+            f"Kafka cluster {found.cluster_id} with {count(len(found.nodes), 'broker')} answers over "
+            f"{self._settings.protocol}; it speaks Kafka {version}."
+        )
 
     def topics(self, names: Sequence[str], pattern: str | None) -> tuple[str, ...]:
         """See `ports.OffsetSource`; PipelineFileError for a pattern that is no regular expression."""

@@ -345,16 +345,15 @@ class ConfluentRegistry:
                 problem = "the registry's certificate is not trusted. Name who signed it in ssl.ca.location"
                 raise self._refusal(problem) from None
             raise UnavailableError(
-                f"The schema registry at {self._settings.url} does not answer ({type(error).__name__}). "
-                "Repeat when it does.",
+                f"The schema registry at {self._settings.url} does not answer ({type(error).__name__}).",
                 connection=self._settings.connection,
-            ) from None
+            ).mended_by("Repeat when it does, or correct host and port of its connection.") from None
         except (ValueError, TypeError, KeyError, AttributeError):
             raise self._refusal("what answers there is no schema registry with Confluent's API") from None
 
     def _answered(self, status: int, code: object, subject: str) -> KafkaLakeError:
         if status in {401, 403}:
-            return self._refusal(f"the registry refuses the login or token (HTTP {status})")
+            return self._refusal(f"the registry refuses the login or token (HTTP {status}). Correct login and password")
         if status >= 500 or status in _LATER:
             return UnavailableError(
                 f"The schema registry at {self._settings.url} failed (HTTP {status}). Repeat when it works.",

@@ -504,6 +504,11 @@ class SparkJobs(SparkSubmitRunner):
             self._verify_all()
             self._engine.is_verified = True
 
+    def parts(self) -> str:
+        """Name the parts that `check` has found on this machine."""
+        jars = "the jars of spark.jars.packages" if not self._sets else f"the jars ({', '.join(self._sets)})"
+        return f"{require_java()}, Spark {require_matching_pyspark()} and {jars}"
+
     def _verify_once(self) -> None:
         if self._engine is None or not self._engine.is_verified:
             self._verify_all()

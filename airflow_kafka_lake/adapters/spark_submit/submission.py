@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import stat
 import sys
 import tempfile
@@ -17,11 +18,12 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import airflow_kafka_lake
-from airflow_kafka_lake.adapters.clients import SPARK_PATTERN
+from airflow_kafka_lake.adapters.clients import CONNECT_SECONDS, SPARK_PATTERN
 from airflow_kafka_lake.adapters.machine import HostProcesses
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.jobs.driver import JAVA_OPTIONS_FILE, PROPERTIES_FILE
 from airflow_kafka_lake.jobs.formats import EXTENSIONS, SETTINGS
@@ -89,6 +91,7 @@ _TRAVELS = ("__init__.py", "core/**/*.py", "jobs/**/*.py")
 REQUEST_FILE = "job.json"
 _ZIP_FILE = "kafka_lake.zip"
 _OWN_JAR = PACKAGE / "jobs" / JAR
+_HTTPS = 443
 
 # Times of records become timestamps of the session's zone: in another one, days and hours of partitions would shift.
 _ALWAYS = {"spark.submit.deployMode": "client", "spark.sql.session.timeZone": "UTC"}
@@ -281,8 +284,26 @@ def command(
     ]  # fmt: skip
 
 
+def require_master(master: str) -> None:
+    """Refuse a master that takes no connection; of several addresses one is enough. YARN's is not known here."""
+    addresses = urlsplit(master.removeprefix("k8s://")).netloc.split(",")
+    for place in map(urlsplit, (f"//{address}" for address in addresses)):
+        with suppress(OSError):
+            if place.hostname:
+                socket.create_connection((place.hostname, place.port or _HTTPS), timeout=CONNECT_SECONDS).close()
+            return
+    raise UnavailableError(f"The Spark master {master} takes no connection.").mended_by(
+        "Correct host and port of the Spark connection, or start the master; then repeat."
+    )
+
+
 def require_jars(conf: Mapping[str, str]) -> None:
-    """Refuse settings that name jars of this machine which are not there: Spark would go on without them."""
+    """Refuse settings that name jars of this machine which are not there, and an installation without its own jar:
+    Spark would go on without them."""
+    if not _OWN_JAR.is_file():
+        raise LibraryError(f"{_OWN_JAR} is missing: this installation is not whole.").mended_by(
+            "Run: pip install --force-reinstall --no-deps airflow-kafka-lake"
+        )
     named = [jar for jar in _brought(conf) if not jar.startswith("local:")]  # on every machine of a cluster
     missing = [str(file) for jar in named if (file := _local_file(jar)) and not file.is_file()]
     if missing:

@@ -131,17 +131,15 @@ class Database:
             return StateError(f"The ledger {self.name()} refuses the change: {reason}. Nothing was recorded.")
         file = _file(self.url) if self.is_sqlite else None
         if denied(error, file):
-            return ConnectionSettingsError(
-                f"The ledger {self.name()} may not be written: {reason}. Give this user the permission, or correct the "
-                "ledger connection."
+            return ConnectionSettingsError(f"The ledger {self.name()} may not be written: {reason}.").mended_by(
+                "Give this user the permission, or correct the ledger connection."
             )
         if full(error, file):
-            return UnavailableError(
-                f"The ledger {self.name()} has no room to write: {reason}. Nothing was recorded. Make room on its "
-                "disk, then repeat."
+            return UnavailableError(f"The ledger {self.name()} has no room to write: {reason}.").mended_by(
+                "Nothing was recorded. Make room on its disk, then repeat."
             )
-        return UnavailableError(
-            f"The ledger {self.name()} cannot be used: {reason}. Check its connection, then repeat."
+        return UnavailableError(f"The ledger {self.name()} cannot be used: {reason}.").mended_by(
+            "Check its connection (host, port, schema, login, password), then repeat."
         )
 
     def _create(self) -> Engine:

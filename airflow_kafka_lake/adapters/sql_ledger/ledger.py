@@ -6,6 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -262,6 +263,18 @@ class SqlLedger(SqlReader):
         """Return the schema's revision; LedgerSchemaError when it is missing, older or newer."""
         self._database.read(lambda c: database.check(c, self._database.name()))
         return database.NEWEST
+
+    def try_write(self) -> datetime:
+        """Write a line of history, take it back, and return the database's time. Raises as any write does."""
+        entry = Entry(pipeline="-", actor=self._actor, kind="check", subject="-", detail="")
+
+        def write(connection: Connection) -> datetime:
+            attempt = connection.begin_nested()
+            queries.record_event(connection, entry)
+            attempt.rollback()
+            return connection.execute(select(now())).scalar_one()
+
+        return self._write(write)
 
     def upgrade(self) -> str:
         """Bring the schema to the newest revision and return it."""

@@ -184,6 +184,13 @@ class HostClock:
     host: str
     now: datetime
 
+    def require_near(self, at: datetime, why: str) -> timedelta:
+        """Return how far the clock is off the ledger's, which says `at`; refuse one that is far off."""
+        off = self.now - at
+        if abs(off) > TOLERANCE:
+            raise self.wrong(off, why)
+        return abs(off)
+
     def wrong(self, by: timedelta, why: str) -> UnavailableError:
         """Return the refusal of a clock that is ahead of the ledger's, or, by less than nothing, behind it."""
         where = "ahead of" if by > timedelta() else "behind"

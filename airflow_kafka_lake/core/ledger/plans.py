@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -27,7 +26,7 @@ from airflow_kafka_lake.core.ledger.changes import (
     WriteScope,
     origin_receipt,
 )
-from airflow_kafka_lake.core.ledger.guards import TOLERANCE, HostClock, refuse_paused
+from airflow_kafka_lake.core.ledger.guards import HostClock, refuse_paused
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, StreamRow, WaveRow
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import Stream
@@ -169,7 +168,9 @@ class RecordPlan(Write[None]):
 
     def _refuse_overtaken(self, records: Records) -> None:
         if self.clock is not None:
-            _check_clock(self.clock, records.now)
+            # Whether a layout is in force is decided from the clocks of the two workers that saw it first and last.
+            why = "By it, a topic's new partitions would be read too early or too late, so nothing was planned"
+            self.clock.require_near(records.now, why)
         for item in self.plan.streams:
             found = records.streams.get(item.snapshot.stream)
             if (found.version if found else None) != item.version:
@@ -289,17 +290,6 @@ def _numbers(plan: Plan) -> str:
     offsets = sum(item.range.span for item in ranges)
     numbers = {"stream": len(plan.streams), "wave": len(plan.waves), "range": len(ranges), "offset": offsets}
     return ", ".join(count(number, noun) for noun, number in numbers.items())
-
-
-def _check_clock(clock: HostClock, at: datetime) -> None:
-    """Refuse the plan of a machine whose clock is far off the ledger's, which says `at`.
-
-    Whether a layout is in force is decided from the clocks of the two workers that saw it first and last.
-    """
-    off = clock.now - at
-    if abs(off) > TOLERANCE:
-        why = "By it, a topic's new partitions would be read too early or too late"
-        raise clock.wrong(off, f"{why}, so nothing was planned")
 
 
 def _check_plan(plan: Plan) -> None:

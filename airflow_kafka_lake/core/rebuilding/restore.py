@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar
 
@@ -496,7 +496,7 @@ class Restore(Write[Edits]):
                 *_tables(what, records),
                 Edit(after=plan),
                 *_streams(streams, changed, records),
-                *_Waves.of(records).restored(what, changed),
+                *_Waves(records).restored(what, changed),
                 *_skips(what, records),
                 *(Edit(before=ranges[item]) for item in sorted(changed.removed)),
                 *(Edit(after=item.record) for item in changed.placed),
@@ -584,17 +584,13 @@ def _skips(what: Restoration, records: Records) -> Iterator[Edit]:
         )
 
 
-@dataclass(slots=True)
 class _Waves:
     """Waves and attempts as they become, and as they are on record."""
 
-    records: Records
-    waves: dict[str, WaveRow] = field(default_factory=dict)
-    attempts: dict[str, AttemptRecord] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, records: Records) -> _Waves:
-        return cls(records, dict(records.waves), {item.attempt: item for item in records.attempts})
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self.waves = dict(records.waves)
+        self.attempts = {item.attempt: item for item in records.attempts}
 
     def restored(self, what: Restoration, changed: Edits) -> Iterator[Edit]:
         """Decide about each, and return the edits."""

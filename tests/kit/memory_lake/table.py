@@ -87,6 +87,14 @@ class MemoryLake:
             raise UnavailableError("the lake cannot be reached")
         return f"{identifier}, read and removed"
 
+    def rehearse(self, identifier: str, partition_by: str) -> str:
+        """Try a table that nothing knows of afterwards; it keeps branches as the other one does."""
+        beside = MemoryTable(f"{identifier}_trial", self)
+        beside.keeps_branches = self.table(identifier).keeps_branches
+        beside.is_proven = self.table(identifier).is_proven
+        beside.ensure(partition_by)
+        return identifier
+
     def stage(self, identifier: str, attempt: str, rows: Iterable[Position], **decoded: Any) -> None:
         """Commit rows to an attempt's branch, as a Spark job does."""
         self.table(identifier).stage(attempt, rows, **decoded)

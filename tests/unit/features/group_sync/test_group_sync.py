@@ -9,7 +9,7 @@ import pytest
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.services import decisions
-from airflow_kafka_lake.services.group_sync import sync_group
+from airflow_kafka_lake.services.advance import sync_group
 from airflow_kafka_lake.services.running import Run
 from tests.gates import Before
 from tests.world import World

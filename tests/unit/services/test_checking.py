@@ -1,0 +1,251 @@
+"""Every part of a pipeline is tried, none stops the others, and nothing of the trial stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from airflow_kafka_lake.core.decoding import Decoding, Format
+from airflow_kafka_lake.core.errors import (
+    ConnectionSettingsError,
+    KafkaLakeError,
+    OwnershipError,
+    PipelineFileError,
+    UnavailableError,
+    UnknownTopicError,
+)
+from airflow_kafka_lake.core.spec import Policy, PolicyKind
+from airflow_kafka_lake.services.checking import (
+    KAFKA,
+    LAKE,
+    LEDGER,
+    REGISTRY,
+    SPARK,
+    CheckOutcome,
+    PipelineCheck,
+    check_pipeline,
+)
+from tests.world import World
+
+OK, WARNING, FAILED, SKIPPED = CheckOutcome
+Test = Callable[[], str]
+
+
+def answers() -> str:
+    """Answer the test of a connection."""
+    return "it answers"
+
+
+def refuses() -> str:
+    """Refuse the test of a connection."""
+    raise ConnectionSettingsError("It refuses the login.").mended_by("Correct sasl.password.")
+
+
+def is_down() -> str:
+    """Be out of reach."""
+    raise UnavailableError("It did not answer.")
+
+
+def checked(world: World, **tests: Test) -> PipelineCheck:
+    """Check the world's pipeline; connections answer unless another test of one is given."""
+    parts = [LEDGER, KAFKA, LAKE, *([REGISTRY] if world.spec.decoding else []), SPARK]
+    return check_pipeline(
+        world.spec.name,
+        read=lambda: world.spec,
+        tests=lambda _: {part: (f"my_{part}", tests.get(part, answers)) for part in parts},
+        opened=lambda _: nullcontext(world.worker()),
+        progress=world.said.append,
+    )
+
+
+def outcomes(done: PipelineCheck) -> dict[str, CheckOutcome]:
+    """Return the outcome of each part."""
+    return {result.name: result.outcome for result in done.results}
+
+
+def found(done: PipelineCheck, name: str) -> str:
+    """Return what is said of a part."""
+    return next(result.sentence for result in done.results if result.name == name)
+
+
+def test_good_parts_are_all_tried_and_nothing_is_recorded(world: World) -> None:
+    """Before the first plan: the table is not there, nor is it afterwards, and the ledger knows no pipeline."""
+    world.produce(3)
+    done = checked(world)
+    assert set(outcomes(done).values()) == {OK}, done.to_json()
+    assert [*outcomes(done)] == [
+        "pipeline orders",
+        "ledger my_ledger",
+        "kafka my_kafka",
+        "lake my_lake",
+        "spark my_spark",
+        "topic orders",
+        "records orders",
+        "table raw.orders",
+        "store raw.orders",
+        "plan orders",
+    ]
+    assert found(done, "records orders") == "orders/0 was read at offset 2"
+    assert found(done, "plan orders") == "a run would read 3 offsets in 1 wave"
+    assert done.exit_code == 0
+    assert world.ledger.pipelines() == ()
+    assert world.lake.table("raw.orders").branches() == ()
+    assert "first plan creates it" in found(done, "table raw.orders")
+    world.run()
+    again = checked(world)
+    assert "no other pipeline owns it" in found(again, "table raw.orders")
+    assert found(again, "plan orders") == "a run would read 0 offsets in 0 waves"
+    world.check()
+
+
+@pytest.mark.parametrize("part", [LEDGER, KAFKA, LAKE, SPARK])
+def test_failed_connection_skips_what_needs_it_and_nothing_else(world: World, part: str) -> None:
+    """The remedy stands beside the fault, and for programs apart from it."""
+    world.produce(3)
+    done = checked(world, **{part: refuses})
+    of = outcomes(done)
+    assert of.pop(f"{part} my_{part}") is FAILED
+    skipped = {
+        LEDGER: {"table raw.orders", "plan orders"},
+        KAFKA: {"topic orders", "records orders", "table raw.orders", "plan orders"},
+        LAKE: {"spark my_spark", "table raw.orders", "store raw.orders", "plan orders"},
+        SPARK: set[str](),
+    }[part]
+    assert {name for name, outcome in of.items() if outcome is SKIPPED} == skipped
+    assert {outcome for name, outcome in of.items() if name not in skipped} == {OK}
+    entry = next(item for item in done.to_json()["checks"] if item["outcome"] == "failed")
+    assert (entry["found"], entry["remedy"]) == ("It refuses the login.", "Correct sasl.password.")
+    assert entry["error"]["message"] == "It refuses the login. Correct sasl.password."
+    assert done.exit_code == 1
+
+
+def test_exit_code_is_that_of_the_worst_part(world: World) -> None:
+    """A person's mistake before what is worth repeating; the error to mend first is the first."""
+    assert checked(world, ledger=is_down).exit_code == 3
+    both = checked(world, ledger=is_down, spark=refuses)
+    assert both.exit_code == 1
+    assert [type(error) for error in both.problems] == [ConnectionSettingsError, UnavailableError]
+
+
+def test_file_that_does_not_validate_is_a_result_too() -> None:
+    """There is nothing else to try then."""
+
+    def read() -> None:
+        raise PipelineFileError("orders.toml: table is missing")
+
+    done = check_pipeline(
+        "orders.toml",
+        read=read,  # type: ignore[arg-type]
+        tests=lambda _: {},
+        opened=lambda _: nullcontext(World().worker()),
+        progress=str,
+    )
+    assert outcomes(done) == {"pipeline orders.toml": FAILED}
+    assert done.exit_code == 1
+
+
+def test_missing_topic_fails_and_the_other_one_is_still_tried(world: World) -> None:
+    """Its table, and the plan, need it."""
+    world.with_spec(topics=("orders", "ordres"), table="raw.{topic}")
+    world.produce(1)
+    of = outcomes(checked(world))
+    assert (of["topic orders"], of["records orders"], of["table raw.orders"]) == (OK, OK, OK)
+    assert (of["topic ordres"], of["records ordres"], of["table raw.ordres"]) == (FAILED, SKIPPED, SKIPPED)
+    assert of["plan orders"] is SKIPPED
+
+
+def test_topics_of_a_pattern_are_looked_up(world: World) -> None:
+    """Each that matches is tried."""
+    world.create("orders-eu")
+    world.with_spec(topics=(), topic_pattern="orders.*", table="raw.{topic}")
+    of = outcomes(checked(world))
+    assert of["topics orders.*"] is OK
+    assert (of["topic orders"], of["topic orders-eu"], of["plan orders"]) == (OK, OK, OK)
+
+
+def test_table_of_another_pipeline_is_refused_as_a_run_refuses_it(world: World) -> None:
+    """In the same words, as a dry plan does."""
+    world.produce(3)
+    world.run()
+    world.spec = replace(world.spec, name="second")
+    done = checked(world)
+    assert outcomes(done)["table raw.orders"] is FAILED
+    assert "belongs to pipeline orders" in found(done, "table raw.orders")
+    assert done.exit_code == 1
+    assert refused_as(world, OwnershipError) == found(done, "table raw.orders")
+
+
+def test_missing_topic_is_refused_as_a_run_refuses_it(world: World) -> None:
+    """In the same words, as a dry plan does."""
+    world.with_spec(topics=("ordres",))
+    assert refused_as(world, UnknownTopicError) == found(checked(world), "topic ordres")
+
+
+def refused_as(world: World, kind: type[KafkaLakeError]) -> str:
+    """Return the words with which a dry plan and a run are refused."""
+    with pytest.raises(kind) as planned:
+        world.plan(dry_run=True)
+    with pytest.raises(kind) as ran:
+        world.run()
+    assert ran.value.message == planned.value.message
+    return ran.value.message
+
+
+def test_catalog_that_does_not_keep_branches_fails_before_anything_is_created(world: World) -> None:
+    """The trial is that of the first plan."""
+    world.table.is_proven = world.table.keeps_branches = False
+    done = checked(world)
+    assert outcomes(done)["store raw.orders"] is FAILED
+    assert "does not keep the branches" in found(done, "store raw.orders")
+
+
+def test_group_without_an_offset_is_told_and_the_plan_says_what_it_means(world: World) -> None:
+    """The policy needs one."""
+    world.produce(2)
+    world.with_spec(start=Policy(kind=PolicyKind.GROUP, group="billing"))
+    done = checked(world)
+    assert found(done, "group billing") == "it has committed offsets in 0 of 1 partition"
+    assert outcomes(done)["plan orders"] is FAILED
+    assert "billing" in found(done, "plan orders")
+
+
+def test_subject_that_is_not_registered_is_a_warning(world: World) -> None:
+    """A run would land the bytes alone."""
+    world.with_spec(decoding=Decoding(format=Format.AVRO, registry="my_registry"))
+    done = checked(world)
+    assert outcomes(done)["schema orders"] is WARNING
+    assert "bytes alone" in found(done, "schema orders")
+    world.schemas.register("orders-value", Format.AVRO, '"string"')
+    assert outcomes(checked(world))["schema orders"] is OK
+    assert outcomes(checked(world, registry=is_down))["schema orders"] is SKIPPED
+
+
+def test_records_that_retention_takes_soon_are_a_warning(world: World) -> None:
+    """The time is told, and what to raise."""
+    topic_id = world.kafka.create_topic("late", 1, retention_ms=2 * 3600 * 1000)
+    world.topic_ids["late"] = topic_id
+    world.with_spec(topics=("late",))
+    world.produce(3, topic="late")
+    assert outcomes(checked(world))["plan orders"] is OK
+    world.clock.advance(timedelta(minutes=90))
+    done = checked(world)
+    assert outcomes(done)["plan orders"] is WARNING
+    assert "retention.ms" in found(done, "plan orders")
+    assert done.exit_code == 0
+
+
+def test_defect_of_a_part_is_the_result_of_that_part_alone(world: World) -> None:
+    """Its own text, which may hold a secret, is not shown."""
+
+    def breaks() -> str:
+        raise RuntimeError("hunter2")
+
+    done = checked(world, spark=breaks)
+    assert outcomes(done)["spark my_spark"] is FAILED
+    assert "RuntimeError" in found(done, "spark my_spark")
+    assert "hunter2" not in str(done.to_json())
+    assert outcomes(done)["plan orders"] is OK
