@@ -87,7 +87,7 @@ def _kafka(port: int, **extra: str) -> dict[str, Any]:
             "lake_default",
             {"conn_type": "lake", "extra": {"format": "iceberg", "catalog": "rest", "uri": "http://127.0.0.1:0"}},
             "lake lake_default",
-            ("'lake_default'", "Correct uri"),
+            ("'lake_default'", "(uri, warehouse, prefix)"),
         ),
         (
             "kafka_lake_ledger",

@@ -80,7 +80,7 @@ _REFUSED_BY_STORE: Mapping[str, str] = {
     "curlCode: 35": "the store does not speak TLS as s3.endpoint says: correct https:// or http:// there",
 }
 """The faults of S3 that repeating does not mend, in PyArrow's words, and the settings to change."""
-_NOT_THERE = "the catalog has no such thing at this address, with this warehouse and prefix"
+_NOT_THERE = "the catalog has no such thing at this address, with this warehouse and prefix (uri, warehouse, prefix)"
 _TO_MEND: Mapping[tuple[type[Exception], ...], str] = {
     (UnauthorizedError, AuthorizationExpiredError, ForbiddenError, OAuthError): "the catalog refuses the credential"
     " (credential, token, scope, oauth2-server-uri)",
