@@ -9,6 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "laws.md"
@@ -95,6 +100,23 @@ def test_every_line_is_held_by_make_test() -> None:
     for about, held in lines().items():
         assert any(map(played_in, _NAME.findall(held))), about
         assert {name for name in _NAME.findall(held) if nightly(name)} == set(_NIGHTLY.findall(held)), about
+
+
+def test_contracts_leave_no_test_of_another_folder_to_the_nightly() -> None:
+    """Pytest asks each conftest about the tests of all folders: races of processes on PostgreSQL are played daily."""
+    from tests.contracts import conftest
+
+    def left(folder: str) -> int:
+        path, marks = ROOT / "tests" / folder / "test_claims.py", list[object]()
+        case = SimpleNamespace(params={"ledger": "postgres"})
+        items = [
+            SimpleNamespace(path=path, nodeid=f"{number}", callspec=case, add_marker=marks.append)
+            for number in range(100)
+        ]
+        conftest.pytest_collection_modifyitems(cast("list[pytest.Item]", items))
+        return len(marks)
+
+    assert left("faults") == 0 < left("contracts")
 
 
 def test_every_law_is_held_by_the_whole_product_in_make_test() -> None:

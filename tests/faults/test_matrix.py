@@ -26,6 +26,13 @@ from tests.kit.traps import Mode, modes
 NAMED = {act.name: act for act in ACTS}
 COMMANDS = [act.name for act in {act.words: act for act in reversed(ACTS)}.values()]
 """An act for each command."""
+PUBLISHED = (
+    ("run", "table.publish:after", Mode.KILL),
+    ("run", "table.publish:after", Mode.LOST),
+    ("run after a publish", "ledger.record_commit:after", Mode.KILL),
+)
+"""The moment at which the lake has a wave, and the ledger does not know it or its worker does not."""
+
 REAL_CASES = (
     ("driver.rows:after", Mode.KILL),
     *(
@@ -76,6 +83,12 @@ def test_a_command_survives(forked: ForkedPlace, traces: Traces, name: str, mode
     """The trap springs, a successor works, the same command again and the main job are right, and nothing is left."""
     crossed = [point for point in traces[name] if point in points() and mode in modes(point)]
     point = min(crossed, key=lambda point: crc32(f"{name} {point}".encode()))
+    matrix.perform(forked, Case(act=NAMED[name], point=point, mode=mode))
+
+
+@pytest.mark.parametrize(("name", "point", "mode"), PUBLISHED, ids=str)
+def test_main_job_survives_between_publish_and_record(forked: ForkedPlace, name: str, point: str, mode: Mode) -> None:
+    """Whoever comes next finds the rows on main, records them, and reads nothing again."""
     matrix.perform(forked, Case(act=NAMED[name], point=point, mode=mode))
 
 

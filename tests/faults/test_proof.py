@@ -113,6 +113,11 @@ def test_one_bad_part_turns_the_whole_red(
     assert f"RED, {why}" in capsys.readouterr().out
 
 
+def test_a_part_without_chunks_turns_the_whole_red(repository: Path) -> None:
+    """Nothing to play is nothing played."""
+    assert _prove(repository, empty=[], good=["goes well"]) == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_stopped_proof_goes_on_where_it_was(repository: Path, number: signal.Signals) -> None:
     """What it had started dies with it; what had ended is not played again."""
@@ -146,6 +151,15 @@ def test_only_what_is_not_green_for_this_code_is_played(repository: Path) -> Non
     assert _played(repository)[3:] == ["goes well", "fails"]
     assert _prove(repository, "--list", part=["goes well", "fails"]) == 0
     assert len(_played(repository)) == 5
+
+
+def test_a_tree_with_changes_of_its_own_gets_no_evidence(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither when it begins so nor when it becomes so amid a chunk: evidence speaks of a commit."""
+    assert _prove(repository, part=["changes the tree"]) == 2
+    assert Evidence.read("part", repository.parent / "evidence").chunks == {}
+    assert _prove(repository, part=["goes well"]) == 2
+    assert "more.py" in capsys.readouterr().out
+    assert _played(repository) == ["changes the tree"]
 
 
 TESTS = """

@@ -51,6 +51,11 @@ def _compare(acknowledged: Acknowledged, *offsets: int, below: int | None = None
     return compare(seen, acknowledged, {}, below=marks, contents=below is None)
 
 
+def test_what_is_exact_is_no_problem(acknowledged: Acknowledged) -> None:
+    """Every record once, the aborted one not."""
+    assert _compare(acknowledged, *range(10)).problems == []
+
+
 @pytest.mark.parametrize(
     ("offsets", "number"),
     [
@@ -71,6 +76,18 @@ def test_beside_running_producers_only_what_is_below_the_watermark_must_be_there
     """What is not committed yet is not missing; what is committed and gone is."""
     assert _compare(acknowledged, *range(5), below=5).problems == []
     assert _compare(acknowledged, *range(4), below=5).lost == 1
+
+
+def test_another_content_is_found(acknowledged: Acknowledged) -> None:
+    """The right offset with wrong bytes is no record of ours."""
+    assert _compare(acknowledged, *range(10), at_4=7).different == 1
+
+
+def test_skipped_offsets_are_counted_and_not_missed(acknowledged: Acknowledged) -> None:
+    """A person decided so."""
+    rows = Seen(offsets=np.arange(7, dtype=np.int64), digests=np.arange(100, 107, dtype=np.int64))
+    verdict = compare({STREAM: rows}, acknowledged, {STREAM: [(7, 10)]}, below=None, contents=True)
+    assert (verdict.problems, verdict.skipped) == ([], 3)
 
 
 def test_a_transaction_without_an_answer_is_there_as_a_whole_or_not_at_all(acknowledged: Acknowledged) -> None:
