@@ -288,7 +288,7 @@ def plan_result(
     """Return the plan task's XCom; skip when that task was skipped, end as `failed` when it pushed none."""
     ti = context["ti"]
     result = ti.xcom_pull(task_ids=plan_task_id, key=PLAN_KEY)
-    if isinstance(result, Mapping):
+    if isinstance(result, Mapping) and {"pipeline", "plan"} <= result.keys():
         return PlanSummary.from_json(result)
     states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id], task_ids=[plan_task_id])
     if "skipped" in states.get(ti.run_id, {}).values():

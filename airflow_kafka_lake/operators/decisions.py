@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import timedelta
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -246,10 +246,10 @@ class ShownDecision:
 
 def shown_by(task_id: str, context: Mapping[str, Any]) -> ShownDecision:
     """Return the decision that a dry task has shown; raises AirflowFailException where it has shown none."""
-    shown = context["ti"].xcom_pull(task_ids=task_id, key=SHOWN_KEY)
-    if not isinstance(shown, Mapping):
+    shown, names = context["ti"].xcom_pull(task_ids=task_id, key=SHOWN_KEY), [f.name for f in fields(ShownDecision)]
+    if not isinstance(shown, Mapping) or not shown.keys() >= {*names}:
         raise refusal(f"Task {task_id} has shown nothing: nothing was changed. Clear it to have it shown.")
-    return ShownDecision(**shown)
+    return ShownDecision(**{name: shown[name] for name in names})
 
 
 class ApproveDecisionOperator(ApprovalOperator):
@@ -447,8 +447,7 @@ class DecisionTask(BaseOperator):
     ) -> OffsetsAction:
         """Return it with the shown digest, and with the decisions of this very task before a retry."""
         shown = shown_by(self.explain_task_id, context) if self.explain_task_id else None
-        since = shown.sequence if shown else 0
-        before = recorded(ports.ledger, pipeline, self.decision.name, ports.actor, after=since)
+        before = recorded(ports.ledger, pipeline, self.decision.name, ports.actor, after=shown.sequence if shown else 0)
         return replace(action, shown=shown.digest if shown else None, recorded=before)
 
 

@@ -287,8 +287,11 @@ def test_decision_is_refused_in_words_by_the_task_that_shows_it(
     assert words in str(refused.value)
 
 
-def test_approval_needs_something_that_was_shown(context: Context, supervisor: Supervisor) -> None:
-    """A dry task that failed leaves nothing to approve."""
+@pytest.mark.parametrize("left", [None, {"subject": "Skip?", "body": "all of it", "digest": "0" * 16}])
+def test_approval_needs_something_that_was_shown(context: Context, supervisor: Supervisor, left: Any) -> None:
+    """A dry task that failed leaves nothing to approve, nor does one of a version that has shown less."""
+    context["ti"].task_id = "explain"
+    context["ti"].xcom_push(key="shown", value=left)
     with pytest.raises(AirflowFailException, match="explain has shown nothing"):
         ApproveDecisionOperator(task_id="approve", explain_task_id="explain").execute(context)
     assert supervisor.asked == []

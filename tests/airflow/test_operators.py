@@ -705,6 +705,20 @@ def test_finish_of_a_pipeline_that_was_never_planned_is_a_success(world: World, 
     finish(context)
 
 
+def test_plan_of_another_version_is_checked_as_well(world: World, context: Context) -> None:
+    """An upgrade in the middle of a run: where the task before has not told all plans, its own one is not done."""
+    world.produce(2)
+    plan(world, context)
+    context["ti"].task_id = "plan"
+    told = {name: value for name, value in planned(context).items() if name != "plans"}
+    context["ti"].xcom_push(key="plan", value=told | {"of a later version": 1})
+    with pytest.raises(AirflowFailException, match=r"1 range of plan .* is not committed"):
+        finish(context)
+    context["ti"].xcom_push(key="plan", value={"pipeline": "orders"})
+    with pytest.raises(AirflowFailException, match="Task plan left no plan"):
+        finish(context)
+
+
 @pytest.mark.parametrize("lost", ["plan", "pipeline"])
 def test_ledger_that_has_lost_the_plan_ends_no_run_well(world: World, context: Context, lost: str) -> None:
     """It has no open range of that plan: so has a ledger in which all is committed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -191,8 +191,9 @@ class PlanSummary:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PlanSummary:
-        """Read an XCom, also that of another version."""
-        return cls(**{item.name: data[item.name] for item in fields(cls) if item.name in data})
+        """Read an XCom, also that of another version: one without `plans` has told its own plan alone."""
+        found = cls(**{item.name: data[item.name] for item in fields(cls) if item.name in data})
+        return replace(found, plans=[found.plan]) if found.plan and "plans" not in data else found
 
     def refuse_left_out(self) -> None:
         """Raise HeldError where the plan has left something out, HangingTransactionError where records behind a
