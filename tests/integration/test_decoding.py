@@ -94,6 +94,9 @@ def test_values_that_do_not_decode_stay_beside_those_that_do(sandbox: Sandbox) -
     last = rows(sandbox)[-1]
     assert (last["value"], last["amount"]) == (b'{"amount": "5"}', None)
     assert "column amount is bigint in the table and string in" in last["decode_error"]
+    refused = sandbox.command("decode", str(sandbox.file), "--json").document["error"]
+    assert refused["type"] == "SchemaMismatchError", refused
+    assert "column amount is bigint in the table and string in" in refused["message"]
 
     write(sandbox, format="json", schema="amount BIGINT")
     assert sandbox.run().code == 0
