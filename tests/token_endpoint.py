@@ -21,13 +21,14 @@ TOKEN_PATH, KEYS_PATH = "/token", "/keys"
 class TokenEndpoint:
     """`url` gives tokens for `client` and `secret`, each good for `seconds`; `keys` is where a broker reads the key.
 
-    `answer` is the next status, where it is not 200; `given` counts the tokens, `forms` are what was asked.
+    `answer` is the next status, where it is not 200; `given` counts the tokens, `heard` all requests, `forms` are what
+    was asked.
     """
 
     def __init__(self, *, client: str, secret: str, seconds: int = 3600, tls: tuple[Path, Path] | None = None) -> None:
         self.client, self.secret, self.seconds = client, secret, seconds
         self.answer = 200
-        self.given = 0
+        self.given = self.heard = 0
         self.forms: list[dict[str, str]] = []
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         endpoint = self
@@ -37,9 +38,11 @@ class TokenEndpoint:
                 """Say nothing."""
 
             def do_GET(self) -> None:
+                endpoint.heard += 1
                 self._send(200, endpoint._keys())
 
             def do_POST(self) -> None:
+                endpoint.heard += 1
                 form = self.rfile.read(int(self.headers["Content-Length"])).decode()
                 login = base64.b64decode(self.headers.get("Authorization", "Basic ").split()[1]).decode()
                 found = tuple(urllib.parse.unquote_plus(text) for text in login.split(":"))

@@ -247,12 +247,7 @@ class SkipAction(OffsetsAction):
         return list(zip(chosen, shown, strict=True))
 
     def _outcome(
-        self,
-        pipeline: str,
-        parts: Sequence[tuple[SelectedSlice, SkipResult]],
-        lines: Sequence[str],
-        *,
-        dry_run: bool,
+        self, pipeline: str, parts: Sequence[tuple[SelectedSlice, SkipResult]], lines: Sequence[str], *, dry_run: bool
     ) -> OffsetsOutcome:
         offsets, waves = sum(part.offsets for _, part in parts), _waves(part for _, part in parts)
         results = [{"skipped": part.offsets, "waves": list(part.waves)} for _, part in parts]

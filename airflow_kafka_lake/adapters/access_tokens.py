@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import ssl
 import threading
 import time
 import urllib.error
 import urllib.parse
-import urllib.request
+import urllib.request as web
 
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
 
@@ -19,7 +20,10 @@ _LIFETIME_SECONDS = 300
 """For an endpoint that says nothing of it (`expires_in` is only recommended)."""
 _USED_SHARE = 0.8
 """The share of its lifetime after which a token is renewed: librdkafka and Java's client renew theirs then too."""
-_WRONG_SETTINGS = frozenset({400, 401, 403, 404, 405})
+_WRONG_SETTINGS = {
+    **dict.fromkeys((400, 401, 403), "the token endpoint refuses the client's id and secret, or the scope"),
+    **dict.fromkeys((301, 302, 303, 307, 308, 404, 405), "no token endpoint is here, and no redirection is followed"),
+}
 
 
 class TokenEndpoint:
@@ -28,7 +32,11 @@ class TokenEndpoint:
     def __init__(
         self, *, connection: str, url: str, client: str, secret: str, scope: str, context: ssl.SSLContext | None
     ) -> None:
-        self._connection, self._url, self._context = connection, url, context
+        self._connection, self._url, self._opener = connection, url, web.OpenerDirector()
+        self._opener.add_handler(web.HTTPSHandler(context=context))
+        # Not urllib's own handler of redirections, which takes the client's secret to whatever host they name.
+        for handler in (web.ProxyHandler, web.HTTPHandler, web.HTTPErrorProcessor, web.HTTPDefaultErrorHandler):
+            self._opener.add_handler(handler())
         # RFC 6749, section 2.3.1: both are encoded as in a form before they become a user name and a password.
         login = ":".join(urllib.parse.quote_plus(text) for text in (client, secret))
         self._login = base64.b64encode(login.encode()).decode()
@@ -37,32 +45,36 @@ class TokenEndpoint:
         self._token, self._expires_at, self._renew_at = "", 0.0, 0.0
 
     def token(self) -> tuple[str, float]:
-        """Return a token that is not yet due for renewal, and the time of its end in seconds since the epoch.
+        """Return a token, and the time of its end in seconds since the epoch; renewed before, if the endpoint answers.
 
         Raises ConnectionSettingsError where the endpoint refuses the client or is none, UnavailableError where it
         does not answer. No message repeats an answer: it may hold a token.
         """
         with self._lock:
             if (now := time.time()) >= self._renew_at:
-                self._token, seconds = self._ask()
-                self._expires_at, self._renew_at = now + seconds, now + _USED_SHARE * seconds
+                try:
+                    self._token, seconds = self._ask()
+                    self._expires_at, self._renew_at = now + seconds, now + _USED_SHARE * seconds
+                except UnavailableError:
+                    if time.time() >= self._expires_at:
+                        raise
             return self._token, self._expires_at
 
     def _ask(self) -> tuple[str, float]:
         """Return a new token and the seconds of its life."""
-        request = urllib.request.Request(  # noqa: S310 -- the settings take http and https only
+        request = web.Request(  # noqa: S310 -- the settings take http and https only
             self._url,
             data=self._form.encode(),
             headers={"Authorization": f"Basic {self._login}", "Accept": "application/json"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS, context=self._context) as answer:  # noqa: S310
+            with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as answer:
                 document = json.loads(answer.read(_LARGEST_ANSWER_BYTES))
-            return str(document["access_token"]), float(document.get("expires_in", _LIFETIME_SECONDS))
+            token, seconds = document["access_token"], document.get("expires_in")
+            return token + "", float(_LIFETIME_SECONDS if seconds is None else seconds)
         except urllib.error.HTTPError as error:
             error.close()
-            if error.code in _WRONG_SETTINGS:
-                problem = "the token endpoint refuses the client's id and secret, or the scope"
+            if problem := _WRONG_SETTINGS.get(error.code):
                 raise self._refused(f"{problem} (HTTP status {error.code})") from None
             raise UnavailableError(f"{self._named} answers with HTTP status {error.code}.") from None
         except urllib.error.URLError as error:
@@ -72,7 +84,7 @@ class TokenEndpoint:
             raise UnavailableError(f"{self._named} does not answer: {error.reason}.") from None
         except OSError as error:
             raise UnavailableError(f"{self._named} does not answer: {type(error).__name__}.") from None
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (http.client.HTTPException, ValueError, KeyError, TypeError, AttributeError):
             raise self._refused("its answer holds no access_token: it is no OAuth 2 token endpoint") from None
 
     @property

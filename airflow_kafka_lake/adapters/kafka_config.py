@@ -10,7 +10,6 @@ import difflib
 import re
 import ssl
 import tempfile
-import urllib.parse
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from airflow_kafka_lake.adapters.access_tokens import TokenEndpoint
+from airflow_kafka_lake.core.addresses import web_address
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 
 
@@ -56,6 +56,7 @@ _PASSWORD = frozenset({"sasl.username", "sasl.password"})
 _TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105
 _CLIENT = frozenset({_TOKEN_URL, "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret"})
 _SCOPE, _EXTENSIONS = "sasl.oauthbearer.scope", "sasl.oauthbearer.extensions"
+_EXTENSION = re.compile(r"\s*[A-Za-z]+\s*=[^\x00-\x1f]*")
 _TOKEN = _CLIENT | {_SCOPE, _EXTENSIONS, "https.ca.location", "https.ca.pem"}
 _SASL = _PASSWORD | _TOKEN | {_MECHANISM}
 _TOKEN_CALLBACK = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"  # noqa: S105
@@ -203,7 +204,7 @@ class KafkaSettings:
             client=self.options["sasl.oauthbearer.client.id"],
             secret=self.options["sasl.oauthbearer.client.secret"],
             scope=self.options.get(_SCOPE, ""),
-            context=self._trusting("https.ca") if url.startswith("https:") else None,
+            context=self._trusting("https.ca") if url.lower().startswith("https:") else None,
         )
 
     def _jaas(self, mechanism: Mechanism) -> str:
@@ -365,11 +366,11 @@ def _check_proof(options: Mapping[str, str], mechanism: Mechanism | None, connec
     for key in sorted(other & options.keys()):
         raise _refusal(key, connection, f"it says nothing where sasl.mechanism is {mechanism}; remove it")
     _check_pem(options, ("https.ca",), connection)
-    url = urllib.parse.urlsplit(options.get(_TOKEN_URL, "http://unused"))
-    if url.scheme not in {"http", "https"} or not url.hostname or url.username or url.query or url.fragment:
+    url = options.get(_TOKEN_URL, "http://unused")
+    if not web_address(url) or "?" in url or "#" in url:  # Java is given it as an option, which ends at a space
         raise _refusal(_TOKEN_URL, connection, "use http(s)://host[:port]/path, without a login or a query")
-    if any("=" not in pair for pair in options.get(_EXTENSIONS, "").split(",") if pair):
-        raise _refusal(_EXTENSIONS, connection, "use name=value, several separated by commas")
+    if not all(map(_EXTENSION.fullmatch, filter(None, options.get(_EXTENSIONS, "").split(",")))):
+        raise _refusal(_EXTENSIONS, connection, "use name=value, several separated by commas; names are of letters")
 
 
 def _check_encryption(options: Mapping[str, str], protocol: SecurityProtocol, connection: str) -> None:

@@ -219,10 +219,7 @@ COMMANDS = (
         view=show_wave,
     ),
     Command(
-        name="advance",
-        help="move watermarks to the end of what has landed",
-        arguments=(PIPELINE,),
-        action=advance,
+        name="advance", help="move watermarks to the end of what has landed", arguments=(PIPELINE,), action=advance
     ),
     Command(
         name="decode",
@@ -408,12 +405,7 @@ def rebuild(arguments: argparse.Namespace, output: Output) -> Result:
 
 
 RECOVERY_COMMANDS = (
-    Command(
-        name="recover",
-        help="ask the lake about waves that were left open",
-        arguments=(PIPELINE,),
-        action=recover,
-    ),
+    Command(name="recover", help="ask the lake about waves that were left open", arguments=(PIPELINE,), action=recover),
     Command(
         name="rebuild",
         help="make a lost or older ledger agree with the lake",

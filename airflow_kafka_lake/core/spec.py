@@ -28,8 +28,7 @@ MIB = 1024 * 1024
 
 def topic_matcher(pattern: str) -> Callable[[str], bool]:
     """Return whether a `topic_pattern` means a topic: all of its name; Kafka's internal topics (`__…`) only when the
-    pattern itself begins with `__`. Raises PipelineFileError for a pattern that is no regular expression.
-    """
+    pattern itself begins with `__`. Raises PipelineFileError for a pattern that is no regular expression."""
     try:
         compiled = re.compile(pattern)
     except re.error as error:

@@ -54,8 +54,7 @@ _Context = Mapping[str, Any]
 
 def notify(context: _Context, ledger: Ledger, pipeline: str, plan: str | None) -> Sequence[Advance]:
     """Emit the events of all moves that were not notified; returns these moves, and Airflow takes the events when the
-    task succeeds. Raises ConcurrentError while another task notifies.
-    """
+    task succeeds. Raises ConcurrentError while another task notifies."""
     ti = context["ti"]
     delivery = begin_delivery(ledger, pipeline, holder_of(ti), AirflowEvents(ti))
     if delivery is None:

@@ -11,12 +11,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Explanation, Receipt, StreamContent, Tally, receipt
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.decoding import Decoding, Limit
-from airflow_kafka_lake.core.errors import (
-    DecodeLimitError,
-    LogStartMovedError,
-    UnavailableError,
-    UnexplainedError,
-)
+from airflow_kafka_lake.core.errors import DecodeLimitError, LogStartMovedError, UnavailableError, UnexplainedError
 from airflow_kafka_lake.core.kafka.losses import (
     Losses,
     epochs_of_tips,

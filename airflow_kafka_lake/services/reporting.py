@@ -12,11 +12,7 @@ from functools import partial
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.report import EVERYTHING, StreamScope
-from airflow_kafka_lake.core.errors import (
-    KafkaLakeError,
-    UnknownTopicError,
-    require_streams,
-)
+from airflow_kafka_lake.core.errors import KafkaLakeError, UnknownTopicError, require_streams
 from airflow_kafka_lake.core.kafka.losses import believed, not_cut
 from airflow_kafka_lake.core.kafka.snapshots import (
     LEFT_OUT,

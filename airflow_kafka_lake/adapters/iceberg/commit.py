@@ -191,13 +191,7 @@ def entries_of(table: Table, manifests: Sequence[ManifestFile]) -> Iterator[Mani
     """Return the entries of some manifests as existing files: each keeps its snapshot and sequence number."""
     for manifest in manifests:
         for entry in manifest.fetch_manifest_entry(table.io):
-            yield ManifestEntry.from_args(
-                status=ManifestEntryStatus.EXISTING,
-                snapshot_id=entry.snapshot_id,
-                sequence_number=entry.sequence_number,
-                file_sequence_number=entry.file_sequence_number,
-                data_file=entry.data_file,
-            )
+            yield _kept_or_deleted(entry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,7 +317,7 @@ def _without_removed(table: Table, prepared: PreparedSnapshot, manifests: Sequen
     return found
 
 
-def _kept_or_deleted(entry: ManifestEntry, removed: Collection[str], snapshot_id: int) -> ManifestEntry:
+def _kept_or_deleted(entry: ManifestEntry, removed: Collection[str] = (), snapshot_id: int = 0) -> ManifestEntry:
     deleted = entry.data_file.file_path in removed
     return ManifestEntry.from_args(
         status=ManifestEntryStatus.DELETED if deleted else ManifestEntryStatus.EXISTING,

@@ -145,8 +145,7 @@ def default_cache() -> Path:
 
 def pinned(jar_set: JarSet) -> tuple[Jar, ...]:
     """Return the set's jars in the order of its list, those for the Spark that is here; without one that the list
-    knows, those for the newest.
-    """
+    knows, those for the newest."""
     listed, found = _listed(jar_set), ""
     with suppress(PysparkMissingError):
         found = minor(spark_version())

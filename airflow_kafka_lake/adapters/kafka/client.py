@@ -41,7 +41,7 @@ _REFUSED = frozenset(
     }
 )  # fmt: skip
 _LOGIN_KEYS = (
-    "Check security.protocol, sasl.username, sasl.password and sasl.mechanism, and the permissions of that user."
+    "Check security.protocol, sasl.mechanism, sasl.username and sasl.password (or sasl.oauthbearer.…), and rights."
 )
 _CERTIFICATES = (
     "Correct ssl.ca.location, the names in bootstrap.servers (the certificate has them) or ssl.certificate.*."

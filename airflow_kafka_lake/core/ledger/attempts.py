@@ -168,9 +168,6 @@ class RecordBase(AttemptWrite[None]):
     key: AttemptKey
     base: int
 
-    def scope(self) -> WriteScope:
-        return WriteScope(waves=(self.key.wave,), attempts=True)
-
     def decide(self, records: Records) -> Change[None]:
         self.held(records)
         attempt = records.attempt(self.key)
@@ -188,9 +185,6 @@ class RecordJob(AttemptWrite[None]):
     progress: Progress | None = None
     application: str | None = None
 
-    def scope(self) -> WriteScope:
-        return WriteScope(waves=(self.key.wave,), attempts=True)
-
     def decide(self, records: Records) -> Change[None]:
         self.held(records)
         attempt = records.attempt(self.key)
@@ -207,9 +201,6 @@ class MarkStaged(AttemptWrite[None]):
     audited: int
     staged_bytes: int
     progress: Progress | None = None
-
-    def scope(self) -> WriteScope:
-        return WriteScope(waves=(self.key.wave,), attempts=True)
 
     def decide(self, records: Records) -> Change[None]:
         transition = WAVE_TRANSITIONS[Act.STAGE]
@@ -316,9 +307,6 @@ class EndAttempt(AttemptWrite[None]):
     outcome: AttemptOutcome
     error: str | None
     cause: AttemptCause | None = None
-
-    def scope(self) -> WriteScope:
-        return WriteScope(waves=(self.key.wave,), attempts=True)
 
     def decide(self, records: Records) -> Change[None]:
         transition = _ending(self.outcome)

@@ -359,6 +359,9 @@ class AttemptWrite(Write[T_co]):
     __slots__ = ()
     key: AttemptKey
 
+    def scope(self) -> WriteScope:
+        return WriteScope(waves=(self.key.wave,), attempts=True)
+
     def late(self) -> Late:
         """Return the edits and events that a refusal leaves."""
         return Late(key=self.key, write=self.name)

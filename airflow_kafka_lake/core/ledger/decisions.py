@@ -681,9 +681,7 @@ class Pause(Write[PauseAnswer]):
     plan: str | None = None
 
     def scope(self) -> WriteScope:
-        return WriteScope(
-            pipeline=self.pipeline, turn=PipelineLock.PAUSE, configurations=True, plan_ids=_plans(self.plan)
-        )
+        return _scope_of(self.pipeline, self.plan)
 
     def decide(self, records: Records) -> Change[PauseAnswer]:
         if known := _recorded(records, self.pipeline, self.plan):
@@ -704,9 +702,7 @@ class Resume(Write[PauseAnswer]):
     reason: str | None = None
 
     def scope(self) -> WriteScope:
-        return WriteScope(
-            pipeline=self.pipeline, turn=PipelineLock.PAUSE, configurations=True, plan_ids=_plans(self.plan)
-        )
+        return _scope_of(self.pipeline, self.plan)
 
     def decide(self, records: Records) -> Change[PauseAnswer]:
         known = _recorded(records, self.pipeline, self.plan)
@@ -717,8 +713,8 @@ class Resume(Write[PauseAnswer]):
         return Change(result=PauseAnswer(changed=True, pause=known), edits=(Edit(before=known),), entries=(entry,))
 
 
-def _plans(plan: str | None) -> tuple[str, ...]:
-    return () if plan is None else (plan,)
+def _scope_of(pipeline: str, plan: str | None) -> WriteScope:
+    return WriteScope(pipeline=pipeline, turn=PipelineLock.PAUSE, configurations=True, plan_ids=(plan,) if plan else ())
 
 
 def _recorded(records: Records, pipeline: str, plan: str | None) -> PauseRow | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socketserver
 import threading
+import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager
 
 import pytest
 
@@ -56,25 +58,73 @@ def test_wrong_secret_and_a_port_where_nothing_is(local: LocalEndpoint) -> None:
         at("http://127.0.0.1:1/token").token()
 
 
-@pytest.mark.parametrize(
-    "said", [b"<html>canary</html>", b"[]", b"{}", b'{"access_token": "canary", "expires_in": []}']
-)
-def test_page_that_is_no_token_endpoint_is_said_to_be_none(said: bytes) -> None:
-    class Page(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None: ...
+def test_token_serves_on_while_the_endpoint_is_down(local: LocalEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it ends; a client that is refused by then is refused at once."""
+    at_seconds = 0.0
+    monkeypatch.setattr(time, "time", lambda: at_seconds)
+    endpoint = at(local.url)
+    token, end = endpoint.token()
+    local.answer, at_seconds = 503, 0.9 * end
+    assert endpoint.token() == (token, end)
+    at_seconds = end
+    with pytest.raises(UnavailableError, match="503"):
+        endpoint.token()
 
-        def do_POST(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(said)
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+@contextmanager
+def answering(words: bytes) -> Iterator[str]:
+    """Answer each connection with some bytes, whatever they are, and yield the address."""
+
+    class Raw(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            heard = b""
+            while b"grant_type" not in heard:
+                heard += self.request.recv(65536)
+            self.wfile.write(words)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Raw) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            with pytest.raises(ConnectionSettingsError, match="no OAuth 2 token endpoint") as caught:
-                at(f"http://127.0.0.1:{server.server_port}/").token()
+            yield f"http://127.0.0.1:{server.server_address[1]}/token"
         finally:
             server.shutdown()
             thread.join()
+
+
+@pytest.mark.parametrize("status", [302, 307])
+def test_redirection_does_not_take_the_secret_elsewhere(local: LocalEndpoint, status: int) -> None:
+    """Not even on one host: it may be from https to http."""
+    to = f"HTTP/1.0 {status} Moved\r\nLocation: {local.url}\r\n\r\n".encode()
+    with answering(to) as url, pytest.raises(ConnectionSettingsError, match="no redirection is followed"):
+        at(url).token()
+    assert local.heard == 0
+
+
+def page(document: bytes) -> bytes:
+    """Return the answer of an HTTP server."""
+    return b"HTTP/1.0 200 OK\r\n\r\n" + document
+
+
+def test_lifetime_may_be_left_open() -> None:
+    """It is only recommended, and some write null."""
+    with answering(page(b'{"access_token": "one", "expires_in": null}')) as url:
+        assert at(url).token()[0] == "one"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        page(b"<html>canary</html>"),
+        page(b"[]"),
+        page(b"{}"),
+        page(b'{"access_token": null}'),
+        page(b'{"access_token": "canary", "expires_in": []}'),
+        b"\x15\x03\x01\x00\x02\x02F",
+    ],
+    ids=["a page", "a list", "nothing", "null", "a wrong lifetime", "TLS, which was not asked for"],
+)
+def test_page_that_is_no_token_endpoint_is_said_to_be_none(said: bytes) -> None:
+    with answering(said) as url, pytest.raises(ConnectionSettingsError, match="no OAuth 2 token endpoint") as caught:
+        at(url).token()
     assert "canary" not in str(caught.value)
