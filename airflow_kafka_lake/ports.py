@@ -365,9 +365,9 @@ class Lake(Protocol):
         Raises UnavailableError or ConnectionSettingsError.
         """
 
-    def rehearse(self, identifier: str, partition_by: str) -> str:
+    def rehearse(self, identifier: str, partition_by: str) -> tuple[str, str]:
         """Create a table beside another one, which need not be there, with the trial of `MainBranch.ensure`, write a
-        file among its files, remove all of it and return where the file was. Raises as both do."""
+        file among its files, and remove all of it: return where it was, and in words what stays. Raises as both do."""
 
 
 # The ledger: the record of plans, waves and ranges. Everyone reads it; it is written only under a fence.

@@ -13,7 +13,7 @@ with CatalogProxy(foreign_lake.uri) as proxy:
     proxy.keeps_branches = False         # as Nessie: a new branch is not stored, and an append to one becomes main
     proxy.moves_main = True              # a branch is stored, and main is moved along with it
     proxy.is_named_nessie = True         # `/v1/config` says so
-    proxy.page = (404, b"<html>…")       # what a gateway answers to everything
+    proxy.page = (404, b"<html>…")       # what a gateway answers to everything, or to what has `paged` in it
     proxy.token_seconds = 2              # tokens of its own, which end by then and cannot be exchanged
     proxy.ended_is = 403                 # what an ended one is answered, 401 unless said
     proxy.keeps_until_ended = "orders"   # Spark's first request of that path is answered when its token has ended
@@ -229,7 +229,7 @@ class CatalogProxy:
     def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes] | None:
         """Return status and body of the answer; None ends the connection."""
         self.asked.append(f"{method} {path}")
-        if self.page is not None and self.paged in path:
+        if self.page is not None and self.paged in self.asked[-1]:
             return self.page
         client = next((value for name, value in headers.items() if name.lower() == "user-agent"), "")
         if path.endswith("/oauth/tokens"):

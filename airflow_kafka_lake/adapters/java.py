@@ -71,7 +71,7 @@ def spark_home() -> Path:
         missing += "Run: pip install 'airflow-kafka-lake[spark]'"
     if not any(home.glob(_CORE)):
         raise PysparkMissingError(missing)
-    return home
+    return home.absolute()  # jobs run in a folder of their own
 
 
 def spark_version() -> str:

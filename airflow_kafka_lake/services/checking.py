@@ -25,6 +25,7 @@ from airflow_kafka_lake.core.errors import (
     worst,
 )
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, hanging_error
+from airflow_kafka_lake.core.ledger.guards import refuse_paused
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
@@ -185,7 +186,7 @@ class _Parts:
         }
         for table, topics in sorted(tables.items()):
             try_part("table", table, partial(self._table, table, topics), lake, ledger, *(f"topic {t}" for t in topics))
-        first = min(tables, default=spec.table)  # its place stands for those of all of them
+        first = min(tables, default=spec.table_for("topic"))  # its place stands for those of all of them
         try_part("store", first, partial(self._store, first), lake)
         leads = (*(f"records {topic}" for topic in self.topics), *(f"table {table}" for table in tables))
         try_part("plan", spec.name, self._plan, ledger, kafka, f"store {first}", *leads)
@@ -237,8 +238,9 @@ class _Parts:
     def _store(self, table: str) -> Answer:
         if self.proven.get(table):
             return f"a file was written in {self.ports.lake.look(table)}"
-        place = self.ports.lake.rehearse(table, self.spec.partition_by)
-        return f"a table was made beside it, as the first plan makes one, with a file in {place}; all of it is gone"
+        place, left = self.ports.lake.rehearse(table, self.spec.partition_by)
+        found = f"a table was made beside it, as the first plan makes one, with a file in {place}"
+        return (found, left) if left else f"{found}; all of it is gone"
 
     def _schema(self, topic: str) -> Answer:
         (decoder,) = decoders(self.ports, self.spec.decoding, [topic])
@@ -246,6 +248,8 @@ class _Parts:
         return (lands, decoder.refused) if decoder.refused else f"values are decoded by {decoder.name}"
 
     def _plan(self) -> Answer:
+        if known := self.ports.ledger.pipeline(self.spec.name):
+            refuse_paused(known.pauses)
         made = plan(self.ports, self.spec, Bounds(), plan_id=new_id(), dry_run=True).plan
         if made.hanging:
             raise hanging_error(made.hanging, made.observed_at)

@@ -175,12 +175,13 @@ def connection_tests(spec: PipelineSpec, ledger_conn_id: str) -> dict[str, tuple
     """Return the test of each connection of a pipeline by its part, with its id: those of Airflow's own page."""
     registry = spec.decoding and spec.decoding.registry
     lake, spark = LakeConnection(spec.lake_connection), SparkConnection(spec.spark_connection)
+    kafka = KafkaConnection(spec.kafka_connection)
     return {
         LEDGER: (ledger_conn_id, LedgerConnection(ledger_conn_id).check),
-        KAFKA: (spec.kafka_connection, KafkaConnection(spec.kafka_connection).check),
+        KAFKA: (spec.kafka_connection, kafka.check),
         LAKE: (spec.lake_connection, lake.check),
         **({REGISTRY: (registry, RegistryConnection(registry).check)} if registry else {}),
-        SPARK: (spec.spark_connection or EMBEDDED_MASTER, lambda: spark.check(lake.settings.jar_sets)),
+        SPARK: (spec.spark_connection or EMBEDDED_MASTER, lambda: spark.check(lake, kafka)),
     }
 
 

@@ -637,11 +637,13 @@ class SparkConnection:
             history_server=self.history_server,
         )
 
-    def check(self, stores: Sequence[JarSet] = ()) -> str:
-        """Return one sentence if a job could be submitted from this machine, else raise the reason; starts no job."""
+    def check(self, lake: LakeConnection | None = None, kafka: KafkaConnection | None = None) -> str:
+        """Return one sentence if a job could be submitted from this machine, else raise the reason, also for settings
+        that Python takes and Java does not; starts no job."""
         from airflow_kafka_lake.adapters.spark_submit.submission import require_master
 
-        runner = self.runner(catalog={}, kafka={}, stores=stores)
+        stores, catalog = (lake.settings.jar_sets, lake.settings.spark()) if lake else ((), {})
+        runner = self.runner(catalog=catalog, kafka=kafka.settings.java() if kafka else {}, stores=stores)
         runner.check()
         require_master(self.master_and_conf[0])
         return f"Jobs run on {runner.where()}; {runner.parts()} are there."

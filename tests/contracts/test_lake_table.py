@@ -80,12 +80,23 @@ def test_a_rehearsal_leaves_nothing(world: World, tmp_path: Path) -> None:
     of it stays, and the tables that are there do not notice."""
     before, files = world.table.head(), sorted(tmp_path.rglob("*"))
     for name in ("raw.orders", "raw.not_there", "elsewhere.orders"):
-        assert _lake(world).rehearse(name, "days(kafka_timestamp)")
+        place, left = _lake(world).rehearse(name, "days(kafka_timestamp)")
+        assert (bool(place), left) == (True, "")
     assert world.table.head() == before
     assert sorted(tmp_path.rglob("*")) == files
     if isinstance(world, IcebergWorld):
         api = world.lake.catalog.api
         assert (api.list_namespaces(), api.list_tables("raw")) == ([("raw",)], [("raw", "orders")])
+
+
+@pytest.mark.slow
+def test_a_rehearsal_keeps_an_empty_folder_that_was_there(tmp_path: Path) -> None:
+    """A person may have made it, with the rights that Spark's user needs."""
+    lake, folder = IcebergWorld(tmp_path).lake, tmp_path / "warehouse" / "theirs"
+    folder.mkdir(parents=True)
+    assert lake.rehearse("theirs.orders", "")[1] == ""
+    assert folder.is_dir()
+    assert list(folder.iterdir()) == []
 
 
 def _lake(world: World) -> Lake:

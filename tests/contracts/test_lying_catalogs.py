@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pyarrow.fs import FileSelector
+from pyiceberg.io import load_file_io
 
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
@@ -28,6 +30,7 @@ from tests.world import World
 
 pytestmark = pytest.mark.slow
 _namespaces = itertools.count(1)
+FORBIDDEN = (403, b'{"error": {"message": "no", "type": "ForbiddenException", "code": 403}}')
 
 
 @pytest.fixture
@@ -300,3 +303,34 @@ def test_rehearsal_on_a_real_catalog_leaves_nothing_in_it(foreign_lake: LocalLak
     assert lake.rehearse(world.spec.table, "")
     assert tables(namespace) == there
     lake.close()
+
+
+def test_rehearsal_leaves_nothing_where_a_catalog_does_not_purge(
+    world: World, lake: IcebergLake, proxy: CatalogProxy, foreign_lake: LocalLake
+) -> None:
+    """Polaris does not unless it is told to: then the table is dropped, and its files are removed by their names."""
+    before = lake.catalog.api.list_namespaces()
+    proxy.page, proxy.paged = FORBIDDEN, "purgeRequested=True"
+    place, left = lake.rehearse(world.spec.table, "")
+    assert left == ""
+    assert lake.catalog.api.list_namespaces() == before
+    settings: Any = LakeSettings.parse("lake_default", foreign_lake.extra(), SECRET, KEY).pyiceberg()
+    io: Any = load_file_io(settings, place)
+    folder = FileSelector(place.partition(",")[0].removeprefix("s3://"), recursive=True, allow_not_found=True)
+    assert [item.path for item in io.fs_by_scheme("s3", None).get_file_info(folder) if item.is_file] == []
+
+
+def test_what_may_not_be_removed_after_a_rehearsal_is_named(
+    world: World, lake: IcebergLake, proxy: CatalogProxy
+) -> None:
+    """A run removes no table, so that it works without the right to."""
+    namespace = world.spec.table.partition(".")[0]
+    proxy.page, proxy.paged = FORBIDDEN, "DELETE"
+    _, left = lake.rehearse(world.spec.table, "")
+    ((_, table),) = lake.catalog.api.list_tables(namespace)
+    assert f"Could not remove table {namespace}.{table} " in left
+    assert left.endswith("No run needs that right; remove it by hand.")
+    proxy.keeps_branches = False
+    with pytest.raises(ConnectionSettingsError, match="does not keep the branches") as refused:
+        lake.rehearse(world.spec.table, "")
+    assert "remove it by hand" in refused.value.message

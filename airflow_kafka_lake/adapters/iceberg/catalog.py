@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import metadata
@@ -96,6 +96,7 @@ _OF_CATALOG_AND_STORE = (
 )
 TOKEN_LIFETIME, TOKEN_RENEWED = "token-expires-in-ms", "token-refresh-enabled"
 _HOUR = "3600000"
+_GONE_OR_USED = (NoSuchNamespaceError, NamespaceNotEmptyError)
 _NOTHING_THERE = frozenset({404, 405, 410})
 _LOOKED = b"kafka-lake has looked"
 _REMOVE_OLD = TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED
@@ -279,37 +280,57 @@ class OpenCatalog:
                     with suppress(NamespaceAlreadyExistsError, IntegrityError):
                         self.api.create_namespace(tuple(parts[:end]))
 
-    @contextmanager
-    def beside(self, identifier: str) -> Iterator[str]:
-        """Give the name of a table for a trial, in the namespace of another; at the end nothing of it is there."""
+    def beside(self, identifier: str, try_out: Callable[[str], str]) -> tuple[str, str]:
+        """Try a table of another name in the namespace of one, and remove all that came with it. Return what the trial
+        returns, and in words what could not be removed, which are in an error of the trial too."""
         parts = identifier.split(".")[:-1]
         inner_first = [tuple(parts[:end]) for end in range(len(parts), 0, -1)]
         with self.reaching(f"look for namespace {'.'.join(parts)}"):
             names = [name for name in inner_first if not self.api.namespace_exists(name)]
         table = ".".join((*parts, f"kafka_lake_trial_{uuid.uuid4().hex[:8]}"))
-        folders = [folder for folder in _with_parents(self._settings.warehouse or "") if not folder.exists()]
+        warehouse = _with_parents(self._settings.warehouse or "")
+        there = {folder for place in warehouse[:1] for folder in (*filter(Path.exists, warehouse), *place.glob("*"))}
         try:
-            yield table
-        except BaseException:
-            with suppress(KafkaLakeError):
-                self._remove(table, names, folders)
+            found = try_out(table)
+        except BaseException as error:
+            if (left := self._remove(table, names, warehouse, there)) and isinstance(error, KafkaLakeError):
+                error.mended_by(f"{error.remedy} {left}".strip())
             raise
-        self._remove(table, names, folders)
+        return found, self._remove(table, names, warehouse, there)
 
-    def _remove(self, identifier: str, namespaces: Sequence[tuple[str, ...]], folders: Sequence[Path]) -> None:
-        """Remove a table with its files, and what came with it: namespaces, and folders, which file systems keep."""
-        table = self.find(identifier)
-        with self.reaching(f"remove {identifier}"), suppress(NoSuchNamespaceError, NamespaceNotEmptyError):
-            if table is not None:
-                self.api.purge_table(identifier)
-                folders = [*(its := _with_parents(table.location())[:2]), *folders]
-                for folder in its[:1]:
-                    shutil.rmtree(folder, ignore_errors=True)
-            for namespace in namespaces:
-                self.api.drop_namespace(namespace)
-        for folder in folders:
+    def _remove(
+        self, identifier: str, namespaces: Sequence[tuple[str, ...]], folders: Sequence[Path], there: Collection[Path]
+    ) -> str:
+        """Remove a table with its files, and what came with it: namespaces, and folders, which file systems keep, but
+        none that was there. Return in words what could not be removed: no run needs the right to do so."""
+        left = ""
+        try:
+            with self.reaching(f"remove table {identifier}"):
+                if (table := self.find(identifier)) is not None:
+                    folders = [*_with_parents(table.location())[:2], *folders]
+                    self._drop(identifier, table)
+                    for folder in folders[:1]:
+                        shutil.rmtree(folder, ignore_errors=True)
+            for name in namespaces:
+                with self.reaching(f"remove namespace {'.'.join(name)}"), suppress(*_GONE_OR_USED):
+                    self.api.drop_namespace(name)
+        except KafkaLakeError as error:
+            left = f"{error.fault} No run needs that right; remove it by hand."
+        for folder in [item for item in folders if item not in there]:
             with suppress(OSError):
                 folder.rmdir()  # unless something else is in it
+        return left
+
+    def _drop(self, identifier: str, table: Table) -> None:
+        """Drop a table and its files; here where the catalog does not purge them, as Polaris by default."""
+        try:
+            self.api.purge_table(identifier)
+        except RESTError:
+            self.api.drop_table(identifier)
+            files = [table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)]
+            for file in (*files, *(snapshot.manifest_list for snapshot in table.metadata.snapshots)):
+                with suppress(Exception):  # as PyIceberg does where it purges itself
+                    table.io.delete(file)
 
     def commit(
         self,

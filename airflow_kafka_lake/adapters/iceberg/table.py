@@ -95,10 +95,12 @@ class IcebergLake:
     def look(self, identifier: str) -> str | None:
         return self.catalog.look(checked_identifier(identifier))
 
-    def rehearse(self, identifier: str, partition_by: str) -> str:
-        with self.catalog.beside(checked_identifier(identifier)) as name:
+    def rehearse(self, identifier: str, partition_by: str) -> tuple[str, str]:
+        def try_out(name: str) -> str:
             IcebergTable(self.catalog, name, self._now_ms).ensure(partition_by)
             return str(self.catalog.look(name))
+
+        return self.catalog.beside(checked_identifier(identifier), try_out)
 
     def close(self) -> None:
         self.catalog.close()

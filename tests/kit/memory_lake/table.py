@@ -72,6 +72,7 @@ class MemoryLake:
 
     def __init__(self, now: Callable[[], datetime] = wall_clock) -> None:
         self.reachable = True
+        self.left = ""
         self.now = now
         self._tables: dict[str, MemoryTable] = {}
 
@@ -87,13 +88,13 @@ class MemoryLake:
             raise UnavailableError("the lake cannot be reached")
         return f"{identifier}, read and removed"
 
-    def rehearse(self, identifier: str, partition_by: str) -> str:
-        """Try a table that nothing knows of afterwards; it keeps branches as the other one does."""
+    def rehearse(self, identifier: str, partition_by: str) -> tuple[str, str]:
+        """Try a table that nothing knows of afterwards, unless something is `left`; it keeps branches as the other."""
         beside = MemoryTable(f"{identifier}_trial", self)
         beside.keeps_branches = self.table(identifier).keeps_branches
         beside.is_proven = self.table(identifier).is_proven
         beside.ensure(partition_by)
-        return identifier
+        return identifier, self.left
 
     def stage(self, identifier: str, attempt: str, rows: Iterable[Position], **decoded: Any) -> None:
         """Commit rows to an attempt's branch, as a Spark job does."""

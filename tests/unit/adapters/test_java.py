@@ -133,6 +133,9 @@ def test_a_spark_that_is_named_is_taken_instead(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "jars" / "spark-core_2.13-4.0.4.jar").touch()
     assert require_matching_pyspark(versions(pyspark="4.1.3", pyspark_client="4.2.0"), jars_of=SPARKS) == "4.0.4"
     assert spark_home() == tmp_path
+    monkeypatch.chdir(tmp_path.parent)
+    monkeypatch.setenv("KAFKA_LAKE_SPARK_HOME", tmp_path.name)
+    assert spark_home() == tmp_path, "jobs run in a folder of their own"
 
 
 @pytest.mark.parametrize(

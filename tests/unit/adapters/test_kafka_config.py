@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 import subprocess
 from pathlib import Path
@@ -10,6 +11,9 @@ import pytest
 
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings, Mechanism, SecurityProtocol
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.services.checking import SPARK
+from airflow_kafka_lake.wiring.assemble import connection_tests
 
 SECRET = "n0t-4-u"
 SERVERS = {"bootstrap.servers": "a:9092,b:9093"}
@@ -228,6 +232,7 @@ def test_misspelt_option_gets_a_hint() -> None:
         ({**SERVERS, **LOGIN, "sasl.oauthbearer.scope": SECRET}, "sasl.oauthbearer.scope"),
         ({**SERVERS, **TOKENS, "sasl.oauthbearer.method": "default"}, "sasl.oauthbearer.method"),
         ({**SERVERS, **TOKENS, "sasl.oauthbearer.extensions": SECRET}, "sasl.oauthbearer.extensions"),
+        ({**SERVERS, **TOKENS, "sasl.oauthbearer.extensions": f"a b={SECRET}"}, "sasl.oauthbearer.extensions"),
         *(
             ({**SERVERS, **TOKENS, "sasl.oauthbearer.token.endpoint.url": url}, "sasl.oauthbearer.token.endpoint.url")
             for url in (
@@ -235,6 +240,9 @@ def test_misspelt_option_gets_a_hint() -> None:
                 f"http://host/token?key={SECRET}",
                 "file:///etc/passwd",
                 "host",
+                "http://[host/token",
+                "http://host:99999/token",
+                "http://host/token -javaagent:/tmp/theirs.jar",
             )
         ),
         ({**SERVERS, **TOKENS, "https.ca.pem": SECRET}, "https.ca.pem"),
@@ -385,6 +393,19 @@ def test_key_that_java_cannot_read_is_refused_with_the_way_out(pem: Path) -> Non
     assert settings.kafka_python()["ssl_context"]
     with pytest.raises(ConnectionSettingsError, match="openssl pkcs8 -topk8"):
         settings.java()
+
+
+def test_key_that_java_cannot_read_is_found_by_the_test_of_spark(pem: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a run: what Python's clients take is not enough."""
+    key = {"ssl.certificate.location": str(pem / "cert.pem"), "ssl.key.location": str(pem / "old.pem")}
+    catalog = {"catalog": "rest", "uri": "http://127.0.0.1:1"}
+    for name, kind, extra in (("kafka", "kafka", {**SERVERS, **TLS, **key}), ("lake", "lake", catalog)):
+        connection = json.dumps({"conn_type": kind, "extra": extra})
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}_DEFAULT", connection)
+    spec = PipelineSpec(name="orders", topics=("orders",), table="raw.orders")
+    _, check = connection_tests(spec, "kafka_lake_ledger")[SPARK]
+    with pytest.raises(ConnectionSettingsError, match="openssl pkcs8 -topk8"):
+        check()
 
 
 def test_missing_file_is_named_by_its_option(tmp_path: Path) -> None:

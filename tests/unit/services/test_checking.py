@@ -14,11 +14,13 @@ from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
     KafkaLakeError,
     OwnershipError,
+    PausedError,
     PipelineFileError,
     UnavailableError,
     UnknownTopicError,
 )
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
+from airflow_kafka_lake.services import decisions
 from airflow_kafka_lake.services.checking import (
     KAFKA,
     LAKE,
@@ -201,6 +203,34 @@ def test_catalog_that_does_not_keep_branches_fails_before_anything_is_created(wo
     done = checked(world)
     assert outcomes(done)["store raw.orders"] is FAILED
     assert "does not keep the branches" in found(done, "store raw.orders")
+
+
+def test_what_could_not_be_removed_is_a_warning(world: World) -> None:
+    """A run removes no table."""
+    world.lake.left = left = "Could not remove table raw.trial. Remove it by hand."
+    done = checked(world)
+    assert outcomes(done)["store raw.orders"] is WARNING
+    assert found(done, "store raw.orders").endswith(f"with a file in raw.orders {left}")
+    assert done.exit_code == 0
+
+
+def test_paused_pipeline_fails_as_a_run_does(world: World) -> None:
+    """In the same words."""
+    world.produce(1)
+    world.run()
+    decisions.pause(world.worker(), decisions.find_pausable(world.ledger, "orders"), "maintenance")
+    done = checked(world)
+    with pytest.raises(PausedError) as refused:
+        world.plan()
+    assert outcomes(done)["plan orders"] is FAILED
+    assert found(done, "plan orders") == refused.value.message
+
+
+def test_pattern_that_matches_nothing_does_not_make_a_store_fail(world: World) -> None:
+    """Its namespace is tried, by any name of a table."""
+    world.with_spec(topics=(), topic_pattern="nothing.*", table="raw.{topic}")
+    of = outcomes(checked(world))
+    assert (of["topics nothing.*"], of["store raw.topic"]) == (FAILED, OK)
 
 
 def test_group_without_an_offset_is_told_and_the_plan_says_what_it_means(world: World) -> None:
