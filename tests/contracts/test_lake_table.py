@@ -79,14 +79,15 @@ def test_a_rehearsal_leaves_nothing(world: World, tmp_path: Path) -> None:
     """A table is made, tried and removed, also in a namespace that is not there: no table, namespace, file or folder
     of it stays, and the tables that are there do not notice."""
     before, files = world.table.head(), sorted(tmp_path.rglob("*"))
-    for name in ("raw.orders", "raw.not_there", "elsewhere.orders"):
+    namespace, _, table = world.table.identifier.rpartition(".")
+    for name in (f"{namespace}.{table}", f"{namespace}.not_there", "elsewhere.orders"):
         place, left = _lake(world).rehearse(name, "days(kafka_timestamp)")
         assert (bool(place), left) == (True, "")
     assert world.table.head() == before
     assert sorted(tmp_path.rglob("*")) == files
     if isinstance(world, IcebergWorld):
         api = world.lake.catalog.api
-        assert (api.list_namespaces(), api.list_tables("raw")) == ([("raw",)], [("raw", "orders")])
+        assert (api.namespace_exists("elsewhere"), api.list_tables(namespace)) == (False, [(namespace, table)])
 
 
 @pytest.mark.slow
