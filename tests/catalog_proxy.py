@@ -31,10 +31,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
+
+from tests.local_http import LocalHttp
 
 _HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "accept-encoding"}
 MAIN = "main"
@@ -111,7 +112,7 @@ class _Grant:
 
 
 @dataclass
-class CatalogProxy:
+class CatalogProxy(LocalHttp):
     """An HTTP proxy before a REST catalog that can lie; `commits` are those that have arrived."""
 
     target: str
@@ -137,21 +138,12 @@ class CatalogProxy:
         self._healed = threading.Event()
         self._before: Callable[[Commit], None] = lambda _: None
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        return super().__enter__()
 
     @property
     def uri(self) -> str:
         """The catalog's address through this proxy."""
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return self.base
 
     @property
     def addresses(self) -> dict[str, str]:

@@ -10,14 +10,14 @@ import base64
 import json
 import re
 import ssl
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Self
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests import protos
+from tests.local_http import LocalHttp
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Entry:
 
 
 @dataclass
-class RegistryServer:
+class RegistryServer(LocalHttp):
     """Lives as long as the `with` block. `authorization` is the header it insists on.
 
     `failing` maps the number of a request (from 0) to the answer it gets; `asked` are the requests, with their headers.
@@ -45,22 +45,11 @@ class RegistryServer:
 
     def __enter__(self) -> Self:
         self._ids: dict[str, int] = {}
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        if self.tls:
-            self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        return super().__enter__()
 
     @property
     def url(self) -> str:
-        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self._server.server_port}"
+        return self.base
 
     def register(self, subject: str, kind: str, text: str, references: Any = ()) -> int:
         """Register a schema as `tests.kit.local_registry.LocalRegistry` does."""

@@ -11,12 +11,11 @@ with StoreProxy(foreign_lake.endpoint) as proxy:
 from __future__ import annotations
 
 import http.client
-import threading
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Self
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import urlsplit
+
+from tests.local_http import LocalHttp
 
 _HOP = {"connection", "keep-alive", "content-length", "expect"}
 
@@ -32,28 +31,16 @@ class _Refusal:
 
 
 @dataclass
-class StoreProxy:
+class StoreProxy(LocalHttp):
     """An HTTP proxy before a store that can refuse."""
 
     target: str
     refusals: list[_Refusal] = field(default_factory=list)
 
-    def __enter__(self) -> Self:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
     @property
     def addresses(self) -> dict[str, str]:
         """The settings of a connection that goes through it."""
-        return {"s3.endpoint": f"http://127.0.0.1:{self._server.server_port}"}
+        return {"s3.endpoint": self.base}
 
     def refuse(
         self, status: int, code: str, message: str = "It is refused.", *, method: str = "", times: float = float("inf")

@@ -5,20 +5,20 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import threading
 import time
 import urllib.parse
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Self
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
+from tests.local_http import LocalHttp
+
 TOKEN_PATH, KEYS_PATH = "/token", "/keys"
 
 
-class TokenEndpoint:
+class TokenEndpoint(LocalHttp):
     """`url` gives tokens for `client` and `secret`, each good for `seconds`; `keys` is where a broker reads the key.
 
     `answer` is the next status, where it is not 200; `given` counts the tokens, `heard` all requests, `forms` are what
@@ -31,6 +31,21 @@ class TokenEndpoint:
         self.given = self.heard = 0
         self.forms: list[dict[str, str]] = []
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        if tls is not None:
+            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.tls.load_cert_chain(*tls)
+
+    @property
+    def url(self) -> str:
+        """Where tokens are had."""
+        return self.base + TOKEN_PATH
+
+    @property
+    def keys(self) -> str:
+        """Where a broker reads the key."""
+        return self.base + KEYS_PATH
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
         endpoint = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -63,25 +78,7 @@ class TokenEndpoint:
                 self.end_headers()
                 self.wfile.write(body)
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        scheme = "http"
-        if tls is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(*tls)
-            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-            scheme = "https"
-        base = f"{scheme}://127.0.0.1:{self._server.server_port}"
-        self.url, self.keys = base + TOKEN_PATH, base + KEYS_PATH
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        return Handler
 
     def _token(self) -> dict[str, object]:
         now = int(time.time())
