@@ -1,9 +1,9 @@
-"""The page of the laws names tests that exist, and leaves no law without one."""
+"""The list of the laws names tests that exist, and leaves no law without one."""
 
 from __future__ import annotations
 
 import ast
-import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,22 +16,16 @@ if TYPE_CHECKING:
     import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "reference" / "laws.md"
-_ROW = re.compile(r"\| (?P<about>[^|]+) \| (?P<words>[^|]+) \| (?P<held>[^|]+) \|")
-_NAME = re.compile(r"`(test_\w+)`")
-_NIGHTLY = re.compile(r"`(test_\w+)` \(nightly\)")
+LAWS = tomllib.loads((ROOT / "tests" / "laws.toml").read_text(encoding="utf-8"))
 WHOLE_PRODUCT = frozenset({"integration", "faults"})
 """Tiers of commands, Dags and workers on a real broker, Spark, Iceberg table, database."""
 REAL_PARTS = WHOLE_PRODUCT | {"contracts"}
 """And the suites that run over every adapter of a port, the real ones too."""
 
 
-def lines() -> dict[str, str]:
-    """Return what each line of the page is about, and what holds it."""
-    rows = [row for text in PAGE.read_text(encoding="utf-8").splitlines() if (row := _ROW.fullmatch(text))]
-    found = {row["about"]: row["held"] for row in rows if row["held"] != "held by"}
-    assert len(found) == len([row for row in rows if row["held"] != "held by"])
-    return found
+def held() -> dict[str, list[str]]:
+    """Return the tests of each law, those of the nightly last."""
+    return {about: f"{law['tests']} {law.get('nightly', '')}".split() for about, law in LAWS.items()}
 
 
 @dataclass(frozen=True)
@@ -77,29 +71,20 @@ def played_in(name: str) -> set[str]:
     return {place.tier for place in places()[name] if not place.nightly}
 
 
-def test_every_law_has_a_line() -> None:
-    """L1 to L18, none left out."""
-    assert {f"L{number}" for number in range(1, 19)} <= lines().keys()
-
-
-def test_every_line_is_held_by_tests_or_is_not_built() -> None:
-    """A line without a test says that there is nothing to test yet, and then it names none."""
-    for about, held in lines().items():
-        assert bool(_NAME.findall(held)) != held.startswith("Not built yet"), about
-
-
-def test_every_test_that_is_named_exists() -> None:
-    """A test that was renamed or removed takes its name from the page."""
-    named = {name for held in lines().values() for name in _NAME.findall(held)}
+def test_every_law_has_its_tests_and_they_exist() -> None:
+    """L1 to L18, none left out; a test that was renamed or removed takes its name from the list."""
+    assert {f"L{number}" for number in range(1, 19)} <= held().keys()
+    assert [about for about, names in held().items() if not names] == []
+    named = {name for names in held().values() for name in names}
     assert len(named) > 100
     assert named - places().keys() == set()
 
 
-def test_every_line_is_held_by_make_test() -> None:
-    """What plays in the nightly alone proves a change a day late; such names say so."""
-    for about, held in lines().items():
-        assert any(map(played_in, _NAME.findall(held))), about
-        assert {name for name in _NAME.findall(held) if nightly(name)} == set(_NIGHTLY.findall(held)), about
+def test_every_law_is_held_by_make_test() -> None:
+    """What plays in the nightly alone proves a change a day late; such names are listed apart."""
+    for about, names in held().items():
+        assert any(map(played_in, names)), about
+        assert {name for name in names if nightly(name)} == set(LAWS[about].get("nightly", "").split()), about
 
 
 def test_contracts_leave_no_test_of_another_folder_to_the_nightly() -> None:
@@ -122,11 +107,10 @@ def test_contracts_leave_no_test_of_another_folder_to_the_nightly() -> None:
 def test_every_law_is_held_by_the_whole_product_in_make_test() -> None:
     """Doubles and single adapters do not make a product: each law has a test with real parts around all of it."""
     for number in range(1, 19):
-        names = _NAME.findall(lines()[f"L{number}"])
-        assert any(played_in(name) & WHOLE_PRODUCT for name in names), f"L{number}"
+        assert any(played_in(name) & WHOLE_PRODUCT for name in held()[f"L{number}"]), f"L{number}"
 
 
 def test_every_line_is_held_on_real_parts() -> None:
     """By the whole product, or by a suite that runs over the real adapter: no line loses its last such test."""
-    for about, held in lines().items():
-        assert any(place.tier in REAL_PARTS for name in _NAME.findall(held) for place in places()[name]), about
+    for about, names in held().items():
+        assert any(place.tier in REAL_PARTS for name in names for place in places()[name]), about

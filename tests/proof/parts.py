@@ -223,37 +223,35 @@ def _part(
 
 
 PARTS = (
-    _part(RANDOM, "killed", _random, random_report, "slips drawn at random meet the tests that reach them"),
+    _part(RANDOM, "killed", _random, random_report, "random changes of the code, each against the tests that run it"),
     _part(
         FORKED, "cases", _matrix(4, 12), named_cases,
-        "every failpoint in every mode, in forked commands over a real ledger and a real lake",
+        "commands killed, stopped, delayed or without an answer at every call, over a real ledger and table",
     ),
     _part(
         SPARK, "cases", _matrix(8, 60, "--real"), named_cases,
-        "every failpoint with the real command line, a real broker and real Spark: those inside the driver in every "
-        "mode, the others in one that the seed deals",
+        "the same with a real broker and real Spark",
     ),
     _part(
         "suite", "tests", _suite, pytest_report,
-        "every test that `make test` leaves out: zombies, a standalone cluster, two workers in every order, scenarios "
-        "through a Dag, maintenance between any two steps",
+        "every test that `make test` leaves out: paused workers, a Spark cluster, Dags, table maintenance in between",
     ),
     _part(
         "examples", "tests", _examples, pytest_report,
-        "facts over generated inputs, six times as many as in `make test`",
+        "generated inputs, six times as many as in `make test`",
     ),
     _part(
         "histories", "histories", _histories, pytest_report,
-        "whole histories of the protocol with crashes, lost answers, several workers and people",
+        "generated runs with crashes, lost answers, several workers and decisions of people",
     ),
     _part(
         "installations", "steps", _installations, installation_report,
-        "the wheel beside each Airflow under its own constraints, and the newest of everything: a run, and its audits",
+        "the wheel beside several Airflow versions: a run and its audits",
     ),
     _part(
         "soak", "faults", _soak, soak_report,
-        "an hour of faults on real parts, and every acknowledged record exactly once afterwards",
+        "faults on real parts, and every acknowledged record in the table once",
     ),
-    _part("demo", "rows", _demo, demo_report, 'the demonstration, `make demo ARGS="--exit"`'),
-    _part("bench", "arms", _bench, bench_report, "the benchmark runs, small: its arms land what the topics hold"),
+    _part("demo", "rows", _demo, demo_report, "the demonstration"),
+    _part("bench", "arms", _bench, bench_report, "a small benchmark: every way lands all records"),
 )  # fmt: skip
