@@ -223,7 +223,8 @@ The tables below are those of `core/ledger/waves.py`, from which the ledger's gu
 RANGES_CLOSE = (
     "PLANNED, CANCELLED and HELD hold the watermark; COMMITTED and SKIPPED let it pass, and are left only by "
     "[`kafka-lake reopen PIPELINE …`](../how-to/reopen.md). PLANNED and CANCELLED ranges of a wave that was never "
-    "claimed (fence 0) can be withdrawn: [`kafka-lake withdraw …`](../how-to/withdraw.md)."
+    "claimed (fence 0) can be withdrawn: "
+    "[`kafka-lake withdraw …`](../how-to/pause.md#withdraw-what-was-planned-by-mistake)."
 )
 WAVES_CLOSE = "A claim of a wave that is CLAIMED, STAGED or PUBLISHING takes it over from a holder that has died."
 
