@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from airflow_kafka_lake.adapters.jars import JarSet, pinned
+from airflow_kafka_lake.adapters.jars.cache import JarSet, pinned
 from bench.connect_jars import ICEBERG_CONNECT, listed
 
 ROOT = Path(__file__).parents[1]

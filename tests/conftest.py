@@ -140,7 +140,7 @@ def schema_registry(service: None) -> Iterator[LocalRegistry]:
 @pytest.fixture(scope="session")
 def spark_jars(service: None) -> list[Path]:
     """The verified jars of a Spark job, the class path that its archive of classes fits."""
-    from airflow_kafka_lake.adapters.jars import STORES, JarSet, fetch
+    from airflow_kafka_lake.adapters.jars.cache import STORES, JarSet, fetch
 
     for jars in STORES:
         fetch(jars)

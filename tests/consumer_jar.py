@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_kafka_lake.adapters.jars import JarSet, verified
+from airflow_kafka_lake.adapters.jars.cache import JarSet, verified
 from airflow_kafka_lake.adapters.java import spark_home
 from airflow_kafka_lake.adapters.spark_submit.submission import PACKAGE
 from airflow_kafka_lake.jobs import shared_consumer

@@ -50,7 +50,7 @@ def spark_sql(
 
 def _settings(lake: Mapping[str, Any]) -> dict[str, str]:
     from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
-    from airflow_kafka_lake.adapters.jars import JarSet, verified
+    from airflow_kafka_lake.adapters.jars.cache import JarSet, verified
     from airflow_kafka_lake.adapters.spark_submit.runner import archive_path
     from airflow_kafka_lake.adapters.spark_submit.submission import all_jars
 

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from airflow_kafka_lake.adapters.jars import JarSet, fetch
+from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch
 from airflow_kafka_lake.adapters.spark_submit.runner import fetch_jars
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting

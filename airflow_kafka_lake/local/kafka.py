@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from airflow_kafka_lake.adapters.jars import JarSet, fetch, pinned
+from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch, pinned
 from airflow_kafka_lake.adapters.java import require_java
 from airflow_kafka_lake.local.processes import LocalServer, LocalServerError, free_ports
 

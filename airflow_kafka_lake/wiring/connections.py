@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
     from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
-    from airflow_kafka_lake.adapters.jars import JarSet
+    from airflow_kafka_lake.adapters.jars.cache import JarSet
     from airflow_kafka_lake.adapters.kafka.source import KafkaGroupCommitter, KafkaOffsetSource
     from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
     from airflow_kafka_lake.adapters.kafka_config import KafkaSettings

@@ -13,7 +13,7 @@ from typing import Any
 
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING, partition_spec
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
-from airflow_kafka_lake.adapters.jars import JarSet, fetch
+from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch
 from airflow_kafka_lake.adapters.java import spark_home
 from airflow_kafka_lake.adapters.spark_submit.submission import properties_text
 from bench.workloads import DECODED, Workload

@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 import airflow_kafka_lake
 from airflow_kafka_lake.adapters.iceberg.catalog import require_pyiceberg
-from airflow_kafka_lake.adapters.jars import fitting_sparks
+from airflow_kafka_lake.adapters.jars.cache import fitting_sparks
 from airflow_kafka_lake.adapters.java import minor
 from airflow_kafka_lake.core.errors import LibraryError
 

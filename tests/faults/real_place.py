@@ -145,7 +145,7 @@ class RealPlace(Place):
 @contextmanager
 def real_places(folder: Path, count: int) -> Iterator[Iterator[RealPlace]]:
     """Start a broker and make places beside it."""
-    from airflow_kafka_lake.adapters.jars import JarSet, fetch
+    from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch
     from airflow_kafka_lake.local.kafka import LocalKafka
 
     fetch(JarSet.SPARK)

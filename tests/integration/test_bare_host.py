@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kafka_lake.adapters.jars import default_cache
+from airflow_kafka_lake.adapters.jars.cache import default_cache
 from airflow_kafka_lake.local.kafka import LocalKafka
 from tests.sandbox import Sandbox
 

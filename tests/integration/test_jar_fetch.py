@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kafka_lake.adapters.jars import Jar
-from airflow_kafka_lake.adapters.jars.cache import JarsUnreachableError, retrieve
+from airflow_kafka_lake.adapters.jars.cache import Jar, JarsUnreachableError, retrieve
 
 POM = """<project><modelVersion>4.0.0</modelVersion><groupId>org.example</groupId><artifactId>{name}</artifactId>
 <version>1.0</version><packaging>{packaging}</packaging><dependencies><dependency><groupId>org.example</groupId>

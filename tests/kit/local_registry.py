@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 
-from airflow_kafka_lake.adapters.jars import JarSet, fetch, pinned
+from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch, pinned
 from airflow_kafka_lake.adapters.java import require_java
 from airflow_kafka_lake.core.decoding import Format
 from airflow_kafka_lake.local.processes import LocalServer, LocalServerError, free_ports

@@ -11,8 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
-from airflow_kafka_lake.adapters.jars import JarSet, fetch
-from airflow_kafka_lake.adapters.jars.cache import Jar, default_cache, retrieve
+from airflow_kafka_lake.adapters.jars.cache import Jar, JarSet, default_cache, fetch, retrieve
 from airflow_kafka_lake.adapters.java import require_java
 from airflow_kafka_lake.local.processes import LocalServer, free_ports
 

@@ -24,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
 
-from airflow_kafka_lake.adapters.jars import JarSet, pinned
+from airflow_kafka_lake.adapters.jars.cache import JarSet, pinned
 from airflow_kafka_lake.local.processes import Keeper
 from tests.proof.evidence import FOLDER, Chunk, Counts, Evidence
 from tests.proof.parts import EMPTY, HISTORIES, PARTS, REPORT, ROOT, SOAK_MINUTES, Part, Wish, Work

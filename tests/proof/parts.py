@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from airflow_kafka_lake.adapters.jars import CACHE_VARIABLE
+from airflow_kafka_lake.adapters.jars.cache import CACHE_VARIABLE
 from tests.installations import SETS
 from tests.proof.evidence import Counts
 

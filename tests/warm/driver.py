@@ -236,7 +236,7 @@ def started() -> SparkSession:
     """Start Spark as the tests' other Sparks, for any catalog."""
     from pyspark.sql import SparkSession
 
-    from airflow_kafka_lake.adapters.jars import STORES, JarSet, verified
+    from airflow_kafka_lake.adapters.jars.cache import STORES, JarSet, verified
     from airflow_kafka_lake.adapters.spark_submit.runner import archive_path
     from airflow_kafka_lake.adapters.spark_submit.submission import _BOUNDED, _UNLESS_SAID, all_jars
     from airflow_kafka_lake.jobs.formats import EXTENSIONS

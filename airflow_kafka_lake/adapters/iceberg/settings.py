@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from airflow_kafka_lake.adapters import clients
-from airflow_kafka_lake.adapters.jars import JarSet
+from airflow_kafka_lake.adapters.jars.cache import JarSet
 from airflow_kafka_lake.core.addresses import template_problem
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.jobs.formats import CATALOG_CLASS, EXTENSIONS

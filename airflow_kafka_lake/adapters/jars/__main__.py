@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from airflow_kafka_lake.adapters.jars import JarSet, fetch
+from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch
 from airflow_kafka_lake.core.errors import KafkaLakeError
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from airflow_kafka_lake.adapters.clients import Secrets
-from airflow_kafka_lake.adapters.jars import JarSet, default_cache, files, fitting_sparks, verified
+from airflow_kafka_lake.adapters.jars.cache import JarSet, default_cache, files, fitting_sparks, verified
 from airflow_kafka_lake.adapters.java import require_java, require_matching_pyspark, spark_home
 from airflow_kafka_lake.adapters.spark_submit.driver import (
     LOG_FILE,
@@ -530,7 +530,7 @@ def fetch_jars(progress: Callable[[str], None], stores: Sequence[str] = ()) -> l
 
     The archive of a driver's classes, with which jobs start in half the time, lies beside the jars; it is optional.
     """
-    from airflow_kafka_lake.adapters.jars import fetch  # the part that downloads
+    from airflow_kafka_lake.adapters.jars.cache import fetch  # the part that downloads
 
     require_matching_pyspark(jars_of=fitting_sparks())
     jars = [path for jar_set in (JarSet.SPARK, *map(JarSet, stores)) for path in fetch(jar_set, progress=progress)]

@@ -10,18 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kafka_lake.adapters.jars import (
+from airflow_kafka_lake.adapters.jars.cache import (
     Jar,
     JarChecksumError,
     JarSet,
     JarsMissingError,
+    JarsUnreachableError,
+    _module,
     default_cache,
     fetch,
     jars_folder,
+    retrieve,
     verified,
 )
 from airflow_kafka_lake.adapters.jars import cache as jars
-from airflow_kafka_lake.adapters.jars.cache import JarsUnreachableError, _module, retrieve
 from airflow_kafka_lake.core.errors import TerminalError, TransientError
 
 CONTENT = {"one": b"first jar", "two": b"second jar"}

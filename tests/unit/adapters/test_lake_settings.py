@@ -10,7 +10,7 @@ from sqlalchemy import make_url
 
 from airflow_kafka_lake.adapters.clients import Secrets
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
-from airflow_kafka_lake.adapters.jars import JarSet
+from airflow_kafka_lake.adapters.jars.cache import JarSet
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.wiring.connections import LakeConnection
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_kafka_lake.adapters import jars
-from airflow_kafka_lake.adapters.jars import JarSet
+from airflow_kafka_lake.adapters.jars.cache import JarSet
 from airflow_kafka_lake.adapters.spark_submit import runner as spark
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.local import demo
