@@ -1,5 +1,5 @@
 # From a fresh clone this needs python 3.11+, Java 17+ and make; everything else lands in .venv and in the jar cache.
-.PHONY: help install jars jar browser demo test suite test-fast suite-fast lint format proof soak matrix bench pictures clean java
+.PHONY: help install jars jar browser demo test suite test-fast suite-fast lint format proof soak matrix bench docs pictures clean java
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -83,10 +83,15 @@ matrix: jars ## every failpoint in every mode (ARGS="--all", or "--real" with re
 bench: jars ## the benchmark, hours: this package against others, and its parts (ARGS="--only race --workload quiet")
 	$(BIN)/python -m bench.run $(ARGS)
 
+SITE := site
+docs: $(STAMP) ## the documents as a site for a browser, in site/; a dead link ends it
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt --group docs
+	@$(BIN)/python docs/website.py $(SITE) && echo "open $(SITE)/index.html"
+
 pictures: jars browser ## take the documents' pictures anew: of Airflow's page in a real browser, and of a terminal (15 minutes)
 	KAFKA_LAKE_IMAGES=$(CURDIR)/docs/images $(BIN)/pytest -n 0 --whole $(wildcard tests/integration/test_airflow_page*.py)
 	$(BIN)/python docs/pictures.py
 
 clean: ## remove .venv, caches and build results (the jar cache stays)
-	rm -rf .venv dist build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv dist build site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
