@@ -97,6 +97,17 @@ def test_every_relative_link_has_its_target() -> None:
     assert broken == []
 
 
+def test_every_reference_of_a_link_is_defined_and_used() -> None:
+    """`[text][key]` without its key is shown as it stands."""
+    wrong = []
+    for path in DOCUMENTS:
+        text = FENCE.sub("", path.read_text(encoding="utf-8"))
+        used = set(re.findall(r"\]\[(\w+)\]", text))
+        defined = re.findall(r"^\[(\w+)\]: ", text, re.MULTILINE)
+        wrong += [f"{_name(path)}: {key}" for key in used ^ set(defined)]
+    assert wrong == []
+
+
 def test_every_picture_is_shown_and_small() -> None:
     """A picture that no page shows any more is removed; `make pictures` keeps those of a browser small."""
     images = sorted((ROOT / "docs" / "images").iterdir())
