@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_kafka_lake.adapters.jars import cache as jars
 from airflow_kafka_lake.adapters.jars.cache import (
     Jar,
     JarChecksumError,
@@ -23,7 +24,6 @@ from airflow_kafka_lake.adapters.jars.cache import (
     retrieve,
     verified,
 )
-from airflow_kafka_lake.adapters.jars import cache as jars
 from airflow_kafka_lake.core.errors import TerminalError, TransientError
 
 CONTENT = {"one": b"first jar", "two": b"second jar"}
