@@ -45,6 +45,10 @@ def main() -> int:
     for name, text in pictures().items():
         PICTURES.mkdir(exist_ok=True)
         (PICTURES / name).write_text(text, encoding="utf-8")
+    import speed  # the script beside this one
+
+    for path, text in speed.pages().items():
+        (speed.ROOT / path).write_text(text, encoding="utf-8")
     return 0
 
 

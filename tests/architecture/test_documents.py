@@ -58,6 +58,12 @@ def test_generated_page_is_as_the_code_says(page: str) -> None:
     assert (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8") == pages[page]
 
 
+def test_speeds_are_those_of_the_committed_report() -> None:
+    """Run `python docs/generate.py` after a new report."""
+    for name, text in _generator("speed").pages().items():
+        assert (ROOT / name).read_text(encoding="utf-8") == text
+
+
 def test_picture_of_a_terminal_is_as_the_command_prints() -> None:
     """Run `python docs/pictures.py` after a change of what `status` prints."""
     for name, picture in _generator("pictures").pictures().items():
