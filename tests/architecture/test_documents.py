@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shlex
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -13,9 +15,12 @@ import pytest
 
 from airflow_kafka_lake.actions.registry import ACTIONS
 from airflow_kafka_lake.adapters import kafka_config
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.cli.entry_point import COMMANDS, build_parser
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.reports.metrics import METRICS
+from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.pipeline.keys import read_offsets_file
 from airflow_kafka_lake.services import pipeline_audit, reporting
 from airflow_kafka_lake.wiring import connections
 from tests import documented
@@ -27,7 +32,14 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"\s*(?:\$ )?(?:[\w./-]*/)?(?:airflow )?kafka-lake (?P<arguments>[a-z].*)")
 SPAN = re.compile(r"`(?:airflow )?kafka-lake (?P<arguments>[a-z][^`]*)`")
-FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+SECTIONS = {
+    "[pipeline]": 'name = "orders"',
+    "[source]": 'topics = ["orders"]',
+    "[lake]": 'table = "raw.orders"',
+}
+"""What a part of a pipeline file leaves out, as the least that is legal."""
+CONNECTION = re.compile(r"^AIRFLOW_CONN_\w+='(?P<document>\{.*?\})'$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 SHELL = {"", "sh", "console"}
 MOST_BYTES = 120_000
@@ -208,6 +220,59 @@ def test_every_command_line_parses() -> None:
                 refused.append(f"{_name(path)}: {line}: {error}")
             refused += [] if arguments[0] in names else [f"{_name(path)}: {line}: no such command"]
     assert refused == []
+
+
+def _blocks(path: Path, language: str) -> Iterator[str]:
+    text = path.read_text(encoding="utf-8")
+    yield from (textwrap.dedent(fence["code"]) for fence in FENCE.finditer(text) if fence["language"] == language)
+
+
+def test_every_connection_that_can_be_copied_is_taken() -> None:
+    """Each is JSON as Airflow reads it from the environment; those to Kafka pass the check of their settings."""
+    found = [
+        json.loads(match["document"]) for path in DOCUMENTS for match in CONNECTION.finditer(path.read_text("utf-8"))
+    ]
+    of_kafka = [KafkaSettings.parse(connection["extra"]) for connection in found if connection["conn_type"] == "kafka"]
+    assert {settings.mechanism for settings in of_kafka} > {None, "PLAIN", "OAUTHBEARER"}
+    assert {connection["conn_type"] for connection in found} > {"kafka", "lake", "spark", "sqlite", "postgres"}
+
+
+def test_every_pipeline_file_of_a_page_is_legal(tmp_path: Path) -> None:
+    """Whole files, and parts of one beside the least that a file has."""
+    (tmp_path / "from.json").write_text('{"orders": {"0": 0}}')
+    blocks = [block for path in DOCUMENTS for block in _blocks(path, "toml")]
+    assert len(blocks) > 5
+    for number, block in enumerate(blocks):
+        file = tmp_path / f"{number}.toml"
+        missing = [f"{name}\n{line}\n" for name, line in SECTIONS.items() if name not in block]
+        file.write_text("\n".join([block, *missing]), encoding="utf-8")
+        assert Pipeline.from_toml(file).spec.name
+
+
+QUOTING = ("holds", "move-from-available-now", "move-from-kafka-connect", "object-store", "secure")
+JOINED = re.compile(r'"\s*\n\s*f?"')
+"""Where a text of the code goes on in its next line."""
+
+
+@pytest.mark.parametrize("page", QUOTING)
+def test_messages_of_a_table_are_those_of_the_code(page: str) -> None:
+    """What a reader looks up by its words is said so; `…` stands for what is another each time."""
+    files = (ROOT / "airflow_kafka_lake").rglob("*.py")
+    code = JOINED.sub("", "\n".join(path.read_text(encoding="utf-8") for path in files))
+    text = (ROOT / "docs" / "how-to" / f"{page}.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^\| (.*?) \|", text, re.MULTILINE)
+    quoted = [
+        part.strip(" .:,") for cell in cells for quote in re.findall(r"`([^`]+)`", cell) for part in quote.split("…")
+    ]
+    assert [part for part in quoted if " " in part and part not in code] == []
+
+
+def test_last_line_of_a_checkpoint_is_an_offsets_file(tmp_path: Path) -> None:
+    """As Spark writes it: who moves from a streaming job copies it as it is."""
+    (shown,) = _blocks(ROOT / "docs" / "how-to" / "move-from-available-now.md", "text")
+    (tmp_path / "from.json").write_text(shown.splitlines()[-1])
+    offsets = read_offsets_file(tmp_path / "from.json")
+    assert offsets == (("orders", 0, 1200), ("orders", 1, 980), ("orders", 2, 1015))
 
 
 def test_the_search_for_commands_finds_them() -> None:
