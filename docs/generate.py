@@ -228,7 +228,7 @@ RANGES_CLOSE = (
     "PLANNED, CANCELLED and HELD hold the watermark; COMMITTED and SKIPPED let it pass, and are left only by "
     "[`kafka-lake reopen PIPELINE …`](../how-to/reopen.md). PLANNED and CANCELLED ranges of a wave that was never "
     "claimed (fence 0) can be withdrawn: "
-    "[`kafka-lake withdraw …`](../how-to/pause.md#withdraw-what-was-planned-by-mistake)."
+    "[`kafka-lake withdraw …`](../how-to/pause.md#withdraw-a-plan)."
 )
 WAVES_CLOSE = "A claim of a wave that is CLAIMED, STAGED or PUBLISHING takes it over from a holder that has died."
 
