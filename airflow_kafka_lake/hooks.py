@@ -38,8 +38,16 @@ class ConnectionHook(BaseHook):
     default_conn_name: ClassVar[str]
     conn_type: ClassVar[str]
     hook_name: ClassVar[str]
+    opens: ClassVar[type[Connection]]
     connection: Connection
     """Resolved when it is first used."""
+
+    def __init__(self, conn_id: str | None = None, **kwargs: Any) -> None:
+        """`conn_id` may be named as `conn_name_attr` says."""
+        named = kwargs.pop(self.conn_name_attr, conn_id) or self.default_conn_name
+        super().__init__(**kwargs)
+        setattr(self, self.conn_name_attr, named)
+        self.connection = self.opens(named)
 
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:
@@ -67,12 +75,8 @@ class KafkaSourceHook(ConnectionHook):
     default_conn_name = DEFAULT_KAFKA
     conn_type = "kafka_lake_kafka"
     hook_name = "Kafka Lake: Kafka"
+    opens = KafkaConnection
     connection: KafkaConnection
-
-    def __init__(self, kafka_conn_id: str = default_conn_name, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.kafka_conn_id = kafka_conn_id
-        self.connection = KafkaConnection(kafka_conn_id)
 
     def get_conn(self) -> KafkaOffsetSource:
         """Return the cluster's offsets (`ports.OffsetSource`); connects on first use."""
@@ -89,12 +93,8 @@ class LakeHook(ConnectionHook):
     default_conn_name = DEFAULT_LAKE
     conn_type = "lake"
     hook_name = "Kafka Lake: lake"
+    opens = LakeConnection
     connection: LakeConnection
-
-    def __init__(self, lake_conn_id: str = default_conn_name, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.lake_conn_id = lake_conn_id
-        self.connection = LakeConnection(lake_conn_id)
 
     def get_conn(self) -> IcebergLake:
         """Return the catalog (`ports.Lake`); opens on first use. Close it when done."""
@@ -111,12 +111,8 @@ class LedgerHook(ConnectionHook):
     default_conn_name = DEFAULT_LEDGER
     conn_type = "kafka_lake_ledger"
     hook_name = "Kafka Lake: ledger"
+    opens = LedgerConnection
     connection: LedgerConnection
-
-    def __init__(self, ledger_conn_id: str = default_conn_name, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.ledger_conn_id = ledger_conn_id
-        self.connection = LedgerConnection(ledger_conn_id)
 
     def get_conn(self) -> SqlLedger:
         """Return the ledger (`ports.Ledger`); opens on first use. Close it when done."""
@@ -133,12 +129,8 @@ class SchemaRegistryHook(ConnectionHook):
     default_conn_name = DEFAULT_REGISTRY
     conn_type = "kafka_lake_registry"
     hook_name = "Kafka Lake: schema registry"
+    opens = RegistryConnection
     connection: RegistryConnection
-
-    def __init__(self, registry_conn_id: str = default_conn_name, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.registry_conn_id = registry_conn_id
-        self.connection = RegistryConnection(registry_conn_id)
 
     def get_conn(self) -> ConfluentRegistry:
         """Return the registry (`ports.SchemaRegistry`); connects on first use. Close it when done."""
@@ -155,12 +147,8 @@ class SparkRunnerHook(ConnectionHook):
     default_conn_name = DEFAULT_SPARK
     conn_type = "kafka_lake_spark"
     hook_name = "Kafka Lake: Spark"
+    opens = SparkConnection
     connection: SparkConnection
-
-    def __init__(self, spark_conn_id: str = default_conn_name, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.spark_conn_id = spark_conn_id
-        self.connection = SparkConnection(spark_conn_id)
 
     def get_conn(self) -> tuple[str, Mapping[str, str]]:
         """Return the master's address and further Spark settings; nothing is opened before a job is submitted."""

@@ -402,14 +402,13 @@ _POSTGRES_OPTIONS = frozenset(
 class LedgerConnection:
     """Opens the ledger, in any SQLite file or PostgreSQL database but Airflow's own."""
 
-    def __init__(self, ledger_conn_id: str = DEFAULT_LEDGER, *, connection: ConnectionSettings | None = None) -> None:
+    def __init__(self, ledger_conn_id: str = DEFAULT_LEDGER) -> None:
         self.ledger_conn_id = ledger_conn_id
-        self._connection = connection
 
     @cached_property
     def url(self) -> URL:
         """The database's address; ConnectionSettingsError names the fault."""
-        return ledger_url(self._connection or get_connection(self.ledger_conn_id, *LEDGER_TYPES))
+        return ledger_url(get_connection(self.ledger_conn_id, *LEDGER_TYPES))
 
     def ledger(self) -> SqlLedger:
         """Return the ledger (`ports.Ledger`); opens on first use. Close it when done."""

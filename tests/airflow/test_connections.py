@@ -17,7 +17,14 @@ from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.spark.job import HISTORY
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.hooks import SchemaRegistryHook
+from airflow_kafka_lake.hooks import (
+    ConnectionHook,
+    KafkaSourceHook,
+    LakeHook,
+    LedgerHook,
+    SchemaRegistryHook,
+    SparkRunnerHook,
+)
 from airflow_kafka_lake.wiring import connections
 from airflow_kafka_lake.wiring.assemble import open_ports
 from airflow_kafka_lake.wiring.connections import (
@@ -110,6 +117,14 @@ def test_missing_connection_says_what_to_set() -> None:
         get_connection("kafka_lake_ledger", "sqlite", "postgres")
     for words in ("'kafka_lake_ledger'", "sqlite or postgres", "AIRFLOW_CONN_KAFKA_LAKE_LEDGER", '"conn_type"'):
         assert words in missing.value.message
+
+
+@pytest.mark.parametrize("hook", [KafkaSourceHook, LakeHook, LedgerHook, SchemaRegistryHook, SparkRunnerHook])
+def test_hook_takes_its_connection_by_name_by_place_or_by_default(hook: type[ConnectionHook]) -> None:
+    """Airflow gives the name that `conn_name_attr` says, a Dag may give none."""
+    name, default = hook.conn_name_attr, hook.default_conn_name
+    for made, wanted in ((hook(**{name: "mine"}), "mine"), (hook("mine"), "mine"), (hook(), default)):
+        assert (getattr(made, name), getattr(made.connection, name)) == (wanted, wanted)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
     "modules": 172,
-    "lines": 52_402,
+    "lines": 52_399,
     "module_max": 800,
     "depth": 24,
     "data_types": 348,

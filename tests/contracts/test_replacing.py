@@ -12,6 +12,7 @@ from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.types import ListType, LongType, MapType, NestedField, StringType, StructType
 
+from airflow_kafka_lake.adapters.iceberg.rows import require_no_equality_deletes
 from airflow_kafka_lake.core.errors import SchemaMismatchError, StaleFenceError
 from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import Committed, Found, PublishOutcome, Rejected, Requirement, TableHead
@@ -340,3 +341,7 @@ def test_equality_deletes_of_others_are_refused_by_name(iceberg: IcebergWorld) -
     for act in (lambda: replace(iceberg, new, slice_(3, 5)), lambda: iceberg.table.visible([slice_(3, 5)])):
         with pytest.raises(SchemaMismatchError, match="equality delete files of another engine"):
             act()
+    hyphens = "raw.web-orders"
+    table = iceberg.load()
+    with pytest.raises(SchemaMismatchError, match=r"rewrite_data_files\(table => 'raw.`web-orders`', "):
+        require_no_equality_deletes(table, table.current_snapshot().manifests(table.io), hyphens)  # type: ignore[union-attr]

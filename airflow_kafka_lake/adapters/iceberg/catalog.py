@@ -48,6 +48,7 @@ from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from requests import PreparedRequest, Response, Session
+from requests.exceptions import SSLError
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -68,6 +69,8 @@ from airflow_kafka_lake.core.spec import TABLE_PART
 _LONGEST = 500
 _TRY_AGAIN = "try again when catalog and storage answer, or correct uri and warehouse of the connection"
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://")
+_POOL = re.compile(r"HTTPS?ConnectionPool\(host='([^']+)', port=(\d+)\): (?:.*: )?(?:\[Errno -?\d+\] )?(.*?)[\"')]*$")
+"""In the errors of `requests`: the address, and what has happened there."""
 _REFUSED_BY_STORE: Mapping[str, str] = {
     "SIGNATURE_DOES_NOT_MATCH": "the store refuses the signature: correct s3.secret-access-key",
     "INVALID_ACCESS_KEY_ID|INVALID_CLIENT_TOKEN_ID|InvalidToken": "the store does not know the key: correct "
@@ -84,6 +87,7 @@ _NOT_THERE = "the catalog has no such thing at this address, with this warehouse
 _TO_MEND: Mapping[tuple[type[Exception], ...], str] = {
     (UnauthorizedError, AuthorizationExpiredError, ForbiddenError, OAuthError): "the catalog refuses the credential"
     " (credential, token, scope, oauth2-server-uri)",
+    (SSLError,): "the catalog's certificate is not one that this machine trusts (uri, REQUESTS_CA_BUNDLE)",
     (ModuleNotFoundError, NotInstalledError): "a package is missing",
     (ImportError,): "a package is of a version that does not fit",
     (NoSuchNamespaceError, NotImplementedError): _NOT_THERE,
@@ -161,9 +165,14 @@ class OpenCatalog:
     ) -> Table:
         """Create a table, and its namespace; it may be there by now. Raises UnavailableError for a catalog that claims
         to have created a table which it does not have."""
+        given: dict[str, Any] = {"partition_spec": partitioning, "properties": dict(properties)}
         self._ensure_namespace(identifier)
         with self.reaching(f"create table {identifier}"), suppress(TableAlreadyExistsError):
-            self.api.create_table(identifier, schema, partition_spec=partitioning, properties=dict(properties))
+            try:
+                self.api.create_table(identifier, schema, **given)
+            except NoSuchNamespaceError:  # a check beside us has removed it: the check had made it
+                self._ensure_namespace(identifier)
+                self.api.create_table(identifier, schema, **given)
         if (table := self.find(identifier)) is None:
             raise UnavailableError(
                 f"The catalog of connection {self._settings.connection_id!r} answered that it has created table "
@@ -399,7 +408,7 @@ class OpenCatalog:
     def reason(self, error: BaseException) -> str:
         """Return an error in one line without any secret of the connection."""
         lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith(("[SQL:", "(Backg"))]
-        text = f"{type(error).__name__}: {' '.join(lines)}"
+        text = f"{type(error).__name__}: " + _POOL.sub(r"\1:\2: \3", " ".join(lines))
         return Secrets(self._settings.pyiceberg()).masked(text)[:_LONGEST]
 
     def without_branches(self, identifier: str, fault: BranchFault) -> ConnectionSettingsError:

@@ -38,6 +38,7 @@ from airflow_kafka_lake.core.errors import SchemaMismatchError
 from airflow_kafka_lake.core.ledger.records import AttemptRows
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spark.job import PositionColumns
+from airflow_kafka_lake.core.spec import sql_table
 
 # Rows of a table: filters, the files of main that may hold matching rows, their rows, and new files.
 
@@ -138,8 +139,8 @@ def require_no_equality_deletes(table: Table, manifests: Sequence[ManifestFile],
                 raise SchemaMismatchError(
                     f"Table {identifier} has equality delete files of another engine: which rows they leave cannot be "
                     "told here, nor can rows be replaced. Landing goes on without it; for anything else have an engine "
-                    f"apply them. In Spark: CALL system.rewrite_data_files(table => '{identifier}', options => "
-                    "map('delete-file-threshold', '1', 'remove-dangling-deletes', 'true')), then try again.",
+                    f"apply them. In Spark: CALL system.rewrite_data_files(table => '{sql_table(identifier)}', "
+                    "options => map('delete-file-threshold', '1', 'remove-dangling-deletes', 'true')), then try again.",
                     table=identifier,
                     file=entry.data_file.file_path,
                 )

@@ -288,7 +288,7 @@ def require_master(master: str) -> None:
     """Refuse a master that takes no connection; of several addresses one is enough. YARN's is not known here."""
     addresses = urlsplit(master.removeprefix("k8s://")).netloc.split(",")
     for place in map(urlsplit, (f"//{address}" for address in addresses)):
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # a port that is none is an address that takes no connection
             if place.hostname:
                 socket.create_connection((place.hostname, place.port or _HTTPS), timeout=CONNECT_SECONDS).close()
             return

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import requests
 from pyiceberg.exceptions import ForbiddenError, OAuthError, UnauthorizedError
 from sqlalchemy.exc import OperationalError
 
@@ -18,7 +19,9 @@ from airflow_kafka_lake.adapters.clients import denied, full
 from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog, _roll_back
 from airflow_kafka_lake.adapters.iceberg.commit import _landed
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
+from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
+from airflow_kafka_lake.local.processes import free_ports
 
 pytestmark = pytest.mark.unit
 
@@ -101,3 +104,52 @@ def test_commit_to_a_table_that_is_gone_has_not_landed() -> None:
     """The conflict stays one: the table was dropped, or made anew under another name."""
     catalog: Any = SimpleNamespace(find=lambda _identifier: None)
     assert _landed(catalog, "raw.orders", 1) is None
+
+
+def local(folder: Path) -> LakeSettings:
+    """Return a connection to a catalog of a folder."""
+    extra = {"catalog": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}"}
+    return LakeSettings.parse("lake_default", extra)
+
+
+def test_address_that_nobody_listens_at_is_named_in_words(tmp_path: Path) -> None:
+    """The library's own text has three errors inside of one another."""
+    (port,) = free_ports(1)
+    with (
+        pytest.raises(
+            UnavailableError, match=rf"ConnectionError: 127\.0\.0\.1:{port}: Connection refused\."
+        ) as refused,
+        OpenCatalog(local(tmp_path)).reaching("look"),
+    ):
+        requests.get(f"http://127.0.0.1:{port}/v1/config", timeout=5)
+    assert "Pool" not in str(refused.value)
+
+
+def test_certificate_that_is_not_trusted_is_a_matter_of_settings(tmp_path: Path) -> None:
+    """Repeating mends no certificate."""
+    said = (
+        "HTTPSConnectionPool(host='catalog', port=443): Max retries exceeded with url: /v1/config (Caused by SSLError("
+        "SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has "
+        "expired (_ssl.c:1016)')))"
+    )
+    with (
+        pytest.raises(ConnectionSettingsError, match=r"catalog:443: certificate has expired .*Correct the connection"),
+        OpenCatalog(local(tmp_path)).reaching("look"),
+    ):
+        raise requests.exceptions.SSLError(said)
+
+
+def test_namespace_that_goes_before_its_first_table_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check that has made it removes it, beside the plan that has seen it."""
+    with closing(IcebergLake(local(tmp_path))) as lake:
+        api, create = lake.catalog.api, lake.catalog.api.create_table
+
+        def late(*arguments: Any, **named: Any) -> Any:
+            monkeypatch.setattr(api, "create_table", create)
+            api.drop_namespace("raw")
+            return create(*arguments, **named)
+
+        monkeypatch.setattr(api, "create_table", late)
+        assert lake.table("raw.orders").ensure("").snapshot is None

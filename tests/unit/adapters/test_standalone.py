@@ -12,6 +12,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from airflow_kafka_lake.adapters.spark_submit.runner import SparkSubmitRunner, end_application
+from airflow_kafka_lake.adapters.spark_submit.submission import require_master
+from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.spark.job import job_name
 
 pytestmark = pytest.mark.unit
@@ -113,3 +115,10 @@ def test_end_of_the_application_alone_is_an_end(master: Master, tmp_path: Path) 
     master.applications = {"1": NAME}
     assert runner.end_orphan(None, NAME)
     assert not runner.end_orphan(None, NAME)
+
+
+@pytest.mark.parametrize("port", ["99999", "0x1"])
+def test_master_at_a_port_that_is_none_takes_no_connection(port: str) -> None:
+    """It is said of the master, and not as an error of an address."""
+    with pytest.raises(UnavailableError, match=f"spark://127.0.0.1:{port} takes no connection"):
+        require_master(f"spark://127.0.0.1:{port}")
