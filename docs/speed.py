@@ -1,5 +1,8 @@
 # noqa: INP001  (a script beside the documents, not a package)
-"""The table of speeds in the README and in the comparison, from the committed report: `python docs/generate.py`."""
+"""The tables of speeds in the README, the comparison and the page on sizes, from the committed reports.
+
+`python docs/generate.py` writes them.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # where the benchmark is
 
-PAGES = ("README.md", "docs/explanation/comparison.md")
-REPORT = ROOT / "bench" / "results" / "uniform.json"
+RESULTS = ROOT / "bench" / "results"
 BEGIN, END = "<!-- speeds: written by docs/generate.py -->\n", "<!-- end of speeds -->\n"
 ARMS = {
     "ours": "this, every process new",
@@ -26,12 +29,46 @@ ARMS = {
 
 def pages() -> dict[str, str]:
     """Return each page with its table as the report has it, by its path."""
-    return {name: _with_table((ROOT / name).read_text(encoding="utf-8")) for name in PAGES}
+    tables = {"README.md": table, "docs/explanation/comparison.md": table, "docs/how-to/size.md": rules}
+    return {name: _with_table((ROOT / name).read_text(encoding="utf-8"), made()) for name, made in tables.items()}
 
 
-def _with_table(text: str) -> str:
+def _with_table(text: str, made: str) -> str:
     before, rest = text.split(BEGIN)
-    return f"{before}{BEGIN}\n{table()}\n{END}{rest.split(END)[1]}"
+    return f"{before}{BEGIN}\n{made}\n{END}{rest.split(END)[1]}"
+
+
+def rules() -> str:
+    """Return the rules by which a run's time is estimated, each with its measurement, as a table."""
+    start, in_airflow = _taken("smallest", "ours"), _taken("airflow-one-wave", "ours-in-airflow")
+    (less, soon), (more, late) = _taken("growth-records", "ours", 4.0), _taken("growth-records", "ours", 16.0)
+    large, small = more - less, late - soon
+    hundred, many = _taken("uniform-100b", "ours-warm"), _taken("growth-partitions", "ours", 4.0)
+    lines = [
+        "| step | measured on two cores | rule |",
+        "|---|---|---|",
+        f"| start | {start[1]:.0f} s, {in_airflow[1]:.0f} s through Airflow, about 1 s in a worker | each run |",
+        f"| 1 KB records | {large:,.0f} MB more in {small:.1f} s more | {_each(large, small)} |",
+        f"| 100-byte records | {hundred[0]:,.0f} MB in {hundred[1]:.1f} s, Spark running | {_each(*hundred)} |",
+        f"| 4,000 partitions of 1 MB | {many[0]:,.0f} MB in {many[1]:.1f} s | {_each(*many)}, start included |",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _each(megabytes: float, seconds: float) -> str:
+    return f"{5 * round(megabytes / seconds / 2 / 5)} MB/s for each core"
+
+
+def _taken(report: str, arm: str, scale: float | None = None) -> tuple[float, float]:
+    """Return the megabytes of an arm's runs and the median of their seconds, of one scale where several are there."""
+    its = [run for run in _runs(report) if run.arm == arm and scale in {None, run.scale[0]}]
+    return its[0].bytes / 1e6, median(run.seconds for run in its)
+
+
+def _runs(report: str) -> list[Any]:
+    from bench.results import Report, good
+
+    return list(good(Report.read(RESULTS / f"{report}.json").runs))
 
 
 def table() -> str:
@@ -41,9 +78,7 @@ def table() -> str:
 
 
 def _rows() -> Iterator[str]:
-    from bench.results import Report, good
-
-    runs = good(Report.read(REPORT).runs)
+    runs = _runs("uniform")
     for arm, name in ARMS.items():
         if not (its := [run for run in runs if run.arm == arm]):
             continue
