@@ -17,7 +17,7 @@ from .conftest import write_pipeline
 HEAVY = ("pyspark", "pyiceberg", "pyarrow", "confluent_kafka", "kafka", "alembic", "pandas")
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "airflow_kafka_lake" / "example_dags"
-PAGES = ("README.md", "docs/tutorial/first-pipeline.md", "docs/how-to/airflow.md", "docs/how-to/page.md")
+PAGES = ("README.md", "docs/tutorial/first-pipeline.md", "docs/how-to/airflow.md", "docs/how-to/worker.md")
 
 
 def dag(name: str) -> DAG:

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 
 from airflow_kafka_lake.actions.registry import ACTIONS
 from airflow_kafka_lake.adapters import kafka_config
@@ -282,6 +283,16 @@ def test_the_search_for_commands_finds_them() -> None:
         found = COMMAND.match(line)
         assert found is not None
         assert shlex.split(found["arguments"], comments=True) == ["run", "x"]
+
+
+def test_examples_of_a_worker_start_it() -> None:
+    """A unit of systemd and a Deployment: their command line is one of this version."""
+    folder = ROOT / "docs" / "examples"
+    deployment = yaml.safe_load((folder / "kafka-lake-worker.yml").read_text(encoding="utf-8"))
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    unit = re.findall(r"^ExecStart=(.*)$", (folder / "kafka-lake-worker@.service").read_text("utf-8"), re.MULTILINE)
+    for words in (container["args"], *map(shlex.split, unit)):
+        assert build_parser().parse_args(words[1:]).drain
 
 
 def test_the_compose_file_names_real_commands() -> None:
