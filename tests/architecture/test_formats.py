@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.architecture
 
 PACKAGE = Path(__file__).parents[2] / "airflow_kafka_lake"
-SEAMS = ("adapters/iceberg/", "jobs/formats/")
+SEAMS = ("adapters/iceberg/", "jobs/formats.py")
 REGISTERED = {
     "hooks.py": "opens the adapter of a lake connection",
     "wiring/connections.py": "shows an example of a lake connection, and opens the adapter for a pipeline",

@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.offsets import Slice, Stream
 from airflow_kafka_lake.jobs.decoding import protobuf
 from airflow_kafka_lake.jobs.decoding.decode import _named
 from airflow_kafka_lake.jobs.decoding.quirks import _paths
-from airflow_kafka_lake.jobs.formats.iceberg import (
+from airflow_kafka_lake.jobs.formats import (
     METADATA_COLUMNS,
     aligned,
     changes,

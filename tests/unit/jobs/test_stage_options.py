@@ -16,8 +16,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spark.job import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs.driver import run
-from airflow_kafka_lake.jobs.formats import create_branch, repeated, table_name
-from airflow_kafka_lake.jobs.formats.iceberg import COMMIT_TRIES
+from airflow_kafka_lake.jobs.formats import COMMIT_TRIES, create_branch, repeated, table_name
 from airflow_kafka_lake.jobs.stage import (
     branch_name,
     columns,

@@ -1,4 +1,4 @@
-"""Tables, branches, columns and appends in Spark's SQL for Iceberg."""
+"""Tables, branches, columns and appends in Spark's SQL, by table format; there is one, Iceberg."""
 
 from __future__ import annotations
 
