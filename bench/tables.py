@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from bench.arms import ARMS
 from bench.pictures import is_ours
@@ -12,9 +13,11 @@ from bench.workloads import WORKLOADS
 
 NONE = "–"
 Number = Callable[[Run], float | None]
+SECONDS: Number = lambda run: run.seconds  # noqa: E731
+CPU_SECONDS: Number = lambda run: run.cpu_seconds  # noqa: E731
 NUMBERS: Mapping[str, tuple[Number, int]] = {
-    "seconds": (lambda run: run.seconds, 1),
-    "CPU-s": (lambda run: run.cpu_seconds, 1),
+    "seconds": (SECONDS, 1),
+    "CPU-s": (CPU_SECONDS, 1),
     "broker CPU-s": (lambda run: run.broker_cpu_seconds, 1),
     "memory, MiB": (lambda run: run.peak_mib, 0),
     "at rest, MB": (lambda run: None if run.bytes_at_rest is None else run.bytes_at_rest / 1e6, 1),
@@ -30,23 +33,110 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def arms_table() -> str:
-    """Return what takes part."""
+def arms_table(measured: Collection[str]) -> str:
+    """Return what takes part, and whether a committed report has measured it."""
     return table(
-        ("arm", "is", "start", "lands a table"),
-        ([f"`{arm.name}`", arm.says, arm.start, "yes" if arm.lands else "no"] for arm in ARMS.values()),
-    )
-
-
-def workloads_table() -> str:
-    """Return what is read."""
-    return table(
-        ("workload", "is", "records", "partitions", "MB"),
+        ("way", "is"),
         (
-            [f"`{item.name}`", item.says, f"{item.records:,}", f"{item.partitions:,}", f"{item.bytes / 1e6:,.0f}"]
-            for item in WORKLOADS.values()
+            [f"`{arm.name}`", arm.says + ("" if arm.name in measured else "; not measured here yet")]
+            for arm in ARMS.values()
         ),
     )
+
+
+def workloads_table(measured: Collection[str]) -> str:
+    """Return what was read."""
+    return table(
+        ("workload", "is", "records", "MB"),
+        (
+            [f"`{item.name}`", item.says, f"{item.records:,}", f"{item.bytes / 1e6:,.0f}"]
+            for item in WORKLOADS.values()
+            if item.name in measured
+        ),
+    )
+
+
+class Race(NamedTuple):
+    """The runs of each way on one workload, on so many cores."""
+
+    title: str
+    arms: Mapping[str, Sequence[Run]]
+    cores: int
+
+
+def races_of(report: Report) -> Iterator[Race]:
+    """Yield the races of a report."""
+    for (workload, scale), arms in report.races().items():
+        yield Race(title_of(workload, scale), arms, report.described["machine"]["cores"])
+
+
+MB_A_SECOND: Number = lambda run: run.bytes / 1e6 / run.seconds if run.seconds else None  # noqa: E731
+MB_A_CPU_SECOND: Number = lambda run: run.bytes / 1e6 / run.cpu_seconds if run.cpu_seconds else None  # noqa: E731
+
+
+def speed_table(races: Iterable[Race], *, lands: bool = True) -> str:
+    """Return how fast each way was, the fastest of a workload first; of ways that land a table, or of the others."""
+    rows = []
+    for title, arms, cores in races:
+        ours = arms[against_of(arms)]
+        for name, runs in _fastest_first(arms, lands=lands):
+            mark = " ‡" if any(is_busy(run, cores) for run in good(runs)) else ""
+            speeds = [spread(runs, MB_A_SECOND), spread(runs, MB_A_CPU_SECOND)]
+            takes = [ratio(runs, ours, get) if runs is not ours else None for get in (SECONDS, CPU_SECONDS)]
+            rows.append(
+                [
+                    f"`{title}`",
+                    f"`{name}`{mark}",
+                    *(f"{item.median:,.{int(item.median < 10)}f}" if item else NONE for item in speeds),
+                    *(_times(item) for item in takes),
+                ]
+            )
+    return table(("workload", "way", "MB/s", "MB per CPU-second", "time", "CPU time"), rows)
+
+
+def burden_table(races: Iterable[Race]) -> str:
+    """Return what each way that lands a table asked of the broker, of memory and of the disk: medians."""
+    heads = ("broker CPU-s", "requests", "memory, MiB", "at rest, MB", "files")
+    rows = [
+        [f"`{title}`", f"`{name}`", *(_middle(spread(runs, NUMBERS[head][0]), NUMBERS[head][1]) for head in heads)]
+        for title, arms, _ in races
+        for name, runs in _fastest_first(arms)
+    ]
+    return table(("workload", "way", *heads), rows)
+
+
+def steps_table(races: Iterable[Race]) -> str:
+    """Return the seconds of each step of ours: medians."""
+    found = [
+        (title, name, {part: spread(runs, lambda run, part=part: run.phases.get(part)) for part in runs[0].phases})
+        for title, arms, _ in races
+        for name, runs in _fastest_first(arms)
+        if is_ours(name) and runs[0].phases
+    ]
+    steps = list(dict.fromkeys(step for *_, parts in found for step in parts))
+    rows = [
+        [f"`{workload}`", f"`{name}`", *(_middle(parts.get(step), 1) for step in steps)]
+        for workload, name, parts in found
+    ]
+    return table(("workload", "way", *steps), rows)
+
+
+def _fastest_first(arms: Mapping[str, Sequence[Run]], *, lands: bool = True) -> list[tuple[str, Sequence[Run]]]:
+    """Return the ways with a time, where another one has one too: a size alone is for growth."""
+    timed = [(found.median, name) for name, runs in arms.items() if (found := spread(runs, SECONDS))]
+    return [(name, arms[name]) for _, name in sorted(timed) if len(timed) > 1 and ARMS[name].lands is lands]
+
+
+def _times(found: Spread | None) -> str:
+    if found is None:
+        return NONE
+    digits = 1 if found.median >= 1 else 2
+    spread_of = f" ({found.least:.{digits}f}–{found.most:.{digits}f})" if found.count > 1 else ""
+    return f"{found.median:.{digits}f}×{spread_of}"
+
+
+def _middle(found: Spread | None, digits: int) -> str:
+    return NONE if found is None else f"{found.median:,.{digits}f}"
 
 
 def race_table(arms: Mapping[str, Sequence[Run]], *, cores: int) -> str:
@@ -79,26 +169,6 @@ def _unitless(head: str) -> str:
     return head.partition(",")[0]
 
 
-_GLANCED = ("CPU-s", "broker CPU-s", "requests", "at rest, MB")
-"""Numbers whose ratios are told at a glance, beside seconds."""
-
-
-def glance_table(reports: Iterable[Report]) -> str:
-    """Return how many times what ours takes each rival takes, of all races; nothing without any."""
-    rows = [row for report in reports for key, arms in report.races().items() for row in _glances(title_of(*key), arms)]
-    heads = ("workload", "rival", "seconds", "seconds, ours warm", *map(_unitless, _GLANCED))
-    return table(heads, rows) if rows else ""
-
-
-def _glances(title: str, arms: Mapping[str, Sequence[Run]]) -> Iterator[list[str]]:
-    ours, warm = arms.get(against_of(arms), ()), arms.get("ours-warm", ())
-    seconds, *others = (NUMBERS[name][0] for name in ("seconds", *_GLANCED))
-    for name, runs in arms.items():
-        if good(runs) and not is_ours(name) and ARMS[name].lands:
-            of = [ratio(runs, ours, seconds), ratio(runs, warm, seconds), *(ratio(runs, ours, get) for get in others)]
-            yield [f"`{title}`", f"`{name}`", *(f"{item.median:.1f}×" if item else NONE for item in of)]
-
-
 def against_of(arms: Mapping[str, Sequence[Run]]) -> str:
     """Return the arm that the others are held against: ours."""
     return next((name for name in arms if is_ours(name)), next(iter(arms)))
@@ -123,7 +193,7 @@ def phases_table(arms: Mapping[str, Sequence[Run]]) -> str:
     return table(("arm", "seconds of its parts"), rows) if rows else ""
 
 
-def growth_table(report: Report) -> str:
+def growth_table(reports: Iterable[Report]) -> str:
     """Return how times grow; nothing where only one size was run."""
     rows = [
         [
@@ -133,44 +203,45 @@ def growth_table(report: Report) -> str:
             ", ".join(f"{size:g}×: {seconds:.1f} s" for size, seconds in item.points),
             f"{item.exponent:.2f}",
         ]
+        for report in reports
         for item in growths(report)
     ]
-    return table(("workload", "arm", "grows in", "median seconds", "exponent"), rows) if rows else ""
+    return table(("workload", "way", "grows in", "median", "exponent"), rows) if rows else ""
 
 
-def on_what(report: Report) -> str:
-    """Return one paragraph about the machine and the versions."""
-    described = report.described
-    machine, arms = described["machine"], described["arms"]
-    versions = ", ".join(f"{name} {version}" for name, version in described["versions"].items())
-    changed = " with changes of its own" if described["changed"] else ""
+def on_what_table(reports: Mapping[str, Report]) -> str:
+    """Return the commit, the machine and the versions of each report."""
+    rows = [
+        (f"`{name}`", f"{found['commit']}, {found['at']}", f"{found['machine']['load']:.1f}")
+        for name, found in ((name, report.described) for name, report in reports.items())
+    ]
+    said = dict.fromkeys(_machine(report) for report in reports.values())
+    return "\n\n".join([table(("report", "commit, day", "load before"), rows), *said])
+
+
+def _machine(report: Report) -> str:
+    machine, arms = report.described["machine"], report.described["arms"]
+    versions = ", ".join(f"{name} {version}" for name, version in report.described["versions"].items())
     return (
-        f"Commit {described['commit']}{changed}, {described['at']}: {machine['cores']} cores ({machine['processor']}), "
-        f"{machine['memory_gib']:g} GiB, {machine['system']}, load {machine['load']:.1f} before; each "
-        f"arm: {arms['cores']} cores, {arms['heap']} heap. {versions}."
+        f"{machine['cores']} cores ({machine['processor']}), {machine['memory_gib']:g} GiB, {machine['system']}; each "
+        f"way: {arms['cores']} cores, {arms['heap']} heap. {versions}."
     )
 
 
-def sections(report: Report, pictures: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Yield everything that a report says, as Markdown; `pictures` are file names by title."""
-    yield on_what(report)
-    cores = report.described["machine"]["cores"]
+def sections(report: Report) -> Iterator[str]:
+    """Yield everything that a report says, as Markdown."""
     for (workload, scale), arms in report.races().items():
-        title = title_of(workload, scale)
         runs = next(iter(arms.values()))
-        yield f"### {title}"
+        yield f"### {title_of(workload, scale)}"
         yield f"{WORKLOADS[workload].says}: {runs[0].records:,} records, {runs[0].bytes / 1e6:,.0f} MB of values."
-        if pictures and title in pictures:
-            yield f"![{title}]({pictures[title]})"
-        yield race_table(arms, cores=cores)
+        yield race_table(arms, cores=report.described["machine"]["cores"])
         if ratios := ratios_table(arms, against=against_of(arms)):
             yield ratios
         if parts := phases_table(arms):
             yield parts
-    if grown := growth_table(report):
-        yield "### Growth"
-        yield from (f"![{title}]({file})" for title, file in (pictures or {}).items() if ", growth of " in title)
+    if grown := growth_table([report]):
         yield grown
+    yield on_what_table({"this": report})
 
 
 def title_of(workload: str, scale: tuple[float, float]) -> str:
