@@ -6,13 +6,18 @@ A test holds the committed pages against this script.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook, BaseOperator, BaseOperatorLink
+from airflow.triggers.base import BaseTrigger
 
 from airflow_kafka_lake.cli.command import Argument, Command
 from airflow_kafka_lake.cli.entry_point import COMMANDS, LEDGER, InternalError
@@ -62,6 +67,7 @@ def pages() -> dict[str, str]:
         "proof.md": proof_page(),
         "metrics.md": metrics_page(),
         "benchmark.md": benchmark_page(),
+        "airflow.md": airflow_page(),
     }
 
 
@@ -113,6 +119,111 @@ def metrics_page() -> str:
     return _page(
         "Metrics", METRICS_INTRO, _table(("metric", "kind", "unit", "tags", "task", "is"), rows), METRICS_NAMES
     )
+
+
+# -- Airflow's classes ------------------------------------------------------------------------------------------------
+
+AIRFLOW_INTRO = """
+Every class and function of this package that a Dag may use, from the docstrings. How to put them together:
+[in a Dag of your own](../how-to/airflow.md). All operators and sensors also take the arguments of Airflow's
+`BaseOperator`. **T**: a template is rendered. An error that may pass is raised for Airflow to retry; any other fails
+the task at once, without a retry ([errors](errors.md)).
+"""
+GROUPS = (
+    ("Task groups and Dags", ("task_groups",), ("kafka_lake_ingest", "pipeline_dags")),
+    (
+        "Operators",
+        ("operators.plan", "operators.ingest", "operators.advance", "operators.audit", "operators.decisions"),
+        (),
+    ),
+    ("Sensors", ("sensors",), ()),
+    ("Assets", ("assets",), ("pipeline_asset", "all_pipelines", "landed", "Landed")),
+    ("Hooks", ("hooks",), ()),
+    ("Triggers", ("triggers",), ()),
+    ("Links", ("links",), ()),
+    ("Plugin", ("plugins",), ("KafkaLakePlugin",)),
+)
+"""A heading, its modules, and their public names, where not all classes that Airflow knows by their base are meant."""
+PARAM = re.compile(r"^:(?P<kind>param (?P<name>\w+)|returns?|raises (?P<error>\w+)):\s*", re.MULTILINE)
+BARE = frozenset({"Triggers", "Links", "Plugin"})
+"""Groups whose members a person does not make: a sentence of each."""
+
+
+def airflow_page() -> str:
+    """Return airflow.md from the public classes and functions of Airflow's modules."""
+    parts: list[str] = []
+    for heading, modules, names in GROUPS:
+        found = [item for module in modules for item in _public(module, names)]
+        if heading in BARE:
+            rows = ([f"`{item.__name__}`", _first(item)] for item in found)
+            parts += [f"## {heading}", _table(("class", "is"), rows)]
+        else:
+            parts += [f"## {heading}", *map(_airflow_item, found)]
+    return _page("Airflow", AIRFLOW_INTRO, *parts)
+
+
+def _public(module: str, names: Sequence[str]) -> Iterator[Any]:
+    """Yield the names of a module, or its classes that stand for something of Airflow's and are no base of another."""
+    found = importlib.import_module(f"airflow_kafka_lake.{module}")
+    if names:
+        yield from (getattr(found, name) for name in names)
+        return
+    bases = (BaseOperator, BaseHook, BaseTrigger, BaseOperatorLink)
+    own = [item for item in vars(found).values() if inspect.isclass(item) and item.__module__ == found.__name__]
+    yield from (item for item in own if issubclass(item, bases) and item not in {c for o in own for c in o.__mro__[1:]})
+
+
+def _airflow_item(item: Any) -> str:
+    """Return the section of one class or function: its contract, then a table of its parameters."""
+    text, described = _described(item)
+    told = {name: about for kind in reversed(_ours(item)) for name, about in _described(kind)[1].items()} | described
+    templated = set(getattr(item, "template_fields", ()))
+    taken = _signature(item)
+    rows = [
+        [f"`{name}`", _default(taken.get(name)), "T" if name in templated else "", about]
+        for name, about in told.items()
+        if name in taken or name.endswith("_args") or not taken
+    ]
+    call = f"```text\n{item.__name__}({', '.join(name for name in taken if name != 'self')})\n```"
+    table = _table(("parameter", "default", "", "is"), rows) if rows else call
+    return "\n\n".join([f"### {item.__name__}", text, table])
+
+
+def _ours(item: Any) -> list[Any]:
+    """Return a function, or a class with its bases in this package, the nearest first."""
+    kinds = inspect.getmro(item) if inspect.isclass(item) else (item,)
+    return [kind for kind in kinds if kind.__module__.startswith("airflow_kafka_lake")]
+
+
+def _signature(item: Any) -> dict[str, inspect.Parameter]:
+    makers = [kind.__init__ for kind in _ours(item) if "__init__" in vars(kind)] if inspect.isclass(item) else [item]
+    return {name: value for maker in reversed(makers) for name, value in inspect.signature(maker).parameters.items()}
+
+
+def _default(parameter: inspect.Parameter | None) -> str:
+    if parameter is None or parameter.default is inspect.Parameter.empty:
+        return "–" if parameter is None or parameter.kind is inspect.Parameter.VAR_KEYWORD else "required"
+    return f"`{parameter.default}`" if not isinstance(parameter.default, timedelta) else f"{parameter.default}"
+
+
+def _described(item: Any) -> tuple[str, dict[str, str]]:
+    """Return the text of a docstring, with returns and raises as its last sentences, and the text of each parameter."""
+    doc = inspect.getdoc(item) or ""
+    found = list(PARAM.finditer(doc))
+    text, params = doc[: found[0].start()].strip() if found else doc.strip(), {}
+    for match, following in zip(found, [*found[1:], None][: len(found)], strict=True):
+        about = " ".join(doc[match.end() : following.start() if following else None].split())
+        if match["name"]:
+            params[match["name"]] = about.replace(" (templated)", "")
+        elif match["error"]:
+            text += f" Raises `{match['error']}`: {about}."
+        else:
+            text += f" Returns {about}."
+    return text, params
+
+
+def _first(item: Any) -> str:
+    return " ".join((inspect.getdoc(item) or "").partition("\n\n")[0].split())
 
 
 # -- commands ---------------------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def _generator(name: str = "generate") -> ModuleType:
     return module
 
 
-PAGES = ("benchmark.md", "commands.md", "errors.md", "laws.md", "metrics.md", "proof.md", "states.md")
+PAGES = ("airflow.md", "benchmark.md", "commands.md", "errors.md", "laws.md", "metrics.md", "proof.md", "states.md")
 
 
 @pytest.mark.parametrize("page", PAGES)
