@@ -12,6 +12,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "reference" / "json.md"
 COMMAND = re.compile(r"`(\S+) --(?:json|report FILE)`")
 LINK = re.compile(r"\]\(#([\w-]+)\)")
 NAME = re.compile(r"`([^`]+)`")
+ENTRY = re.compile(r"- (?P<names>`[^`]+`(?:, `[^`]+`)*): (?P<meaning>.+)")
 
 
 def undocumented(command: str, document: Any) -> list[str]:
@@ -83,16 +84,15 @@ def _paths(title: str) -> Iterator[str]:
 
 @cache
 def _sections() -> dict[str, list[tuple[list[str], str]]]:
-    """Return the rows of each section's table: the names in the first column, and the second column."""
+    """Return the entries of each section's list: its names, and their meaning."""
     found: dict[str, list[tuple[list[str], str]]] = {}
     title = ""
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
             title = line[3:]
             found[title] = []
-        elif line.startswith("| `"):
-            first, second = line.strip("| ").split(" | ", 1)
-            found[title].append((NAME.findall(first), second))
+        elif entry := ENTRY.fullmatch(line):
+            found[title].append((NAME.findall(entry["names"]), entry["meaning"]))
     return found
 
 
