@@ -236,9 +236,9 @@ a secrets backend, the environment, Airflow's metadata database. See [connection
 document and nothing else, also when the command fails; what is being done goes to stderr.
 
 **PIPELINE** is a [pipeline file](pipeline-file.md) (it ends in `.toml` or has a `/` in it), or a name that the ledger
-knows. **WAVE** and **RANGE** are ids as `kafka-lake status PIPELINE` and `kafka-lake wave WAVE` show them. **X** is an
-offset (digits) or a time with its zone (`2026-03-01T00:00:00Z`); a period is `[from, to)`. Flags are written out: none
-is guessed from its beginning.
+knows. **TEXT** after `--reason` is kept for those who read the history. **WAVE** and **RANGE** are ids as
+`kafka-lake status PIPELINE` and `kafka-lake wave WAVE` show them. **X** is an offset (digits) or a time with its zone
+(`2026-03-01T00:00:00Z`); a period is `[from, to)`. Flags are written out: none is guessed from its beginning.
 """
 
 EXIT_CODES = (
@@ -265,9 +265,7 @@ ENVIRONMENT = (
 
 def commands_page() -> str:
     """Return commands.md from the command table."""
-    listed = _table(
-        ("command", "does"), ([f"[`{command.name}`](#{command.name})", command.help] for command in COMMANDS)
-    )
+    listed = " · ".join(f"[`{command.name}`](#{command.name})" for command in COMMANDS)
     codes = "## Exit codes\n\n" + _table(("code", "means"), EXIT_CODES)
     environment = "## Environment\n\n" + _table(("variable", "is"), ENVIRONMENT)
     return _page("Commands", COMMANDS_INTRO, listed, *map(_command, COMMANDS), codes, environment)
@@ -288,12 +286,49 @@ def _word(argument: Argument) -> str:
     return word if settings.get("required") else f"[{word}]"
 
 
+EXAMPLES = {
+    "plan": "plan orders.toml --dry-run",
+    "run": "run orders.toml --from 2026-03-01T00:00:00Z --to 2026-03-08T00:00:00Z",
+    "ingest": "ingest 3f2a-w0",
+    "advance": "advance orders",
+    "decode": "decode orders --failed",
+    "status": "status orders --watch",
+    "wave": "wave 3f2a-w0 --json",
+    "recover": "recover orders",
+    "rebuild": "rebuild orders.toml",
+    "cancel": 'cancel 3f2a-w0 --reason "wrong topic"',
+    "release": "release 3f2a-w0",
+    "pause": 'pause orders --reason "the catalog moves"',
+    "resume": "resume orders",
+    "skip": 'skip orders --topic orders --partition 3 --from 120 --to 140 --reason "deleted by retention" --dry-run',
+    "reopen": 'reopen orders --topic orders --from 0 --to 500 --reason "lost files" --dry-run',
+    "withdraw": 'withdraw orders --topic orders --reason "wrong period"',
+    "segments": "segments orders --svg order.svg",
+    "seal": "seal orders --topic orders --partition 3 --at 120",
+    "migrate": "migrate orders.toml --from-topic orders --to-topic orders-v2 --seal ends.json",
+    "audit": "audit orders --deep --report audit.html",
+    "accept-deletes": 'accept-deletes orders --topic orders --reason "erasure request 17"',
+    "worker": "worker --pipeline orders --drain",
+    "check": "check orders.toml",
+    "db": "db upgrade",
+    "jars": "jars fetch --for s3",
+    "demo": "demo --exit",
+}
+"""A call of each command, which a test parses as the command line does."""
+SAID_ABOVE = {"pipeline file (*.toml), or a name that the ledger knows", "why, for those who read it later", "why"}
+
+
 def _command(command: Command) -> str:
-    head = f"## {command.name}\n\n{_sentence(command.help)}\n\n```text\n{usage(command)}\n```"
-    if not command.arguments:
-        return head
-    rows = ([f"`{_plain(argument)}`", argument.settings["help"]] for argument in command.arguments)
-    return f"{head}\n\n{_table(('argument', 'is'), rows)}"
+    head = (
+        f"## {command.name}\n\n{_sentence(command.help)}\n\n```text\n{usage(command)}\n```\n\n"
+        f"Example: `kafka-lake {EXAMPLES[command.name]}`"
+    )
+    told = (
+        f"- `{_plain(argument)}`: {argument.settings['help']}"
+        for argument in command.arguments
+        if argument.settings["help"] not in SAID_ABOVE
+    )
+    return "\n\n".join(filter(None, [head, "\n".join(told)]))
 
 
 def _plain(argument: Argument) -> str:
