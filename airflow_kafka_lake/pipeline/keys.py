@@ -338,9 +338,8 @@ NAME_FORM = "1 to 100 of a-z 0-9 _ . -, beginning with a letter or digit, not en
 TOPIC_FORM = "1 to 249 of A-Z a-z 0-9 . _ -, and neither '.' nor '..'"
 CONNECTION_FORM = "the id of an Airflow connection: 1 to 200 of A-Z a-z 0-9 _ . : # -"
 TABLE_FORM = (
-    "namespace.table, with as many namespaces as the catalog takes, each 1 to 128 of A-Z a-z 0-9 _ -; {topic} at most "
-    "once; "
-    f"names that end in {RECEIPTS_SUFFIX} are the receipts'"
+    "namespace.table (as raw.orders), with as many namespaces as the catalog takes, each 1 to 128 of A-Z a-z 0-9 _ -; "
+    f"{{topic}} at most once; no name ends in {RECEIPTS_SUFFIX}: such tables hold receipts"
 )
 COLUMNS = (
     "kafka_timestamp",

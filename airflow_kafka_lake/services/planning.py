@@ -286,10 +286,10 @@ def plan(
         transactions=transactions,
         transactions_state=transactions_state,
         hanging=hanging(decided, transactions, bounds),
-        blocked=(*decided.blocked, *nothing_lands(facts, decided)),
+        blocked=(*decided.blocked, *(misplaced := nothing_lands(facts, decided))),
         notes=notes(facts, decided),
     )
-    if not dry_run and decided.changes_nothing and facts.seen.known:
+    if not dry_run and decided.changes_nothing and facts.seen.known and not misplaced:
         ports.ledger.commit(SavePipeline(spec=spec))  # earlier plans are decoded as the file says now
     if dry_run and (tables := facts.seen.tables(spec)):
         _look(ports, next(iter(tables)))

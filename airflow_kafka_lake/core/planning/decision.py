@@ -295,8 +295,9 @@ def nothing_lies(facts: PlanFacts, asked: Sequence[StreamDemand], samples: Seque
         f"{item.stream} has offsets {item.log_start}-{item.readable_end(spec.isolation)}"
         if item.log_start < item.readable_end(spec.isolation)
         else f"{item.stream} has none"
-        for item in largest[:_NAMED]
+        for item in sorted(largest[:_NAMED], key=lambda item: item.stream)
     ]
+    has += [f"{count(len(asked) - _NAMED, 'more partition')} not shown"] if len(asked) > _NAMED else []
     open_ = [
         f"{item.stream} is stable to {item.last_stable} of {item.high_watermark}: a transaction is open"
         for item in waiting_for_stable(largest, spec.isolation)

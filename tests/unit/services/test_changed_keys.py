@@ -144,15 +144,19 @@ def test_another_table_is_not_called_done_before_anything_is_in_it() -> None:
             "the file another pipeline name; else set [lake] table to raw.orders again"
         )
         assert second.startswith("payments: nothing of it is in table raw.copy")
+        known = world.ledger.pipeline(world.spec.name)
+        assert known is not None
+        assert known.spec.table == "raw.orders", "a misspelt table was refused, and is what the name stands for now"
     world.produce(2)
     done = world.run()
     assert (done.exit_code, world.offsets()) == (0, [5, 6])
     assert done.plan is not None
     rest = "in raw.orders, not in raw.copy, and not read again: a second copy needs another pipeline name"
-    assert done.plan.notes == (
+    assert done.plan.notes[:2] == (
         f"5 committed offsets of orders are {rest}",
         f"3 committed offsets of payments are {rest}",
     )
+    assert done.plan.notes[2].startswith("[lake] table was changed since the last plan")
     assert reporting.status(world.worker(), world.spec).tables == ("raw.copy", "raw.orders")
     world.with_spec(name="copy", table="raw.second")
     assert world.run().exit_code == 0
