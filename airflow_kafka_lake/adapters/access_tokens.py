@@ -1,17 +1,20 @@
-"""Access tokens of an OAuth 2 endpoint, by client credentials (RFC 6749, section 4.4)."""
+"""Access tokens: their renewal, and those of an OAuth 2 endpoint by client credentials (RFC 6749, section 4.4)."""
 
 from __future__ import annotations
 
 import base64
 import http.client
 import json
+import math
 import ssl
 import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request as web
+from collections.abc import Callable
 
+from airflow_kafka_lake.adapters.clients import CONNECT_SECONDS
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
 
 _TIMEOUT_SECONDS = 20.0
@@ -19,11 +22,37 @@ _LARGEST_ANSWER_BYTES = 1 << 20
 _LIFETIME_SECONDS = 300
 """For an endpoint that says nothing of it (`expires_in` is only recommended)."""
 _USED_SHARE = 0.8
-"""The share of its lifetime after which a token is renewed: librdkafka and Java's client renew theirs then too."""
+"""The share of its life after which a token is renewed: librdkafka and Java's client of Kafka renew theirs then too."""
 _WRONG_SETTINGS = {
     **dict.fromkeys((400, 401, 403), "the token endpoint refuses the client's id and secret, or the scope"),
     **dict.fromkeys((301, 302, 303, 307, 308, 404, 405), "no token endpoint is here, and no redirection is followed"),
 }
+
+
+class Renewal:
+    """The time to renew a token; threads may share it, and one of them asks. A server that is away then is asked again
+    until the token has ended, but not by every call."""
+
+    def __init__(
+        self, ask: Callable[[], object], away: tuple[type[Exception], ...], now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._ask, self._away, self._now, self._lock = ask, away, now, threading.Lock()
+        self._renew_at = self._ends_at = math.inf
+
+    def begin(self, seconds: float) -> None:
+        """Count the life of a new token from now."""
+        self._renew_at, self._ends_at = (self._now() + seconds * share for share in (_USED_SHARE, 1))
+
+    def renew_when_due(self) -> None:
+        """Ask for the next token, whose answer begins its life; raises of `away` once the token has ended."""
+        with self._lock:
+            if self._now() >= self._renew_at:
+                self._renew_at = min(self._now() + CONNECT_SECONDS, self._ends_at)
+                try:
+                    self._ask()
+                except self._away:
+                    if self._now() >= self._ends_at:
+                        raise
 
 
 class TokenEndpoint:
@@ -41,27 +70,18 @@ class TokenEndpoint:
         login = ":".join(urllib.parse.quote_plus(text) for text in (client, secret))
         self._login = base64.b64encode(login.encode()).decode()
         self._form = urllib.parse.urlencode({"grant_type": "client_credentials", **({"scope": scope} if scope else {})})
-        self._lock = threading.Lock()
-        self._token, self._expires_at, self._renew_at = "", 0.0, 0.0
+        self._token = "", 0.0
+        self._renewal = Renewal(self._ask, (UnavailableError,), time.time)
+        self._renewal.begin(0)
 
     def token(self) -> tuple[str, float]:
-        """Return a token, and the time of its end in seconds since the epoch; renewed before, if the endpoint answers.
+        """Return a token, and the time of its end in seconds since the epoch. Raises ConnectionSettingsError where the
+        endpoint refuses the client or is none, UnavailableError where it does not answer, without a word of it."""
+        self._renewal.renew_when_due()
+        return self._token
 
-        Raises ConnectionSettingsError where the endpoint refuses the client or is none, UnavailableError where it
-        does not answer. No message repeats an answer: it may hold a token.
-        """
-        with self._lock:
-            if (now := time.time()) >= self._renew_at:
-                try:
-                    self._token, seconds = self._ask()
-                    self._expires_at, self._renew_at = now + seconds, now + _USED_SHARE * seconds
-                except UnavailableError:
-                    if time.time() >= self._expires_at:
-                        raise
-            return self._token, self._expires_at
-
-    def _ask(self) -> tuple[str, float]:
-        """Return a new token and the seconds of its life."""
+    def _ask(self) -> None:
+        """Take a new token."""
         request = web.Request(  # noqa: S310 -- the settings take http and https only
             self._url,
             data=self._form.encode(),
@@ -70,8 +90,10 @@ class TokenEndpoint:
         try:
             with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as answer:
                 document = json.loads(answer.read(_LARGEST_ANSWER_BYTES))
-            token, seconds = document["access_token"], document.get("expires_in")
-            return token + "", float(_LIFETIME_SECONDS if seconds is None else seconds)
+            token, seconds = document["access_token"] + "", document.get("expires_in")
+            seconds = float(_LIFETIME_SECONDS if seconds is None else seconds)
+            self._token = token, time.time() + seconds
+            self._renewal.begin(seconds)
         except urllib.error.HTTPError as error:
             error.close()
             if problem := _WRONG_SETTINGS.get(error.code):

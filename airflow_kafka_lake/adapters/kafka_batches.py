@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.kafka_python import (
-    SETTINGS,
+    FAILED,
+    LOGIN_REFUSED,
     DescribeConfigsRequest,
     FetchRequest,
     KafkaClient,
@@ -22,11 +24,13 @@ from airflow_kafka_lake.adapters.kafka_python import (
     ListOffsetsRequest,
     MemoryRecords,
     MetadataRequest,
+    arguments,
     errors,
+    failure,
     raise_for,
 )
 from airflow_kafka_lake.core.accounting import Explanation, Fate
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, IdentityError, KafkaLakeError, UnavailableError
+from airflow_kafka_lake.core.errors import IdentityError, UnavailableError
 from airflow_kafka_lake.core.kafka.batches import (
     AbortedTransaction,
     Batch,
@@ -57,12 +61,6 @@ _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 1.0
 _GONE_AFTER = 6
 _QUOTA_TIMEOUT = 10
 
-LOGIN_REFUSED = (
-    errors.SaslAuthenticationFailedError,
-    errors.UnsupportedSaslMechanismError,
-    errors.IllegalSaslStateError,
-)
-"""Errors that no repeat mends: the login, or its mechanism, is not accepted."""
 _NO_ID = uuid.UUID(int=0)
 
 
@@ -86,11 +84,9 @@ class FetchAnswer:
 
 
 class Session:
-    """Requests about a fixed set of streams, whose topics must keep their ids.
-
-    Every call repeats retriable errors for at most `timeout` seconds and then raises UnavailableError; waits for a
-    quota come on top, up to ten times as long. Raises IdentityError when a topic has another id or no longer exists,
-    ConnectionSettingsError when the broker refuses the login or the topic.
+    """Requests about a fixed set of streams, whose topics must keep their ids. Every call repeats retriable errors
+    for at most `timeout` seconds and then raises them; waits for a quota come on top, up to ten times as long. Raises
+    IdentityError when a topic has another id or no longer exists.
     """
 
     def __init__(
@@ -157,7 +153,7 @@ class Session:
             except _ThrottledError as error:
                 for_quotas -= error.seconds
                 if for_quotas < 0:
-                    raise translated(error, self._timeout) from error
+                    raise
                 until += error.seconds
                 await self.sleep(error.seconds)
                 continue
@@ -167,7 +163,7 @@ class Session:
                 if unknown == _GONE_AFTER:
                     raise self._gone() from error
                 if not _worth_repeating(error) or time.monotonic() >= until:
-                    raise translated(error, self._timeout) from error
+                    raise
                 if getattr(error, "invalid_metadata", False):
                     # The leader has moved: the next try asks for it.
                     self._leaders.clear()
@@ -179,7 +175,7 @@ class Session:
         response = await self._send(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
         self._manager.cluster.update_metadata(response)
         for topic in response.topics:
-            raise_for(topic.error_code)
+            raise_for(topic.error_code, "Describe", "topic", topic.name)
             if (found := topic.topic_id or _NO_ID) != self._ids[topic.name]:
                 raise IdentityError(
                     f"Topic {topic.name!r} has the id {_text(found)}, recorded is {_text(self._ids[topic.name])}: it "
@@ -247,7 +243,7 @@ class Session:
         data = response.responses[0].partitions[0]
         if data.error_code == errors.OffsetOutOfRangeError.errno:
             return None
-        raise_for(data.error_code)
+        raise_for(data.error_code, "Read", "topic", topic)
         if not data.records and response.throttle_time_ms:
             raise _ThrottledError(max(response.throttle_time_ms / 1000, _FIRST_PAUSE_SECONDS))
         return FetchAnswer(
@@ -274,7 +270,7 @@ class Session:
             stream, ListOffsetsRequest(topics=[asked], replica_id=-1, isolation_level=0, min_version=1)
         )
         data = response.topics[0].partitions[0]
-        raise_for(data.error_code)
+        raise_for(data.error_code, "Describe", "topic", topic)
         return int(data.offset)
 
     async def _compacted(self) -> Mapping[str, bool | None]:
@@ -297,19 +293,6 @@ class Session:
             f"Kafka no longer knows {', '.join(sorted(self._ids))} with the recorded ids and partitions. Was a topic "
             "deleted? What was planned of it can no longer be explained."
         )
-
-
-def translated(error: Exception, seconds: float) -> KafkaLakeError:
-    """Return a client's error as one of ours; the text holds no setting."""
-    if isinstance(error, (errors.AuthorizationError, *LOGIN_REFUSED)):
-        return ConnectionSettingsError(
-            f"Kafka refuses to let us read record batches ({type(error).__name__}). Give the connection's user the "
-            "operations Read and Describe on the topic, or correct its login."
-        )
-    return UnavailableError(
-        f"Kafka did not answer a read of record batches within {seconds:g} s ({error}). Check that the brokers run and "
-        "are reachable at their advertised addresses, then repeat."
-    )
 
 
 def _worth_repeating(error: Exception) -> bool:
@@ -597,15 +580,14 @@ _LARGEST_ANSWER_BYTES = 2**31 - 1
 class KafkaBatchReader:
     """Explains offsets without a row from Kafka's raw record batches (`ports.BatchReader`).
 
-    `settings` are kafka-python's keyword arguments (`KafkaSettings.kafka_python()`); ConnectionSettingsError names a
-    key that kafka-python would ignore. `timeout_seconds` bounds every single wait for Kafka, not the whole reading;
-    `bytes_per_second` bounds the reading. Connections live only as long as a call.
+    `timeout_seconds` bounds every single wait for Kafka, not the whole reading; `bytes_per_second` bounds the reading.
+    Connections live only as long as a call.
     """
 
     def __init__(
-        self, settings: Mapping[str, Any], *, timeout_seconds: float = 30.0, bytes_per_second: float | None = None
+        self, settings: KafkaSettings, *, timeout_seconds: float = 30.0, bytes_per_second: float | None = None
     ) -> None:
-        self._settings = _checked(settings)
+        self._settings = settings
         self._timeout = timeout_seconds
         self._bytes_per_second = bytes_per_second
 
@@ -694,29 +676,25 @@ class KafkaBatchReader:
         client = KafkaClient(
             **{
                 "reconnect_backoff_max_ms": _RECONNECT_AFTER_MS,
-                **self._settings,
+                **arguments(self._settings),
                 "request_timeout_ms": timeout_ms,
                 "receive_message_max_bytes": _LARGEST_ANSWER_BYTES,
                 "slow_task_threshold_secs": 0,
             }
         )
         try:
-            try:
-                client.manager.run(_try_login, client.manager, timeout_ms // 2)
-                client.manager.bootstrap(timeout_ms)
-            except (errors.KafkaError, OSError) as error:
-                raise translated(error, self._timeout) from error
+            client.manager.run(_try_login, client.manager, timeout_ms // 2)
+            client.manager.bootstrap(timeout_ms)
             yield client
+        except FAILED as error:
+            raise failure(self._settings, error, "reading record batches") from error
         finally:
             client.close()
 
 
 async def _try_login(manager: Any, timeout_ms: int) -> None:
-    """Try the login before the bootstrap, which would repeat a refused one until its time is over.
-
-    kafka-python overlooks a refusal that comes together with the end of the connection, as Kafka's does: a broker that
-    twice answers, hears the login and hangs up has refused it.
-    """
+    """Try the login before the bootstrap, which would repeat a refused one until its time is over. kafka-python
+    overlooks a refusal at the end of a connection: a broker that twice hears the login and hangs up refuses it."""
     broker = random.choice(manager.cluster.bootstrap_brokers())
     for _ in range(2):
         try:
@@ -752,19 +730,3 @@ async def _doubt_holes(session: Session, scans: Sequence[GapScan]) -> None:
                 scan.found = [*lost(scan.found, "and the topic is not compacted")]
             case None:
                 scan.found = [*lost(scan.found, "and we may not read whether the topic is compacted (DescribeConfigs)")]
-
-
-def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Refuse settings that kafka-python would pass over in silence, above all a protocol that would mean plaintext."""
-    if unknown := sorted(settings.keys() - SETTINGS):
-        raise ConnectionSettingsError(
-            f"kafka-python has no setting {', '.join(map(repr, unknown))}. Correct the connection's extra.",
-            settings=unknown,
-        )
-    protocol = str(settings.get("security_protocol", "PLAINTEXT")).upper()
-    if protocol not in _PROTOCOLS:
-        raise ConnectionSettingsError(
-            f"security_protocol {protocol!r} is none of {', '.join(_PROTOCOLS)}. Correct the connection's extra.",
-            option="security.protocol",
-        )
-    return {**settings, "security_protocol": protocol}

@@ -13,12 +13,14 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Self, TypeVar
 
 from airflow_kafka_lake.adapters.access_tokens import TokenEndpoint
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.addresses import web_address
-from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError, UnavailableError
 
 
 class SecurityProtocol(StrEnum):
@@ -47,6 +49,10 @@ _LOGIN_MODULE = {
     Mechanism.SCRAM_SHA_256: "scram.ScramLoginModule",
     Mechanism.SCRAM_SHA_512: "scram.ScramLoginModule",
     Mechanism.OAUTHBEARER: "oauthbearer.OAuthBearerLoginModule",
+}
+_REPEAT = "Check that it runs and is reachable, then repeat; if it is another one, correct bootstrap.servers."
+_MENDS_LOGIN = dict.fromkeys([None, *Mechanism], "Correct sasl.username, sasl.password or sasl.mechanism.") | {
+    Mechanism.OAUTHBEARER: "Correct sasl.oauthbearer.client.id, .scope, .extensions, or the brokers' check of tokens.",
 }
 _Choice = TypeVar("_Choice", SecurityProtocol, Mechanism)
 
@@ -110,12 +116,10 @@ _PEM_HINTS = {
 _SERVER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class KafkaSettings:
     """The validated settings of one Airflow `kafka` connection; `repr` shows addresses and protocol, no secret.
-
-    `options` are the other accepted options under their librdkafka names.
-    """
+    `options` are the other accepted options under their librdkafka names."""
 
     connection: str
     servers: tuple[str, ...]
@@ -145,7 +149,7 @@ class KafkaSettings:
         found: dict[str, object] = {"bootstrap.servers": self.bootstrap, "security.protocol": self.protocol.value}
         if self.mechanism:
             found[_MECHANISM] = self.mechanism.value
-        if tokens := self.token_endpoint():
+        if tokens := self.token_endpoint:
             tokens.token()
 
             def logged_in(_: str) -> tuple[str, float, str, Mapping[str, str]]:
@@ -170,10 +174,8 @@ class KafkaSettings:
         return found | {key: value for key, value in self.options.items() if key in _TUNING}
 
     def kafka_python(self) -> dict[str, object]:
-        """Return kafka-python's keyword arguments; TLS comes as a ready `ssl_context` (files are read here).
-
-        A token provider is not among them (`adapters.kafka_python.arguments`): its class is kafka-python's.
-        """
+        """Return kafka-python's keyword arguments, with TLS as a ready `ssl_context` (files are read here), without a
+        token provider, which `adapters.kafka_python.arguments` adds."""
         found: dict[str, object] = {"bootstrap_servers": list(self.servers), "security_protocol": self.protocol.value}
         if self.mechanism:
             found["sasl_mechanism"] = self.mechanism.value
@@ -181,7 +183,7 @@ class KafkaSettings:
             found["sasl_plain_username"] = self.options["sasl.username"]
             found["sasl_plain_password"] = self.options["sasl.password"]
         if self.protocol in ENCRYPTED:
-            found["ssl_context"] = self._ssl_context()
+            found["ssl_context"] = self.tls_context()
         for key in _TUNING & self.options.keys():
             value = self.options[key]
             found[key.replace(".", "_")] = int(value) if key.endswith(".ms") else value
@@ -193,8 +195,26 @@ class KafkaSettings:
         pairs = (pair.partition("=") for pair in self.options.get(_EXTENSIONS, "").split(",") if pair)
         return {name.strip(): value.strip() for name, _, value in pairs}
 
+    def error(self, kind: type[KafkaLakeError], told: str, remedy: str, **more: object) -> KafkaLakeError:
+        """Return an error of this cluster, whose message names it and the connection."""
+        place = f"Kafka at {self.bootstrap} (connection {self.connection!r})"
+        facts = {"connection": self.connection, "bootstrap_servers": self.bootstrap, **more}
+        return kind(f"{place} {told}.", **facts).mended_by(remedy)
+
+    def failure(self, doing: str, problem: str, *right: str, login: bool = False) -> KafkaLakeError:
+        """Return the error of a client: its login was refused, its user lacks a `right` (operation, kind of resource,
+        name), or, with neither, the cluster is out of reach."""
+        kind: type[KafkaLakeError] = ConnectionSettingsError if right or login else UnavailableError
+        if right:
+            told = f"refused {doing}: its user lacks the right {right[0]} on {' '.join(right[1:])}"
+            return self.error(kind, told, remedies.grant(*right), topics=right[2:] if right[1] == "topic" else ())
+        if login:
+            return self.error(kind, f"refused {doing}: the login is not accepted", _MENDS_LOGIN[self.mechanism])
+        return self.error(kind, f"did not answer while {doing}: {problem}", _REPEAT)
+
+    @cached_property
     def token_endpoint(self) -> TokenEndpoint | None:
-        """Return where the connection's tokens come from; None under another mechanism (files are read here)."""
+        """The source of the tokens of all clients; None under another mechanism (files are read here)."""
         if self.mechanism is not Mechanism.OAUTHBEARER:
             return None
         url = self.options[_TOKEN_URL]
@@ -247,7 +267,8 @@ class KafkaSettings:
             raise _refusal(f"{authority}.*", self.connection, problem) from None
         return context
 
-    def _ssl_context(self) -> ssl.SSLContext:
+    def tls_context(self) -> ssl.SSLContext:
+        """Return the TLS of Python's clients (files are read here)."""
         context = self._trusting("ssl.ca")
         context.check_hostname = self._checks_names
         try:

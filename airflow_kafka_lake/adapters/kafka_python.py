@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 
 from airflow_kafka_lake.adapters.access_tokens import TokenEndpoint
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.ports import Clock
 
 with warnings.catch_warnings():
     # It reads its protocol definitions with a function that Python 3.11 wants to see replaced.
     warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka import KafkaConsumer, TopicPartition, errors
+    from kafka import TopicPartition, errors
     from kafka.admin import KafkaAdminClient
     from kafka.net.compat import KafkaNetClient
     from kafka.net.manager import KafkaConnectionManager
@@ -39,8 +40,12 @@ _PAUSE_SECONDS = 0.2
 FAILED = (errors.KafkaError, OSError)
 """The errors of a call that failed."""
 
-SETTINGS = frozenset(KafkaConsumer.DEFAULT_CONFIG)
-"""Every keyword argument that some client of kafka-python knows and the connection may be given."""
+LOGIN_REFUSED = (
+    errors.SaslAuthenticationFailedError,
+    errors.UnsupportedSaslMechanismError,
+    errors.IllegalSaslStateError,
+)
+"""Errors that no repeat mends: the login, or its mechanism, is not accepted."""
 
 # The next attempt mends most faults that it logs as errors. A level that is set elsewhere stays.
 if (_log := logging.getLogger("kafka")).level == logging.NOTSET:
@@ -92,17 +97,15 @@ class AccessTokens(AbstractTokenProvider):
 def arguments(settings: KafkaSettings) -> dict[str, object]:
     """Return all keyword arguments of a connection. Raises as `TokenEndpoint.token`, before any client is made."""
     found = settings.kafka_python()
-    if endpoint := settings.token_endpoint():
+    if endpoint := settings.token_endpoint:
         endpoint.token()
         found["sasl_oauth_token_provider"] = AccessTokens(endpoint, settings.extensions)
     return found
 
 
 def ask_brokers(settings: KafkaSettings, ask: Callable[[Any], Awaitable[T]], *, timeout: float, clock: Clock) -> T:
-    """Run `ask` with kafka-python's connection manager; a retriable error is tried again within `timeout` seconds.
-
-    Raises one of `FAILED`.
-    """
+    """Run `ask` with kafka-python's connection manager, a retriable error again within `timeout` seconds. Raises one of
+    `FAILED`."""
     until = time.monotonic() + timeout
     milliseconds = int(timeout * 1000)
     client = KafkaClient(**arguments(settings), request_timeout_ms=milliseconds)
@@ -119,15 +122,24 @@ def ask_brokers(settings: KafkaSettings, ask: Callable[[Any], Awaitable[T]], *, 
         client.close()
 
 
-def raise_for(code: int) -> None:
-    """Raise the error of an answer's code, if it is one."""
+def raise_for(code: int, *right: str) -> None:
+    """Raise the error of an answer's code, if it is one; `right` is the one that it needs (`KafkaSettings.failure`)."""
     if code:
-        raise errors.for_code(code)(f"the broker answers with error {code}")
+        error = errors.for_code(code)(f"the broker answers with error {code}")
+        error.right = right
+        raise error
+
+
+def failure(settings: KafkaSettings, error: Exception, doing: str, *right: str) -> KafkaLakeError:
+    """Return one of `FAILED` as ours; `right` is the one that is lacking, unless the error has its own."""
+    if isinstance(error, errors.AuthorizationError):
+        return settings.failure(doing, "", *(getattr(error, "right", ()) or right or ("Describe", "topic", "*")))
+    return settings.failure(doing, str(error), login=isinstance(error, LOGIN_REFUSED))
 
 
 __all__ = [
-    "FAILED", "SETTINGS", "DescribeConfigsRequest", "FetchRequest", "FindCoordinatorRequest", "KafkaAdminClient",
+    "FAILED", "LOGIN_REFUSED", "DescribeConfigsRequest", "FetchRequest", "FindCoordinatorRequest", "KafkaAdminClient",
     "KafkaClient", "LegacyRecordBatch", "ListOffsetsRequest", "MemoryRecords", "MetadataRequest",
     "OffsetFetchRequest", "OffsetForLeaderEpochRequest", "TopicPartition", "arguments", "ask_brokers", "errors",
-    "raise_for",
+    "failure", "raise_for",
 ]  # fmt: skip

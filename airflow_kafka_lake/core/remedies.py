@@ -3,6 +3,7 @@ is a reason for programs: the kind of an error, and its remedies."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -177,6 +178,13 @@ def rebuild(pipeline: str | None = None, *, accept_rollback: bool = False) -> Re
 def upgrade_ledger() -> Remedy:
     """Bring the ledger's schema up to date."""
     return Remedy(command="db", subject="upgrade")
+
+
+def grant(operation: str, kind: str, name: str) -> str:
+    """Return the sentence that says how an administrator gives a right on a resource of Kafka."""
+    resource = "--cluster" if kind == "cluster" else f"--{kind} {shlex.quote(name)}"
+    given = f"--add --allow-principal User:NAME --operation {operation} {resource}"
+    return f"Grant it: kafka-acls.sh --bootstrap-server HOST:PORT {given}"
 
 
 def fetch_jars(for_store: str | None = None) -> Remedy:

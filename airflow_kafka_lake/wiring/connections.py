@@ -320,9 +320,8 @@ class KafkaConnection:
         """Return the cluster's raw record batches (`ports.BatchReader`), read no faster than that; connects for each
         call."""
         from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
-        from airflow_kafka_lake.adapters.kafka_python import arguments
 
-        return KafkaBatchReader(arguments(self.settings), bytes_per_second=bytes_per_second)
+        return KafkaBatchReader(self.settings, bytes_per_second=bytes_per_second)
 
     def group_committer(self) -> KafkaGroupCommitter:
         """Return the committer of watermarks to the cluster's groups (`ports.GroupCommitter`); connects on first

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
     "modules": 170,
-    "lines": 52_352,
+    "lines": 52_349,
     "module_max": 800,
     "depth": 24,
     "data_types": 348,

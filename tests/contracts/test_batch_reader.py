@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
 )
 
 from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.errors import IdentityError, UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
@@ -97,7 +98,7 @@ class BrokerWorld:
         self._settings: dict[str, Any] = {"bootstrap.servers": bootstrap, **QUIET}
         self._admin = AdminClient(self._settings)
         self._running: dict[str, tuple[Producer, tuple[str, int]]] = {}
-        self.reader = KafkaBatchReader({"bootstrap_servers": bootstrap}, timeout_seconds=10)
+        self.reader = KafkaBatchReader(KafkaSettings.parse({"bootstrap.servers": bootstrap}), timeout_seconds=10)
 
     def create(self, topic: str, partitions: int = 1) -> str:
         ids: list[str] = []
@@ -148,7 +149,7 @@ class BrokerWorld:
         next(iter(deleted.values())).result(120)
 
     def unreachable(self) -> BatchReader:
-        return KafkaBatchReader({"bootstrap_servers": "127.0.0.1:1"}, timeout_seconds=1)
+        return KafkaBatchReader(KafkaSettings.parse({"bootstrap.servers": "127.0.0.1:1"}), timeout_seconds=1)
 
     def close(self) -> None:
         for transaction in list(self._running):

@@ -90,7 +90,7 @@ def kafka_offsets(port: int) -> None:
 def kafka_batches(port: int) -> None:
     settings = KafkaSettings.parse({"bootstrap.servers": f"127.0.0.1:{port}"})
     gap = Slice(Stream("orders", TOPIC_ID, 0), OffsetRange(0, 1))
-    KafkaBatchReader(settings.kafka_python(), timeout_seconds=1.0).explain([gap], Isolation.READ_COMMITTED)
+    KafkaBatchReader(settings, timeout_seconds=1.0).explain([gap], Isolation.READ_COMMITTED)
 
 
 CLIENTS: dict[Callable[[int], None], bytes] = {

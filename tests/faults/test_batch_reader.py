@@ -15,6 +15,7 @@ from confluent_kafka import KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader, Session
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.accounting import Fate
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
@@ -70,6 +71,10 @@ def gap(broker: LocalKafka) -> Slice:
     return Slice(Stream("aborted", topic_id, 0), OffsetRange(0, END))
 
 
+def at(bootstrap: str, **more: str) -> KafkaSettings:
+    return KafkaSettings.parse({"bootstrap.servers": bootstrap, **more})
+
+
 def assert_explained(reader: KafkaBatchReader, gap: Slice) -> None:
     """Everything is accounted for, and rightly."""
     said = reader.explain([gap], Isolation.READ_COMMITTED)[gap]
@@ -81,7 +86,7 @@ def assert_explained(reader: KafkaBatchReader, gap: Slice) -> None:
 def test_restart_of_the_broker_is_waited_for(broker: LocalKafka, gap: Slice) -> None:
     """A crash in the middle of the reading only takes time."""
     reader = KafkaBatchReader(
-        {"bootstrap_servers": broker.bootstrap}, timeout_seconds=30, bytes_per_second=TRANSACTIONS * RECORDS * SIZE / 3
+        at(broker.bootstrap), timeout_seconds=30, bytes_per_second=TRANSACTIONS * RECORDS * SIZE / 3
     )
     failures: list[Exception] = []
 
@@ -115,7 +120,7 @@ def test_quota_is_sat_out(broker: LocalKafka, gap: Slice, monkeypatch: pytest.Mo
         "kafka.admin.ConfigCommand", "--bootstrap-server", broker.bootstrap, "--alter", "--add-config",
         "consumer_byte_rate=2500000", "--entity-type", "clients", "--entity-name", "throttled",
     )  # fmt: skip
-    reader = KafkaBatchReader({"bootstrap_servers": broker.bootstrap, "client_id": "throttled"}, timeout_seconds=1)
+    reader = KafkaBatchReader(at(broker.bootstrap, **{"client.id": "throttled"}), timeout_seconds=1)
     announced, sleep = list[float](), Session.sleep
 
     async def noted(session: Session, seconds: float) -> None:
@@ -129,7 +134,7 @@ def test_quota_is_sat_out(broker: LocalKafka, gap: Slice, monkeypatch: pytest.Mo
 
 def test_broker_that_stands_still_is_unavailable(broker: LocalKafka, gap: Slice) -> None:
     """A connection that is open and silent ends the wait after the timeout."""
-    reader = KafkaBatchReader({"bootstrap_servers": broker.bootstrap}, timeout_seconds=1)
+    reader = KafkaBatchReader(at(broker.bootstrap), timeout_seconds=1)
     os.kill(broker.pid, signal.SIGSTOP)
     try:
         with pytest.raises(UnavailableError, match="did not answer"):
@@ -140,18 +145,12 @@ def test_broker_that_stands_still_is_unavailable(broker: LocalKafka, gap: Slice)
 
 def test_wrong_password_is_a_matter_of_settings(broker: LocalKafka, gap: Slice) -> None:
     """A refused login is told as one, at once, without the password; the right one is let in by topic rights."""
-    settings = {
-        "bootstrap_servers": broker.address("LOGIN"),
-        "security_protocol": "sasl_plaintext",
-        "sasl_mechanism": "PLAIN",
-        "sasl_plain_username": "reader",
-    }
-    with pytest.raises(ConnectionSettingsError) as caught:
-        KafkaBatchReader({**settings, "sasl_plain_password": "wrong-one"}, timeout_seconds=20).explain(
-            [gap], Isolation.READ_COMMITTED
-        )
+    login = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.username": "reader"}
+    wrong, right = (at(broker.address("LOGIN"), **login, **{"sasl.password": word}) for word in ("wrong-one", "right"))
+    with pytest.raises(ConnectionSettingsError, match="the login is not accepted") as caught:
+        KafkaBatchReader(wrong, timeout_seconds=20).explain([gap], Isolation.READ_COMMITTED)
     assert "wrong-one" not in str(caught.value)
-    assert_explained(KafkaBatchReader({**settings, "sasl_plain_password": "right"}, timeout_seconds=20), gap)
+    assert_explained(KafkaBatchReader(right, timeout_seconds=20), gap)
 
 
 def test_nothing_stays_open_and_nothing_is_logged(
@@ -161,11 +160,9 @@ def test_nothing_stays_open_and_nothing_is_logged(
     own = psutil.Process()
     before = own.num_fds()
     with caplog.at_level(logging.DEBUG):
-        assert_explained(KafkaBatchReader({"bootstrap_servers": broker.bootstrap}, timeout_seconds=10), gap)
+        assert_explained(KafkaBatchReader(at(broker.bootstrap), timeout_seconds=10), gap)
         with pytest.raises(UnavailableError):
-            KafkaBatchReader({"bootstrap_servers": "127.0.0.1:1"}, timeout_seconds=0.5).explain(
-                [gap], Isolation.READ_COMMITTED
-            )
+            KafkaBatchReader(at("127.0.0.1:1"), timeout_seconds=0.5).explain([gap], Isolation.READ_COMMITTED)
     assert own.num_fds() <= before
     assert caplog.records == []
     gc.collect()

@@ -348,9 +348,15 @@ def by_offset(explanations: Sequence[Explanation]) -> list[tuple[int, Fate]]:
 
 def reader(kafka: LocalKafka, **kwargs: Any) -> Any:
     from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
+    from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 
-    settings = {"bootstrap_servers": kafka.bootstrap, **kwargs.pop("settings", {})}
-    return KafkaBatchReader(settings, timeout_seconds=10, **kwargs)
+    further = kwargs.pop("settings", {})
+
+    class Settings(KafkaSettings):
+        def kafka_python(self) -> dict[str, object]:
+            return super().kafka_python() | further
+
+    return KafkaBatchReader(Settings.parse({"bootstrap.servers": kafka.bootstrap}), timeout_seconds=10, **kwargs)
 
 
 @pytest.mark.parametrize("api_version", [None, (3, 0)], ids=["by id", "by name"])

@@ -143,7 +143,7 @@ def test_wrong_password_is_the_connections_mistake(guarded: LocalKafka, mechanis
     login = {"sasl.mechanism": mechanism, "sasl.username": USER, "sasl.password": "hunter2-is-wrong"}
     settings = KafkaSettings.parse({**options, **login}, connection="mine")
     source = KafkaOffsetSource(settings, clock=SystemClock(), timeout_seconds=3600)
-    with pytest.raises(ConnectionSettingsError, match=r"'mine'.*uthentication") as caught:
+    with pytest.raises(ConnectionSettingsError, match=r"'mine'.*the login is not accepted") as caught:
         source.check()
     assert "hunter2" not in caught.value.message
 

@@ -56,9 +56,12 @@ def cut_out_the_second_batch(folder: Path) -> None:
 def assert_hole_is_seen(bootstrap: str, topic_id: str) -> None:
     """What is missing is not explained, and what stands around it is told."""
     from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader
+    from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 
     whole = Slice(Stream("doctored", topic_id, 0), OffsetRange(0, 3))
-    said = KafkaBatchReader({"bootstrap_servers": bootstrap}).explain([whole], Isolation.READ_COMMITTED)
+    said = KafkaBatchReader(KafkaSettings.parse({"bootstrap.servers": bootstrap})).explain(
+        [whole], Isolation.READ_COMMITTED
+    )
     seen = {str(item.range): (item.fate, item.seen) for item in said[whole]}
     assert seen["1-2"] == (Fate.UNEXPLAINED, "no batch owns it, and the topic is not compacted")
     assert seen["0-1"][1] == "Kafka holds a record of a producer without id in batch 0-1"

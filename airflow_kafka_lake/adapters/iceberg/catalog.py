@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import shutil
@@ -53,7 +52,8 @@ from sqlalchemy import Engine, event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from airflow_kafka_lake.adapters.clients import CONNECT_SECONDS, REST, REST_ANSWER, REST_CONNECT, Secrets, denied, full
+from airflow_kafka_lake.adapters.access_tokens import Renewal
+from airflow_kafka_lake.adapters.clients import REST, REST_ANSWER, REST_CONNECT, Secrets, denied, full
 from airflow_kafka_lake.adapters.iceberg.settings import CATALOG_NAME, CatalogKind, LakeSettings
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import (
@@ -522,10 +522,9 @@ class BoundedRestCatalog(RestCatalog):
 
 
 class RenewedToken(LegacyOAuth2AuthManager):
-    """A token of an OAuth2 server, renewed by the same credential when nine tenths of its time are over.
+    """A token of an OAuth2 server, renewed by the same credential.
 
-    A server that is away by then is asked again until the token has ended. PyIceberg repeats a request that was refused
-    (401, 419) once, with a new token.
+    PyIceberg repeats a request that was refused (401, 419) once, with a new token.
     """
 
     def __init__(
@@ -535,9 +534,8 @@ class RenewedToken(LegacyOAuth2AuthManager):
         address: str | None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._asked, self._given, self._now = session, given, now
-        self._renewing = threading.Lock()
-        self._renew_at = self._ends_at = math.inf
+        self._asked, self._given = session, given
+        self._renewal = Renewal(self._refresh_token, (OSError, RESTError, OAuthError), now)
         wanted = {SCOPE: "catalog"} | {key: given[key] for key in (SCOPE, AUDIENCE, RESOURCE) if given.get(key)}
         asking: Any = SimpleNamespace(post=self._ask, headers=session.headers)
         super().__init__(asking, address, given.get(CREDENTIAL), given.get(TOKEN), wanted)
@@ -546,20 +544,12 @@ class RenewedToken(LegacyOAuth2AuthManager):
         answer = self._asked.post(url, auth=_unsigned, **request)
         if answer.ok and self._given.get(TOKEN_RENEWED) != "false":
             said = TokenResponse.model_validate_json(answer.text).expires_in
-            seconds = said or float(self._given.get(TOKEN_LIFETIME, _HOUR)) / 1000
-            self._renew_at, self._ends_at = (self._now() + seconds * part for part in (0.9, 1))
+            self._renewal.begin(said or float(self._given.get(TOKEN_LIFETIME, _HOUR)) / 1000)
         return answer
 
     def auth_header(self) -> str:
         """Return the header; empty without credential and token, for servers that know us otherwise."""
-        with self._renewing:
-            if self._now() >= self._renew_at:
-                self._renew_at = min(self._now() + CONNECT_SECONDS, self._ends_at)
-                try:
-                    self._refresh_token()
-                except (OSError, RESTError, OAuthError):
-                    if self._now() >= self._ends_at:
-                        raise
+        self._renewal.renew_when_due()
         return super().auth_header() if self._token else ""
 
 

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition, Uuid
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from airflow_kafka_lake.adapters.kafka_config import ENCRYPTED, KafkaSettings, SecurityProtocol
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, IdentityError, KafkaLakeError, UnavailableError
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, IdentityError, KafkaLakeError
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot, UnknownPartition
 from airflow_kafka_lake.core.offsets import Stream
 from airflow_kafka_lake.ports import Clock
@@ -34,18 +34,15 @@ Key = tuple[str, int]
 MISSING = frozenset({"UNKNOWN_TOPIC_OR_PART", "TOPIC_EXCEPTION", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"})
 """Names of the errors that mean: no such topic or partition, or no legal name."""
 
-_REFUSED = frozenset(
-    {
-        "_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM", "_SSL", "_INVALID_ARG",
-        "_UNSUPPORTED_FEATURE", "TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED",
-    }
-)  # fmt: skip
-_LOGIN_KEYS = (
-    "Check security.protocol, sasl.mechanism, sasl.username and sasl.password (or sasl.oauthbearer.…), and rights."
-)
-_CERTIFICATES = (
-    "Correct ssl.ca.location, the names in bootstrap.servers (the certificate has them) or ssl.certificate.*."
-)
+_LOGIN_REFUSED = frozenset({"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM"})
+_LACKS_RIGHT = frozenset(f"{kind}_AUTHORIZATION_FAILED" for kind in ("TOPIC", "GROUP", "CLUSTER"))
+_REFUSED = _LOGIN_REFUSED | _LACKS_RIGHT | {"_SSL", "_INVALID_ARG", "_UNSUPPORTED_FEATURE"}
+_RENEW = "Have the broker's certificate renewed, or set this machine's clock."
+_OTHER_HOST = ("is for another host", "Correct the names in bootstrap.servers: the certificate has the right ones.")
+_UNTRUSTED = ("is signed by nobody whom this machine trusts", "Name who signed it in ssl.ca.location.")
+_CERTIFICATES = {9: ("is not valid yet", _RENEW), 10: ("has expired", _RENEW), 62: _OTHER_HOST, 64: _OTHER_HOST}
+"""Faults of a certificate by OpenSSL's number, with their remedies; all others are _UNTRUSTED."""
+_CORRECT = "Correct that in the connection's extra."
 _MOVING = frozenset(
     {
         "NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "REPLICA_NOT_AVAILABLE", "OFFSET_NOT_AVAILABLE",
@@ -67,19 +64,13 @@ _LOGIN = b"\x00\x00\x00\x11" + b"\x00\x11\x00\x01" + _NUMBER + b"\xff\xff" + b"\
 """Kafka's SaslHandshake, which every listener answers before anything else: length, kind, number, no name, mechanism.
 One without logins answers that there is nothing to log in to."""
 
-
 TLS, HTTP = "TLS", "HTTP"
-
-
 _SERVERS = {TLS: "a server with TLS", HTTP: "an HTTP server"}
 
 
 def spoken_at(address: str) -> str | None:
     """Return the security protocol of the listener at `host:port`, or HTTP, or TLS where no more can be told without a
-    certificate; None where nothing known answers.
-
-    No login and no secret is sent, and no answer is believed. It takes a few seconds at most.
-    """
+    certificate; None where nothing known answers. No secret is sent, and it takes a few seconds at most."""
     host, _, port = address.rpartition(":")
     place = (host.strip("[]"), int(port))
     if wants_login := _asked_for_login(place, None):
@@ -115,11 +106,30 @@ def _asked_for_login(place: tuple[str, int], context: ssl.SSLContext | None) -> 
     return is_there
 
 
-class LogToPython:
-    """Takes librdkafka's log lines, which would otherwise go to the terminal.
+def tls_fault(settings: KafkaSettings) -> tuple[str, str]:
+    """Return the fault in the TLS of a connection, and its remedy, by a handshake: librdkafka has no words for it."""
+    for address in settings.servers:
+        host, _, port = address.rpartition(":")
+        try:
+            with (
+                socket.create_connection((host.strip("[]"), int(port)), timeout=_LOOK_SECONDS) as plain,
+                settings.tls_context().wrap_socket(plain, server_hostname=host.strip("[]")) as listener,
+            ):
+                listener.sendall(_LOGIN)
+                listener.recv(16)
+        except ssl.SSLCertVerificationError as error:
+            fault, remedy = _CERTIFICATES.get(error.verify_code, _UNTRUSTED)
+            return f"the certificate at {address} {fault}", remedy
+        except OSError:
+            continue
+    return (
+        "TLS fails behind its certificate: it may want one of this client",
+        "Correct ssl.certificate.* and ssl.key.*.",
+    )
 
-    They are for debugging: a broker that is down gives twenty a second, and the error raised has the last of them.
-    """
+
+class LogToPython:
+    """Takes librdkafka's log lines from the terminal: twenty a second of a broker that is down."""
 
     def log(self, level: int, message: str, *arguments: object) -> None:
         _LOG.debug("level %s: " + message, level, *arguments)
@@ -171,41 +181,43 @@ class Client:
             raise self.translated(error, "listing topics") from None
         return [name for name, topic in known.items() if not topic.error or topic.error.name() not in MISSING]
 
-    def answer(self, future: Future[_T], doing: str) -> _T:
+    def answer(self, future: Future[_T], doing: str, *right: str) -> _T:
         """Return one future's result; raises its error as `translated` words it."""
         if not future.done():
             self.completed([future], doing)
         try:
             return future.result()
         except KafkaException as error:
-            raise self.translated(error, doing) from None
+            raise self.translated(error, doing, *right) from None
 
-    def translated(self, error: KafkaException, doing: str, **facts: object) -> KafkaLakeError:
-        """Return our error for one of librdkafka's: refused settings, or a cluster out of reach."""
+    def translated(self, error: KafkaException, doing: str, *right: str) -> KafkaLakeError:
+        """Return our error for one of librdkafka's: refused settings, a lacking `right`, a cluster out of reach."""
         cause: KafkaError = error.args[0]
         if self._admin is not None:
             self._admin.poll(0)
         if cause.name() in _REFUSED:
             self._heard.append(cause)
-        return self._failed(cause.str(), doing, **facts)
+        return self._failed(cause.str(), doing, *right)
 
-    def _failed(self, problem: str, doing: str, **more: object) -> KafkaLakeError:
-        facts = {"connection": self.settings.connection, "bootstrap_servers": self.settings.bootstrap, **more}
-        where = f"Kafka at {self.settings.bootstrap} (connection {self.settings.connection!r})"
-        if refusal := self._last_refusal():
-            refused = ConnectionSettingsError(f"{where} refused {doing}: {refusal.str()}.", **facts)
-            return refused.mended_by(_CERTIFICATES if refusal.name() == "_SSL" else _LOGIN_KEYS)
+    def _failed(self, problem: str, doing: str, *right: str) -> KafkaLakeError:
+        refusal = self._last_refusal()
+        if refusal and refusal.name() in _LACKS_RIGHT:
+            return self.settings.failure(doing, "", *right or ("Describe", refusal.name().split("_")[0].lower(), "*"))
+        if refusal and refusal.name() in _LOGIN_REFUSED:
+            return self.settings.failure(doing, "", login=True)
+        if refusal:
+            fault = tls_fault(self.settings) if refusal.name() == "_SSL" else (refusal.str(), _CORRECT)
+            return self.settings.error(ConnectionSettingsError, f"refused {doing}: {fault[0]}", fault[1])
         if spoken := self._other_protocol():
             server = _SERVERS.get(spoken, f"a Kafka listener with security.protocol {spoken}")
-            return ConnectionSettingsError(
-                f"{where} did not answer while {doing}: {server} is there, and the connection says "
-                f"{self.settings.protocol}.",
-                **facts,
-            ).mended_by("Correct the port in bootstrap.servers, or security.protocol with its keys.")
+            told = f"did not answer while {doing}: {server} is there, and the connection says {self.settings.protocol}"
+            return self.settings.error(
+                ConnectionSettingsError,
+                told,
+                "Correct the port in bootstrap.servers, or security.protocol with its keys.",
+            )
         last = f" ({self._heard[-1].str()})" if self._heard else ""
-        return UnavailableError(f"{where} did not answer while {doing}: {problem}{last}.", **facts).mended_by(
-            "Check that it runs and is reachable, then repeat; if it is another one, correct bootstrap.servers."
-        )
+        return self.settings.failure(doing, problem + last)
 
     def _other_protocol(self) -> str | None:
         """Return the protocol of the first address that speaks a known one, None if it is the expected one.
@@ -223,9 +235,7 @@ class Client:
         self, wanted: Mapping[Key, OffsetSpec], isolation: object
     ) -> tuple[dict[Key, ListOffsetsResultInfo], dict[Key, KafkaError]]:
         """Ask the leaders of all partitions in one call; `(answers, errors)` together name every partition wanted.
-
-        Partitions whose leader is just moving are asked again, a bounded number of times.
-        """
+        One whose leader is just moving is asked again, a bounded number of times."""
         found: dict[Key, ListOffsetsResultInfo] = {}
         errors: dict[Key, KafkaError] = {}
         left = dict(wanted)

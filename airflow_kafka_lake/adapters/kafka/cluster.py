@@ -26,9 +26,9 @@ from airflow_kafka_lake.adapters.kafka_python import (
     arguments,
     ask_brokers,
     errors,
+    failure,
     raise_for,
 )
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
 from airflow_kafka_lake.core.kafka.losses import EpochEnds, EpochKey
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, OpenTransaction
 from airflow_kafka_lake.core.wire import instant
@@ -127,11 +127,8 @@ def epoch_ends(
     timeout: float,
     clock: Clock,
 ) -> EpochEnds:
-    """Return each epoch's end, None where its leader does not know it; epochs without an answer are left out.
-
-    A broker whose metadata have an older leader epoch than a `known` one is asked no further, and a leader answers only
-    under the epoch that the metadata name.
-    """
+    """Return each epoch's end, None where its leader does not know it; epochs without an answer are left out. A broker
+    of an older epoch than a `known` one is asked no further; a leader answers only under the metadata's epoch."""
     wanted = tuple(epochs)
     found: dict[EpochKey, int | None] = {}
 
@@ -195,7 +192,7 @@ async def _ends(
     for topic in response.topics:
         for item in topic.partitions:
             if item.error_code == errors.TopicAuthorizationFailedError.errno:
-                raise_for(item.error_code)
+                raise_for(item.error_code, "Describe", "topic", topic.topic)
             if item.error_code == 0:
                 end = item.end_offset if item.end_offset >= 0 else None
                 found[by_partition[topic.topic, item.partition]] = end
@@ -240,13 +237,8 @@ def every_broker(settings: KafkaSettings, topics: Iterable[str], *, timeout: flo
             settings, partial(_ask_every_broker, topics=sorted(set(topics))), timeout=timeout, clock=clock
         )
     except FAILED as error:
-        where = f"Kafka at {settings.bootstrap} (connection {settings.connection!r})"
-        facts = {"connection": settings.connection, "bootstrap_servers": settings.bootstrap}
-        if isinstance(error, errors.AuthorizationError):
-            message = f"{where} refused describing topics: {error}. Give the connection's user the operation Describe."
-            raise ConnectionSettingsError(message, **facts) from None
-        message = f"{where} did not answer while describing topics: {error}. Check that it is reachable, then repeat."
-        raise UnavailableError(message, **facts) from None
+        failed = failure(settings, error, "describing topics")
+    raise failed
 
 
 async def _ask_every_broker(manager: Any, *, topics: Iterable[str]) -> TopicIds:
@@ -278,7 +270,7 @@ async def _ids_of(
     found: dict[str, str | None] = {}
     for topic in response.topics:
         if topic.error_code == errors.TopicAuthorizationFailedError.errno:
-            raise_for(topic.error_code)
+            raise_for(topic.error_code, "Describe", "topic", topic.name)
         topic_id = base64.urlsafe_b64encode((topic.topic_id or _NO_ID).bytes).decode().rstrip("=")
         found[topic.name] = None if topic.error_code in _MISSING else topic_id
     epochs = {
@@ -304,17 +296,9 @@ def broker_version(settings: KafkaSettings, *, timeout: float, clock: Clock) -> 
     try:
         return ".".join(map(str, ask_brokers(settings, ask, timeout=timeout, clock=clock)[:2]))
     except FAILED as error:
-        unanswered = _unanswered(settings, "which requests it takes", error)
-    raise unanswered
-
-
-def _unanswered(settings: KafkaSettings, question: str, error: Exception) -> UnavailableError:
-    # The error as text: what is raised from it would keep its frames, and with them its sockets.
-    return UnavailableError(
-        f"Kafka at {settings.bootstrap} (connection {settings.connection!r}) did not say {question}: {error}.",
-        connection=settings.connection,
-        bootstrap_servers=settings.bootstrap,
-    ).mended_by("Check that it is reachable and that its user may describe topics, then repeat.")
+        # Raised below: inside, it would keep this one's frames, and with them its sockets.
+        failed = failure(settings, error, "asking which requests it takes")
+    raise failed
 
 
 # The open transactions of partitions: producers from the partitions' leaders, names from the coordinators.
@@ -326,10 +310,8 @@ _NONE_OPEN = -1
 def open_transactions(
     settings: KafkaSettings, keys: Iterable[Key], group: str | None, *, timeout: float
 ) -> tuple[OpenTransaction, ...]:
-    """Return the open transactions of the partitions and of a group's commits.
-
-    Raises UnavailableError when no broker answers: that is not the same as none.
-    """
+    """Return the open transactions of the partitions and of a group's commits. Raises UnavailableError when no broker
+    answers: that is not the same as none."""
     milliseconds = int(timeout * 1000)
     limits = {"request_timeout_ms": milliseconds, "bootstrap_timeout_ms": milliseconds}
     try:
@@ -339,8 +321,8 @@ def open_transactions(
                 wanted.append(TopicPartition(_GROUP_OFFSETS, _home(admin, group)))
             return _described(admin, _producers(admin, wanted))
     except FAILED as error:
-        unanswered = _unanswered(settings, "which transactions are open", error)
-    raise unanswered
+        failed = failure(settings, error, "looking for open transactions", "Read", "topic", "*")
+    raise failed
 
 
 def _home(admin: Any, group: str) -> int:

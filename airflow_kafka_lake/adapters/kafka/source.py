@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from typing import Any
 
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
@@ -59,10 +57,8 @@ _TOGETHER_SECONDS = 2.5
 
 
 def sample(settings: KafkaSettings, slices: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
-    """Read at the start of at most `SLICES` slices, spread evenly over all, within `SECONDS` altogether.
-
-    A slice without a record within that time is left out. Nothing is committed to a group.
-    """
+    """Read at the start of at most `SLICES` slices, spread evenly over all, within `SECONDS` altogether; one without a
+    record is left out. Nothing is committed to a group."""
     if not slices:
         return ()
     until = time.monotonic() + SECONDS
@@ -180,15 +176,11 @@ def _weight(message: Message) -> int:
 
 _PASSES = 3
 _CONFIRM_SECONDS = 1.0
-_HIDDEN = "TOPIC_AUTHORIZATION_FAILED"
 
 
 class KafkaOffsetSource:
-    """Reads the offsets of a cluster with a few admin calls per broker, whatever the number of partitions.
-
-    Raises UnavailableError within about `timeout_seconds` per call, ConnectionSettingsError for a refused login.
-    Connects on first use.
-    """
+    """Reads the offsets of a cluster with a few admin calls per broker, and connects on first use. Raises
+    UnavailableError within about `timeout_seconds` per call, ConnectionSettingsError for a refused login."""
 
     def __init__(
         self,
@@ -213,7 +205,7 @@ class KafkaOffsetSource:
     def check(self) -> str:
         """Return in one sentence which cluster answers both clients that Python uses, and of which version."""
         call = self._client.admin.describe_cluster(request_timeout=self._client.timeout)
-        found = self._client.answer(call, "describing the cluster")
+        found = self._client.answer(call, "describing the cluster", "Describe", "cluster", "kafka-cluster")
         version = cluster.broker_version(self._settings, timeout=self._client.timeout, clock=self._clock)
         return (
             f"Kafka cluster {found.cluster_id} with {count(len(found.nodes), 'broker')} answers over "
@@ -238,7 +230,10 @@ class KafkaOffsetSource:
         calls = self._client.admin.describe_configs(asked, request_timeout=self._client.timeout)
         doing = "reading the topics' settings"
         self._client.completed(calls.values(), doing)
-        settings = {resource.name: self._client.answer(call, doing) for resource, call in calls.items()}
+        settings = {
+            resource.name: self._client.answer(call, doing, "DescribeConfigs", "topic", resource.name)
+            for resource, call in calls.items()
+        }
         return tuple(
             TopicDescription(
                 topic=name,
@@ -321,8 +316,10 @@ class KafkaOffsetSource:
             self._refuse_missing(missing)
         else:
             raise self._undecided({name: f"topic {name!r} comes and goes" for name in missing})
-        self._refuse_hidden(calls)
-        answers = {name: self._client.answer(calls[name], "describing topics") for name in names}
+        answers = {
+            name: self._client.answer(calls[name], f"describing topic {name!r}", "Describe", "topic", name)
+            for name in names
+        }
         return {
             name: DescribedTopic(
                 id=topic_id(name, answer.topic_id),
@@ -331,12 +328,6 @@ class KafkaOffsetSource:
             )
             for name, answer in answers.items()
         }
-
-    def _refuse_hidden(self, calls: Mapping[str, Future[Any]]) -> None:
-        hidden = {name: error for name, call in calls.items() if _name(error := call.exception()) == _HIDDEN}
-        for name, error in hidden.items():
-            assert isinstance(error, KafkaException)
-            raise self._client.translated(error, f"describing topic {name!r}", topics=sorted(hidden))
 
     def _refuse_missing(self, topics: Sequence[str]) -> None:
         """Raise UnknownTopicError for the topics that no broker knows, asked once more after a pause."""

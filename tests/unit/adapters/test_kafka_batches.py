@@ -17,8 +17,8 @@ from airflow_kafka_lake.adapters.kafka_batches import (
     facts,
     opened,
 )
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.accounting import Explanation, Fate
-from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.kafka.batches import (
     EARLIEST_MS,
     SPARK_EARLIEST_MS,
@@ -310,21 +310,11 @@ def test_pace_is_kept() -> None:
     assert beats > len(session.asked) + session.read / rate / 10 - 2
 
 
-@pytest.mark.parametrize(
-    "settings", [{"security_protocl": "SSL"}, {"security_protocol": "SASL-SSL"}, {"security_protocol": ""}]
-)
-def test_settings_that_would_mean_plaintext_are_refused(settings: dict[str, str]) -> None:
-    """kafka-python passes over a misspelt name and reads a misspelt protocol as no protection."""
-    with pytest.raises(ConnectionSettingsError):
-        KafkaBatchReader({"bootstrap_servers": "127.0.0.1:1", **settings})
-
-
-def test_protocol_in_lower_case_is_understood() -> None:
-    """`ssl` means SSL and not nothing."""
-    reader = KafkaBatchReader({"bootstrap_servers": "127.0.0.1:1", "security_protocol": "ssl"})
-    assert reader._settings["security_protocol"] == "SSL"
-
-
 def test_nothing_asked_opens_nothing() -> None:
     """No gap, no connection."""
-    assert KafkaBatchReader({"bootstrap_servers": "127.0.0.1:1"}).explain([], Isolation.READ_COMMITTED) == {}
+    assert (
+        KafkaBatchReader(KafkaSettings.parse({"bootstrap.servers": "127.0.0.1:1"})).explain(
+            [], Isolation.READ_COMMITTED
+        )
+        == {}
+    )

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from airflow_kafka_lake.adapters.kafka_batches import KafkaBatchReader, _worth_repeating
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.accounting import Fate
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, IdentityError, UnavailableError
 from airflow_kafka_lake.core.kafka.batches import AbortedTransaction
@@ -55,8 +56,12 @@ def gap(kafka: ScriptedKafka, start: int = 0, end: int = 9, *, topic: str = "ord
     return Slice(Stream(topic, topic_id, partition), OffsetRange(start, end))
 
 
+def at(bootstrap: str, **more: str) -> KafkaSettings:
+    return KafkaSettings.parse({"bootstrap.servers": bootstrap, **more})
+
+
 def reader(kafka: ScriptedKafka, seconds: float = 5) -> KafkaBatchReader:
-    return KafkaBatchReader({"bootstrap_servers": kafka.bootstrap}, timeout_seconds=seconds)
+    return KafkaBatchReader(at(kafka.bootstrap), timeout_seconds=seconds)
 
 
 def told(
@@ -184,7 +189,10 @@ def test_partition_without_a_leader_is_waited_for() -> None:
 
         kafka.scripts["Metadata"] = elects
         assert told(kafka) == "???caack?"
-    with cluster(orders(leader=-1)) as kafka, pytest.raises(UnavailableError, match=r"within 0\.3 s"):
+    with (
+        cluster(orders(leader=-1)) as kafka,
+        pytest.raises(UnavailableError, match="did not answer while reading"),
+    ):
         told(kafka, seconds=0.3)
 
 
@@ -201,7 +209,10 @@ def test_leaders_are_read_side_by_side_and_one_failure_ends_no_other() -> None:
 
         kafka.scripts["Fetch"] = refuse
         kafka.heard.clear()
-        with pytest.raises(ConnectionSettingsError, match="TopicAuthorizationFailedError"):
+        with pytest.raises(
+            ConnectionSettingsError,
+            match=r"lacks the right Read on topic orders\. .* --operation Read --topic orders",
+        ):
             told(kafka, *asked)
         read = {request.topics[0].partitions[0].partition for request in kafka.requests("Fetch")}
         assert read == {0, 1, 2}
@@ -270,7 +281,7 @@ def test_error_that_does_not_pass_is_asked_again_with_pauses() -> None:
     """A broker in an election answers in a moment, and a reader that asks at once again is a load on it."""
     with cluster() as kafka:
         kafka.scripts["Fetch"] = lambda request: answer(request, 0, error_code=NOT_LEADER)
-        with pytest.raises(UnavailableError, match=r"within 0\.3 s"):
+        with pytest.raises(UnavailableError, match="did not answer while reading"):
             told(kafka, seconds=0.3)
         assert 1 <= len(kafka.requests("Fetch")) <= 5
 
@@ -280,7 +291,7 @@ def test_broker_that_stands_still_is_given_up_after_the_time_that_was_given() ->
     gave_up, in_time = threading.Event(), list[bool]()
     with cluster() as kafka:
         kafka.scripts["Fetch"] = lambda request: in_time.append(gave_up.wait(10)) or HANG_UP
-        with pytest.raises(UnavailableError, match=r"within 0\.3 s"):
+        with pytest.raises(UnavailableError, match="did not answer while reading"):
             told(kafka, seconds=0.3)
         gave_up.set()
     assert in_time
@@ -436,28 +447,20 @@ def test_nothing_stays_open() -> None:
 def test_cluster_that_cannot_be_reached_is_unavailable() -> None:
     """Nothing listens: the wait is the one that was given, and repeating is worth it."""
     nowhere = Slice(Stream("orders", text(uuid.uuid4()), 0), OffsetRange(0, 1))
-    with pytest.raises(UnavailableError, match=r"within 0\.2 s"):
-        KafkaBatchReader({"bootstrap_servers": "127.0.0.1:1"}, timeout_seconds=0.2).explain(
-            [nowhere], Isolation.READ_COMMITTED
-        )
+    with pytest.raises(UnavailableError, match="did not answer while reading"):
+        KafkaBatchReader(at("127.0.0.1:1"), timeout_seconds=0.2).explain([nowhere], Isolation.READ_COMMITTED)
 
 
 def test_broker_that_answers_hears_a_login_and_hangs_up_twice_has_refused_it() -> None:
     """Once may be a broker that ends; twice is a wrong password, which no repeat mends."""
-    login = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"}
-    login |= {"sasl_plain_username": "me", "sasl_plain_password": "wrong"}
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    login |= {"sasl.username": "me", "sasl.password": "wrong"}
     with cluster() as kafka:
         kafka.scripts["SaslHandshake"] = lambda _: HANG_UP
-        refused = KafkaBatchReader({"bootstrap_servers": kafka.bootstrap, **login}, timeout_seconds=5)
-        with pytest.raises(ConnectionSettingsError, match="refuses to let us read"):
+        refused = KafkaBatchReader(at(kafka.bootstrap, **login), timeout_seconds=5)
+        with pytest.raises(ConnectionSettingsError, match="the login is not accepted"):
             refused.explain([gap(kafka)], Isolation.READ_COMMITTED)
         assert len(kafka.requests("SaslHandshake")) == 2
-
-
-@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", "sasl_ssl"])
-def test_protocols_of_kafka_are_known(protocol: str) -> None:
-    """All four, in any case."""
-    KafkaBatchReader({"bootstrap_servers": "127.0.0.1:1", "security_protocol": protocol})
 
 
 def test_who_leads_is_asked_no_oftener_for_many_reads() -> None:
