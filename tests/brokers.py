@@ -15,8 +15,8 @@ from airflow_kafka_lake.local.processes import wait_until
 class Member(LocalKafka):
     """A broker of a cluster that has an id and a controller already."""
 
-    def __init__(self, cluster: str, settings: Mapping[str, str]) -> None:
-        super().__init__(settings=settings, heap="256m")
+    def __init__(self, cluster: str, settings: Mapping[str, str], listeners: Mapping[str, str]) -> None:
+        super().__init__(settings=settings, listeners=listeners, heap="256m")
         self._cluster = cluster
 
     def start(self) -> Self:
@@ -28,20 +28,26 @@ class Member(LocalKafka):
 
 
 class Brokers:
-    """Brokers 1 to `count`, each in a rack `rack-<number>`; `bootstrap` is the address of the first."""
+    """Brokers 1 to `count`, each in a rack `rack-<number>`; `bootstrap` is the address of the first.
 
-    def __init__(self, count: int, settings: Mapping[str, str]) -> None:
+    `listeners` are further ones of each, by name and security protocol (`addresses(name)`).
+    """
+
+    def __init__(self, count: int, settings: Mapping[str, str], listeners: Mapping[str, str] | None = None) -> None:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self._stack = ExitStack()
         self._members: list[Member] = []
         for number in range(1, count + 1):
-            member = Member(cluster, {**settings, "node.id": str(number), "broker.rack": f"rack-{number}"})
+            own = {**settings, "node.id": str(number), "broker.rack": f"rack-{number}"}
+            member = Member(cluster, own, listeners or {})
             self._members.append(member)
             if number > 1:
                 member.settings |= {
                     "process.roles": "broker",
                     "controller.quorum.voters": f"1@{self._members[0].address('CONTROLLER')}",
-                    "listeners": f"PLAINTEXT://{member.bootstrap}",
+                    "listeners": ",".join(
+                        f"{name}://{member.address(name)}" for name in ("PLAINTEXT", *(listeners or {}))
+                    ),
                 }
         self.bootstrap = self._members[0].bootstrap
 
@@ -54,6 +60,10 @@ class Brokers:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def addresses(self, listener: str) -> str:
+        """Return where a listener is, on each broker."""
+        return ",".join(member.address(listener) for member in self._members)
 
     def restore(self) -> None:
         """Start those that are dead, and wait until all of them take part."""

@@ -126,6 +126,7 @@ class Sandbox:
     home: Path
     bootstrap: str
     partitions: int = 2
+    replicas: int = 1
     topic: str = field(default_factory=lambda: f"orders-{secrets.token_hex(4)}")
     acknowledged: dict[tuple[int, int], bytes] = field(default_factory=dict)
     catalog: str | None = None
@@ -269,7 +270,7 @@ class Sandbox:
         from confluent_kafka.admin import AdminClient, NewTopic
 
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        for future in admin.create_topics([NewTopic(topic, partitions, 1, config=config)]).values():
+        for future in admin.create_topics([NewTopic(topic, partitions, self.replicas, config=config)]).values():
             future.result(timeout=30)
 
     def delete_before(self, partition: int, offset: int) -> None:
