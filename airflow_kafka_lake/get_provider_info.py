@@ -78,7 +78,50 @@ def connection_type(name: str) -> dict[str, Any]:
 def _connection_types() -> list[dict[str, Any]]:
     """Return types of our own, so that Airflow's connections page tests them as our tasks use them; types of others
     stay theirs, and are taken as well."""
-    return [_lake(), _ledger(), _kafka(), _registry(), _spark()]
+    return [
+        _lake(),
+        _type(
+            "kafka_lake_ledger",
+            "LedgerHook",
+            "ledger",
+            labels={"host": "Host (or the absolute path of a SQLite file)", "schema": "Database"},
+            examples={"host": "db, or /data/ledger.db", "port": "5432", "extra": '{"sslmode": "verify-full"}'},
+            fields={
+                "database": _field(
+                    "Database server",
+                    "PostgreSQL, or SQLite where everything runs on one machine.",
+                    enum=["postgres", "sqlite"],
+                    default="postgres",
+                )
+            },
+        ),
+        _type(
+            "kafka_lake_kafka",
+            "KafkaSourceHook",
+            "Kafka",
+            hidden=["host", "port", "schema", "login", "password"],
+            labels={"extra": "Settings"},
+            examples={"extra": '{"bootstrap.servers": "broker-1:9092,broker-2:9092"}'},
+        ),
+        _type(
+            "kafka_lake_registry",
+            "SchemaRegistryHook",
+            "schema registry",
+            labels={"schema": "Schema (http or https)"},
+            examples={"host": "registry, or https://registry:8443/apis/ccompat/v7", "extra": '{"timeout": 10}'},
+        ),
+        _type(
+            "kafka_lake_spark",
+            "SparkRunnerHook",
+            "Spark",
+            hidden=["schema", "login", "password"],
+            labels={"host": "Master"},
+            examples={
+                "host": "local[2], or spark://spark-master",
+                "extra": '{"conf": {"spark.executor.memory": "4g"}}',
+            },
+        ),
+    ]
 
 
 def _type(name: str, hook: str, title: str, *, fields: dict[str, Any] | None = None, **form: Any) -> dict[str, Any]:
@@ -95,8 +138,9 @@ def _type(name: str, hook: str, title: str, *, fields: dict[str, Any] | None = N
     }
 
 
-def _field(label: str, description: str, **schema: Any) -> dict[str, Any]:
-    return {"label": label, "description": description, "schema": schema}
+def _field(label: str, description: str, *, kind: Any = "string", **schema: Any) -> dict[str, Any]:
+    limits = {} if "enum" in schema else {"maxLength": 2000}
+    return {"label": label, "description": description, "schema": {"type": kind, **schema, **limits}}
 
 
 def _lake() -> dict[str, Any]:
@@ -111,13 +155,10 @@ def _lake() -> dict[str, Any]:
         },
         examples={"extra": '{"s3.region": "eu-central-1"}'},
         fields={
-            "format": _field(
-                "Table format", "How tables are written.", type="string", enum=["iceberg"], default="iceberg"
-            ),
+            "format": _field("Table format", "How tables are written.", enum=["iceberg"], default="iceberg"),
             "catalog": _field(
                 "Catalog",
                 "rest, or sql (SQLite or PostgreSQL, the same tables for Spark and PyIceberg).",
-                type="string",
                 enum=["rest", "sql"],
                 default="rest",
             ),
@@ -125,74 +166,19 @@ def _lake() -> dict[str, Any]:
                 "Catalog address",
                 "https://… of a REST catalog; sqlite:////path or postgresql://host:port/database. "
                 "No password here: it has its own field.",
-                type="string",
                 minLength=1,
-                maxLength=2000,
             ),
             "warehouse": _field(
                 "Warehouse",
                 "Where tables live, such as s3://bucket/path or file:///data/warehouse; a REST catalog may know its "
                 "own.",
-                type=["string", "null"],
-                maxLength=2000,
+                kind=["string", "null"],
             ),
             "snapshot_url": _field(
                 "Pages of snapshots",
                 "Where people see a snapshot, such as https://catalog/tables/{table}/snapshots/{snapshot}: tasks then "
                 "link to it. Everybody who sees a task sees its links.",
-                type=["string", "null"],
-                maxLength=2000,
+                kind=["string", "null"],
             ),
         },
-    )
-
-
-def _ledger() -> dict[str, Any]:
-    return _type(
-        "kafka_lake_ledger",
-        "LedgerHook",
-        "ledger",
-        labels={"host": "Host (or the absolute path of a SQLite file)", "schema": "Database"},
-        examples={"host": "db, or /data/ledger.db", "port": "5432", "extra": '{"sslmode": "verify-full"}'},
-        fields={
-            "database": _field(
-                "Database server",
-                "PostgreSQL, or SQLite where everything runs on one machine.",
-                type="string",
-                enum=["postgres", "sqlite"],
-                default="postgres",
-            )
-        },
-    )
-
-
-def _kafka() -> dict[str, Any]:
-    return _type(
-        "kafka_lake_kafka",
-        "KafkaSourceHook",
-        "Kafka",
-        hidden=["host", "port", "schema", "login", "password"],
-        labels={"extra": "Settings"},
-        examples={"extra": '{"bootstrap.servers": "broker-1:9092,broker-2:9092"}'},
-    )
-
-
-def _registry() -> dict[str, Any]:
-    return _type(
-        "kafka_lake_registry",
-        "SchemaRegistryHook",
-        "schema registry",
-        labels={"schema": "Schema (http or https)"},
-        examples={"host": "registry, or https://registry:8443/apis/ccompat/v7", "extra": '{"timeout": 10}'},
-    )
-
-
-def _spark() -> dict[str, Any]:
-    return _type(
-        "kafka_lake_spark",
-        "SparkRunnerHook",
-        "Spark",
-        hidden=["schema", "login", "password"],
-        labels={"host": "Master"},
-        examples={"host": "local[2], or spark://spark-master", "extra": '{"conf": {"spark.executor.memory": "4g"}}'},
     )

@@ -86,7 +86,7 @@ class KafkaSourceHook(ConnectionHook):
 class LakeHook(ConnectionHook):
     """Opens a lake catalog.
 
-    :param lake_conn_id: Airflow connection of the catalog, of type `lake` or `iceberg`
+    :param lake_conn_id: Airflow connection of the catalog, of type `lake`, `iceberg`, `aws` or `google_cloud_platform`
     """
 
     conn_name_attr = "lake_conn_id"

@@ -18,6 +18,9 @@ with CatalogProxy(foreign_lake.uri) as proxy:
     proxy.ended_is = 403                 # what an ended one is answered, 401 unless said
     proxy.keeps_until_ended = "orders"   # Spark's first request of that path is answered when its token has ended
     proxy.end_tokens()                   # all that were given have ended
+    proxy.store = store_proxy.base       # where the catalog says that files are
+    proxy.key_seconds = 5                # how long the keys serve that it hands out
+    proxy.renews_keys = True             # where it says that Spark gets new ones
     proxy.heal()
 """
 
@@ -25,6 +28,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import socket
 import threading
 import time
@@ -126,6 +130,12 @@ class CatalogProxy(LocalHttp):
     token_seconds: float | None = None
     ended_is: int = 401
     keeps_until_ended: str = ""
+    store: str = ""
+    key_seconds: float | None = None
+    renews_keys: bool = False
+    keys: dict[str, float] = field(default_factory=dict)
+    """The session tokens that were handed out, and when each ends."""
+    renewals: int = 0
     grants: list[_Grant] = field(default_factory=list)
     exchanges: int = 0
     refused: int = 0
@@ -235,11 +245,43 @@ class CatalogProxy(LocalHttp):
             threading.Event().wait(grant.ends_at - time.monotonic())
         return self._answer(method, path, headers, body)
 
+    def has_ended(self, key: str | None) -> bool:
+        """Return whether a handed-out key has ended, or all of them."""
+        ends = [*self.keys.values()] if key is None else [self.keys.get(key, math.inf)]
+        return time.monotonic() >= max(ends, default=0)
+
+    def _with_keys(self, path: str, found: bytes) -> bytes:
+        """Say of handed-out keys how long they serve, and where new ones are had."""
+        said = json.loads(found or b"{}")
+        if self.key_seconds is None or "s3.session-token" not in said.get("config", {}):
+            return found
+        self.keys[said["config"]["s3.session-token"]] = time.monotonic() + self.key_seconds
+        told = {"s3.session-token-expires-at-ms": str(round((time.time() + self.key_seconds) * 1000))}
+        if self.renews_keys:
+            told["client.refresh-credentials-endpoint"] = f"{path.strip('/').partition('?')[0]}/credentials"
+        if self.store:
+            told["s3.endpoint"] = self.store
+        kept = [{**item, "config": item["config"] | told} for item in said.get("storage-credentials", ())]
+        return json.dumps({**said, "config": said["config"] | told, "storage-credentials": kept}).encode()
+
+    def _renewed(self, path: str, headers: dict[str, str]) -> tuple[int, bytes]:
+        """Return new keys of a table, as its catalog hands them out."""
+        self.renewals += 1
+        table = path.partition("?")[0].removesuffix("/credentials")
+        asked = {**headers, "X-Iceberg-Access-Delegation": "vended-credentials"}
+        status, found = _send(self.target, "GET", table, asked, b"")
+        config = json.loads(self._with_keys(table, found))["config"]
+        return status, json.dumps({"storage-credentials": [{"prefix": "s3", "config": config}]}).encode()
+
     def _read(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
         """Return the answer to what is no commit: the first one again while the proxy is stale."""
+        if self.renews_keys and path.partition("?")[0].endswith("/credentials"):
+            return self._renewed(path, headers)
         is_load = self.stale and method == "GET" and "/tables/" in path
         if not (is_load and path in self._loaded):
             status, found = _send(self.target, method, path, headers, body)
+            if "/tables" in path and status == http.HTTPStatus.OK and method != "HEAD":
+                found = self._with_keys(path, found)
             if not is_load:
                 return status, self._named(path, status, found)
             self._loaded[path] = (status, found)

@@ -5,16 +5,20 @@ with StoreProxy(foreign_lake.endpoint) as proxy:
     proxy.refuse(403, "ExpiredToken")         # every request from now on
     proxy.refuse(503, "SlowDown", times=2)    # the next two
     proxy.refuse(403, "AccessDenied", method="DELETE")
+    proxy.has_ended = catalog.has_ended       # keys that the proxy before the catalog has handed out
+    proxy.keeps_until_ended = "/data/"        # Spark's first file of that path is taken when every key has ended
     proxy.heal()
 """
 
 from __future__ import annotations
 
 import http.client
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from urllib.parse import urlsplit
 
+from airflow_kafka_lake.local.processes import wait_until
 from tests.local_http import LocalHttp
 
 _HOP = {"connection", "keep-alive", "content-length", "expect"}
@@ -36,6 +40,12 @@ class StoreProxy(LocalHttp):
 
     target: str
     refusals: list[_Refusal] = field(default_factory=list)
+    has_ended: Callable[[str | None], bool] = lambda _: False
+    """Whether a key has ended; of None: whether all have that were handed out."""
+    keeps_until_ended: str = ""
+    asked: list[str] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+    """Requests with a key that had ended, by the client."""
 
     @property
     def addresses(self) -> dict[str, str]:
@@ -61,6 +71,22 @@ class StoreProxy(LocalHttp):
                 item.told += 1
                 said = f"<Error><Code>{item.code}</Code><Message>{item.message}</Message></Error>"
                 return item.status, [("Content-Type", "application/xml")], said.encode()
+        named = {name.lower(): value for name, value in headers.items()}
+        key, client = named.get("x-amz-security-token", ""), named.get("user-agent", "")
+        self.asked.append(f"{client.partition(' ')[0]}: {method} {path}")
+        if key and self.has_ended(key):
+            self.ended.append(self.asked[-1])
+            said = b"<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"
+            return 400, [("Content-Type", "application/xml")], said
+        found = self._passed_on(method, path, headers, body)
+        if self.keeps_until_ended and method == "PUT" and self.keeps_until_ended in path and "java" in client:
+            self.keeps_until_ended = ""
+            wait_until(lambda: self.has_ended(None), timeout=60, failed=AssertionError)
+        return found
+
+    def _passed_on(
+        self, method: str, path: str, headers: dict[str, str], body: bytes
+    ) -> tuple[int, list[tuple[str, str]], bytes]:
         where = urlsplit(self.target)
         connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=60)
         try:

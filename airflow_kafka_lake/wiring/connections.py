@@ -336,15 +336,18 @@ class KafkaConnection:
         return self.source().check()
 
 
-# From a `lake` connection to the lake; the connection type that this provider registers.
-
-_PROVIDERS_LAKE, _PROVIDERS_KIND = "iceberg", "type"
-LAKE_TYPES = ("lake", _PROVIDERS_LAKE)
+_NAMES: dict[str, dict[str, str]] = {
+    "lake": {},
+    "iceberg": {"type": "catalog"},
+    "aws": {"region_name": "client.region", "endpoint_url": "s3.endpoint", "aws_session_token": "s3.session-token"},
+    "google_cloud_platform": {"project": "gcs.project-id"},
+}
+LAKE_TYPES = tuple(_NAMES)
 DEFAULT_LAKE = "lake_default"
 
 
 class LakeConnection:
-    """Opens a lake catalog; the type `iceberg` is the Iceberg provider's, and taken as its hook takes it."""
+    """Opens a lake catalog; the types of the providers of Iceberg, Amazon and Google are read as their hooks do."""
 
     def __init__(self, lake_conn_id: str = DEFAULT_LAKE) -> None:
         self.lake_conn_id = lake_conn_id
@@ -355,11 +358,17 @@ class LakeConnection:
         from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 
         found = get_connection(self.lake_conn_id, *LAKE_TYPES)
-        extra = dict(found.extra)
-        if found.conn_type == _PROVIDERS_LAKE:
-            where = {"uri": found.host.rstrip("/")} if found.host else {}
-            extra = {"catalog": extra.pop(_PROVIDERS_KIND, "rest"), **extra, **where}
-        return LakeSettings.parse(self.lake_conn_id, extra, password=found.password, login=found.login)
+        names, password, login = _NAMES[found.conn_type], found.password, found.login
+        extra: dict[str, Any] = {"catalog": "rest"} if names else {}
+        extra |= {names.get(key, key): value for key, value in found.extra.items()}
+        if found.conn_type == "iceberg" and found.host:
+            extra["uri"] = found.host.rstrip("/")
+        elif found.conn_type == "aws":
+            extra, password, login = _of_amazon(found, extra), None, None
+        elif found.conn_type == "google_cloud_platform":  # its form leaves empty fields
+            given = {key: value for key, value in extra.items() if key not in {"scope", "num_retries"}}
+            extra = {key: value for key, value in given.items() if value not in (None, "")}
+        return LakeSettings.parse(self.lake_conn_id, extra, password=password, login=login)
 
     def lake(self) -> IcebergLake:
         """Return the catalog (`ports.Lake`); opens on first use. Close it when done."""
@@ -381,7 +390,23 @@ class LakeConnection:
         return f"The {self.settings.kind} catalog answers; it has {count(namespaces, 'namespace')}."
 
 
-# From a `sqlite` or `postgres` connection to the ledger.
+def _of_amazon(found: ConnectionSettings, extra: dict[str, Any]) -> dict[str, Any]:
+    """Return the extra of a lake: without `uri` it is Glue's, or that of S3 Tables whose bucket is the warehouse, and
+    the one key signs each request to the catalog and to the store."""
+    region, token, warehouse = map(extra.get, ("client.region", "s3.session-token", "warehouse"))
+    key = {"access-key-id": found.login, "secret-access-key": found.password, "session-token": token}
+    is_signed = "uri" not in extra
+    clients = ("s3", "rest", "client") if is_signed else ("s3",)
+    own = {f"{client}.{name}": value for client in clients for name, value in key.items()}
+    if is_signed:
+        if not region:
+            raise _refused(found, "region_name is missing in its extra")
+        service = "s3tables" if str(warehouse).startswith("arn:aws:s3tables:") else "glue"
+        own |= {"uri": f"https://{service}.{region}.amazonaws.com/iceberg", "rest.sigv4-enabled": "true"}
+        own |= {"rest.signing-name": service, "rest.signing-region": region}
+        own["io-impl"] = "org.apache.iceberg.aws.s3.S3FileIO"
+    return {name: value for name, value in own.items() if value} | extra
+
 
 OWN_LEDGER_TYPE = "kafka_lake_ledger"
 LEDGER_TYPES = ("sqlite", "postgres", OWN_LEDGER_TYPE)
@@ -432,9 +457,9 @@ def ledger_url(connection: ConnectionSettings) -> URL:
     return _sqlite_url(connection) if _database_of(connection) == "sqlite" else _postgres_url(connection)
 
 
-def _refusal(connection: ConnectionSettings, problem: str) -> ConnectionSettingsError:
+def _refused(connection: ConnectionSettings, problem: str) -> ConnectionSettingsError:
     named = f"Connection {connection.conn_id!r} (type {connection.conn_type})"
-    return ConnectionSettingsError(f"{named}{problem}", connection=connection.conn_id)
+    return ConnectionSettingsError(f"{named}: {problem}.", connection=connection.conn_id)
 
 
 def _sqlite_url(connection: ConnectionSettings) -> URL:
@@ -442,10 +467,10 @@ def _sqlite_url(connection: ConnectionSettings) -> URL:
 
     path = connection.host or connection.schema or ""
     if not PurePosixPath(path).is_absolute():
-        raise _refusal(
+        raise _refused(
             connection,
-            ": host must be the absolute path of the ledger's file, such as /data/ledger.db: every worker has to find "
-            "the same one.",
+            "host must be the absolute path of the ledger's file, such as /data/ledger.db: every worker has to find "
+            "the same one",
         )
     return URL.create("sqlite", database=path)
 
@@ -454,11 +479,11 @@ def _postgres_url(connection: ConnectionSettings) -> URL:
     from sqlalchemy import URL
 
     if not connection.schema:
-        raise _refusal(connection, " names no database: put it into schema.")
+        raise _refused(connection, "it names no database: put it into schema")
     options = {key: str(value) for key, value in connection.extra.items() if key != _DATABASE}
     if unknown := sorted(set(options) - _POSTGRES_OPTIONS):
         known = ", ".join(sorted(_POSTGRES_OPTIONS))
-        raise _refusal(connection, f": the ledger knows no option {', '.join(unknown)}. Known: {known}.")
+        raise _refused(connection, f"the ledger knows no option {', '.join(unknown)}. Known: {known}")
     socket = connection.host if connection.host and connection.host.startswith("/") else None
     return URL.create(
         "postgresql+psycopg2",
@@ -477,7 +502,7 @@ def _database_of(connection: ConnectionSettings) -> str:
         return connection.conn_type
     database = connection.extra.get(_DATABASE) or "postgres"
     if database not in {"sqlite", "postgres"}:
-        raise _refusal(connection, ": database must be sqlite or postgres.")
+        raise _refused(connection, "database must be sqlite or postgres")
     return str(database)
 
 
@@ -746,7 +771,3 @@ def _spark_settings(connection: ConnectionSettings, given: object) -> dict[str, 
         for key, value in given.items()
         if value is not None
     }
-
-
-def _refused(connection: ConnectionSettings, problem: str) -> ConnectionSettingsError:
-    return _refusal(connection, f": {problem}.")

@@ -15,8 +15,8 @@ from tests.architecture.survey import PACKAGE, House, lookups, survey
 pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
-    "modules": 170,
-    "lines": 52_349,
+    "modules": 169,
+    "lines": 52_348,
     "module_max": 800,
     "depth": 24,
     "data_types": 348,

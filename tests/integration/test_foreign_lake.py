@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,10 @@ def _files_below(store: Any, place: str) -> set[str]:
 
 
 def _opened(lake: LocalLake) -> IcebergLake:
-    connection = lake.connection()
+    return _opened_as(lake.connection())
+
+
+def _opened_as(connection: Mapping[str, Any]) -> IcebergLake:
     settings = LakeSettings.parse("lake_default", connection["extra"], connection["password"], connection["login"])
     return IcebergLake(settings)
 
@@ -152,3 +156,28 @@ def _rows(lake: LocalLake, table: str) -> dict[tuple[int, int], bytes]:
     finally:
         opened.close()
     return {(row["kafka_partition"], row["kafka_offset"]): row["value"] for row in rows}
+
+
+@pytest.fixture(scope="module")
+def vending_lake(service: None) -> Iterator[LocalLake]:
+    """A catalog that hands out the keys of each table's files."""
+    with LocalLake(vends=True) as lake:
+        yield lake
+
+
+@pytest.mark.nightly
+def test_a_connection_without_a_key_of_the_store_lands_and_audits(sandbox: Sandbox, vending_lake: LocalLake) -> None:
+    """The catalog hands out keys for each table; a run, both audits and the trial of a check take them."""
+    place, table = sandbox, f"vended.{sandbox.name.replace('-', '_')}"
+    place.write_pipeline(table=table)
+    place.produce(300)
+    connection = vending_lake.vended()
+    assert not [key for key in connection["extra"] if key.startswith("s3.")]
+    env = {LAKE: json.dumps(connection), SPARK: json.dumps({"conn_type": "spark", "host": "local[2]"})}
+    checked = place.command("check", str(place.file), env=env)
+    assert checked.code == 0, checked.out
+    ran = place.end(place.start("run", str(place.file), "--json", env=env))
+    assert (ran.code, ran.document["rows"]) == (0, 300), ran.err or ran.out
+    audited = place.command("audit", str(place.file), "--deep", env=env)
+    assert audited.code == 0, audited.err or audited.out
+    assert place.acknowledged == _rows(vending_lake, table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -29,15 +30,53 @@ _PORTS = (
     "filer.port", "filer.port.grpc", "admin.port", "admin.port.grpc",
 )  # fmt: skip
 
+_ROLE = "arn:aws:iam::role/Vendor"
+_IAM = {
+    "sts": {
+        "tokenDuration": "1h",
+        "maxSessionLength": "12h",
+        "issuer": "tests",
+        "signingKey": base64.b64encode(b"a key that signs the tests' keys").decode(),
+    },
+    "policy": {"defaultEffect": "Deny", "storeType": "memory"},
+    "policies": [
+        {
+            "name": "Files",
+            "document": {
+                "Version": "2012-10-17",
+                "Statement": [{"Effect": "Allow", "Action": ["s3:*"], "Resource": ["*"]}],
+            },
+        }
+    ],
+    "roles": [
+        {
+            "roleName": "Vendor",
+            "roleArn": _ROLE,
+            "attachedPolicies": ["Files"],
+            "trustPolicy": {
+                "Version": "2012-10-17",
+                "Statement": [
+                    {
+                        "Effect": "Allow",
+                        "Principal": {"Federated": "iceberg-catalog"},
+                        "Action": ["sts:AssumeRoleWithWebIdentity", "sts:AssumeRoleWithCredentials"],
+                    }
+                ],
+            },
+        }
+    ],
+}
+
 
 class LocalLake(LocalServer):
     """A store and a catalog that live as long as the `with` block; nothing of them stays behind.
 
-    `uri` is the catalog's address, `endpoint` the store's; `options` are further options of `weed mini`.
+    `uri` is the catalog's address, `endpoint` the store's; `options` are further options of `weed mini`. One that
+    `vends` hands out keys for the files of each table.
     """
 
-    def __init__(self, *options: str) -> None:
-        self._options = options
+    def __init__(self, *options: str, vends: bool = False) -> None:
+        self._options, self._vends = options, vends
         self._ports = dict(zip(_PORTS, free_ports(len(_PORTS)), strict=True))
         self.folder = Path(tempfile.mkdtemp(prefix="kafka-lake-seaweed-"))
         super().__init__(
@@ -71,6 +110,12 @@ class LocalLake(LocalServer):
             "client.region": "us-east-1",
             **further,
         }
+
+    def vended(self, **further: Any) -> dict[str, Any]:
+        """Return a lake connection without any key of the store, which the catalog hands out."""
+        connection = self.connection(**further)
+        kept = {key: value for key, value in connection["extra"].items() if not key.startswith("s3.")}
+        return {**connection, "extra": {**kept, "io-impl": "org.apache.iceberg.aws.s3.S3FileIO"}}
 
     @property
     def login(self) -> tuple[str, str]:
@@ -112,7 +157,14 @@ class LocalLake(LocalServer):
         return [
             *(program, "mini", f"-dir={data}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-admin.ui=false"),
             *("-webdav=false", "-s3.port.lance=0", f"-tableBucket={WAREHOUSE}", "-bucket=lake"),
+            *(self._vending() if self._vends else ()),
         ]
+
+    def _vending(self) -> Sequence[str]:
+        """Let the catalog take on a role that may do everything, from which it makes keys for one table."""
+        file = self.folder / "iam.json"
+        file.write_text(json.dumps(_IAM), encoding="utf-8")
+        return f"-s3.iam.config={file}", f"-s3.iceberg.credentialRole={_ROLE}"
 
 
 def _answer(address: str, data: bytes | None = None, headers: Mapping[str, str] | None = None) -> str:

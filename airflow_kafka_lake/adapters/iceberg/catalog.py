@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -98,6 +99,8 @@ _OF_CATALOG_AND_STORE = (
     *(kind for kinds in _TO_MEND for kind in kinds),
     *(SQLAlchemyError, RESTError, CommitFailedException, ValidationError, OSError, pa.ArrowException),
 )
+_HANDED_OUT = re.compile(r"s3\.session-token|gcs\.oauth2\.token|adls\.sas-token\..*")
+_ENDING = re.compile(r"(s3\.session-token|gcs\.oauth2\.token|adls\.sas-token)-expires-at.*")
 TOKEN_LIFETIME, TOKEN_RENEWED = "token-expires-in-ms", "token-refresh-enabled"
 _HOUR = "3600000"
 _GONE_OR_USED = (NoSuchNamespaceError, NamespaceNotEmptyError)
@@ -187,10 +190,35 @@ class OpenCatalog:
         """Load a table's newest metadata; None when it does not exist."""
         with self.reaching(f"load table {identifier}"):
             try:
-                return self.api.load_table(checked_identifier(identifier))
+                return self._with_lasting_keys(checked_identifier(identifier))
             except NoSuchTableError:
                 self._require_absent(identifier)
                 return None
+
+    def _with_lasting_keys(self, identifier: str) -> Table:
+        """Load a table; where the catalog hands out the keys of its files, each is opened with one that serves."""
+
+        def ends_at(io: FileIO) -> float:
+            given = io.properties.items() - self._settings.further.items()
+            if not any(_HANDED_OUT.fullmatch(key) for key, _ in given):
+                return math.inf
+            said = [float(value) / 1000 - time.time() for key, value in given if _ENDING.fullmatch(key)]
+            return time.monotonic() + min([0.9 * seconds for seconds in said] or [300])  # Amazon's last 15 minutes
+
+        table = self.api.load_table(identifier)
+        stores: Any = getattr(table.io, "fs_by_scheme", None)
+        end = ends_at(table.io)
+
+        def opened(scheme: str, place: str | None = None) -> Any:
+            nonlocal stores, end
+            if time.monotonic() >= end:
+                new: Any = self.api.load_table(identifier).io
+                stores, end = new.fs_by_scheme, ends_at(new)
+            return stores(scheme, place)
+
+        if end < math.inf and stores:
+            table.io.fs_by_scheme = opened  # type: ignore[attr-defined]
+        return table
 
     def _require_absent(self, identifier: str) -> None:
         """Refuse a "not found" of a REST catalog that its lists do not confirm: a gateway says that of everything.
@@ -243,8 +271,10 @@ class OpenCatalog:
             try:
                 io.new_input(f"{warehouse}/{_looking()}").exists()
             except OSError as error:
-                if not denied(error):  # the catalog may hand out other credentials for a table
-                    raise
+                if not denied(error) and any(
+                    key.startswith(("s3.", "gcs.", "adls.")) for key in self._settings.further
+                ):
+                    raise  # else the catalog may hand out other credentials for a table, and another endpoint
         return None
 
     def _write_and_remove(self, io: FileIO, place: str) -> str:

@@ -55,6 +55,7 @@ _JAVA_IO = "io-impl"
 _PATH_STYLE, _VIRTUAL, _REGION = "s3.path-style-access", "s3.force-virtual-addressing", "s3.region"
 _S3_SCHEMES = ("s3://", "s3a://", "s3n://")
 _S3_IO = "org.apache.iceberg.aws.s3.S3FileIO"
+_DELEGATED = {"header.X-Iceberg-Access-Delegation": "vended-credentials"}  # as PyIceberg asks unless told otherwise
 _ICEBERG_CLASS = re.compile(r"org\.apache\.iceberg\.[A-Za-z0-9_.]+")
 
 _REFUSED_CATALOGS = {
@@ -180,7 +181,7 @@ class LakeSettings:
         else:
             # An exchanged token may end with the first one, and not every server exchanges them.
             own = {_EXCHANGED: "false"} if self.credential else {}
-            options = {"type": "rest", "uri": self.uri, **own, **clients.REST, **options}
+            options = {"type": "rest", "uri": self.uri, **_DELEGATED, **own, **clients.REST, **options}
         return confs | {f"{_CONF}.{key}": value for key, value in options.items()}
 
 

@@ -51,8 +51,6 @@ from airflow_kafka_lake.core.reports.lineage import Column, TableDescription
 from airflow_kafka_lake.core.spark.job import PositionColumns, attempts_of, branch_of
 from airflow_kafka_lake.core.wire import PROVEN
 
-# A table for people: where it is, and its columns.
-
 
 def describe(catalog: OpenCatalog, identifier: str, address: str | None) -> TableDescription:
     """Load a table and describe it, with the `address` of its catalog; UnknownSubjectError when it does not exist."""
@@ -67,8 +65,6 @@ def describe(catalog: OpenCatalog, identifier: str, address: str | None) -> Tabl
         catalog=address,
     )
 
-
-# The lake and its tables: the ports' methods over one catalog.
 
 T = TypeVar("T")
 _DROP_TRIES = 10

@@ -32,7 +32,7 @@ class Reason:
     succeed later although nobody has changed anything."""
 
     name: str
-    pattern: re.Pattern[str]
+    pattern: str
     advice: str
     may_pass: bool = True
 
@@ -40,102 +40,96 @@ class Reason:
 REASONS = (
     Reason(
         name="deposed-leader",
-        pattern=re.compile(r"UnknownLeaderEpochException"),
+        pattern=r"UnknownLeaderEpochException",
         advice="The broker that answers Spark as the leader of a partition does not know the leader epoch under which "
         "the partition was seen before: it is cut off from its controller, and another one leads. Nothing of it was "
         "read. Repeat the call; if it stays so, restart that broker, or take it from bootstrap.servers.",
     ),
     Reason(
         name="data-loss",
-        pattern=re.compile(
-            r"OffsetOutOfRangeException|KAFKA_DATA_LOSS|[Ss]ome data may have been lost|"
-            r"out of range with no configured reset policy"
-        ),
+        pattern=r"OffsetOutOfRangeException|KAFKA_DATA_LOSS|[Ss]ome data may have been lost|"
+        r"out of range with no configured reset policy",
         advice="Kafka no longer has offsets of this wave: retention, deletion or truncation passed them before or "
         "during the read. Nothing was published; plan again to see what is left, and skip what is lost.",
     ),
     Reason(
         name="not-permitted",
-        pattern=re.compile(
-            r"\(Permission denied\)|\(Read-only file system\)|AccessDenied|ACCESS_DENIED|AccessControlException|"
-            r"ForbiddenException|permission denied for|readonly database"
-        ),
+        pattern=r"\(Permission denied\)|\(Read-only file system\)|AccessDenied|ACCESS_DENIED|AccessControlException|"
+        r"ForbiddenException|permission denied for|readonly database",
         advice="Spark may not write to the lake: give its user the permission for the catalog and the warehouse, or "
         "correct the lake connection. Repeating it does not help.",
         may_pass=False,
     ),
     Reason(
         name="no-space",
-        pattern=re.compile(r"No space left on device|Disk quota exceeded|database or disk is full|File too large"),
+        pattern=r"No space left on device|Disk quota exceeded|database or disk is full|File too large",
         advice="A disk is full: that of the warehouse or the catalog, or the one where Spark keeps its scratch files "
         "(spark.local.dir, and the temporary folder of its machines). Make room there; nothing was published, the wave "
         "is unharmed and can be run again.",
     ),
     Reason(
         name="branch-exists",
-        pattern=re.compile(r"Ref kafka_lake_\w+ already exists|[Bb]ranch kafka_lake_\w+ already exists"),
+        pattern=r"Ref kafka_lake_\w+ already exists|[Bb]ranch kafka_lake_\w+ already exists",
         advice="The attempt's staging branch exists already: this attempt was begun before, so nothing was written. "
         "Run the wave again; it gets an attempt of its own.",
     ),
     Reason(
         name="clock",
-        pattern=re.compile(r"Invalid (snapshot|update) timestamp|Expected sorted snapshot log entries"),
+        pattern=r"Invalid (snapshot|update) timestamp|Expected sorted snapshot log entries",
         advice="The table's last change is in the future of Spark's clock: one of the clocks that write to it is "
         "wrong. Set it; if it was another's, the table takes commits again when its last change is past.",
     ),
     Reason(
         name="table-not-found",
-        pattern=re.compile(r"TABLE_OR_VIEW_NOT_FOUND|NoSuchTableException|Table does not exist"),
+        pattern=r"TABLE_OR_VIEW_NOT_FOUND|NoSuchTableException|Table does not exist",
         advice="Spark does not find the lake table: it was dropped, or the lake connection names another catalog or "
         "warehouse for Spark than for this worker.",
     ),
     Reason(
         name=UNREADABLE_RECORD,
-        pattern=re.compile(
-            r"ArithmeticException: long overflow|CorruptRecordException|Record is corrupt|Unknown compression type|"
-            r"Received exception when fetching the next record"
-        ),
+        pattern=r"ArithmeticException: long overflow|CorruptRecordException|Record is corrupt|Unknown compression type|"
+        r"Received exception when fetching the next record",
         advice="Kafka has a record that Spark cannot read. It is looked for in Kafka's raw batches, to be held by "
         "itself while the rest goes on.",
     ),
     Reason(
         name="out-of-memory",
-        pattern=re.compile(
-            r"java\.lang\.OutOfMemoryError|GC overhead limit exceeded|Container killed .* memory limits"
-        ),
+        pattern=r"java\.lang\.OutOfMemoryError|GC overhead limit exceeded|Container killed .* memory limits",
         advice="Spark ran out of memory: raise the driver memory (a local master does everything in the driver) or the "
         "executor memory in the spark connection, or lower target_range_bytes.",
     ),
     Reason(
         name="kafka-authentication",
-        pattern=re.compile(
-            r"SaslAuthenticationException|SslAuthenticationException|AuthorizationException|LoginException"
-        ),
+        pattern=r"SaslAuthenticationException|SslAuthenticationException|AuthorizationException|LoginException",
         advice="Kafka refused Spark's credentials or lacks a permission for them: check the kafka connection, and that "
         "the user may describe and read these topics. Repeating it does not help.",
         may_pass=False,
     ),
     Reason(
         name="kafka-unreachable",
-        pattern=re.compile(
-            r"No resolvable bootstrap urls|org\.apache\.kafka\.common\.errors\.TimeoutException|"
-            r"Failed to create new KafkaAdminClient|Timed out waiting for a node assignment|"
-            r"Cannot fetch record for offset"
-        ),
+        pattern=r"No resolvable bootstrap urls|org\.apache\.kafka\.common\.errors\.TimeoutException|"
+        r"Failed to create new KafkaAdminClient|Timed out waiting for a node assignment|"
+        r"Cannot fetch record for offset",
         advice="Spark does not reach Kafka from where it runs: check bootstrap.servers, the brokers' advertised "
         "listeners, and the network between Spark and Kafka.",
     ),
     Reason(
         name="catalog-unreachable",
-        pattern=re.compile(r"RESTException: Error occurred while processing|HttpHostConnectException|PSQLException"),
+        pattern=r"RESTException: Error occurred while processing|HttpHostConnectException|PSQLException",
         advice="Spark does not reach the lake's catalog from where it runs, or gets no answer in time: check uri and "
         "time-outs of the lake connection, and the network between Spark and the catalog.",
     ),
     Reason(
+        name="store-key-ended",
+        pattern=r"ExpiredToken|provided token has expired",
+        advice="The store's key ended within the job. Where the catalog hands out keys, have it renew them (it has to "
+        "name client.refresh-credentials-endpoint), let them last longer than a wave, or make waves smaller "
+        "(max_wave_bytes in [sizes]); else renew s3.session-token and its keys in the lake connection.",
+        may_pass=False,
+    ),
+    Reason(
         name="store-refuses",
-        pattern=re.compile(
-            r"Unable to load (region|credentials)|NoSuchBucketException|\(Service: S3, Status Code: (301|40[03])"
-        ),
+        pattern=r"Unable to load (region|credentials)|NoSuchBucketException|\(Service: S3, Status Code: (301|40[03])",
         advice="The store refuses Spark, or Amazon's SDK lacks a setting for it: look at client.region, "
         "s3.access-key-id, s3.secret-access-key, s3.session-token and s3.endpoint of the lake connection, and at the "
         "rights of that key. Repeating it does not help.",
@@ -143,26 +137,22 @@ REASONS = (
     ),
     Reason(
         name="unknown-topic",
-        pattern=re.compile(
-            r"UnknownTopicOrPartitionException|UnknownTopicIdException|"
-            r"Partitions specified for Kafka start offsets don't match"
-        ),
+        pattern=r"UnknownTopicOrPartitionException|UnknownTopicIdException|"
+        r"Partitions specified for Kafka start offsets don't match",
         advice="A topic or partition of this wave does not exist any more. Plan again.",
     ),
     Reason(
         name="no-shared-consumer",
-        pattern=re.compile(r"ClassNotFoundException: airflow_kafka_lake\.SharedConsumer"),
+        pattern=r"ClassNotFoundException: airflow_kafka_lake\.SharedConsumer",
         advice="Spark's executors did not get the class that reads Kafka: they fetch it from the driver, as any jar. "
         "Let them reach the driver's ports, or set spark.kafka_lake.shared_consumer to false in the conf of the Spark "
         "connection, and Spark's own Kafka source reads.",
     ),
     Reason(
         name="missing-classes",
-        pattern=re.compile(
-            r"NoClassDefFoundError|ClassNotFoundException|NoSuchMethodError|NoSuchFieldError|AbstractMethodError|"
-            r"IncompatibleClassChangeError|UnsupportedClassVersionError|UnsatisfiedLinkError|No suitable driver|"
-            r"UnsupportedFileSystemException|Cannot find constructor for interface"
-        ),
+        pattern=r"NoClassDefFoundError|ClassNotFoundException|NoSuchMethodError|NoSuchFieldError|AbstractMethodError|"
+        r"IncompatibleClassChangeError|UnsupportedClassVersionError|UnsatisfiedLinkError|No suitable driver|"
+        r"UnsupportedFileSystemException|Cannot find constructor for interface",
         advice=f"Spark lacks a class that the job needs, or has another version of it. For files in S3 run: "
         f"{remedies.fetch_jars('s3')}. For other stores and drivers name their jars in spark.jars of the Spark "
         "connection, in versions that fit the jars of this package. Repeating it does not help.",
@@ -170,9 +160,7 @@ REASONS = (
     ),
     Reason(
         name="java-options",
-        pattern=re.compile(
-            r"Multiple garbage collectors selected|Could not create the Java Virtual Machine|Unrecognized VM option"
-        ),
+        pattern=r"Multiple garbage collectors selected|not create the Java Virtual Machine|Unrecognized VM option",
         advice="Java does not start with its options: look at those in the conf of the Spark connection, and at "
         "JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS and SPARK_SUBMIT_OPTS in the environment of this worker. Repeating it "
         "does not help.",
@@ -180,7 +168,7 @@ REASONS = (
     ),
     Reason(
         name="master-unreachable",
-        pattern=re.compile(r"All masters are unresponsive|Could not parse Master URL|Failed to connect to master"),
+        pattern=r"All masters are unresponsive|Could not parse Master URL|Failed to connect to master",
         advice="Spark does not reach its master: check the host and port of the spark connection.",
     ),
 )
@@ -254,4 +242,4 @@ def _without_code(lines: Iterable[str]) -> Iterator[str]:
 def recognised(lines: Iterable[str]) -> Reason | None:
     """Return the usual reason that the driver's lines show."""
     text = "\n".join(lines)
-    return next((reason for reason in REASONS if reason.pattern.search(text)), None)
+    return next((reason for reason in REASONS if re.search(reason.pattern, text)), None)

@@ -176,6 +176,87 @@ def test_connection_of_the_iceberg_provider_is_read_as_its_hook_reads_it(monkeyp
         _ = LakeConnection().settings
 
 
+def connected(monkeypatch: pytest.MonkeyPatch, conn_type: str, extra: dict[str, Any], **fields: str) -> LakeSettings:
+    """Return what a connection of another provider's type says."""
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE_DEFAULT", json.dumps({"conn_type": conn_type, "extra": extra, **fields}))
+    return LakeConnection().settings
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "service"),
+    [("123456789012", "glue"), ("arn:aws:s3tables:eu-central-1:123456789012:bucket/lake", "s3tables")],
+)
+def test_connection_of_the_amazon_provider_is_a_catalog_that_asks_for_its_signature(
+    warehouse: str, service: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Region and key are where its hook looks for them, and serve catalog and store, in Python and in Java."""
+    extra = {"region_name": "eu-central-1", "aws_session_token": "t0ken", "warehouse": warehouse}
+    found = connected(monkeypatch, "aws", extra, login="AKIA", password="s3cret")
+    said = {
+        "uri": f"https://{service}.eu-central-1.amazonaws.com/iceberg",
+        "warehouse": warehouse,
+        "rest.sigv4-enabled": "true",
+        "rest.signing-name": service,
+        "rest.signing-region": "eu-central-1",
+        "client.region": "eu-central-1",
+    }
+    keys = {"access-key-id": "AKIA", "secret-access-key": "s3cret", "session-token": "t0ken"}
+    said |= {f"{client}.{name}": value for client in ("s3", "rest", "client") for name, value in keys.items()}
+    assert said.items() <= found.pyiceberg().items()
+    spark = {key.removeprefix(f"{CONF}."): value for key, value in found.spark().items()}
+    assert said.items() <= spark.items()
+    assert spark["io-impl"] == "org.apache.iceberg.aws.s3.S3FileIO"
+    assert (found.credential, found.jar_sets) == (None, (JarSet.S3,))
+    shown = Secrets(found.pyiceberg()).masked(json.dumps(found.pyiceberg()))
+    assert not [value for value in keys.values() if value in shown]
+
+
+def test_connection_of_the_amazon_provider_may_name_another_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then its key is the store's alone, and nothing is signed for the catalog."""
+    extra = {"uri": REST["uri"], "region_name": "us-east-1", "endpoint_url": "http://store:9000"}
+    found = connected(monkeypatch, "aws", extra, login="AKIA", password="s3cret")
+    assert found.uri == REST["uri"]
+    assert found.further == {
+        "s3.endpoint": "http://store:9000",
+        "client.region": "us-east-1",
+        "s3.access-key-id": "AKIA",
+        "s3.secret-access-key": "s3cret",
+    }
+
+
+def test_what_the_amazon_provider_alone_can_do_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A role that it would take on is none for Spark; a region is nothing to guess."""
+    with pytest.raises(ConnectionSettingsError, match="'role_arn' is not known"):
+        connected(monkeypatch, "aws", {"region_name": "eu-1", "warehouse": "1", "role_arn": "arn:aws:iam::1:role/x"})
+    with pytest.raises(ConnectionSettingsError, match="region_name is missing"):
+        connected(monkeypatch, "aws", {"warehouse": "1"}, login="AKIA", password="s3cret")
+
+
+def test_connection_of_the_google_provider_gives_its_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty fields of its form are as if they were not there; a key's file is for the environment of both engines."""
+    extra = {
+        "uri": REST["uri"],
+        "warehouse": "gs://lake",
+        "project": "p1",
+        "key_path": "",
+        "scope": "https://www.googleapis.com/auth/cloud-platform",
+        "num_retries": 5,
+    }
+    found = connected(monkeypatch, "google_cloud_platform", extra)
+    assert (found.kind, found.warehouse, found.further) == ("rest", "gs://lake", {"gcs.project-id": "p1"})
+    with pytest.raises(ConnectionSettingsError, match="'keyfile_dict' is not known"):
+        connected(monkeypatch, "google_cloud_platform", extra | {"keyfile_dict": '{"private_key": "s3cret"}'})
+
+
+def test_spark_asks_a_rest_catalog_for_keys_as_the_worker_does() -> None:
+    """PyIceberg asks by itself; who wants it otherwise says so to both."""
+    header = "header.X-Iceberg-Access-Delegation"
+    assert parse(REST).spark()[f"{CONF}.{header}"] == "vended-credentials"
+    signed = parse(REST | {header: "remote-signing"})
+    assert signed.spark()[f"{CONF}.{header}"] == signed.pyiceberg()[header] == "remote-signing"
+    assert f"{CONF}.{header}" not in parse(SQLITE).spark()
+
+
 def test_signature_of_aws_is_asked_of_both_engines() -> None:
     """As Glue and S3 Tables want it; no token is asked for."""
     signed = {"rest.sigv4-enabled": True, "rest.signing-name": "glue", "rest.signing-region": "eu-central-1"}
