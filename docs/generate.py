@@ -35,6 +35,8 @@ from airflow_kafka_lake.core.ledger.waves import (
 from airflow_kafka_lake.core.reports.metrics import METRICS
 
 if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+
     from tests.proof.evidence import Evidence
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # what the tests know: guards, and evidence
@@ -64,6 +66,7 @@ def pages() -> dict[str, str]:
         "states.md": states_page(),
         "errors.md": errors_page(),
         "laws.md": laws_page(),
+        "tables.md": tables_page(),
         "proof.md": proof_page(),
         "metrics.md": metrics_page(),
         "benchmark.md": benchmark_page(),
@@ -447,6 +450,64 @@ def _tree(root: type[KafkaLakeError] = KafkaLakeError, depth: int = 0) -> Iterat
 def _contract(kind: type[KafkaLakeError]) -> str:
     text = (inspect.getdoc(kind) or "").partition("\n")[0].rstrip(".")
     return text if text[1:2].isupper() else text[0].lower() + text[1:]
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+TABLES_INTRO = """
+The columns that other programs may read: of the lake table, of the receipts table beside it, and of the ledger. The
+ledger's tables may change with an upgrade; only this package writes to them.
+"""
+LAKE_TABLE = """
+## The lake table
+
+Iceberg, format version 2, created when it is missing (Parquet, zstd level 1, unpartitioned unless
+[`partition_by`](pipeline-file.md#partition_by) says otherwise); refused, naming each difference, when these columns do
+not fit. Further nullable columns are fine. Null keys, tombstones, empty values and headers arrive byte for byte.
+`ingest_attempt` is the attempt that wrote the row, also after compaction. `kafka_timestamp_raw` has Kafka's number
+where `kafka_timestamp` cannot hold it. `kafka_timestamp_type`: 0 create time, 1 log append time.
+"""
+RECEIPTS_TABLE = """
+## The receipts table
+
+`<table>__receipts`: a row of kind `rows` for each audited range (it counts once its attempt was published), and rows of
+kind `published`, `skip`, `reopen`, `origin`, `deleted`.
+"""
+PROPERTIES = """
+## In the table's metadata
+
+Each commit of ours has in its snapshot summary: `kafka-lake.pipeline`, `kafka-lake.wave`, `kafka-lake.attempt`,
+`kafka-lake.fence`, `kafka-lake.ranges` (a digest), `kafka-lake.kind` (`publish`, `replace`, `fence`, …),
+`kafka-lake.version` (`1`). Table properties:
+
+- `kafka-lake.last.<ledger id>/<pipeline>`: the newest commit and publish, and the newest line of the ledger's history
+- `kafka-lake.owner.<topic id>`: ledger id and pipeline that land this topic here
+"""
+LEDGER_TABLES = """
+## The ledger
+
+`*`: may be null. What each table is for: [architecture](../explanation/architecture.md#the-ledger).
+"""
+
+
+def tables_page() -> str:
+    """Return tables.md from the schemas of the lake, the receipts and the ledger."""
+    from airflow_kafka_lake.adapters.iceberg.receipts import RECEIPTS
+    from airflow_kafka_lake.adapters.iceberg.schema import LANDING
+    from airflow_kafka_lake.adapters.sql_ledger.tables import metadata
+
+    ledger = (
+        f"- `{table.name}`: " + ", ".join(f"{column.name}{'*' if column.nullable else ''}" for column in table.columns)
+        for table in metadata.sorted_tables
+    )
+    parts = (LAKE_TABLE, _columns(LANDING), RECEIPTS_TABLE, _columns(RECEIPTS), PROPERTIES, LEDGER_TABLES)
+    return _page("Tables", TABLES_INTRO, *parts, "\n".join(ledger))
+
+
+def _columns(schema: Schema) -> str:
+    from airflow_kafka_lake.adapters.iceberg.schema import shape
+
+    return _table(("column", "type"), ((f"`{field.name}`", shape(field.field_type)) for field in schema.fields))
 
 
 # -- laws -------------------------------------------------------------------------------------------------------------

@@ -60,7 +60,17 @@ def _generator(name: str = "generate") -> ModuleType:
     return module
 
 
-PAGES = ("airflow.md", "benchmark.md", "commands.md", "errors.md", "laws.md", "metrics.md", "proof.md", "states.md")
+PAGES = (
+    "airflow.md",
+    "benchmark.md",
+    "commands.md",
+    "errors.md",
+    "laws.md",
+    "metrics.md",
+    "proof.md",
+    "states.md",
+    "tables.md",
+)
 
 
 @pytest.mark.parametrize("page", PAGES)

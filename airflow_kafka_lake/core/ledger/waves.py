@@ -203,7 +203,7 @@ class AttemptKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """The text of a commit of this package about itself in its summary (docs/reference/json.md, In the lake)."""
+    """The text of a commit of this package about itself in its summary (docs/reference/tables.md)."""
 
     pipeline: str
     wave: str
