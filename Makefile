@@ -28,7 +28,8 @@ java: $(STAMP)
 	@$(BIN)/python -m airflow_kafka_lake.adapters.java
 
 jars: java ## fetch and verify what Spark, the local Kafka and the local schema registry run on
-	@$(BIN)/python -c 'from airflow_kafka_lake.adapters.jars.cache import *; [fetch(name, progress=print) for name in JarSet]'
+	@$(BIN)/python -c 'from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch; [fetch(name, progress=print) for name in JarSet]'
+	@$(BIN)/kafka-lake jars fetch >/dev/null && $(BIN)/kafka-lake jars fetch --for s3 >/dev/null
 
 jar: jars ## build the shared consumer's jar of its Java source (needs the javac of Java 17)
 	$(BIN)/python -m tests.consumer_jar

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_kafka_lake.adapters import jars
+from airflow_kafka_lake.adapters.jars import cache
 from airflow_kafka_lake.adapters.jars.cache import JarSet
 from airflow_kafka_lake.adapters.spark_submit import runner as spark
 from airflow_kafka_lake.core.accounting import Accounting
@@ -43,7 +43,7 @@ def test_before_a_demonstration_starts_its_broker_it_has_fetched_the_jars_of_eve
     def broker(*_: object, **__: object) -> None:
         raise AllFetchedError
 
-    monkeypatch.setattr(jars, "fetch", fetch)
+    monkeypatch.setattr(cache, "fetch", fetch)
     monkeypatch.setattr(demo, "fetch", fetch)
     monkeypatch.setattr(demo, "LocalKafka", broker)
     monkeypatch.setattr(spark, "archive_path", lambda _: tmp_path / "archive")
