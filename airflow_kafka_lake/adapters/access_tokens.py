@@ -76,7 +76,7 @@ class TokenEndpoint:
 
     def token(self) -> tuple[str, float]:
         """Return a token, and the time of its end in seconds since the epoch. Raises ConnectionSettingsError where the
-        endpoint refuses the client or is none, UnavailableError where it does not answer, without a word of it."""
+        endpoint refuses the client or is none, UnavailableError where it does not answer; none repeats its answer."""
         self._renewal.renew_when_due()
         return self._token
 

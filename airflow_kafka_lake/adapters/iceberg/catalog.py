@@ -99,6 +99,7 @@ _OF_CATALOG_AND_STORE = (
     *(kind for kinds in _TO_MEND for kind in kinds),
     *(SQLAlchemyError, RESTError, CommitFailedException, ValidationError, OSError, pa.ArrowException),
 )
+_STORES = ("s3.", "gcs.", "adls.")
 _HANDED_OUT = re.compile(r"s3\.session-token|gcs\.oauth2\.token|adls\.sas-token\..*")
 _ENDING = re.compile(r"(s3\.session-token|gcs\.oauth2\.token|adls\.sas-token)-expires-at.*")
 TOKEN_LIFETIME, TOKEN_RENEWED = "token-expires-in-ms", "token-refresh-enabled"
@@ -271,9 +272,7 @@ class OpenCatalog:
             try:
                 io.new_input(f"{warehouse}/{_looking()}").exists()
             except OSError as error:
-                if not denied(error) and any(
-                    key.startswith(("s3.", "gcs.", "adls.")) for key in self._settings.further
-                ):
+                if not denied(error) and any(key.startswith(_STORES) for key in self._settings.further):
                     raise  # else the catalog may hand out other credentials for a table, and another endpoint
         return None
 

@@ -39,7 +39,7 @@ _LACKS_RIGHT = frozenset(f"{kind}_AUTHORIZATION_FAILED" for kind in ("TOPIC", "G
 _REFUSED = _LOGIN_REFUSED | _LACKS_RIGHT | {"_SSL", "_INVALID_ARG", "_UNSUPPORTED_FEATURE"}
 _RENEW = "Have the broker's certificate renewed, or set this machine's clock."
 _OTHER_HOST = ("is for another host", "Correct the names in bootstrap.servers: the certificate has the right ones.")
-_UNTRUSTED = ("is signed by nobody whom this machine trusts", "Name who signed it in ssl.ca.location.")
+_UNTRUSTED = ("is signed by an authority that this machine does not trust", "Name who signed it in ssl.ca.location.")
 _CERTIFICATES = {9: ("is not valid yet", _RENEW), 10: ("has expired", _RENEW), 62: _OTHER_HOST, 64: _OTHER_HOST}
 """Faults of a certificate by OpenSSL's number, with their remedies; all others are _UNTRUSTED."""
 _CORRECT = "Correct that in the connection's extra."

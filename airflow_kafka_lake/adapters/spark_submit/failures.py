@@ -160,7 +160,8 @@ REASONS = (
     ),
     Reason(
         name="java-options",
-        pattern=r"Multiple garbage collectors selected|not create the Java Virtual Machine|Unrecognized VM option",
+        pattern=r"Multiple garbage collectors selected|Could not create the Java Virtual Machine|"
+        r"Unrecognized VM option",
         advice="Java does not start with its options: look at those in the conf of the Spark connection, and at "
         "JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS and SPARK_SUBMIT_OPTS in the environment of this worker. Repeating it "
         "does not help.",
