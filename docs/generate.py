@@ -67,6 +67,7 @@ def pages() -> dict[str, str]:
         "errors.md": errors_page(),
         "laws.md": laws_page(),
         "tables.md": tables_page(),
+        "parts.md": parts_page(),
         "proof.md": proof_page(),
         "metrics.md": metrics_page(),
         "benchmark.md": benchmark_page(),
@@ -540,6 +541,47 @@ def _held(law: Mapping[str, str]) -> str:
     tests = f"{law['tests']} {law.get('nightly', '')}".split()
     return f"`{tests[0]}`" + (f" +{len(tests) - 1}" if tests[1:] else "")
 
+
+# -- parts ------------------------------------------------------------------------------------------------------------
+
+PARTS = LAWS.with_name("parts.toml")
+CELLS = {"contracts": "contract tests", "run": "run and audit", "faults": "faults", "secrets": "secrets searched for"}
+PARTS_INTRO = """
+Which of the parts that people run on were tried, by the tests that `tests/parts.toml` names: **daily** ones run before
+every push, **nightly** ones passed on the commit that is named. A dash says that no test does it: it may work.
+How to set each up: [connections](connections.md), [log in to Kafka](../how-to/secure.md),
+[object stores](../how-to/object-store.md).
+"""
+PARTS_COLUMNS = """
+**Contract tests**: what the product expects of such a part, tried on it alone. **Run and audit**: planned, landed by
+Spark, every offset accounted for. **Faults**: killed, cut off, answered wrongly or late in mid-run, and exact
+afterwards. **Secrets searched for**: in arguments, messages, logs, ledger or lake; none was found.
+"""
+
+
+def parts_page() -> str:
+    """Return parts.md from the list of parts, and the evidence of the tests that are left to the nightly."""
+    from tests.proof.evidence import Evidence
+
+    suite = Evidence.read("suite").chunks
+
+    def cell(tests: Mapping[str, str]) -> str:
+        if tests.get("daily"):
+            return "daily"
+        chunks = [suite.get(f"tests/{name.partition('::')[0]}") for name in tests.get("nightly", "").split()]
+        passed = {f"nightly ({chunk.commit})" for chunk in chunks if chunk and not chunk.red}
+        if None in chunks or len(passed) < len({chunk.commit for chunk in chunks if chunk}):
+            return "not run yet"
+        return ", ".join(sorted(passed)) or "–"
+
+    parts = tomllib.loads(PARTS.read_text(encoding="utf-8"))
+    rows = [(name, *(cell(part.get(kind, {})) for kind in CELLS)) for name, part in parts.items()]
+    return _page("Tried on", PARTS_INTRO, _table(("part", *CELLS.values()), rows), PARTS_COLUMNS, INSTALLED)
+
+
+INSTALLED = """
+Versions of Airflow, Python, Spark and PyIceberg: [where it was installed](proof.md#where-it-was-installed).
+"""
 
 # -- proof ------------------------------------------------------------------------------------------------------------
 

@@ -67,6 +67,7 @@ PAGES = (
     "errors.md",
     "laws.md",
     "metrics.md",
+    "parts.md",
     "proof.md",
     "states.md",
     "tables.md",
