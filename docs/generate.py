@@ -11,8 +11,10 @@ import inspect
 import re
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -149,21 +151,40 @@ GROUPS = (
 )
 """A heading, its modules, and their public names, where not all classes that Airflow knows by their base are meant."""
 PARAM = re.compile(r"^:(?P<kind>param (?P<name>\w+)|returns?|raises (?P<error>\w+)):\s*", re.MULTILINE)
+SEVERAL = "Parameters of several"
+SEVERAL_INTRO = """
+A name is that of a file in `[kafka_lake] pipelines_folder`, or of a pipeline that the ledger knows. A period is
+`[from, to)`.
+"""
+PARAMETER = ("parameter", "default", "", "is")
 BARE = frozenset({"Triggers", "Links", "Plugin"})
 """Groups whose members a person does not make: a sentence of each."""
 
 
 def airflow_page() -> str:
     """Return airflow.md from the public classes and functions of Airflow's modules."""
+    groups = {
+        heading: [item for each in modules for item in _public(each, names)] for heading, modules, names in GROUPS
+    }
+    shared = _shared(row for heading, items in groups.items() if heading not in BARE for i in items for row in _rows(i))
     parts: list[str] = []
-    for heading, modules, names in GROUPS:
-        found = [item for module in modules for item in _public(module, names)]
+    for heading, items in groups.items():
         if heading in BARE:
-            rows = ([f"`{item.__name__}`", _first(item)] for item in found)
+            rows = ([f"`{item.__name__}`", _first(item)] for item in items)
             parts += [f"## {heading}", _table(("class", "is"), rows)]
         else:
-            parts += [f"## {heading}", *map(_airflow_item, found)]
-    return _page("Airflow", AIRFLOW_INTRO, *parts)
+            parts += [f"## {heading}", *(_airflow_item(item, shared) for item in items)]
+    several = [f"## {SEVERAL}", SEVERAL_INTRO.strip(), _table(PARAMETER, shared)]
+    return _page("Airflow", AIRFLOW_INTRO, *parts, *several)
+
+
+def _shared(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return what several have in common, of each name the form that most of them have."""
+    most: dict[str, tuple[str, ...]] = {}
+    for row, times in Counter(rows).most_common():
+        if times > 1:
+            most.setdefault(row[0], row)
+    return list(most.values())
 
 
 def _public(module: str, names: Sequence[str]) -> Iterator[Any]:
@@ -177,20 +198,28 @@ def _public(module: str, names: Sequence[str]) -> Iterator[Any]:
     yield from (item for item in own if issubclass(item, bases) and item not in {c for o in own for c in o.__mro__[1:]})
 
 
-def _airflow_item(item: Any) -> str:
-    """Return the section of one class or function: its contract, then a table of its parameters."""
-    text, described = _described(item)
-    told = {name: about for kind in reversed(_ours(item)) for name, about in _described(kind)[1].items()} | described
+def _airflow_item(item: Any, shared: Sequence[tuple[str, ...]]) -> str:
+    """Return the section of one class or function: its contract, then its parameters."""
+    rows = _rows(item)
+    call = f"```text\n{item.__name__}({', '.join(name for name in _signature(item) if name != 'self')})\n```"
+    own = [row for row in rows if row not in shared]
+    common = ", ".join(row[0] for row in rows if row in shared)
+    last = f"Also {common}: [as of several](#{SEVERAL.lower().replace(' ', '-')})." if common else ""
+    parts = [f"### {item.__name__}", _described(item)[0], _table(PARAMETER, own) if own else "", last]
+    return "\n\n".join(filter(None, [*parts, "" if rows else call]))
+
+
+def _rows(item: Any) -> list[tuple[str, ...]]:
+    """Return the parameters of a class or function, each with default, `T` and text."""
+    told = {name: about for kind in reversed(_ours(item)) for name, about in _described(kind)[1].items()}
+    told |= _described(item)[1]
     templated = set(getattr(item, "template_fields", ()))
     taken = _signature(item)
-    rows = [
-        [f"`{name}`", _default(taken.get(name)), "T" if name in templated else "", about]
+    return [
+        (f"`{name}`", _default(taken.get(name)), "T" if name in templated else "", about)
         for name, about in told.items()
         if name in taken or name.endswith("_args") or not taken
     ]
-    call = f"```text\n{item.__name__}({', '.join(name for name in taken if name != 'self')})\n```"
-    table = _table(("parameter", "default", "", "is"), rows) if rows else call
-    return "\n\n".join([f"### {item.__name__}", text, table])
 
 
 def _ours(item: Any) -> list[Any]:
@@ -272,7 +301,8 @@ def commands_page() -> str:
     listed = " · ".join(f"[`{command.name}`](#{command.name})" for command in COMMANDS)
     codes = "## Exit codes\n\n" + _table(("code", "means"), EXIT_CODES)
     environment = "## Environment\n\n" + _table(("variable", "is"), ENVIRONMENT)
-    return _page("Commands", COMMANDS_INTRO, listed, *map(_command, COMMANDS), codes, environment)
+    common = _table(("option of several commands", "is"), ((f"`{name}`", about) for name, about in _common()))
+    return _page("Commands", COMMANDS_INTRO, listed, common, *map(_command, COMMANDS), codes, environment)
 
 
 def usage(command: Command) -> str:
@@ -327,12 +357,19 @@ def _command(command: Command) -> str:
         f"## {command.name}\n\n{_sentence(command.help)}\n\n```text\n{usage(command)}\n```\n\n"
         f"Example: `kafka-lake {EXAMPLES[command.name]}`"
     )
-    told = (
-        f"- `{_plain(argument)}`: {argument.settings['help']}"
-        for argument in command.arguments
-        if argument.settings["help"] not in SAID_ABOVE
-    )
+    told = (f"- `{name}`: {about}" for name, about in _options(command) if (name, about) not in _common())
     return "\n\n".join(filter(None, [head, "\n".join(told)]))
+
+
+def _options(command: Command) -> list[tuple[str, str]]:
+    told = ((_plain(argument), argument.settings["help"]) for argument in command.arguments)
+    return [option for option in told if option[1] not in SAID_ABOVE]
+
+
+@cache
+def _common() -> list[tuple[str, str]]:
+    """Return the options that mean the same for several commands."""
+    return [option for option, times in Counter(o for c in COMMANDS for o in _options(c)).most_common() if times > 1]
 
 
 def _plain(argument: Argument) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 
 from airflow_kafka_lake.adapters.machine import report_file, write_report
 from airflow_kafka_lake.cli.command import (
+    DRY_RUN,
     PARTITION,
     PIPELINE,
     REASON,
@@ -145,7 +146,7 @@ COMMANDS = (
             Argument("--from", dest="from_", metavar="O", type=offset_number, help="only from this offset on"),
             Argument("--to", metavar="O", type=offset_number, help="only up to this offset, exclusive"),
             REASON,
-            Argument("--dry-run", action="store_true", help="show, record nothing"),
+            DRY_RUN,
         ),
         action=accept_deletes,
     ),

@@ -99,7 +99,7 @@ class Command:
 
 # Arguments that several commands take, and how their text becomes what a service takes.
 
-TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+ID_OF_TOPIC = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_SUBJECT = 200
 
 
@@ -112,7 +112,7 @@ def topic_name(text: str) -> str:
 
 def topic_id(text: str) -> str:
     """Read `--topic-id`."""
-    if not TOPIC_ID.fullmatch(text):
+    if not ID_OF_TOPIC.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{shown(text)} is not a topic id: take it from {remedies.status()} --json")
     return text
 
@@ -175,8 +175,9 @@ TOPIC = Argument("--topic", metavar="T", type=topic_name, help="only this topic"
 PARTITION = Argument(
     "--partition", metavar="P", type=partition_number, nargs="*", action="extend", help="only these partitions"
 )
-FROM = Argument("--from", dest="from_", metavar="X", help="begin of a period: an offset, or a time with its zone")
-TO = Argument("--to", metavar="X", help="end of the period, exclusive: an offset, or a time with its zone")
+BEGIN, END = (f"{end}: an offset, or a time with its zone" for end in ("begin of a period", "end of it, exclusive"))
+FROM = Argument("--from", dest="from_", metavar="X", help=BEGIN)
+TO = Argument("--to", metavar="X", help=END)
 PERIOD = (
     TOPIC,
     PARTITION,
@@ -188,31 +189,16 @@ PERIOD = (
         help="read below an origin though later segments may be in the lake already",
     ),
 )
-THE_TOPIC = (
-    Argument("--topic", metavar="T", type=topic_name, required=True, help="topic"),
-    Argument("--topic-id", metavar="ID", type=topic_id, help="generation of a re-created topic"),
-)
+TOPIC_ID = Argument("--topic-id", metavar="ID", type=topic_id, help="only this generation of a re-created topic")
+THE_TOPIC = (Argument("--topic", metavar="T", type=topic_name, required=True, help=TOPIC.settings["help"]), TOPIC_ID)
 THE_STREAM = (*THE_TOPIC, Argument("--partition", metavar="P", type=partition_number, required=True, help="partition"))
 THE_PERIOD = (
     *THE_TOPIC,
-    Argument(
-        "--partition",
-        metavar="P",
-        type=partition_number,
-        nargs="*",
-        action="extend",
-        help="only these partitions; otherwise all of the topic",
-    ),
-    Argument("--from", dest="from_", metavar="X", required=True, help="begin: an offset, or a time with its zone"),
-    Argument("--to", metavar="X", required=True, help="end, exclusive: an offset, or a time with its zone"),
-)
-SELECTION = (
-    TOPIC,
-    Argument("--topic-id", metavar="ID", type=topic_id, help="only this generation of a re-created topic"),
     PARTITION,
-    FROM,
-    TO,
+    Argument("--from", dest="from_", metavar="X", required=True, help=BEGIN),
+    Argument("--to", metavar="X", required=True, help=END),
 )
+SELECTION = (TOPIC, TOPIC_ID, PARTITION, FROM, TO)
 BYTES_PER_SECOND = Argument(
     "--bytes-per-second", metavar="SIZE", type=rate, help="read no faster than this, instead of the pipeline's rate"
 )

@@ -16,6 +16,7 @@ from airflow_kafka_lake.adapters.spark_submit.driver import Engine
 from airflow_kafka_lake.cli.command import (
     BYTES_PER_SECOND,
     DROP_STAGED,
+    DRY_RUN,
     PERIOD,
     PIPELINE,
     REFUSED,
@@ -194,7 +195,7 @@ COMMANDS = (
     Command(
         name="plan",
         help="observe Kafka and record what is read next, or only show it",
-        arguments=(PIPELINE, Argument("--dry-run", action="store_true", help="show, record nothing"), *PERIOD),
+        arguments=(PIPELINE, DRY_RUN, *PERIOD),
         action=plan,
         view=show_plan,
     ),

@@ -77,12 +77,12 @@ class ReviewPlanOperator(HITLOperator, SkipMixin):
 
     Further arguments are those of Airflow's HITLOperator, such as `notifiers` and `assigned_users`.
 
-    :param pipeline: a `Pipeline`, a pipeline file, or a name in `[kafka_lake] pipelines_folder` (templated)
+    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param topic: only this topic (templated)
     :param partitions: only these partitions, a list of numbers or text such as "0-5, 9" (templated)
-    :param from_: begin of the period (templated)
+    :param from_: begin of the period: an offset, or a time with its zone (templated)
     :param to: end of the period, exclusive (templated)
-    :param from_offset: begin of the period as an offset, where `from_` is not given (templated)
+    :param from_offset: begin as an offset, where `from_` is not given (templated)
     :param to_offset: end of the period as an offset, exclusive, where `to` is not given (templated)
     :param all_waves: with bounds, too: take everything that earlier runs left unfinished (templated)
     :param max_waves: take at most so many waves (templated)
@@ -293,10 +293,10 @@ class DecisionTask(BaseOperator):
     """A decision about offsets of a pipeline: shown when it is dry, carried out once otherwise.
 
     :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
-    :param topic: of this topic; a withdrawal is of all without it (templated)
+    :param topic: only this topic, which a reopen and a skip need (templated)
     :param topic_id: which generation of a topic that was deleted and created again (templated)
     :param partitions: only these partitions, a list of numbers or text such as "0-5, 9" (templated)
-    :param from_: begin of the period, a time with its zone or an offset (templated)
+    :param from_: begin of the period: an offset, or a time with its zone (templated)
     :param to: end of the period, exclusive (templated)
     :param from_offset: begin as an offset, where `from_` is not given (templated)
     :param to_offset: end as an offset, exclusive, where `to` is not given (templated)

@@ -70,10 +70,10 @@ class PlanIngestOperator(BaseOperator):
     that is left. Airflow maps over at most `[core] max_map_length` waves: the rest stays for the next run (`later`),
     and `FinishPlanOperator` fails until it is in the lake.
 
-    :param pipeline: a `Pipeline`, a pipeline file, or a name in `[kafka_lake] pipelines_folder` (templated)
+    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param topic: only this topic (templated)
     :param partitions: only these partitions, a list of numbers or text such as "0-5, 9" (templated)
-    :param from_: begin of the period (templated)
+    :param from_: begin of the period: an offset, or a time with its zone (templated)
     :param to: end of the period, exclusive (templated)
     :param all_waves: with bounds, too: take everything that earlier runs left unfinished (templated)
     :param max_waves: take at most so many waves; the rest stays planned, and is left as not asked for (templated)
