@@ -54,6 +54,7 @@ def main() -> int:
     for name, text in pictures().items():
         PICTURES.mkdir(exist_ok=True)
         (PICTURES / name).write_text(text, encoding="utf-8")
+    REGISTRY.write_text(registry(), encoding="utf-8")
     import speed  # the script beside this one
 
     for path, text in speed.pages().items():
@@ -196,6 +197,35 @@ def _public(module: str, names: Sequence[str]) -> Iterator[Any]:
     bases = (BaseOperator, BaseHook, BaseTrigger, BaseOperatorLink)
     own = [item for item in vars(found).values() if inspect.isclass(item) and item.__module__ == found.__name__]
     yield from (item for item in own if issubclass(item, bases) and item not in {c for o in own for c in o.__mro__[1:]})
+
+
+REGISTRY = Path(__file__).parents[1] / ".airflow-registry.yaml"
+REGISTRY_NOTE = "# For the provider registry of Apache Airflow; written by docs/generate.py. It is in no package."
+LISTED = {"Operators": "operators", "Sensors": "sensors", "Hooks": "hooks", "Triggers": "triggers"}
+"""The registry's word for a group; the others are `other`, but for what nobody imports."""
+
+
+def registry() -> str:
+    """Return .airflow-registry.yaml from pyproject.toml and the classes of the page."""
+    import yaml
+
+    project = tomllib.loads((REGISTRY.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    parts: dict[str, list[dict[str, str]]] = {name: [] for name in (*LISTED.values(), "other")}
+    for heading, modules, names in GROUPS:
+        if heading not in {"Links", "Plugin"}:
+            found = [item for module in modules for item in _public(module, names)]
+            parts[LISTED.get(heading, "other")] += [
+                {"module": f"{item.__module__}.{item.__name__}", "description": _first(item)} for item in found
+            ]
+    document = {
+        "package-name": project["name"],
+        "display-name": "Kafka Lake",
+        "description": project["description"],
+        "docs-url": project["urls"]["Documentation"],
+        "source-url": project["urls"]["Source"],
+        **parts,
+    }
+    return f"{REGISTRY_NOTE}\n{yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)}"
 
 
 def _airflow_item(item: Any, shared: Sequence[tuple[str, ...]]) -> str:

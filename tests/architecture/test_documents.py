@@ -30,7 +30,8 @@ from tests.world import World
 pytestmark = pytest.mark.architecture
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BESIDE = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+DOCUMENTS = [*(ROOT / name for name in BESIDE), *sorted((ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"\s*(?:\$ )?(?:[\w./-]*/)?(?:airflow )?kafka-lake (?P<arguments>[a-z].*)")
 SPAN = re.compile(r"`(?:airflow )?kafka-lake (?P<arguments>[a-z][^`]*)`")
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
@@ -80,6 +81,15 @@ def test_generated_page_is_as_the_code_says(page: str) -> None:
     pages = _generator().pages()
     assert set(pages) == set(PAGES)
     assert (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8") == pages[page]
+
+
+def test_airflows_registry_is_told_as_the_code_says() -> None:
+    """Run `python docs/generate.py`; each class has a sentence."""
+    text = (ROOT / ".airflow-registry.yaml").read_text(encoding="utf-8")
+    assert text == _generator().registry()
+    modules = [item for part in yaml.safe_load(text).values() if isinstance(part, list) for item in part]
+    assert len(modules) > 30
+    assert all(item["description"].endswith((".", "?")) for item in modules)
 
 
 def test_speeds_are_those_of_the_committed_report() -> None:
@@ -304,15 +314,6 @@ def test_examples_of_a_worker_start_it() -> None:
     unit = re.findall(r"^ExecStart=(.*)$", (folder / "kafka-lake-worker@.service").read_text("utf-8"), re.MULTILINE)
     for words in (container["args"], *map(shlex.split, unit)):
         assert build_parser().parse_args(words[1:]).drain
-
-
-def test_the_compose_file_names_real_commands() -> None:
-    """Readers follow the instructions in its header too."""
-    header = (ROOT / "docker-compose.yml").read_text(encoding="utf-8").partition("\nname:")[0]
-    found = re.findall(r"exec \w+ kafka-lake ([a-z]+ [a-z]+)", header)
-    assert found
-    for line in found:
-        build_parser().parse_args(shlex.split(line))
 
 
 def test_every_accepted_setting_of_a_connection_is_documented() -> None:
