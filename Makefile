@@ -1,5 +1,5 @@
 # From a fresh clone this needs python 3.11+, Java 17+ and make; everything else lands in .venv and in the jar cache.
-.PHONY: help install jars jar browser demo test suite test-fast suite-fast lint format proof soak matrix bench docs pictures clean java
+.PHONY: help install jars jar browser demo test suite test-fast suite-fast lint format proof soak matrix bench docs dist pictures clean java
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -87,6 +87,11 @@ SITE := site
 docs: $(STAMP) ## the documents as a site for a browser, in site/; a dead link ends it
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt --group docs
 	@$(BIN)/python docs/website.py $(SITE) && echo "open $(SITE)/index.html"
+
+DIST := dist
+dist: $(STAMP) ## sdist and wheel of the commit, built twice and compared, with digests and the bill of materials
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt --group dist
+	@$(BIN)/python -m tests.distributions $(DIST) && ls -l $(DIST)
 
 pictures: jars browser ## take the documents' pictures anew: of Airflow's page in a real browser, and of a terminal (15 minutes)
 	KAFKA_LAKE_IMAGES=$(CURDIR)/docs/images $(BIN)/pytest -n 0 --whole $(wildcard tests/integration/test_airflow_page*.py)
