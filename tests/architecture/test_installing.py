@@ -102,6 +102,27 @@ def test_a_plain_installation_starts_and_names_the_extra_that_it_lacks() -> None
     ], done.stderr
 
 
+def _brought(*names: str) -> set[str]:
+    """Return every distribution that some bring, themselves included, without what extras of theirs would add."""
+    found, left = set[str](), {*names}
+    while left:
+        found |= left
+        needed = (Requirement(text) for name in left for text in metadata.requires(name) or ())
+        asked = (item for item in needed if item.marker is None or item.marker.evaluate({"extra": ""}))
+        left = {canonicalize_name(item.name) for item in asked} & INSTALLED - found
+    return found
+
+
+INSTALLED = {canonicalize_name(item.name) for item in metadata.distributions()}
+
+
+def test_a_plain_installation_brings_no_spark_and_no_pandas() -> None:
+    """Half a gigabyte that a machine without jobs of its own has no use for."""
+    assert {"pyarrow", "pyiceberg", "confluent-kafka"} <= _brought(*_requirements())
+    assert not _brought(*_requirements()) & {"pyspark", "pyspark-client", "pandas"}
+    assert {"pyspark", "pyspark-client", "pandas"} <= _brought(*_requirements("spark"))
+
+
 def _pinned(path: Path) -> dict[str, str]:
     lines = [line.split("==") for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     return {canonicalize_name(name): version for name, version in lines}
