@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.distributions import DIGESTS, differences
+
 pytestmark = pytest.mark.nightly
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +45,12 @@ def installed(service: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
         done = run(UV, *words, seconds=INSTALL_SECONDS, cwd=folder)
         assert done.returncode == 0, done.stderr
     return folder / "venv" / "bin"
+
+
+def test_two_builds_of_a_commit_are_alike(tmp_path: Path) -> None:
+    """In other folders, with another umask: who builds it again can compare the digests with those of a release."""
+    assert differences("HEAD", tmp_path) == {}
+    assert {path.suffix for path in tmp_path.iterdir() if path.name != DIGESTS} == {".whl", ".gz"}
 
 
 def test_every_command_starts_from_the_wheel(installed: Path, tmp_path: Path) -> None:
