@@ -55,13 +55,14 @@ def _settings(lake: Mapping[str, Any]) -> dict[str, str]:
     from airflow_kafka_lake.adapters.spark_submit.submission import all_jars
 
     jars = verified(JarSet.SPARK)
+    stores = verified(JarSet.S3) if any(key.startswith("s3.") for key in lake) else ()
     # Java passes over an archive that is not there, so this only ever saves time.
     quick = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-XX:SharedArchiveFile={archive_path(jars)}")
     return {
         **LakeSettings.parse("lake_default", lake).spark(),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.ui.enabled": "false",
-        "spark.driver.extraClassPath": ":".join(map(str, all_jars(jars))),
+        "spark.driver.extraClassPath": ":".join(map(str, all_jars([*jars, *stores]))),
         "spark.driver.extraJavaOptions": " ".join(quick),
         "spark.driver.memory": "1g",
         "spark.sql.session.timeZone": "UTC",

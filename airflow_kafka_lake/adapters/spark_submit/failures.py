@@ -20,8 +20,8 @@ _PYTHON_FRAME = re.compile(r"\s*File \"")
 _CODE = re.compile(r"\s{4}|[\s^~]+$")
 _RAISED = re.compile(r"^(py4j\.protocol\.|pyspark\.errors\.)\S+", re.MULTILINE)
 _IN_A_TASK = re.compile(r"stage failure|Exception in task|Lost task|TaskSetManager")
-BEFORE_READING = "before-reading"
-"""`facts["reason"]` of a job that read no record, so that none is searched for as the cause."""
+BESIDE_READING = "beside-reading"
+"""`facts["reason"]` of a job that no record can have ended, so that none is searched for as the cause."""
 
 Job = StageJob | ReportingJob
 
@@ -72,6 +72,13 @@ REASONS = (
         pattern=r"Ref kafka_lake_\w+ already exists|[Bb]ranch kafka_lake_\w+ already exists",
         advice="The attempt's staging branch exists already: this attempt was begun before, so nothing was written. "
         "Run the wave again; it gets an attempt of its own.",
+    ),
+    Reason(
+        name="commit-conflict",
+        pattern=r"add snapshot with sequence number",
+        advice="Another commit to the table came first, and the catalog refused Spark's so that Spark does not try it "
+        "again (REST catalogs before Iceberg 1.11 do, and some others). Nothing was staged; repeat the call. Where it "
+        "happens often, let fewer jobs and programs write to this table at once.",
     ),
     Reason(
         name="clock",
@@ -194,8 +201,8 @@ def job_failed(job: Job, code: int, lines: Iterable[str], secrets: Secrets) -> J
     what, left, facts = _subject(job)
     name = reason.name if reason else None
     advice = reason.advice if reason else f"Its last words are below; {left}."
-    if reason is None and isinstance(job, StageJob) and code > 0 and _is_before_reading(job, text):
-        name, advice = BEFORE_READING, f"It ended before it read a record. {advice}"
+    if reason is None and isinstance(job, StageJob) and code > 0 and _is_beside_reading(job, text):
+        name, advice = BESIDE_READING, f"No task of it failed, so no record is the cause. {advice}"
     if reason and not isinstance(job, StageJob):
         advice = job.advice.get(reason.name, advice)
     message = f"{what} {ended}. {advice}\n{end}"
@@ -205,7 +212,7 @@ def job_failed(job: Job, code: int, lines: Iterable[str], secrets: Secrets) -> J
     return JobFailedError(message, last_words=last.strip().removeprefix("Caused by: "), **facts, reason=name)
 
 
-def _is_before_reading(job: StageJob, lines: Iterable[str]) -> bool:
+def _is_beside_reading(job: StageJob, lines: Iterable[str]) -> bool:
     """Return whether a job's own exception ended it, and none of a task: records are read in tasks, apart from those
     of times beyond Spark's, which the driver reads."""
     text = "\n".join(lines)
