@@ -25,7 +25,7 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError
 from airflow_kafka_lake.core.ledger.guards import HostClock
 from airflow_kafka_lake.core.reports.lineage import TableDescription
-from airflow_kafka_lake.core.spark.job import Application, history_server_of
+from airflow_kafka_lake.core.spark.job import IDLE_SECONDS, QUIET_SECONDS, Application, history_server_of
 from airflow_kafka_lake.core.spec import CONNECTION_ID, PipelineSpec
 
 if TYPE_CHECKING:
@@ -579,11 +579,10 @@ _QUIET = "quiet-minutes"
 _HISTORY = "history-server"
 _PARENT = "spark.openlineage.parent"
 _IDLE = "idle-minutes"
-IDLE_SECONDS, IDLE_SECONDS_OF_A_CLUSTER = 600.0, 120.0
-"""How long a warm driver waits for its next job; on a cluster it may hold executors that others wait for."""
+IDLE_SECONDS_OF_A_CLUSTER = 120.0
+"""Shorter than elsewhere: a warm driver may hold executors that others wait for."""
 
-_QUIET_MINUTES = re.compile(r"[1-9][0-9]{0,4}")
-_IDLE_MINUTES = re.compile(r"0|[1-9][0-9]{0,3}")
+_MINUTES = re.compile(r"0|[1-9][0-9]{0,4}")
 
 
 class SparkConnection:
@@ -598,31 +597,13 @@ class SparkConnection:
     @cached_property
     def master_and_conf(self) -> tuple[str, Mapping[str, str]]:
         """The master's address and further Spark settings; ConnectionSettingsError names the fault."""
-        connection = self._connection
-        return (EMBEDDED_MASTER, {}) if connection is None else (master_of(connection), conf_of(connection))
-
-    @property
-    def quiet_seconds(self) -> float:
-        """How long a job may make no progress, waiting for a full cluster included."""
-        from airflow_kafka_lake.adapters.spark_submit.runner import QUIET_SECONDS
-
-        return QUIET_SECONDS if self._connection is None else quiet_seconds_of(self._connection)
-
-    @property
-    def idle_seconds(self) -> float:
-        """How long a warm driver waits for its next job; 0 where every job has a driver of its own."""
-        if self._connection is None:
-            return IDLE_SECONDS
-        return idle_seconds_of(self._connection)
-
-    @property
-    def history_server(self) -> str | None:
-        """The address of the history server that shows applications which have ended, if there is one."""
-        return None if self._connection is None else history_server(self._connection)
+        return master_of(self._connection), conf_of(self._connection)
 
     @cached_property
-    def _connection(self) -> ConnectionSettings | None:
-        return None if self.spark_conn_id is None else get_connection(self.spark_conn_id, *SPARK_TYPES)
+    def _connection(self) -> ConnectionSettings:
+        if self.spark_conn_id is None:
+            return ConnectionSettings(conn_id=EMBEDDED_MASTER, conn_type="spark", host=EMBEDDED_MASTER)
+        return get_connection(self.spark_conn_id, *SPARK_TYPES)
 
     def runner(
         self,
@@ -646,18 +627,19 @@ class SparkConnection:
 
         master, own = self.master_and_conf
         conf = without_rivals(further or {}, own) | dict(own)
-        is_kept = self.idle_seconds and not _names_parent(conf)
+        idle_seconds = idle_seconds_of(self._connection)
+        is_kept = idle_seconds and not _names_parent(conf)
         return SparkJobs(
             master=master,
             conf=conf,
             engine=engine if is_kept else None,
-            idle_seconds=self.idle_seconds,
+            idle_seconds=idle_seconds,
             catalog=catalog,
             kafka=kafka,
             stores=stores,
-            quiet_seconds=self.quiet_seconds,
+            quiet_seconds=quiet_seconds_of(self._connection),
             application=application,
-            history_server=self.history_server,
+            history_server=history_server(self._connection),
         )
 
     def check(self, lake: LakeConnection | None = None, kafka: KafkaConnection | None = None) -> str:
@@ -684,7 +666,7 @@ def _names_parent(conf: Mapping[str, str]) -> bool:
 def master_of(connection: ConnectionSettings) -> str:
     """Return the master of a Spark connection: its host, and its port where one is given."""
     if connection.conn_type == "spark_connect":
-        raise _refused(connection, "jobs over Spark Connect come later; use a connection of type spark")
+        raise _refused(connection, "a Spark Connect server takes no SQL extensions of a job: name its cluster's master")
     host = (connection.host or "").strip()
     master = f"{host}:{connection.port}" if host and connection.port else host
     if not _MASTER.fullmatch(master):
@@ -710,15 +692,9 @@ def conf_of(connection: ConnectionSettings) -> dict[str, str]:
 
 
 def quiet_seconds_of(connection: ConnectionSettings) -> float:
-    """Return how long a job may make no progress: `quiet-minutes` of the extra, else thirty minutes."""
-    from airflow_kafka_lake.adapters.spark_submit.runner import QUIET_SECONDS
-
-    given = connection.extra.get(_QUIET)
-    if given is None or given == "":
-        return QUIET_SECONDS
-    if not _QUIET_MINUTES.fullmatch(str(given)):
-        raise _refused(connection, f"{_QUIET} must be a whole number of minutes, at least 1")
-    return float(given) * 60
+    """Return how long a job may make no progress, waiting for a full cluster included: `quiet-minutes` of the extra,
+    else thirty minutes."""
+    return _seconds_of(connection, _QUIET, QUIET_SECONDS, least=1)
 
 
 def idle_seconds_of(connection: ConnectionSettings) -> float:
@@ -727,13 +703,17 @@ def idle_seconds_of(connection: ConnectionSettings) -> float:
     `idle-minutes` of the extra, else ten minutes in a local master and two on YARN and Kubernetes. A standalone master
     has none unless it is asked for: there the application that a lost host has left is ended by its job's name.
     """
-    given = connection.extra.get(_IDLE)
+    master = master_of(connection)
+    of_others = 0.0 if master.startswith("spark://") else IDLE_SECONDS_OF_A_CLUSTER
+    return _seconds_of(connection, _IDLE, IDLE_SECONDS if master.startswith("local") else of_others)
+
+
+def _seconds_of(connection: ConnectionSettings, key: str, usual: float, least: int = 0) -> float:
+    given = connection.extra.get(key)
     if given is None or given == "":
-        if (master := master_of(connection)).startswith("spark://"):
-            return 0.0
-        return IDLE_SECONDS if master.startswith("local") else IDLE_SECONDS_OF_A_CLUSTER
-    if not _IDLE_MINUTES.fullmatch(str(given)):
-        raise _refused(connection, f"{_IDLE} must be a whole number of minutes, 0 for none")
+        return usual
+    if not _MINUTES.fullmatch(str(given)) or int(given) < least:
+        raise _refused(connection, f"{key} must be a whole number of minutes, at least {least}")
     return float(given) * 60
 
 

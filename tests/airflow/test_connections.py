@@ -304,14 +304,14 @@ def test_timeout_of_a_quiet_job_is_the_connections() -> None:
 def test_a_runner_has_the_timeout_of_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the connection says reaches the job."""
     given(monkeypatch, "s", {"conn_type": "spark", "host": "local", "extra": {"quiet-minutes": 90}})
-    assert SparkConnection("s").quiet_seconds == 90 * 60
     runner = SparkConnection("s").runner(catalog={}, kafka={})
     assert runner._quiet_seconds == 90 * 60
 
 
 def test_wait_of_a_warm_driver_is_the_connections() -> None:
     """Short where others may need the cluster; none where an application is looked for by the name of its job."""
-    assert SparkConnection(None).idle_seconds == idle_seconds_of(spark("local[2]")) == 600
+    assert SparkConnection(None).runner(catalog={}, kafka={})._waits["idle_seconds"] == 600
+    assert idle_seconds_of(spark("local[2]")) == 600
     assert [idle_seconds_of(spark(master)) for master in ("yarn", "k8s://https://x", "spark://m:7077")] == [120, 120, 0]
     assert idle_seconds_of(spark("spark://m:7077", **{"idle-minutes": 5})) == 300
     assert idle_seconds_of(spark("local", **{"idle-minutes": "0"})) == 0
@@ -356,10 +356,10 @@ def test_history_server_is_the_connections(monkeypatch: pytest.MonkeyPatch) -> N
     assert runner._history_server == "http://h:18080"
 
 
-def test_spark_connect_is_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection that will work some day is refused with that word."""
+def test_spark_connect_is_refused_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a job brings with it, such a server takes at its own start alone."""
     given(monkeypatch, "s", {"conn_type": "spark_connect", "host": "sc://x"})
-    with pytest.raises(ConnectionSettingsError, match="later"):
+    with pytest.raises(ConnectionSettingsError, match="takes no SQL extensions of a job"):
         _ = SparkConnection("s").master_and_conf
 
 

@@ -52,7 +52,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
 )
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError, SchemaMismatchError
 from airflow_kafka_lake.core.reports.progress import Counters
-from airflow_kafka_lake.core.spark.job import LIGHT, StageJob, Tip
+from airflow_kafka_lake.core.spark.job import IDLE_SECONDS, LIGHT, QUIET_SECONDS, StageJob, Tip
 from airflow_kafka_lake.jobs import load_classes, serve, stage
 from airflow_kafka_lake.jobs.driver import APPLICATION_FILE, MESSAGES_FILE, PROGRESS_FILE, REFUSED, RESULT_FILE
 from airflow_kafka_lake.jobs.formats import CATALOG_CLASS
@@ -206,12 +206,6 @@ def _catalog(folder: Path) -> dict[str, str]:
 
 
 # Spark jobs by spark-submit in client mode, in a driver of their own or in a warm one; a driver can only stage.
-
-QUIET_SECONDS = 1800.0
-"""How long a driver may make no progress before it is ended; a job that waits for a busy cluster makes none."""
-
-IDLE_SECONDS = 600.0
-"""How long a warm driver waits for its next job."""
 
 SILENCE_SECONDS = 300.0
 """After so long without a sign of its worker a warm driver that works ends itself: the lease is long over."""

@@ -32,6 +32,10 @@ class PositionColumns:
     only_topic: str = ""
 
 
+QUIET_SECONDS, IDLE_SECONDS = 1800.0, 600.0
+"""How long a driver may make no progress, and how long a warm one waits for its next job, unless that is said."""
+
+
 # How much Java a Spark job computes with, counted in records that land as they are, and its worth.
 #
 # With Java's quick compiler alone a job of a thousand records takes half a second less, and each further million about
