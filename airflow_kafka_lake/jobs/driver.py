@@ -172,8 +172,15 @@ class Counts:
         return Counters(
             rows=sum(query.rows for query in self.queries.values()),
             table_rows=sum(query.table_rows for query in self.queries.values()),
+            executors=self._executors(),
             application=self._application(),
         )
+
+    def _executors(self) -> int:
+        with suppress(Exception):  # the number may be missing; the sign of life may not be lost over it
+            context = java_context(self.spark)
+            return 1 if context.isLocal() else len(context.statusTracker().getExecutorInfos()) - 1
+        return 1
 
     def _application(self) -> str:
         with suppress(Exception):  # the application may be missing; the sign of life may not be lost over it

@@ -248,7 +248,7 @@ def _stage(
         ports.ledger.commit(known)
 
     def counted(counters: Counters) -> None:
-        heartbeat.watch.counted(counters.rows)
+        heartbeat.watch.counted(counters.rows, counters.note)
         if counters.application and counters.application != known.application:
             record(known.job, counters.application)
 

@@ -29,18 +29,19 @@ class Watch:
         self._ports = ports
         self._subject = subject
         self._begun = self._step_begun = self._shown = ports.clock.monotonic()
-        self._speed = Speed()
+        self._speed, self._note = Speed(), ""
         self.progress: Progress | None = None
 
     def begin(self, progress: Progress, note: str = "") -> Progress:
         """Begin a step; it is shown at once."""
-        self.progress, self._speed = progress, Speed()
+        self.progress, self._speed, self._note = progress, Speed(), ""
         self._step_begun = self._ports.clock.monotonic()
         self._show(Moment.BEGUN, note=note)
         return progress
 
-    def counted(self, rows: int) -> None:
-        """Note how many rows of the step are done."""
+    def counted(self, rows: int, note: str = "") -> None:
+        """Note how many rows of the step are done, and a remark on it."""
+        self._note = note
         if self.progress is not None:
             self.progress = self.progress.counted(rows)
             self._speed = self._speed.after(self._ports.clock.monotonic(), self.progress.rows)
@@ -53,7 +54,7 @@ class Watch:
     def beat(self) -> None:
         """Show that the step goes on."""
         if self._ports.clock.monotonic() - self._shown >= _SHOWN_AGAIN_SECONDS:
-            self._show(Moment.GOING)
+            self._show(Moment.GOING, note=self._note)
 
     def end(self, rows: int | None = None, note: str = "") -> None:
         """End the step, with the number of rows that it had, where that is known."""
@@ -146,7 +147,7 @@ def job_progress(
     watch.begin(progress)
 
     def counted(counters: Counters) -> None:
-        watch.counted(rows(counters))
+        watch.counted(rows(counters), counters.note)
         watch.beat()
 
     yield counted

@@ -154,11 +154,18 @@ def _share(whole: int, rows: int, expected: int | None) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """The rows of Kafka and of tables that a Spark job has read so far, and its application's id, empty if unknown."""
+    """The rows of Kafka and of tables that a Spark job has read so far, its executors, of a local master the driver,
+    and its application's id, empty if unknown."""
 
     rows: int = 0
     table_rows: int = 0
+    executors: int = 1
     application: str = ""
+
+    @property
+    def note(self) -> str:
+        """The reason why nothing can be counted, as the end of a sentence."""
+        return "" if self.executors else "no executor of the cluster works for it"
 
     def to_json(self, **beside: str) -> str:
         """Return one line of JSON."""
@@ -292,7 +299,7 @@ class ProgressEvent:
                 return f"{DOING[step]}{progress.expected}{self._beside()}"
             case Moment.GOING:
                 left = self.seconds_left
-                return self._step() + ("" if left is None else f"; all waves: about {span(left)} left")
+                return self._step() + ("" if left is None else f"; all waves: about {span(left)} left") + self._beside()
             case Moment.ENDED:
                 return f"{_DONE[step]} {count(progress.rows, step.counts)} in {span(self.seconds)}{self._beside()}"
             case Moment.LANDED:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_kafka_lake.core.reports.progress import (
+    Counters,
     Moment,
     Progress,
     ProgressEvent,
@@ -51,6 +52,10 @@ RUN = WavePosition(number=3, of=12, bytes_before=100, bytes_here=50, bytes_after
             "wave w1: reading 1,000 offsets, about 50.0 MB in Kafka: 3 ranges, 4 tasks",
         ),
         (live(), "wave w1: reading, nothing counted yet, 10 s so far"),
+        (
+            live(note=Counters(executors=0).note),
+            "wave w1: reading, nothing counted yet, 10 s so far: no executor of the cluster works for it",
+        ),
         (
             live(READ.counted(500), rate=50),
             "wave w1: read 500 rows of 1,000 offsets, about 25.0 MB of 50.0 MB, 2.5 MB/s, about 10 s left",

@@ -117,6 +117,20 @@ def test_rows_are_those_of_the_sources() -> None:
     assert told(Counts(spark)) == Counters(rows=1_234_570, table_rows=40)
 
 
+def test_executors_are_counted_without_the_driver() -> None:
+    """A local master works in its driver; where Spark does not say, nothing is told of a wait."""
+    spark = FakeSession()
+    assert told(Counts(spark)).executors == 1
+    context = spark._jsparkSession.sparkContext()
+    context.isLocal = lambda: False
+    context.statusTracker = lambda: java(getExecutorInfos=["driver"])
+    assert told(Counts(spark)).executors == 0
+    context.statusTracker = lambda: java(getExecutorInfos=["driver", "0", "1"])
+    assert told(Counts(spark)).executors == 2
+    context.isLocal = lambda: True
+    assert told(Counts(spark)).executors == 1
+
+
 def test_query_that_is_over_keeps_what_it_has_counted() -> None:
     """It is looked at once more when it has ended, also where it began and ended between two looks, then no more."""
     spark = FakeSession()

@@ -24,8 +24,9 @@ def world() -> World:
     return World(partitions=2)
 
 
-def slowly(world: World, monkeypatch: pytest.MonkeyPatch, *rows: int, seconds: float = 20) -> None:
-    """Let the next job count these rows, with so much time between the counts."""
+def slowly(world: World, monkeypatch: pytest.MonkeyPatch, *rows: int, seconds: float = 20, waits: bool = False) -> None:
+    """Let the next job count these rows, with so much time between the counts; one that `waits` has no executor before
+    its first row."""
     real = world.runner.stage
 
     def stage(
@@ -40,7 +41,7 @@ def slowly(world: World, monkeypatch: pytest.MonkeyPatch, *rows: int, seconds: f
         started("slow")
         for count in rows:
             world.clock.advance(timedelta(seconds=seconds))
-            counted(Counters(rows=count))
+            counted(Counters(rows=count, executors=int(not waits or count > 0)))
             heartbeat()
         real(job, started=lambda _: None, heartbeat=heartbeat, counted=counted, **told)
 
@@ -96,6 +97,17 @@ def test_long_read_writes_a_line_each_half_minute(world: World, monkeypatch: pyt
     ]
     assert said[3] == f"wave {wave}: read 100 rows in 1 min 40 s"
     assert said[-1].startswith(f"wave {wave} landed: 100 rows, ")
+
+
+def test_wait_for_a_cluster_is_told_until_it_is_over(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job without an executor counts nothing; the next step says nothing of it."""
+    world.produce(100)
+    wave, said = world.planned_wave(), list[str]()
+    slowly(world, monkeypatch, 0, 0, 30, 50, waits=True)
+    world.ingest(wave, replace(world.worker(), live=Lines(said.append)))
+    why = "no executor of the cluster works for it"
+    assert said[1] == f"wave {wave}: reading, nothing counted yet, 40 s so far: {why}"
+    assert [line for line in said if why in line] == said[1:2]
 
 
 def test_renewals_record_how_far_the_attempt_is(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
