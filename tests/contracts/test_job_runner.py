@@ -313,7 +313,7 @@ def test_job_that_is_over_is_no_orphan(world: RunnerWorld) -> None:
     assert world.staged(job) == before
 
 
-@pytest.mark.parametrize("is_warm", [False, True])
+@pytest.mark.parametrize("is_warm", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_living_job_is_ended_by_its_reference(
     spark: Callable[..., SparkWorld], engine: Engine, *, is_warm: bool
 ) -> None:

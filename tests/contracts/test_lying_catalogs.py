@@ -103,7 +103,7 @@ def test_publish_that_was_only_answered_is_not_landed(world: World, lake: Iceber
 
 
 @pytest.mark.parametrize(
-    "number", [item if item in {8, 9} else pytest.param(item, marks=pytest.mark.nightly) for item in range(12)]
+    "number", [item if item == 8 else pytest.param(item, marks=pytest.mark.nightly) for item in range(12)]
 )
 def test_any_commit_that_was_only_answered_comes_right(
     world: World, lake: IcebergLake, proxy: CatalogProxy, number: int
@@ -126,7 +126,11 @@ def test_any_commit_that_was_only_answered_comes_right(
 
 
 @pytest.mark.parametrize(
-    ("keeps_branches", "moves_main", "named"), [(False, False, True), (True, True, False)], ids=["nessie", "both"]
+    ("keeps_branches", "moves_main", "named"),
+    [
+        pytest.param(False, False, True, id="nessie"),
+        pytest.param(True, True, False, id="both", marks=pytest.mark.nightly),
+    ],
 )
 def test_catalog_that_puts_a_branch_on_main_is_refused_before_a_job(
     world: World, lake: IcebergLake, proxy: CatalogProxy, keeps_branches: bool, moves_main: bool, named: bool

@@ -9,7 +9,6 @@ import subprocess
 import time
 
 import psutil
-import pytest
 
 from tests.sandbox import Sandbox, drivers
 
@@ -33,7 +32,6 @@ def process_wait(process: subprocess.Popen, seconds: float) -> None:
         process.wait(seconds)
 
 
-@pytest.mark.nightly  # a run has drivers that die at their steps (test_matrix.py)
 def test_a_killed_driver_fails_the_attempt_and_the_next_run_lands_it(sandbox: Sandbox) -> None:
     """The wave stays where it was, worth repeating."""
     sandbox.produce(300)

@@ -26,6 +26,11 @@ from tests.kit.traps import Mode, modes
 NAMED = {act.name: act for act in ACTS}
 COMMANDS = [act.name for act in {act.words: act for act in reversed(ACTS)}.values()]
 """An act for each command."""
+RARE = {
+    *("tell", "ask", "answer", "end a request", "resume"),
+    *("plan from a time", "status of nothing", "audit", "audit deeply", "wave"),
+}
+"""Acts that read, or write a row that nothing is counted by: the nightly plays them, at every point."""
 PUBLISHED = (
     ("run", "table.publish:after", Mode.KILL),
     ("run", "table.publish:after", Mode.LOST),
@@ -35,20 +40,20 @@ PUBLISHED = (
 
 REAL_CASES = (
     ("driver.rows:after", Mode.KILL),
-    *(
-        pytest.param(point, mode, marks=pytest.mark.nightly)
-        for point, mode in (
-            ("runner.stage:after", Mode.KILL),
-            ("table.publish:after", Mode.KILL),
-            ("table.publish:after", Mode.LOST),
-            ("driver.branch:after", Mode.RAISE),
-            ("driver.rows:before", Mode.DELAY),
-            ("driver.rows:after", Mode.STOP),
-            ("driver.append:after", Mode.KILL),
-            ("driver.append:after", Mode.LOST),
-        )
-    ),
+    ("runner.stage:after", Mode.KILL),
+    ("table.publish:after", Mode.KILL),
+    ("table.publish:after", Mode.LOST),
+    ("driver.branch:after", Mode.RAISE),
+    ("driver.rows:before", Mode.DELAY),
+    ("driver.rows:after", Mode.STOP),
+    ("driver.append:after", Mode.KILL),
+    ("driver.append:after", Mode.LOST),
 )
+
+
+def _one_for_each_command() -> Iterator[ParameterSet]:
+    for name, mode in zip(COMMANDS, cycle(Mode), strict=False):
+        yield pytest.param(name, mode, marks=[pytest.mark.nightly] if name in RARE else [])
 
 
 def _pairs() -> Iterator[ParameterSet]:
@@ -78,7 +83,7 @@ def user(kafka: LocalKafka, spark_jars: list[Path], tmp_path_factory: pytest.Tem
         yield place
 
 
-@pytest.mark.parametrize(("name", "mode"), list(zip(COMMANDS, cycle(Mode), strict=False)), ids=str)
+@pytest.mark.parametrize(("name", "mode"), list(_one_for_each_command()), ids=str)
 def test_a_command_survives(forked: ForkedPlace, traces: Traces, name: str, mode: Mode) -> None:
     """The trap springs, a successor works, the same command again and the main job are right, and nothing is left."""
     crossed = [point for point in traces[name] if point in points() and mode in modes(point)]
@@ -99,6 +104,7 @@ def test_a_command_survives_at_every_point(forked: ForkedPlace, traces: Traces, 
     matrix.perform(forked, matrix.chosen(traces, point, mode))
 
 
+@pytest.mark.nightly  # by day a driver dies from outside (test_kills.py), and workers at their points above
 @pytest.mark.parametrize(("point", "mode"), REAL_CASES, ids=str)
 def test_a_run_with_real_spark_survives(user: RealPlace, point: str, mode: Mode) -> None:
     """Inside the driver too: dead, stopped and continued, slow or failing, every record is there once."""

@@ -93,6 +93,8 @@ def world(spark_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> I
         "AIRFLOW_CONN_KAFKA_DOWN": json.dumps(down),
         "EXTRA": "extra-from-outside",
         "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
+        # A file that changes is read all the same.
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
     }
     with world_of(tmp_path_factory.mktemp("world"), dict.fromkeys(PIPELINES, 2), dags, extra) as made:
         airflow = psutil.Process(made.airflow.pid)
@@ -345,6 +347,7 @@ def test_unknown_topic_or_partition_is_refused_before_anything_starts(
     assert says in world.log(run_id, "review")
 
 
+@pytest.mark.nightly  # by day: `on_kill` (tests/airflow), drivers of killed commands (test_kills.py)
 def test_killed_task_takes_its_driver_along_and_the_next_run_finishes(world: World) -> None:
     """Marking a running ingest as failed ends its Spark driver and fails the run; the next one lands everything."""
     lane = world.lanes["killed"]
@@ -516,6 +519,7 @@ def test_mistakes_of_a_newcomer_are_answered_in_words(world: World) -> None:
 
     text = lane.file.read_text().replace("[source]", '[source]\nconnection = "kafka_down"')
     (lane.home / "down.toml").write_text(text.replace('name = "landed"', 'name = "down"'))
+    (world.airflow._dags_folder / f"{MANUAL}.py").touch()
     down: list[str] = []
 
     def offered() -> bool:

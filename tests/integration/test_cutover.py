@@ -136,6 +136,7 @@ def test_the_cutover_with_a_live_stream_is_proven(sandbox: Sandbox, live: Live, 
     assert (twice.code, finding["kind"], finding["partition"], finding["offsets"]) == (1, "cutover-twice", 1, [[8, 10]])
 
 
+@pytest.mark.nightly  # by day: the rules (unit/services/test_cutover.py), and two tables, above
 def test_the_cutover_inside_one_table_is_proven(sandbox: Sandbox, live: Live, spark_jars: list[Any]) -> None:
     """The live stream writes into the pipeline's own table, in its columns: rows without an attempt are its rows."""
     sandbox.write_pipeline(source=f'end = "group:{sandbox.topic}"')

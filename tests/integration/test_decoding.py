@@ -104,6 +104,7 @@ def test_values_that_do_not_decode_stay_beside_those_that_do(sandbox: Sandbox) -
     assert audited.code == 0, audited.out
 
 
+@pytest.mark.nightly  # by day: the limit (unit/features/decoding/test_decoding.py)
 def test_too_many_values_that_do_not_decode_stop_the_wave(sandbox: Sandbox) -> None:
     """Nothing of the range is visible; with the right schema the same range lands whole."""
     write(sandbox, format="json", schema="amount INT", limit="10 %")
@@ -123,6 +124,7 @@ def test_too_many_values_that_do_not_decode_stop_the_wave(sandbox: Sandbox) -> N
     assert [row["amount"] for row in rows(sandbox)] == amounts
 
 
+@pytest.mark.nightly  # by day: the job (contracts/test_job_runner.py), the command (faults/test_matrix.py)
 def test_rows_are_decoded_again_from_their_bytes(sandbox: Sandbox) -> None:
     """First what landed raw, then what a wrong schema left; every row stays, and the audit finds nothing."""
     send(sandbox, b'{"amount": 1}', b"none", b'{"amount": 5000000000}')

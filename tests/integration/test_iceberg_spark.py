@@ -86,7 +86,9 @@ def publish(table: IcebergTable, attempt: str) -> TableHead:
     return head
 
 
-@pytest.mark.parametrize("partition_by", ["", "days(kafka_timestamp), bucket(4, key)"])
+@pytest.mark.parametrize(
+    "partition_by", [pytest.param("", marks=pytest.mark.nightly), "days(kafka_timestamp), bucket(4, key)"]
+)
 def test_staged_by_spark_is_published_and_read_by_spark(
     spark: Spark, lake: IcebergLake, tmp_path: Path, partition_by: str
 ) -> None:

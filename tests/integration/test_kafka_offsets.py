@@ -412,6 +412,7 @@ def test_check_names_the_cluster(cluster: Cluster) -> None:
     assert "with 1 broker answers" in cluster.source.check()
 
 
+@pytest.mark.nightly  # by day: the source of test_loss.py
 def test_a_client_that_outlives_a_broker_asks_under_the_new_leader_epoch(service: None) -> None:
     """After a restart the next question is answered; librdkafka by itself would ask the old way for minutes."""
     from airflow_kafka_lake.local.kafka import LocalKafka

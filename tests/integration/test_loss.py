@@ -125,6 +125,8 @@ def test_log_that_was_cut_and_has_grown_again_is_told_from_a_restart(spark_jars:
         assert_hole_is_seen(broker.bootstrap, doctored)
         sandbox.produce(10, begin=10)
         planned = sandbox.command("plan", str(sandbox.file), "--json").document
+        times = [(sandbox.topic, 0), (sandbox.topic, 1)]
+        first = source.offsets_at(times, 0)
         epochs = {
             item.stream.partition: item.leader_epoch for item in source.snapshot([sandbox.topic], None).partitions
         }
@@ -137,6 +139,7 @@ def test_log_that_was_cut_and_has_grown_again_is_told_from_a_restart(spark_jars:
         assert all(now[number].leader_epoch > epochs[number] for number in (0, 1))
         asked = [(sandbox.topic, number, epochs[number]) for number in (0, 1)]
         assert source.epoch_ends(asked) == {asked[0]: 5, asked[1]: 10}
+        assert source.offsets_at(times, 0) == first, "the same client asks under the new leader epoch"
 
         wave = planned["waves"][0]["wave"]
         assert_hidden_is_not_deleted(sandbox, broker, wave)

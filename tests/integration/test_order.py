@@ -69,6 +69,7 @@ def test_child_is_not_published_before_a_cancelled_range_of_its_parent(keyed: Ke
     assert keyed.read() == keyed.written
 
 
+@pytest.mark.nightly  # by day: the decisions (unit/services/test_order.py), and layouts that grow, above
 def test_late_producer_loses_nothing_but_its_place(keyed: KeyedRecords) -> None:
     """What is written to an old partition after its seal is read, in the segment that continues the old one."""
     sandbox = keyed.sandbox
@@ -86,6 +87,7 @@ def test_late_producer_loses_nothing_but_its_place(keyed: KeyedRecords) -> None:
     assert segments[1]["start"] <= offset
 
 
+@pytest.mark.nightly  # by day: the decisions (unit/services/test_order.py)
 def test_migrated_topic_waits_for_the_last_marker_of_the_old_one(
     kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path
 ) -> None:

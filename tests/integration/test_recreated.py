@@ -53,7 +53,7 @@ def test_nothing_of_a_recreated_topic_is_taken_for_the_old_one(sandbox: Sandbox)
     """Re-created between publish and commit, the old generation is committed from the lake; between plan and ingest,
     its range is held until a person gives it up. Each generation ends with its own records, and no other's."""
     sandbox.produce(20)
-    died = sandbox.run(env=SETTLES_NOT)
+    died = sandbox.end(sandbox.start("run", str(sandbox.file), "--json", env=SETTLES_NOT, quick=True))
     assert died.code == -9, died.err
     first = recreated(sandbox, 60)
     adopted = sandbox.command("recover", sandbox.name, "--json")

@@ -13,8 +13,10 @@ from confluent_kafka import Producer
 
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.machine import SystemClock
+from airflow_kafka_lake.core.kafka import snapshots
 from airflow_kafka_lake.local.processes import wait_until
 from tests.groups import commit_in
+from tests.integration.refusing import Refusals
 from tests.sandbox import Sandbox
 
 if TYPE_CHECKING:
@@ -24,7 +26,9 @@ STAYS_OPEN = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "36
 """A coordinator that never looks for overdue transactions: what it forgets to end hangs."""
 
 
-def test_transactions_that_stay_open_are_named_and_never_passed(spark_jars: list[Path], tmp_path: Path) -> None:
+def test_transactions_that_stay_open_are_named_and_never_passed(
+    spark_jars: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A hanging transaction is named by producer, id and start in plan and status; a pending commit of the end
     policy's group fails the plan within its bound, by partition; after both have ended everything is planned."""
     from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
@@ -58,7 +62,8 @@ def test_transactions_that_stay_open_are_named_and_never_passed(spark_jars: list
         assert "transaction 'nightly-load' of producer" in seen.describe(overdue)
         assert f"abort --topic {sandbox.topic} --partition 0 --start-offset 4" in seen.describe(overdue)
 
-        assert_hanging_needs_a_person(sandbox, lambda: seen.hangs(SystemClock().now()))
+        with monkeypatch.context() as patch:
+            assert_hanging_needs_a_person(Refusals(sandbox, patch, capsys), lambda: seen.hangs(SystemClock().now()))
         sandbox.write_pipeline(source='end = "group:live"\nstable_wait = 2')
         committing = Producer({**settings, "transactional.id": "live-consumer"})
         committing.init_transactions(60)
@@ -77,19 +82,25 @@ def test_transactions_that_stay_open_are_named_and_never_passed(spark_jars: list
         assert [item["end"] for wave in made["waves"] for item in wave["ranges"]] == [8], "what the group committed"
 
 
-def assert_hanging_needs_a_person(sandbox: Sandbox, hangs: Callable[[], bool]) -> None:
-    """A transaction that may still end is a line of a run; one that hangs is an exit code, in run and plan."""
+def assert_hanging_needs_a_person(here: Refusals, hangs: Callable[[], bool]) -> None:
+    """A transaction that may still end is a line of a run; one that hangs is an exit code, in run and plan.
+
+    These commands run in this process, where the minute that a coordinator is given is shorter.
+    """
+    sandbox = here.sandbox
     done = sandbox.command("run", str(sandbox.file))
     assert done.code == 0, done.err
     assert "waiting for stable: " in done.out
     assert "held by transaction 'nightly-load'" in done.out
-    wait_until(hangs, timeout=120, failed=AssertionError)
-    stopped = sandbox.run()
+    here.settle_in()
+    here.monkeypatch.setattr(snapshots, "GRACE", timedelta(0))
+    wait_until(hangs, timeout=60, failed=AssertionError)
+    stopped = here.command("run", str(sandbox.file), "--json")
     (problem,) = stopped.document["problems"]
     assert (stopped.code, problem["type"]) == (1, "HangingTransactionError"), stopped.err
     assert "transaction 'nightly-load' of producer" in problem["message"]
     assert f"abort --topic {sandbox.topic} --partition 0 --start-offset 4" in problem["message"]
-    planned = sandbox.command("plan", str(sandbox.file), "--json")
+    planned = here.command("plan", str(sandbox.file), "--json")
     assert (planned.code, planned.document["waiting_for_stable"][0]["transaction"]["hanging"]) == (1, True)
 
 

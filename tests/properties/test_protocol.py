@@ -19,7 +19,7 @@ from tests.properties.scenarios import histories
 from tests.properties.scheduler import counted_ids
 from tests.properties.steps import HAPPENINGS
 
-HISTORIES = int(os.environ.get("KAFKA_LAKE_HISTORIES", "200"))
+HISTORIES = int(os.environ.get("KAFKA_LAKE_HISTORIES", "100"))
 FEWER = 30
 SEED = int(os.environ.get("KAFKA_LAKE_SEED", "2026"))
 LANES = (0, 1)
