@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -20,6 +21,7 @@ from airflow_kafka_lake.adapters.iceberg.catalog import require_pyiceberg
 from airflow_kafka_lake.adapters.jars.cache import fitting_sparks
 from airflow_kafka_lake.adapters.java import minor
 from airflow_kafka_lake.core.errors import LibraryError
+from tests.proof.evidence import Evidence
 
 PACKAGE = Path(airflow_kafka_lake.__file__).parent
 ROOT = Path(__file__).parents[2]
@@ -80,6 +82,7 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 import airflow_kafka_lake.cli.entry_point, airflow_kafka_lake.services.running
 from airflow_kafka_lake.core.errors import LibraryError
+from tests.proof.evidence import Evidence
 from airflow_kafka_lake.wiring.connections import ConnectionSettings
 from airflow_kafka_lake.wiring.connections import RegistryConnection
 try:
@@ -121,6 +124,16 @@ def test_a_plain_installation_brings_no_spark_and_no_pandas() -> None:
     assert {"pyarrow", "pyiceberg", "confluent-kafka"} <= _brought(*_requirements())
     assert not _brought(*_requirements()) & {"pyspark", "pyspark-client", "pandas"}
     assert {"pyspark", "pyspark-client", "pandas"} <= _brought(*_requirements("spark"))
+
+
+def test_classifiers_name_the_pythons_that_were_tried() -> None:
+    """The floor by the whole suite, others by an installation on record, with a run and its audit."""
+    chunks = Evidence.read("installations").chunks.values()
+    passed = [chunk.counts.facts.get("versions", {}) for chunk in chunks if not chunk.red]
+    tried = {minor(versions["python"]) for versions in passed if "python" in versions}
+    named = {text.rpartition(" :: ")[2] for text in PROJECT["classifiers"] if text.startswith("Programming Language")}
+    floor = PROJECT["requires-python"].removeprefix(">=")
+    assert {name for name in named if re.fullmatch(r"3\.\d+", name)} == {floor, *tried}
 
 
 def _pinned(path: Path) -> dict[str, str]:
