@@ -1,7 +1,7 @@
-"""`python -m bench.installed WHEEL`: weigh an installation with and without each extra, and what its parts import.
+"""`python -m bench.installed`: weigh this package with and without each extra, and what its parts import.
 
-Writes docs/reference/installed.md. Megabytes are those of the installed files; time is that of the processor, which
-does not depend on what else a machine does.
+Writes docs/reference/installed.md, from an environment that has all extras. Megabytes are those of the files that a
+distribution brings, of its own and of all it needs; time is that of the processor, whatever else a machine does.
 """
 
 from __future__ import annotations
@@ -9,15 +9,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 import tomllib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib import metadata
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference" / "installed.md"
 AIRFLOW = "apache-airflow"
+LARGEST = 4
 PARTS = {
     "airflow": "Airflow itself",
     "airflow_kafka_lake.get_provider_info": "Airflow finds the provider, at each start",
@@ -51,36 +55,37 @@ print(json.dumps([seconds, len(sys.modules), sorted(names & set({HEAVY!r}))]))
 INTRO = """
 What an installation weighs, and what is imported before anything is asked of it. Spark, Kafka's client, Arrow, Iceberg
 and SQLAlchemy are imported by the work that needs them. A page in Airflow adds nothing: its libraries are Airflow's.
+Times were taken on two busy cores: compare them with that of Airflow itself.
 """
 
-LATER = "The jars that Spark needs come with [`kafka-lake jars fetch`](commands.md#jars): 115 MB, and 69 MB for S3."
+LATER = "The jars that Spark needs come with [`kafka-lake jars fetch`](commands.md#jars): 74 MB, and 69 MB for S3."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installation:
-    """What lies in an environment: distributions by name, and the bytes of all files."""
-
-    distributions: frozenset[str]
-    size: int
-
-
-def environment(place: Path, *wanted: str) -> Path:
-    """Make an environment with what is wanted, in the versions of the tests; returns its interpreter."""
-    uv, python = Path(sys.executable).with_name("uv"), place / "bin" / "python"
-    for words in (
-        (uv, "venv", "--quiet", "--python", sys.executable, place),
-        (uv, "pip", "install", "--quiet", "--python", python, "-c", ROOT / "constraints.txt", *wanted),
-    ):
-        subprocess.run([str(word) for word in words], check=True)
-    return python
+def brought(*wanted: Requirement) -> set[str]:
+    """Return every distribution that some requirements bring in this environment, with what extras of theirs add."""
+    found, left = set[str](), {(canonicalize_name(item.name), frozenset(item.extras)) for item in wanted}
+    seen: set[tuple[str, frozenset[str]]] = set()
+    while left:
+        name, extras = item = left.pop()
+        if item in seen or not (metadata_of := _installed().get(name)):
+            continue
+        seen.add(item)
+        found.add(name)
+        for needed in map(Requirement, metadata_of.requires or ()):
+            if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in ("", *extras)):
+                left.add((canonicalize_name(needed.name), frozenset(needed.extras)))
+    return found
 
 
-def weighed(place: Path) -> Installation:
-    """Weigh an environment."""
-    (packages,) = (place / "lib").glob("python*/site-packages")
-    files = [file for file in packages.rglob("*") if file.is_file() and file.suffix != ".pyc"]
-    names = frozenset(folder.name.partition("-")[0] for folder in packages.glob("*.dist-info"))
-    return Installation(distributions=names, size=sum(file.stat().st_size for file in files))
+@cache
+def _installed() -> dict[str, metadata.Distribution]:
+    return {canonicalize_name(item.name): item for item in metadata.distributions()}
+
+
+def weight(names: Iterable[str]) -> float:
+    """Return the megabytes of distributions."""
+    files = (file for name in names for file in _installed()[name].files or ())
+    return sum(file.size or 0 for file in files) / 1e6
 
 
 def imported(python: Path, module: str) -> tuple[float, int, list[str]]:
@@ -93,25 +98,21 @@ def imported(python: Path, module: str) -> tuple[float, int, list[str]]:
     return min(item[0] for item in found), found[-1][1], found[-1][2]
 
 
-def rows_of_extras(wheel: Path, place: Path, extras: Sequence[str]) -> Iterator[str]:
-    """Yield a row for Airflow alone, for the core and for each extra."""
-    environment(place / AIRFLOW, AIRFLOW)
-    alone = weighed(place / AIRFLOW)
-    yield f"| Airflow alone | {len(alone.distributions)} | {_mb(alone.size)} |"
-    environment(place / "core", str(wheel))
-    core = weighed(place / "core")
-    yield f"| this, without extras | {_more(core, alone)} |"
-    for extra in extras:
-        environment(place / extra, f"{wheel}[{extra}]")
-        yield f"| `[{extra}]` | {_more(weighed(place / extra), core)} |"
+def rows_of_weights() -> Iterator[str]:
+    """Yield a row for Airflow alone, for this package beside it, and for each extra beside that."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    alone = brought(Requirement(AIRFLOW))
+    core = brought(*map(Requirement, project["dependencies"])) | {canonicalize_name(project["name"])}
+    yield _row("Airflow alone", alone)
+    yield _row("this, without extras", core - alone)
+    for extra, wanted in project["optional-dependencies"].items():
+        yield _row(f"`[{extra}]`", brought(*map(Requirement, wanted)) - core - alone)
 
 
-def _more(found: Installation, than: Installation) -> str:
-    return f"+{len(found.distributions - than.distributions)} | +{_mb(found.size - than.size)}"
-
-
-def _mb(size: int) -> str:
-    return f"{size / 1e6:,.0f}"
+def _row(what: str, names: set[str]) -> str:
+    largest = sorted(((weight([name]), name) for name in names), reverse=True)[:LARGEST]
+    told = ", ".join(f"{name} {size:,.0f}" for size, name in largest if size >= 1)
+    return f"| {what} | {len(names)} | {weight(names):,.0f} | {told or '–'} |"
 
 
 def rows_of_imports(python: Path) -> Iterator[str]:
@@ -121,25 +122,21 @@ def rows_of_imports(python: Path) -> Iterator[str]:
         yield f"| {means} | {seconds * 1000:,.0f} | {modules:,} | {', '.join(heavy) or '–'} |"
 
 
-def main(wheel: Path) -> int:
+def main() -> int:
     """Measure, and write the page."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    with tempfile.TemporaryDirectory(prefix="kafka-lake-installed-") as folder:
-        place = Path(folder)
-        weights = list(rows_of_extras(wheel, place, list(project["optional-dependencies"])))
-        imports = list(rows_of_imports(place / "core" / "bin" / "python"))
+    weights, imports = list(rows_of_weights()), list(rows_of_imports(Path(sys.executable)))
     parts = (
         "<!-- written by bench/installed.py -->",
         "# What it installs and imports",
         INTRO.strip(),
-        "\n".join(["| | packages | MB |", "|---|---|---|", *weights]),
+        "\n".join(["| beside the rows above | packages | MB | largest |", "|---|---|---|---|", *weights]),
         LATER,
         "\n".join(["| imports | ms of CPU | modules | heavy libraries |", "|---|---|---|---|", *imports]),
-        "To measure again: `make dist && .venv/bin/python -m bench.installed dist/*.whl`.",
+        "To measure again: `.venv/bin/python -m bench.installed`.",
     )
     PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main())

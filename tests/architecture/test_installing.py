@@ -21,6 +21,7 @@ from airflow_kafka_lake.adapters.iceberg.catalog import require_pyiceberg
 from airflow_kafka_lake.adapters.jars.cache import fitting_sparks
 from airflow_kafka_lake.adapters.java import minor
 from airflow_kafka_lake.core.errors import LibraryError
+from bench.installed import PAGE, brought
 from tests.proof.evidence import Evidence
 
 PACKAGE = Path(airflow_kafka_lake.__file__).parent
@@ -82,7 +83,6 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 import airflow_kafka_lake.cli.entry_point, airflow_kafka_lake.services.running
 from airflow_kafka_lake.core.errors import LibraryError
-from tests.proof.evidence import Evidence
 from airflow_kafka_lake.wiring.connections import ConnectionSettings
 from airflow_kafka_lake.wiring.connections import RegistryConnection
 try:
@@ -105,25 +105,18 @@ def test_a_plain_installation_starts_and_names_the_extra_that_it_lacks() -> None
     ], done.stderr
 
 
-def _brought(*names: str) -> set[str]:
-    """Return every distribution that some bring, themselves included, without what extras of theirs would add."""
-    found, left = set[str](), {*names}
-    while left:
-        found |= left
-        needed = (Requirement(text) for name in left for text in metadata.requires(name) or ())
-        asked = (item for item in needed if item.marker is None or item.marker.evaluate({"extra": ""}))
-        left = {canonicalize_name(item.name) for item in asked} & INSTALLED - found
-    return found
-
-
-INSTALLED = {canonicalize_name(item.name) for item in metadata.distributions()}
-
-
 def test_a_plain_installation_brings_no_spark_and_no_pandas() -> None:
     """Half a gigabyte that a machine without jobs of its own has no use for."""
-    assert {"pyarrow", "pyiceberg", "confluent-kafka"} <= _brought(*_requirements())
-    assert not _brought(*_requirements()) & {"pyspark", "pyspark-client", "pandas"}
-    assert {"pyspark", "pyspark-client", "pandas"} <= _brought(*_requirements("spark"))
+    plain, with_spark = brought(*_requirements().values()), brought(*_requirements("spark").values())
+    assert {"pyarrow", "pyiceberg", "confluent-kafka"} <= plain
+    assert not plain & {"pyspark", "pyspark-client", "pandas"}
+    assert {"pyspark", "pyspark-client", "pandas"} <= with_spark
+
+
+def test_the_page_of_weights_has_every_extra() -> None:
+    """Run `python -m bench.installed` after a change of what is installed."""
+    text = PAGE.read_text(encoding="utf-8")
+    assert [extra for extra in PROJECT["optional-dependencies"] if f"| `[{extra}]` |" not in text] == []
 
 
 def test_classifiers_name_the_pythons_that_were_tried() -> None:
