@@ -86,9 +86,13 @@ bench: jars ## the benchmark, hours: this package against others, and its parts 
 	$(BIN)/python -m bench.run $(ARGS)
 
 SITE := site
-docs: $(STAMP) ## the documents as a site for a browser, in site/; a dead link ends it
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt --group docs
-	@$(BIN)/python docs/website.py $(SITE) && echo "open $(SITE)/index.html"
+# Of its own: the site needs no package of ours.
+WRITER := build/docs/bin
+docs: ## the documents as a site for a browser, in site/; a dead link ends it
+	@[ -x $(WRITER)/python ] || $(PYTHON) -m venv build/docs
+	@$(WRITER)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
+	@$(WRITER)/uv pip install --quiet --python $(WRITER)/python -c constraints.txt --group docs
+	@$(WRITER)/python docs/website.py $(SITE) && echo "open $(SITE)/index.html"
 
 DIST := dist
 dist: $(STAMP) ## sdist and wheel of the commit, built twice and compared, with digests and the bill of materials

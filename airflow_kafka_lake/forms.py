@@ -15,8 +15,8 @@ from airflow.sdk import Param
 from airflow_kafka_lake.actions.action import Action, FieldKind
 from airflow_kafka_lake.pipeline import Pipeline
 
-WHAT, TIMES, OFFSETS, HOW, WHY = "What", "Period by time", "Period by offset", "How", "Why"
-"""Sections, in the order in which the page shows them."""
+OPEN, OFFSETS, HOW = None, "Period by offset", "How"
+"""Sections, in the order in which the page shows them. It opens the fields without one, and keeps the others closed."""
 
 _SHOWN_ONLY: Mapping[str, Any] = {
     # Until draft 7, JSON Schema ignores what stands beside a `$ref`: the page reads it, and no validator does.
@@ -33,12 +33,12 @@ def ingest_form(pipelines: Mapping[str, Pipeline]) -> dict[str, Param]:
         "pipeline": _choice(pipelines),
         "topic": _topic(pipelines, "Only this topic; empty for all topics of the pipeline."),
         "partitions": _partitions(),
-        **_period("Empty for no begin: from what is missing on.", "Empty for no end: as far as the pipeline reads."),
-        "all_waves": _switch(
-            HOW,
-            "Everything unfinished",
-            "Also finish what earlier runs left outside of the topic, partitions and period above.",
-        ),
+        **_times("Empty for no begin: from what is missing on.", "Empty for no end: as far as the pipeline reads."),
+        "dry_run": _switch(OPEN, "Dry run", "Only show the plan, in the tab Required Actions of the task review."),
+        "ask": _switch(OPEN, "Ask before it starts", "Show the plan there, and wait a day at most for an approval."),
+        "reason": _text(OPEN, "Reason", "Why it is read, for those who look at the plan later."),
+        **_offsets(OFFSETS),
+        "all_waves": _switch(HOW, "Everything unfinished", "Also finish what earlier runs left outside of the period."),
         "acknowledge_order": _switch(
             HOW,
             "Acknowledge order",
@@ -48,15 +48,6 @@ def ingest_form(pipelines: Mapping[str, Pipeline]) -> dict[str, Param]:
         "bytes_per_second": _text(
             HOW, "Bytes per second", "Read no faster than this, such as 5 MB, instead of the pipeline's own rate."
         ),
-        "dry_run": _switch(
-            HOW, "Dry run", "Only show the plan: in the task review, tab Required Actions. Nothing is written."
-        ),
-        "ask": _switch(
-            HOW,
-            "Ask before it starts",
-            "Show the plan in the same place, and wait until a person approves it; a day at most.",
-        ),
-        "reason": _text(WHY, "Reason", "Why it is read, for those who look at the plan later."),
     }
 
 
@@ -87,7 +78,7 @@ def decision_form(action: type[Action], pipelines: Mapping[str, Pipeline]) -> di
     for field in action.fields():
         match field.kind:
             case FieldKind.SUBJECT:
-                form[field.name] = _text(WHAT, field.title, field.sentence, needed=field.needed)
+                form[field.name] = _text(OPEN, field.title, field.sentence, needed=field.needed)
             case FieldKind.SELECTION:
                 form |= _selection(pipelines, needed=field.needed)
             case FieldKind.TEXT:
@@ -95,7 +86,7 @@ def decision_form(action: type[Action], pipelines: Mapping[str, Pipeline]) -> di
             case FieldKind.SWITCH:
                 form[field.name] = _switch(HOW, field.title, field.sentence)
             case FieldKind.REASON:
-                form[field.name] = _text(WHY, field.title, field.sentence, needed=True)
+                form[field.name] = _text(OPEN, field.title, field.sentence, needed=True)
             case _ as never:
                 assert_never(never)
     return form
@@ -118,9 +109,10 @@ def _selection(pipelines: Mapping[str, Pipeline], *, needed: bool) -> dict[str, 
         "topic": _topic(pipelines, topic, needed=needed),
         "partitions": _partitions(),
         "topic_id": _text(
-            WHAT, "Topic id", "Only where the topic was deleted and created again: the id of the one that is meant."
+            OPEN, "Topic id", "Only where the topic was deleted and created again: the id of the one that is meant."
         ),
-        **_period(begin, end),
+        **_times(begin, end),
+        **_offsets(OPEN),
     }
 
 
@@ -148,39 +140,45 @@ def _first_of(*fields: str) -> str:
 
 
 def _choice(pipelines: Mapping[str, Pipeline]) -> Param:
-    """Return the choice of a pipeline, which a person makes: none is chosen beforehand, and none is no run."""
+    """Return the choice of a pipeline. Of several none is chosen beforehand, and none is no run."""
     words = "A file of the folder [kafka_lake] pipelines_folder. One must be chosen."
-    look: dict[str, Any] = {"title": "Pipeline", "description": words, "section": WHAT}
+    only: dict[str, Any] = {"default": next(iter(pipelines))} if len(pipelines) == 1 else {}
+    look: dict[str, Any] = {"title": "Pipeline", "description": words, "section": OPEN}
     if not pipelines:
         return Param(type="string", minLength=1, maxLength=0, **look)
-    return Param(type="string", enum=list(pipelines), **look)
+    return Param(type="string", enum=list(pipelines), **only, **look)
 
 
 def _topic(pipelines: Mapping[str, Pipeline], description: str, *, needed: bool = False) -> Param:
     known = sorted({topic for pipeline in pipelines.values() for topic in pipeline.spec.topics})
-    return _text(WHAT, "Topic", description, look={"examples": known} if known else {}, needed=needed)
+    return _text(OPEN, "Topic", description, look={"examples": known} if known else {}, needed=needed)
 
 
 def _partitions() -> Param:
-    return _text(WHAT, "Partitions", "Only these partitions, such as 0-5, 9; empty for all.")
+    return _text(OPEN, "Partitions", "Only these partitions, such as 0-5, 9; empty for all.")
 
 
-def _period(begin: str, end: str) -> dict[str, Param]:
-    """Return a period as two moments or as two offsets: which of them is filled in decides."""
+def _times(begin: str, end: str) -> dict[str, Param]:
     return {
-        "from": _text(TIMES, "From", f"Begin, {_ZONE}. {begin}", look={"format": "date-time"}),
-        "to": _text(TIMES, "To", f"End, exclusive, {_ZONE}. {end}", look={"format": "date-time"}),
-        "from_offset": _text(OFFSETS, "From offset", "Begin as an offset, such as 1200, instead of a time."),
-        "to_offset": _text(OFFSETS, "To offset", "End as an offset, exclusive, instead of a time."),
+        "from": _text(OPEN, "From", f"Begin, {_ZONE}. {begin}", look={"format": "date-time"}),
+        "to": _text(OPEN, "To", f"End, exclusive, {_ZONE}. {end}", look={"format": "date-time"}),
     }
 
 
-def _switch(section: str, title: str, description: str) -> Param:
+def _offsets(section: str | None) -> dict[str, Param]:
+    """Return the ends of a period as offsets: which of the ends are filled in decides."""
+    return {
+        "from_offset": _text(section, "From offset", "Begin as an offset, such as 1200, instead of a time."),
+        "to_offset": _text(section, "To offset", "End as an offset, exclusive, instead of a time."),
+    }
+
+
+def _switch(section: str | None, title: str, description: str) -> Param:
     return Param(False, type="boolean", title=title, description=description, section=section)
 
 
 def _text(
-    section: str, title: str, description: str, *, look: Mapping[str, Any] | None = None, needed: bool = False
+    section: str | None, title: str, description: str, *, look: Mapping[str, Any] | None = None, needed: bool = False
 ) -> Param:
     """Return a text that the first task checks; the page starts no run while a needed one is empty."""
     kind: Any = "string" if needed else ["null", "string"]

@@ -64,17 +64,15 @@ def kafka_lake_ingest(
 ) -> TaskGroup:
     """Plan, ingest every wave, advance, and end in the state in which the plan ended.
 
-    Arguments are those of PlanIngestOperator (`dry_run` is its `is_dry_run`) and may be templates. `waves_at_once`
-    bounds the Spark jobs of one Dag run, `max_waves` how many waves it takes at all, and `bytes_per_second` how fast
-    they read together (see IngestWaveOperator). With `stage_by="worker"` workers beside Airflow do the work, and no
-    task has a slot meanwhile; `waves_at_once` then bounds how many waves are asked for at once. The group fails when
-    ranges of the plan are unresolved, or any of the pipeline is on hold, after the watermarks that could move have
-    moved.
+    Arguments are those of PlanIngestOperator (`dry_run` is its `is_dry_run`), also as templates. `waves_at_once` bounds
+    the Spark jobs of one Dag run, or with `stage_by="worker"` the waves asked for at once; `max_waves` how many waves
+    it takes at all; `bytes_per_second` how fast they read together. The group fails, after the watermarks have moved,
+    when ranges of the plan are unresolved, or any of the pipeline is on hold.
 
-    `task_args` are arguments of every task, such as `pool`, `queue`, `retries`, `priority_weight`, `execution_timeout`
-    or callbacks; `plan_args`, `ingest_args`, `advance_args` and `finish_args` are those of one task, and win over them.
-    Both win over `default_args` of the group, these over the `default_args` of groups around it and of the Dag, and all
-    of them over `RETRIES`. `prefix_group_id`, `parent_group` and `tooltip` are those of TaskGroup.
+    `task_args` (`pool`, `queue`, `retries`, `priority_weight`, `execution_timeout`, callbacks …) are those of every
+    task; `plan_args`, `ingest_args`, `advance_args` and `finish_args` those of one task, and win over them. Both win
+    over `default_args` of the group, these over those of groups around it and of the Dag, and all of them over
+    `RETRIES`. `prefix_group_id`, `parent_group` and `tooltip` are those of TaskGroup.
     """
     about: dict[str, Any] = {"default_args": dict(default_args or {})}
     about |= {} if parent_group is None else {"parent_group": parent_group}

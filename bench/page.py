@@ -10,7 +10,6 @@ from bench.pictures import bars
 from bench.results import Report
 from bench.tables import (
     arms_table,
-    burden_table,
     growth_table,
     on_what_table,
     races_of,
@@ -30,20 +29,16 @@ DRAWN = ("uniform", "quiet")
 """Reports of one workload that a picture is of."""
 
 INTRO = """
-How long it takes to bring a filled Kafka topic into a committed Iceberg table, beside other ways to do the same. One
-machine with two cores has the broker, the table and the program. Every time is that of the whole command, its start
-included; ours also plans, audits, and moves its stored position. A run counts only when the table then holds exactly
-the records of the topic.
+From a filled Kafka topic to a committed Iceberg table, beside other ways to do the same, on one machine with two cores,
+broker included. Times are those of the whole command with its start; ours also plans, audits, and moves its stored
+position. A run counts only when the table then holds exactly the records of the topic.
 
 **Ratios say how long another way takes, in times of `ours`: 3.7× is slower than ours, 0.5× is faster.** Medians, with
 the least and the most; the fastest way comes first.
 
 **A script of a hundred lines (`loader`) beats a cold start of ours on one machine**, and takes about as much processor
-as ours with Spark running. It proves nothing and uses one machine. The races with it come first: three rounds, the
-first counted too, on a slower machine than the others. Compare their ratios, not their seconds.
-"""
-BURDEN = """
-## What it asks of broker, memory and disk
+as ours with Spark running. It proves nothing and uses one machine. Its races come first: three rounds, on a slower
+machine than the others.
 """
 CEILINGS = """
 ## Ceilings
@@ -85,14 +80,14 @@ METHOD = """
 ## How it is measured
 
 - All ways read the same topics on one broker, with the same cores (`--cores`) and Java heap (`--heap`), from a warm
-  page cache. Others get their jars on the class path and no Spark UI, their fastest start.
-- Every round runs each way once; every second round goes backwards. The first round does not count.
+  page cache. Others get their fastest start: jars on the class path, no Spark UI.
+- Every round runs each way once, every second round backwards. The first does not count, except beside `loader`.
 - The clock of another way stops at its commit. Ours stops when the command has ended.
-- Kafka Connect commits by a clock, every 10 s when tuned, so small work says little about its speed. Its sink cannot
-  write the record's key, so its table holds less.
-- CPU seconds are those of all processes that the command started; the broker's are apart.
+- Kafka Connect commits every 10 s when tuned, so small work says little about its speed. Its table lacks the record's
+  key.
+- CPU seconds are those of all processes of the command; the broker's are apart.
 - ‡: other work used more than a tenth of the cores meanwhile.
-- `connect` and `submit-for-each` run once, because they take long.
+- `connect` and `submit-for-each` run once.
 
 ```
 make bench                                                                    # everything: many hours
@@ -124,8 +119,6 @@ def page(found: Mapping[str, Report]) -> tuple[str, ...]:
         arms_table({arm for race in races for arm in race.arms}),
         "## The workloads",
         workloads_table({workload for report in found.values() for workload, _ in report.races()}),
-        BURDEN,
-        burden_table(races),
         CEILINGS,
         speed_table(races, lands=False),
         STEPS,

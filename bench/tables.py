@@ -25,6 +25,7 @@ NUMBERS: Mapping[str, tuple[Number, int]] = {
     "requests": (lambda run: run.requests, 0),
 }
 """What is told of every run, and with how many digits."""
+BURDEN = ("broker CPU-s", "requests", "memory, MiB", "at rest, MB", "files")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -34,13 +35,10 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def arms_table(measured: Collection[str]) -> str:
-    """Return what takes part, and whether a committed report has measured it."""
+    """Return the ways that a committed report has measured."""
     return table(
         ("way", "is"),
-        (
-            [f"`{arm.name}`", arm.says + ("" if arm.name in measured else "; not measured here yet")]
-            for arm in ARMS.values()
-        ),
+        ([f"`{arm.name}`", arm.says] for arm in ARMS.values() if arm.name in measured),
     )
 
 
@@ -75,8 +73,9 @@ MB_A_CPU_SECOND: Number = lambda run: run.bytes / 1e6 / run.cpu_seconds if run.c
 
 
 def speed_table(races: Iterable[Race], *, lands: bool = True) -> str:
-    """Return how fast each way was, the fastest of a workload first; of ways that land a table, or of the others."""
-    rows = []
+    """Return how fast each way was, the fastest of a workload first; of ways that land a table also what they asked of
+    the broker, of memory and of the disk."""
+    rows, burden = [], BURDEN if lands else ()
     for title, arms, cores in races:
         ours = arms[against_of(arms)]
         for name, runs in _fastest_first(arms, lands=lands):
@@ -89,20 +88,10 @@ def speed_table(races: Iterable[Race], *, lands: bool = True) -> str:
                     f"`{name}`{mark}",
                     *(f"{item.median:,.{int(item.median < 10)}f}" if item else NONE for item in speeds),
                     *(_times(item) for item in takes),
+                    *(middle(spread(runs, NUMBERS[head][0]), NUMBERS[head][1]) for head in burden),
                 ]
             )
-    return table(("workload", "way", "MB/s", "MB per CPU-second", "time", "CPU time"), rows)
-
-
-def burden_table(races: Iterable[Race]) -> str:
-    """Return what each way that lands a table asked of the broker, of memory and of the disk: medians."""
-    heads = ("broker CPU-s", "requests", "memory, MiB", "at rest, MB", "files")
-    rows = [
-        [f"`{title}`", f"`{name}`", *(_middle(spread(runs, NUMBERS[head][0]), NUMBERS[head][1]) for head in heads)]
-        for title, arms, _ in races
-        for name, runs in _fastest_first(arms)
-    ]
-    return table(("workload", "way", *heads), rows)
+    return table(("workload", "way", "MB/s", "MB per CPU-second", "time", "CPU time", *burden), rows)
 
 
 def steps_table(races: Iterable[Race]) -> str:
@@ -115,7 +104,7 @@ def steps_table(races: Iterable[Race]) -> str:
     ]
     steps = list(dict.fromkeys(step for *_, parts in found for step in parts))
     rows = [
-        [f"`{workload}`", f"`{name}`", *(_middle(parts.get(step), 1) for step in steps)]
+        [f"`{workload}`", f"`{name}`", *(middle(parts.get(step), 1) for step in steps)]
         for workload, name, parts in found
     ]
     return table(("workload", "way", *steps), rows)
@@ -135,7 +124,8 @@ def _times(found: Spread | None) -> str:
     return f"{found.median:.{digits}f}×{spread_of}"
 
 
-def _middle(found: Spread | None, digits: int) -> str:
+def middle(found: Spread | None, digits: int) -> str:
+    """Return a median for a table."""
     return NONE if found is None else f"{found.median:,.{digits}f}"
 
 
@@ -215,17 +205,20 @@ def on_what_table(reports: Mapping[str, Report]) -> str:
         (f"`{name}`", f"{found['commit']}, {found['at']}", f"{found['machine']['load']:.1f}")
         for name, found in ((name, report.described) for name, report in reports.items())
     ]
-    said = dict.fromkeys(_machine(report) for report in reports.values())
+    said = dict.fromkeys(text for tell in (_machine, _versions) for text in map(tell, reports.values()))
     return "\n\n".join([table(("report", "commit, day", "load before"), rows), *said])
 
 
 def _machine(report: Report) -> str:
     machine, arms = report.described["machine"], report.described["arms"]
-    versions = ", ".join(f"{name} {version}" for name, version in report.described["versions"].items())
     return (
         f"{machine['cores']} cores ({machine['processor']}), {machine['memory_gib']:g} GiB, {machine['system']}; each "
-        f"way: {arms['cores']} cores, {arms['heap']} heap. {versions}."
+        f"way: {arms['cores']} cores, {arms['heap']} heap."
     )
+
+
+def _versions(report: Report) -> str:
+    return ", ".join(f"{name} {version}" for name, version in report.described["versions"].items()) + "."
 
 
 def sections(report: Report) -> Iterator[str]:

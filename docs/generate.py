@@ -22,7 +22,7 @@ from airflow.sdk import BaseHook, BaseOperator, BaseOperatorLink
 from airflow.triggers.base import BaseTrigger
 
 from airflow_kafka_lake.cli.command import Argument, Command
-from airflow_kafka_lake.cli.entry_point import COMMANDS, LEDGER, InternalError
+from airflow_kafka_lake.cli.entry_point import COMMANDS, EXAMPLES, EXIT_CODES, LEDGER, InternalError
 from airflow_kafka_lake.core import errors
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.ledger.guards import remedies_for
@@ -104,16 +104,15 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 # -- metrics ----------------------------------------------------------------------------------------------------------
 
 METRICS_INTRO = """
-What tasks send by Airflow's own Stats, to the collector of Airflow's own metrics; the command line sends nothing. How
-to switch them on, and rules that alert by them: [watch it in Airflow](../how-to/watch.md#metrics).
+What tasks send by Airflow's own Stats. How to switch them on, and alerts: [watch it in
+Airflow](../how-to/watch.md#metrics).
 """
 METRICS_NAMES = """
-Airflow puts its prefix before a name, `airflow` unless it is told otherwise. Prometheus has `_` for each dot:
-`airflow_kafka_lake_lag_seconds{pipeline="orders",topic="orders"}`. By OpenTelemetry a counter's name ends in `_total`
-there, and a timer's in `_milliseconds`; the StatsD exporter turns timers into seconds.
+Airflow puts its prefix (`airflow`) before a name. Prometheus has `_` for each dot:
+`airflow_kafka_lake_lag_seconds{pipeline="orders",topic="orders"}`. By OpenTelemetry a counter ends in `_total` there, a
+timer in `_milliseconds`; the StatsD exporter turns timers into seconds.
 
-Counters and timers are sent once for each event. A gauge is what a task saw last, and stays until the next run sees
-something else; `kafka_lake.observed.seconds` says when that was. What Kafka did not say is not sent.
+A gauge is what a task saw last, at `kafka_lake.observed.seconds`. What Kafka did not say is not sent.
 """
 
 
@@ -131,10 +130,9 @@ def metrics_page() -> str:
 # -- Airflow's classes ------------------------------------------------------------------------------------------------
 
 AIRFLOW_INTRO = """
-Every class and function of this package that a Dag may use, from the docstrings. How to put them together:
-[in a Dag of your own](../how-to/airflow.md). All operators and sensors also take the arguments of Airflow's
-`BaseOperator`. **T**: a template is rendered. An error that may pass is raised for Airflow to retry; any other fails
-the task at once, without a retry ([errors](errors.md)).
+What a Dag may use; [how](../how-to/airflow.md). Operators and sensors also take the arguments of Airflow's
+`BaseOperator`. **T**: a template is rendered. Airflow retries after an [error](errors.md) that may pass; any other
+fails the task at once.
 """
 GROUPS = (
     ("Task groups and Dags", ("task_groups",), ("kafka_lake_ingest", "pipeline_dags")),
@@ -158,7 +156,7 @@ A name is that of a file in `[kafka_lake] pipelines_folder`, or of a pipeline th
 `[from, to)`.
 """
 PARAMETER = ("parameter", "default", "", "is")
-BARE = frozenset({"Triggers", "Links", "Plugin"})
+BARE = frozenset({"Hooks", "Triggers", "Links", "Plugin"})
 """Groups whose members a person does not make: a sentence of each."""
 
 
@@ -292,27 +290,16 @@ def _first(item: Any) -> str:
 # -- commands ---------------------------------------------------------------------------------------------------------
 
 COMMANDS_INTRO = f"""
-`kafka-lake COMMAND …`, and the same under `airflow kafka-lake COMMAND …`. Connections are found as Airflow finds them:
-a secrets backend, the environment, Airflow's metadata database. See [connections](connections.md).
+`kafka-lake COMMAND …`, or `airflow kafka-lake COMMAND …`, with [connections](connections.md) as Airflow finds them.
 
-**Every command** takes `--ledger CONN_ID` (default `{LEDGER}`) and `--json`. With `--json` stdout holds one JSON
-document and nothing else, also when the command fails; what is being done goes to stderr.
+**Every command** takes `--ledger CONN_ID` (default `{LEDGER}`) and `--json`: one [JSON document](json.md) on stdout,
+also when it fails; progress goes to stderr.
 
 **PIPELINE** is a [pipeline file](pipeline-file.md) (it ends in `.toml` or has a `/` in it), or a name that the ledger
-knows. **TEXT** after `--reason` is kept for those who read the history. **WAVE** and **RANGE** are ids as
-`kafka-lake status PIPELINE` and `kafka-lake wave WAVE` show them. **X** is an offset (digits) or a time with its zone
-(`2026-03-01T00:00:00Z`); a period is `[from, to)`. Flags are written out: none is guessed from its beginning.
+knows. **TEXT** is kept in the history. **WAVE** and **RANGE** are ids, as `kafka-lake status PIPELINE` and
+`kafka-lake wave WAVE` show them. **X** is an offset (digits) or a time with its zone (`2026-03-01T00:00:00Z`); a period
+is `[from, to)`. Options are written out.
 """
-
-EXIT_CODES = (
-    ("0", "done, nothing left to do"),
-    ("1", "refused, a check failed, or something is held: the message says what, where, and what to do"),
-    ("2", "wrong usage"),
-    ("3", "worth repeating: something was out of reach, or another run is working on what is left"),
-    ("4", "the outcome of a commit is unknown: `kafka-lake recover PIPELINE` finds out"),
-    ("130", "interrupted (Ctrl-C); its Spark job is ended, and the same command goes on from there"),
-    ("143", "terminated (SIGTERM), in the same way; 129 for SIGHUP"),
-)
 
 ENVIRONMENT = (
     ("`AIRFLOW_CONN_<ID>`", "a connection, as JSON or as Airflow's URI"),
@@ -329,7 +316,7 @@ ENVIRONMENT = (
 def commands_page() -> str:
     """Return commands.md from the command table."""
     listed = " · ".join(f"[`{command.name}`](#{command.name})" for command in COMMANDS)
-    codes = "## Exit codes\n\n" + _table(("code", "means"), EXIT_CODES)
+    codes = "## Exit codes\n\n" + _table(("code", "means"), EXIT_CODES.items())
     environment = "## Environment\n\n" + _table(("variable", "is"), ENVIRONMENT)
     common = _table(("option of several commands", "is"), ((f"`{name}`", about) for name, about in _common()))
     return _page("Commands", COMMANDS_INTRO, listed, common, *map(_command, COMMANDS), codes, environment)
@@ -350,43 +337,11 @@ def _word(argument: Argument) -> str:
     return word if settings.get("required") else f"[{word}]"
 
 
-EXAMPLES = {
-    "plan": "plan orders.toml --dry-run",
-    "run": "run orders.toml --from 2026-03-01T00:00:00Z --to 2026-03-08T00:00:00Z",
-    "ingest": "ingest 3f2a-w0",
-    "advance": "advance orders",
-    "decode": "decode orders --failed",
-    "status": "status orders --watch",
-    "wave": "wave 3f2a-w0 --json",
-    "recover": "recover orders",
-    "rebuild": "rebuild orders.toml",
-    "cancel": 'cancel 3f2a-w0 --reason "wrong topic"',
-    "release": "release 3f2a-w0",
-    "pause": 'pause orders --reason "the catalog moves"',
-    "resume": "resume orders",
-    "skip": 'skip orders --topic orders --partition 3 --from 120 --to 140 --reason "deleted by retention" --dry-run',
-    "reopen": 'reopen orders --topic orders --from 0 --to 500 --reason "lost files" --dry-run',
-    "withdraw": 'withdraw orders --topic orders --reason "wrong period"',
-    "segments": "segments orders --svg order.svg",
-    "seal": "seal orders --topic orders --partition 3 --at 120",
-    "migrate": "migrate orders.toml --from-topic orders --to-topic orders-v2 --seal ends.json",
-    "audit": "audit orders --deep --report audit.html",
-    "accept-deletes": 'accept-deletes orders --topic orders --reason "erasure request 17"',
-    "worker": "worker --pipeline orders --drain",
-    "check": "check orders.toml",
-    "db": "db upgrade",
-    "jars": "jars fetch --for s3",
-    "demo": "demo --exit",
-}
-"""A call of each command, which a test parses as the command line does."""
 SAID_ABOVE = {"pipeline file (*.toml), or a name that the ledger knows", "why, for those who read it later", "why"}
 
 
 def _command(command: Command) -> str:
-    head = (
-        f"## {command.name}\n\n{_sentence(command.help)}\n\n```text\n{usage(command)}\n```\n\n"
-        f"Example: `kafka-lake {EXAMPLES[command.name]}`"
-    )
+    head = f"## {command.name}\n\n{_sentence(command.help)}\n\n```text\n{usage(command)}\n{EXAMPLES[command.name]}\n```"
     told = (f"- `{name}`: {about}" for name, about in _options(command) if (name, about) not in _common())
     return "\n\n".join(filter(None, [head, "\n".join(told)]))
 
@@ -438,8 +393,7 @@ ATTEMPT_FORM = {
     AttemptOutcome.ABANDONED: "another attempt took over, and may publish what it had audited",
 }
 STATES_INTRO = """
-The tables below are those of `core/ledger/waves.py`, from which the ledger's guarded statements are made. Words:
-[glossary](../glossary.md). What to do when something is stuck: [get out of a hold](../how-to/holds.md).
+Words: [glossary](../glossary.md). When something is stuck: [resolve a hold](../how-to/holds.md).
 """
 RANGES_CLOSE = (
     "PLANNED, CANCELLED and HELD hold the watermark; COMMITTED and SKIPPED let it pass, and are left only by "
@@ -491,13 +445,12 @@ def _remedies(state: RangeState | WaveState) -> str:
 # -- errors -----------------------------------------------------------------------------------------------------------
 
 ERRORS_INTRO = """
-Every failure is one of these, wherever it is met: a person at the command line (a sentence on stderr), a program (with
-`--json`: `{"error": {"type": …, "message": …}}` and facts such as `topic` and `partition`), a task of a Dag. Messages
-say what happened, where, and what to do next, and hold no secret.
+Every failure is one of these: a sentence on stderr, with `--json` a [document](json.md#an-error), in Airflow a failed
+task. The message says what happened, where, and what to do next, and holds no secret. `kafka-lake help ERROR` prints
+its row.
 """
 INTERNAL = """
-`InternalError` (exit 1) is not in the tree: it is a defect of this package, met at the command line. It names the
-exception's type; `KAFKA_LAKE_DEBUG=1` in the environment shows the traceback.
+`InternalError` (exit 1, not in the tree) is a defect of this package; `KAFKA_LAKE_DEBUG=1` shows its traceback.
 """
 
 
@@ -523,15 +476,14 @@ def _contract(kind: type[KafkaLakeError]) -> str:
 # -- tables -----------------------------------------------------------------------------------------------------------
 
 TABLES_INTRO = """
-The columns that other programs may read: of the lake table, of the receipts table beside it, and of the ledger. The
-ledger's tables may change with an upgrade; only this package writes to them.
+Columns that other programs may read. The ledger's may change with an upgrade; only this package writes to them.
 """
 LAKE_TABLE = """
 ## The lake table
 
-Iceberg, format version 2, created when it is missing (Parquet, zstd level 1, unpartitioned unless
-[`partition_by`](pipeline-file.md#partition_by) says otherwise); refused, naming each difference, when these columns do
-not fit. Further nullable columns are fine. Null keys, tombstones, empty values and headers arrive byte for byte.
+Iceberg, format version 2, created when it is missing (Parquet, zstd level 1, partitioned by
+[`partition_by`](pipeline-file.md#partition_by)); refused, naming each difference, when these columns do not fit.
+Further nullable columns are fine. Null keys, tombstones, empty values and headers arrive byte for byte.
 `ingest_attempt` is the attempt that wrote the row, also after compaction. `kafka_timestamp_raw` has Kafka's number
 where `kafka_timestamp` cannot hold it. `kafka_timestamp_type`: 0 create time, 1 log append time.
 """
@@ -582,8 +534,8 @@ def _columns(schema: Schema) -> str:
 
 LAWS = Path(__file__).parents[1] / "tests" / "laws.toml"
 LAWS_INTRO = """
-Each promise with a test that fails when it breaks, and how many more there are: `tests/laws.toml` names all. The
-limits: [how each answer is known](known.md).
+Each promise, and how many tests fail when it breaks: `tests/laws.toml` names them. The limits: [how each answer is
+known](known.md).
 """
 LAWS_CLOSE = """
 ## In detail
@@ -598,15 +550,14 @@ def laws_page() -> str:
     return _page(
         "Guarantees",
         LAWS_INTRO,
-        _table(("law", "guarantee", "held by"), main),
+        _table(("law", "guarantee", "tests"), main),
         LAWS_CLOSE,
-        _table(("guarantee", "held by"), detail),
+        _table(("guarantee", "tests"), detail),
     )
 
 
 def _held(law: Mapping[str, str]) -> str:
-    tests = f"{law['tests']} {law.get('nightly', '')}".split()
-    return f"`{tests[0]}`" + (f" +{len(tests) - 1}" if tests[1:] else "")
+    return str(len(f"{law['tests']} {law.get('nightly', '')}".split()))
 
 
 # -- parts ------------------------------------------------------------------------------------------------------------
@@ -653,16 +604,15 @@ Versions of Airflow, Python, Spark and PyIceberg: [where it was installed](proof
 # -- proof ------------------------------------------------------------------------------------------------------------
 
 PROOF_INTRO = """
-Which kinds of tests were run, on which commit, with what result. `make test` passes before every push; the parts below
-take hours. Their results are kept in `tests/proof/evidence`, from which this page is written. A part passes when
-nothing of it failed or was skipped. To repeat it: [CONTRIBUTING](../../CONTRIBUTING.md).
+What was tested beyond `make test`, which passes before every push; results are in `tests/proof/evidence`. A part passes
+when nothing of it failed or was skipped. To repeat it: [CONTRIBUTING](../../CONTRIBUTING.md).
 """
 INSTALLATIONS = """
 ## Where it was installed
 
-The wheel was installed beside each Airflow under Airflow's own constraints, from an empty cache. Then a real topic was
-planned, run, and audited with `--deep`. Airflow 3.2 is the oldest that works: 3.1 lacks parts of the SDK, and 3.0 pins
-SQLAlchemy 1.4, where PyIceberg needs 2. Spark 4.0 and 4.1 work: Iceberg has no runtime for 4.2 yet.
+The wheel beside each Airflow under its constraints; a real topic was planned, run, and audited with `--deep`. Airflow
+3.2 is the oldest that works: 3.1 lacks parts of the SDK, 3.0 pins SQLAlchemy 1.4, where PyIceberg needs 2. Iceberg has
+no runtime for Spark 4.2 yet.
 """
 
 

@@ -7,9 +7,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
@@ -61,8 +60,19 @@ def _each(megabytes: float, seconds: float) -> str:
 
 def _taken(report: str, arm: str, scale: float | None = None) -> tuple[float, float]:
     """Return the megabytes of an arm's runs and the median of their seconds, of one scale where several are there."""
+    from bench.tables import SECONDS
+
     its = [run for run in _runs(report) if run.arm == arm and scale in {None, run.scale[0]}]
-    return its[0].bytes / 1e6, median(run.seconds for run in its)
+    return its[0].bytes / 1e6, _median(its, SECONDS)
+
+
+def _median(runs: Iterable[Any], number: Callable[[Any], float | None]) -> float:
+    """Return the median that the benchmark's own page has."""
+    from bench.results import spread
+
+    found = spread(runs, number)
+    assert found is not None
+    return found.median
 
 
 def _runs(report: str) -> list[Any]:
@@ -78,14 +88,15 @@ def table() -> str:
 
 
 def _rows() -> Iterator[str]:
+    from bench.results import spread
+    from bench.tables import MB_A_CPU_SECOND, MB_A_SECOND, NUMBERS, middle
+
     runs = _runs("uniform")
+    shown = (
+        *(NUMBERS["seconds"], (MB_A_SECOND, 0), NUMBERS["CPU-s"], (MB_A_CPU_SECOND, 0)),
+        *(NUMBERS["memory, MiB"], NUMBERS["requests"]),
+    )
     for arm, name in ARMS.items():
-        if not (its := [run for run in runs if run.arm == arm]):
-            continue
-        seconds, cpu = median(run.seconds for run in its), median(run.cpu_seconds for run in its)
-        megabytes = its[0].bytes / 1e6
-        peaks = [run.peak_mib for run in its if run.peak_mib]
-        memory = f"{median(peaks):,.0f}" if peaks else "–"
-        requests = median(run.requests for run in its)
-        speeds = f"{seconds:.1f} | {megabytes / seconds:.0f} | {cpu:.1f} | {megabytes / cpu:.0f}"
-        yield f"| {name} | {speeds} | {memory} | {requests:,.0f} |"
+        if its := [run for run in runs if run.arm == arm]:
+            cells = (middle(spread(its, number), digits) for number, digits in shown)
+            yield f"| {name} | {' | '.join(cells)} |"

@@ -44,6 +44,10 @@ UI_SECONDS = 90.0
 """A React page on a busy machine."""
 
 
+OPEN = "Run Parameters"
+"""The section that Airflow opens by itself: of the fields that have none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Filled:
     """One field of a form as a person fills it; `value` True turns a switch."""
@@ -103,7 +107,7 @@ class AirflowUi:
         button = 'button[aria-label="Trigger Dag"]'
         self.page.until(f"!!document.querySelector({json.dumps(button)})", UI_SECONDS)
         self._until_clicked(button, "!!document.querySelector('[role=dialog] [data-testid=trigger-dag-submit]')")
-        self._unfold("What")
+        self._unfold(OPEN)
         self.page.click("input[role=combobox][aria-required=true]")
         self.page.type(pipeline)
         self.press("[role=option]", pipeline)

@@ -8,9 +8,10 @@ import hashlib
 import os
 import secrets
 import socket
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -33,6 +34,25 @@ _PID_NAMESPACE = Path("/proc/self/ns/pid")
 _INITIAL_NAMESPACE = "4026531836"
 
 MACHINE_ID = Path("/etc/machine-id")
+
+
+@contextmanager
+def telling(seconds: float, tell: Callable[[], None]) -> Iterator[None]:
+    """Call a function every so many seconds while the block runs; files that vanish under it do no harm."""
+    ended = threading.Event()
+
+    def again() -> None:
+        while not ended.wait(seconds):
+            with suppress(OSError):
+                tell()
+
+    teller = threading.Thread(target=again, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        teller.join()
 
 
 class SystemClock:

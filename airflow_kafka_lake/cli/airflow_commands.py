@@ -10,17 +10,13 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from airflow_kafka_lake.cli.command import Argument, Command
-from airflow_kafka_lake.cli.entry_point import COMMANDS, LEDGER, run_parsed
+from airflow_kafka_lake.cli.entry_point import COMMANDS, COMMON, run_parsed
 
 
 def get_cli_commands() -> list[Any]:
     """Return the command group for Airflow's own parser (the `cli` entry of the provider info)."""
-    from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand
+    from airflow.cli.cli_config import ActionCommand, GroupCommand
 
-    common = (
-        Arg(("--ledger",), metavar="CONN_ID", default=LEDGER, help=f"ledger connection (default: {LEDGER})"),
-        Arg(("--json",), action="store_true", help="print one JSON document on stdout and nothing else"),
-    )
     return [
         GroupCommand(
             name="kafka-lake",
@@ -30,7 +26,7 @@ def get_cli_commands() -> list[Any]:
                     name=command.name,
                     help=command.help,
                     func=_Run(command),
-                    args=(*map(_arg, command.arguments), *common),
+                    args=tuple(map(_arg, (*command.arguments, *COMMON))),
                 )
                 for command in COMMANDS
             ],

@@ -24,7 +24,7 @@ from airflow_kafka_lake.cli.running import RECOVERY_COMMANDS as RECOVERY
 from airflow_kafka_lake.cli.running import WORKER_COMMANDS as WORKER
 from airflow_kafka_lake.cli.status import COMMANDS as STATUS
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.errors import KafkaLakeError, LibraryError, TerminalError, UsageError, nearest
+from airflow_kafka_lake.core.errors import KafkaLakeError, LibraryError, TerminalError, UsageError, kinds, nearest
 from airflow_kafka_lake.services.checking import CheckOutcome, PipelineCheck, check_pipeline
 from airflow_kafka_lake.wiring.assemble import connection_tests, open_ports
 
@@ -85,6 +85,17 @@ def demo(arguments: argparse.Namespace, output: Output) -> Result:
     return Result(document={}, exit_code=code, shown=True)
 
 
+def explain(arguments: argparse.Namespace, _: Output) -> Result:
+    """Tell the meaning of an error, and its exit code."""
+    known, name = kinds(), arguments.error
+    if name not in known:
+        near = nearest(name, sorted(known)) or "."
+        raise UsageError(f"there is no error {name!r}{near} Of a command: kafka-lake COMMAND --help")
+    means, code = " ".join((known[name].__doc__ or "").split()), known[name].exit_code
+    document = {"type": name, "means": means, "exit_code": code, "exit_code_means": EXIT_CODES[str(code)]}
+    return Result(document=document, lines=[f"{name}: {means}", f"exit code {code}: {EXIT_CODES[str(code)]}"])
+
+
 STORES = Argument(
     "--for", dest="stores", action="append", choices=("s3",), help="also what Spark needs for a lake in that store"
 )
@@ -118,6 +129,12 @@ SETUP_COMMANDS = (
         ),
         action=demo,
     ),
+    Command(
+        name="help",
+        help="tell the meaning of an error",
+        arguments=(Argument("error", metavar="ERROR", help="the error's name, as --json and the history have it"),),
+        action=explain,
+    ),
 )
 
 
@@ -126,11 +143,58 @@ SETUP_COMMANDS = (
 COMMANDS: tuple[Command, ...] = (*RUNNING, *STATUS, *RECOVERY, *DECISIONS, *SEGMENTS, *AUDIT, *WORKER, *SETUP_COMMANDS)
 
 
+_CALLS = """
+plan orders.toml --dry-run
+run orders.toml --from 2026-03-01T00:00:00Z --to 2026-03-08T00:00:00Z
+ingest 3f2a-w0
+advance orders
+decode orders --failed
+status orders --watch
+wave 3f2a-w0 --json
+recover orders
+rebuild orders.toml
+cancel 3f2a-w0 --reason "wrong topic"
+release 3f2a-w0
+pause orders --reason "the catalog moves"
+resume orders
+skip orders --topic orders --partition 3 --from 120 --to 140 --reason "deleted by retention" --dry-run
+reopen orders --topic orders --from 0 --to 500 --reason "lost files" --dry-run
+withdraw orders --topic orders --reason "wrong period"
+segments orders --svg order.svg
+seal orders --topic orders --partition 3 --at 120
+migrate orders.toml --from-topic orders --to-topic orders-v2 --seal ends.json
+audit orders --deep --report audit.html
+accept-deletes orders --topic orders --reason "erasure request 17"
+worker --pipeline orders --drain
+check orders.toml
+db upgrade
+jars fetch --for s3
+demo --exit
+help UnknownTopicError
+"""
+EXAMPLES = {call.split()[0]: f"kafka-lake {call}" for call in _CALLS.strip().splitlines()}
+"""A call of each command."""
+
+EXIT_CODES = {
+    "0": "done, nothing left to do",
+    "1": "refused, a check failed, or something is held: the message says what, where, and what to do",
+    "2": "wrong usage",
+    "3": "worth repeating: something was out of reach, or another run is working on what is left",
+    "4": "the outcome of a commit is unknown: `kafka-lake recover PIPELINE` finds out",
+    "130": "interrupted (Ctrl-C); its Spark job is ended, and the same command goes on from there",
+    "143": "terminated (SIGTERM), in the same way; 129 for SIGHUP",
+}
+
 # Parse the command line, run the command, and turn its end into an exit code.
 
 ENDING = {signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
 """Signals that end a command as Ctrl-C does: the stack is unwound, and the exit code is 128 + the signal's number."""
 LEDGER = "kafka_lake_ledger"
+COMMON = (
+    Argument("--ledger", metavar="CONN_ID", default=LEDGER, help=f"ledger connection (default: {LEDGER})"),
+    Argument("--json", action="store_true", help="print one JSON document on stdout and nothing else"),
+)
+"""The flags of every command."""
 DEBUG = "KAFKA_LAKE_DEBUG"
 
 
@@ -158,7 +222,7 @@ class Parser(argparse.ArgumentParser):
     """An argument parser that raises a UsageError, proposes words for misspelt ones, and accepts no abbreviation."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings, allow_abbrev=False)
+        super().__init__(**settings, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuse an unknown option first: that a needed one is missing may be for its misspelling."""
@@ -187,20 +251,21 @@ class Parser(argparse.ArgumentParser):
 
 def build_parser(prog: str = "kafka-lake") -> argparse.ArgumentParser:
     """Return the parser of the whole command table."""
-    parser = Parser(prog=prog, description="Move bounded Kafka offset ranges into a lake table, exactly once.")
+    first = "\n  ".join(EXAMPLES[name] for name in ("check", "plan", "run", "status", "audit"))
+    parser = Parser(prog=prog, description="Copies Kafka topics into Iceberg tables.", epilog=f"examples:\n  {first}")
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for command in COMMANDS:
-        add_command(commands.add_parser(command.name, help=command.help, description=command.help), command)
+        example = f"example:\n  {EXAMPLES[command.name]}"
+        made = commands.add_parser(command.name, help=command.help, description=command.help, epilog=example)
+        add_command(made, command)
     return parser
 
 
 def add_command(parser: argparse.ArgumentParser, command: Command) -> None:
     """Give a command's parser its own arguments and the common flags."""
-    for argument in command.arguments:
+    for argument in (*command.arguments, *COMMON):
         parser.add_argument(*argument.names, **argument.settings)
-    parser.add_argument("--ledger", metavar="CONN_ID", default=LEDGER, help=f"ledger connection (default: {LEDGER})")
-    parser.add_argument("--json", action="store_true", help="print one JSON document on stdout and nothing else")
     parser.set_defaults(run=command.run, typed=())
 
 

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from airflow_kafka_lake.actions.action import TerminalTable
 from airflow_kafka_lake.core.amounts import span
-from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.errors import KafkaLakeError, kinds
 from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.reports.progress import Moment, ProgressEvent
 from airflow_kafka_lake.services.watching import Lines
@@ -304,7 +304,8 @@ class Output:
             justify: Literal["left", "right"] = "right" if column.startswith("#") else "left"
             table.add_column(column.lstrip("#"), justify=justify, overflow="fold")
         for row in rows:
-            table.add_row(*(_visible("-" if cell is None else str(cell)) for cell in row))
+            cells = ("-" if cell is None else f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row)
+            table.add_row(*map(_visible, cells))
         self._result()
         self._out.print(table)
 
@@ -329,6 +330,12 @@ class Output:
             self.document({"error": error.to_json()})
         else:
             self._err.print(Text.assemble(("error: ", "bold red"), _visible(error.message)))
+            if self._err.is_terminal and (name := next(filter(kinds().get, _names(error)), None)):
+                self._err.print(Text(f"more: kafka-lake help {name}", DIM))
+
+
+def _names(error: KafkaLakeError) -> list[str]:
+    return [kind.__name__ for kind in type(error).__mro__]
 
 
 def word_of(state: str) -> str:

@@ -340,11 +340,17 @@ TOPICS_NAMED = 20
 """Topics that a refusal names; more are counted."""
 
 
+def kinds() -> dict[str, type[KafkaLakeError]]:
+    """Return every error of the tree by its name."""
+    found = {name: item for name, item in globals().items() if isinstance(item, type)}
+    return {name: item for name, item in found.items() if issubclass(item, KafkaLakeError)}
+
+
 def nearest(word: object, words: Collection[str]) -> str:
     """Return `; did you mean '…'?` for a word that is close to one of `words`, else nothing."""
     from difflib import get_close_matches  # every process of Airflow loads this module, few a wrong name
 
-    close = get_close_matches(word, words, n=1) if isinstance(word, str) else []
+    close = get_close_matches(word, words, n=1, cutoff=0.7) if isinstance(word, str) else []
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

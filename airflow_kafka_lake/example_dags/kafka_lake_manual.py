@@ -2,7 +2,7 @@
 
 Without a topic, partitions and a period: all that is missing up to the pipeline's end policy, and the unfinished waves
 of earlier runs. A period is two times or two offsets; `[from, to)` may also lie before everything that was read so far.
-A *dry run* shows the plan in the task `review`, tab *Required Actions*, and writes nothing; *Ask before it starts*
+A *dry run* shows the plan in the task `review`, tab *Required Actions*, and records nothing; *Ask before it starts*
 shows it there and waits for an approval.
 """
 

@@ -6,7 +6,6 @@ import json
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
@@ -21,9 +20,8 @@ from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.reports.metrics import of_moves
 from airflow_kafka_lake.core.reports.plan import PlanSummary
 from airflow_kafka_lake.links import PAGE, TaskLink
-from airflow_kafka_lake.operators.boundary import airflow_errors, ports_of, refusal, spec_of
+from airflow_kafka_lake.operators.boundary import PipelineTask, airflow_errors, ports_of, refusal, spec_of
 from airflow_kafka_lake.operators.plan import PLAN_KEY
-from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ledger, Ports
 from airflow_kafka_lake.services.advance import advance, begin_delivery, end_delivery, sync_group
 from airflow_kafka_lake.services.identity import known_spec
@@ -136,35 +134,22 @@ NOTIFY_TIMEOUT = LEASE.total_seconds() + 10
 NOTIFY_PAUSE = 2
 
 
-class AdvanceWatermarkOperator(BaseOperator):
+class AdvanceWatermarkOperator(PipelineTask):
     """Moves every watermark of a pipeline to the end of its unbroken committed run, also when waves failed.
 
-    Each wave has moved them before; this task moves the rest. Events of the pipeline's asset name the offsets
-    (`assets.pipeline_asset`), here for all moves that no task of a wave has notified of: the moves of waves that
-    another task's delivery kept waiting, and of the command line.
+    Each wave has moved them before; this task moves the rest. Its events of the pipeline's asset
+    (`assets.pipeline_asset`) name the offsets that no task of a wave has notified of, also of the command line.
 
-    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param plan_task_id: the PlanIngestOperator of this Dag: a dry run advances nothing, a plan that failed fails this
         task too; left out, the task just advances
-    :param ledger_conn_id: Airflow connection of the ledger (templated)
     """
 
-    template_fields: Sequence[str] = ("pipeline", "ledger_conn_id")
     ui_color = "#f7f0d4"
     operator_extra_links: Collection[TaskLink] = (PAGE,)
 
-    def __init__(
-        self,
-        *,
-        pipeline: Pipeline | str | PathLike[str],
-        plan_task_id: str | None = None,
-        ledger_conn_id: str = DEFAULT_LEDGER,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *, plan_task_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.pipeline = pipeline
         self.plan_task_id = plan_task_id
-        self.ledger_conn_id = ledger_conn_id
         self.outlets = [*self.outlets, EVENTS]
         self.on_success_callback = [confirm_events, *self.on_success_callback]
 

@@ -8,8 +8,6 @@ from logging import ERROR, INFO
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-
 from airflow_kafka_lake import signals
 from airflow_kafka_lake.adapters.machine import report_file, write_report
 from airflow_kafka_lake.core import remedies
@@ -18,6 +16,7 @@ from airflow_kafka_lake.core.audit.report import AuditReport, StreamScope
 from airflow_kafka_lake.core.reports.metrics import of_audit
 from airflow_kafka_lake.links import PAGE, SPARK, TaskLink
 from airflow_kafka_lake.operators.boundary import (
+    PipelineTask,
     SparkTask,
     airflow_errors,
     bounds_of,
@@ -33,7 +32,6 @@ from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.pipeline_audit import FurtherCheck, audit, further_checks
 from airflow_kafka_lake.signals import SparkPage, show_page
 from airflow_kafka_lake.wiring.assemble import connection_tests
-from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -42,12 +40,11 @@ LOGGED = 50
 """Findings, and lines of the parts, that go to the task's log; the report and `kafka-lake audit --json` have all."""
 
 
-class AuditOperator(SparkTask):
+class AuditOperator(PipelineTask, SparkTask):
     """Compares ledger and lake of a pipeline, and fails when anything is missing, twice or unexplained.
 
     Reads only; safe at any moment, also while the pipeline runs.
 
-    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param topic: only this topic (templated)
     :param partitions: only these partitions (templated)
     :param deep: read Kafka again, where it still can, and compare every byte with the table, in Spark (templated)
@@ -55,27 +52,18 @@ class AuditOperator(SparkTask):
     :param cutover: also judge the cutover with this table, which a live stream writes to (templated)
     :param cutover_columns: its columns as "topic=…,partition=…,offset=…"; otherwise those of our tables (templated)
     :param report: write a page for a browser to this file, on the worker's disk or a shared one (templated)
-    :param ledger_conn_id: Airflow connection of the ledger (templated)
     """
 
     operator_extra_links: Collection[TaskLink] = (PAGE, SPARK)
     template_fields: Sequence[str] = (
-        "pipeline",
-        "topic",
-        "partitions",
-        "deep",
-        "deep_rate",
-        "cutover",
-        "cutover_columns",
-        "report",
-        "ledger_conn_id",
+        *(*PipelineTask.template_fields, "topic", "partitions"),
+        *("deep", "deep_rate", "cutover", "cutover_columns", "report"),
     )
     ui_color = "#e4dcf4"
 
     def __init__(
         self,
         *,
-        pipeline: Pipeline | str | PathLike[str],
         topic: str | None = None,
         partitions: Sequence[int] | str | None = None,
         deep: bool | str = False,
@@ -83,11 +71,9 @@ class AuditOperator(SparkTask):
         cutover: str | None = None,
         cutover_columns: str | None = None,
         report: str | PathLike[str] | None = None,
-        ledger_conn_id: str = DEFAULT_LEDGER,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.pipeline = pipeline
         self.topic = topic
         self.partitions = partitions
         self.deep = deep
@@ -95,7 +81,6 @@ class AuditOperator(SparkTask):
         self.cutover = cutover
         self.cutover_columns = cutover_columns
         self.report = report
-        self.ledger_conn_id = ledger_conn_id
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Audit; returns `{"pipeline", "streams", "offsets", "rows", …, "unexplained"}`.
@@ -164,24 +149,13 @@ class AuditOperator(SparkTask):
             )
 
 
-class CheckPipelineOperator(BaseOperator):
+class CheckPipelineOperator(PipelineTask):
     """Tries every part of a pipeline as `kafka-lake check` does, and fails when one is not as a run needs it.
 
     Nothing of it stays. A failure that may pass is worth a retry.
-
-    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
-    :param ledger_conn_id: Airflow connection of the ledger (templated)
     """
 
-    template_fields: Sequence[str] = ("pipeline", "ledger_conn_id")
     ui_color = "#e4dcf4"
-
-    def __init__(
-        self, *, pipeline: Pipeline | str | PathLike[str], ledger_conn_id: str = DEFAULT_LEDGER, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self.pipeline = pipeline
-        self.ledger_conn_id = ledger_conn_id
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Check; returns the document of `kafka-lake check --json`, raises the error to mend first."""

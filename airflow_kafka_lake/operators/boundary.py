@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from airflow_kafka_lake.core.ledger import history
 from airflow_kafka_lake.core.ledger.decisions import kept_text
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.spec import TOPIC_NAME, PipelineSpec
+from airflow_kafka_lake.links import PAGE, TaskLink
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.pipeline.keys import (
     MAX_PARTITION,
@@ -42,10 +44,12 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.planning import check_bounds
 from airflow_kafka_lake.triggers import ResumedTrigger, WaitEvent
 from airflow_kafka_lake.wiring import assemble
+from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER
 
 # What all operators share: how they read people's values, open a pipeline's ports, and end in Airflow's errors.
 
 _logger = logging.getLogger(__name__)
+_PARAMETER = re.compile(r"^    :param \w+:.*(?:\n {8}.*)*", re.MULTILINE)
 _FLAGS = {True: True, False: False, "true": True, "false": False, "": False, None: False}
 
 
@@ -133,6 +137,68 @@ class SparkTask(BaseOperator):
         if self._working:
             self._working = False
             raise AirflowTaskTerminated(self.killed)
+
+
+class PipelineTask(BaseOperator):
+    """A task about one pipeline.
+
+    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
+    :param ledger_conn_id: Airflow connection of the ledger (templated)
+    """
+
+    template_fields: Collection[str] = ("pipeline", "ledger_conn_id")
+
+    def __init__(
+        self, *, pipeline: Pipeline | str | PathLike[str], ledger_conn_id: str = DEFAULT_LEDGER, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+        self.ledger_conn_id = ledger_conn_id
+
+    def __init_subclass__(cls) -> None:
+        """Document the parameters that a class has of its base, too."""
+        super().__init_subclass__()
+        own, gap = (cls.__doc__ or "").rstrip(), "\n" if ":param" in (cls.__doc__ or "") else "\n\n"
+        cls.__doc__ = f"{own}{gap}" + "\n".join(_PARAMETER.findall(cls.__mro__[1].__doc__ or "")) + "\n    "
+
+
+class PeriodTask(PipelineTask):
+    """A task that is asked for a period of a pipeline.
+
+    :param topic: only this topic, which a reopen and a skip need (templated)
+    :param partitions: only these partitions, a list of numbers or text such as "0-5, 9" (templated)
+    :param from_: begin of the period: an offset, or a time with its zone (templated)
+    :param to: end of the period, exclusive (templated)
+    :param reason: why, kept with the plan or the decision (templated)
+    :param is_dry_run: only show it (templated); `dry_run` is a method of every operator
+    :param conf_keys: the keys that the Dag run's configuration may have: any other is refused; left out, all may be
+    """
+
+    asked = ("pipeline", "topic", "partitions", "from_", "to", "reason", "is_dry_run", "ledger_conn_id")
+    """The template fields of them all."""
+    ui_color = "#f2dfd0"
+    operator_extra_links: Collection[TaskLink] = (PAGE,)
+
+    def __init__(
+        self,
+        *,
+        topic: str | None = None,
+        partitions: Sequence[int] | str | None = None,
+        from_: str | int | None = None,
+        to: str | int | None = None,
+        reason: str | None = None,
+        is_dry_run: bool | str = False,
+        conf_keys: Collection[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.topic = topic
+        self.partitions = partitions
+        self.from_ = from_
+        self.to = to
+        self.reason = reason
+        self.is_dry_run = is_dry_run
+        self.conf_keys = conf_keys
 
 
 def absent(value: Any) -> bool:

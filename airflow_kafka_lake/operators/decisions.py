@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import timedelta
-from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
-from airflow.sdk import BaseOperator
 from airflow.sdk.bases.skipmixin import SkipMixin
 
 from airflow_kafka_lake.actions.action import FieldKind
@@ -24,8 +22,8 @@ from airflow_kafka_lake.actions.offsets import (
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.ledger import history
 from airflow_kafka_lake.core.reports.plan import PlanSummary, plan_headline, plan_markdown
-from airflow_kafka_lake.links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import (
+    PeriodTask,
     absent,
     actor_of,
     airflow_errors,
@@ -42,13 +40,11 @@ from airflow_kafka_lake.operators.boundary import (
     text_of,
 )
 from airflow_kafka_lake.operators.plan import PLAN_KEY, explain, plan_and_choose
-from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.decisions import newest_event, recorded
 from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.planning import check_asked
 from airflow_kafka_lake.signals import go_on_address, show_page
-from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -67,97 +63,56 @@ SEEN_WITHIN = timedelta(seconds=1)
 """After this time the plan of a dry run counts as seen; Airflow takes zero for no limit."""
 
 
-class ReviewPlanOperator(HITLOperator, SkipMixin):
+class ReviewPlanOperator(PeriodTask, HITLOperator, SkipMixin):
     """The first task behind a form: refuses in words values that cannot be meant, before anything happens.
 
-    With `is_dry_run` it shows the plan in the run, in the tab *Required Actions* of this task, and ends there. With
-    `ask` it shows the plan in the same place and waits, without a worker slot, until a person approves or rejects it;
-    without an answer in time it is rejected. Whatever is not approved skips the tasks after this one. Nothing is
-    recorded in either case: the plan task plans again. With neither it ends at once.
+    With `is_dry_run` it shows the plan in its tab *Required Actions*, and ends the run there. With `ask` it shows the
+    plan and waits, without a worker slot, until a person approves or rejects it; without an answer in time it is
+    rejected. Unless it is approved, the tasks after this one are skipped. Nothing is recorded: the plan task plans
+    again.
 
     Further arguments are those of Airflow's HITLOperator, such as `notifiers` and `assigned_users`.
 
-    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
-    :param topic: only this topic (templated)
-    :param partitions: only these partitions, a list of numbers or text such as "0-5, 9" (templated)
-    :param from_: begin of the period: an offset, or a time with its zone (templated)
-    :param to: end of the period, exclusive (templated)
     :param from_offset: begin as an offset, where `from_` is not given (templated)
     :param to_offset: end of the period as an offset, exclusive, where `to` is not given (templated)
     :param all_waves: with bounds, too: take everything that earlier runs left unfinished (templated)
     :param max_waves: take at most so many waves (templated)
     :param bytes_per_second: how fast the run may read, which is checked here (templated)
     :param acknowledge_order: read below an origin though later segments may be in the lake already (templated)
-    :param reason: why it is read, shown with the plan (templated)
-    :param is_dry_run: only show (templated); `dry_run` is a method of every operator
     :param ask: wait for a person's approval (templated)
-    :param conf_keys: the keys that the Dag run's configuration may have: any other is refused; left out, all may be
-    :param ledger_conn_id: Airflow connection of the ledger (templated)
     :param response_timeout: how long to wait for the answer; without one in time it counts as rejected
     """
 
     inherits_from_skipmixin = True
     template_fields: Collection[str] = (
-        "pipeline",
-        "topic",
-        "partitions",
-        "from_",
-        "to",
-        "from_offset",
-        "to_offset",
-        "all_waves",
-        "max_waves",
-        "bytes_per_second",
-        "acknowledge_order",
-        "reason",
-        "is_dry_run",
-        "ask",
-        "ledger_conn_id",
+        *(*PeriodTask.asked, "from_offset", "to_offset", "all_waves", "max_waves", "bytes_per_second"),
+        *("acknowledge_order", "ask"),
     )
     ui_color = "#dcebf7"
-    operator_extra_links: Collection[TaskLink] = (PAGE,)
 
     def __init__(
         self,
         *,
-        pipeline: Pipeline | str | PathLike[str],
-        topic: str | None = None,
-        partitions: Sequence[int] | str | None = None,
-        from_: str | int | None = None,
-        to: str | int | None = None,
         from_offset: str | int | None = None,
         to_offset: str | int | None = None,
         all_waves: bool | str = False,
         max_waves: int | str | None = None,
         bytes_per_second: int | str | None = None,
         acknowledge_order: bool | str = False,
-        reason: str | None = None,
-        is_dry_run: bool | str = False,
         ask: bool | str = False,
-        conf_keys: Collection[str] | None = None,
-        ledger_conn_id: str = DEFAULT_LEDGER,
         response_timeout: timedelta = ANSWER_WITHIN,
         **kwargs: Any,
     ) -> None:
         super().__init__(
             subject="The plan", options=[APPROVE, REJECT, SEEN], response_timeout=response_timeout, **kwargs
         )
-        self.pipeline = pipeline
-        self.topic = topic
-        self.partitions = partitions
-        self.from_ = from_
-        self.to = to
         self.from_offset = from_offset
         self.to_offset = to_offset
         self.all_waves = all_waves
         self.max_waves = max_waves
         self.bytes_per_second = bytes_per_second
         self.acknowledge_order = acknowledge_order
-        self.reason = reason
-        self.is_dry_run = is_dry_run
         self.ask = ask
-        self.conf_keys = conf_keys
-        self.ledger_conn_id = ledger_conn_id
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Check; where a person is to see the plan, make it, push the XCom `plan`, and wait for the answer."""
@@ -214,7 +169,7 @@ _AFTER_ANSWER = (
 
 def _after_dry_run(address: str | None) -> str:
     again = "trigger the Dag again without *dry run*"
-    return f"Nothing was written. To read it, {f'[go on with just this]({address}), or ' if address else ''}{again}."
+    return f"Nothing was recorded. To read it, {f'[go on with just this]({address}), or ' if address else ''}{again}."
 
 
 def _why(chosen: str, person: str | None) -> str:
@@ -289,83 +244,42 @@ class ApproveDecisionOperator(ApprovalOperator):
 # Decisions of people inside a Dag: they are shown first, approved by a person, and carried out once.
 
 
-class DecisionTask(BaseOperator):
+class DecisionTask(PeriodTask):
     """A decision about offsets of a pipeline: shown when it is dry, carried out once otherwise.
 
-    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
-    :param topic: only this topic, which a reopen and a skip need (templated)
     :param topic_id: which generation of a topic that was deleted and created again (templated)
-    :param partitions: only these partitions, a list of numbers or text such as "0-5, 9" (templated)
-    :param from_: begin of the period: an offset, or a time with its zone (templated)
-    :param to: end of the period, exclusive (templated)
     :param from_offset: begin as an offset, where `from_` is not given (templated)
     :param to_offset: end as an offset, exclusive, where `to` is not given (templated)
-    :param reason: why, recorded with the decision (templated)
-    :param is_dry_run: only show it, in the log and as XCom `shown` (templated); `dry_run` is a method of every operator
-    :param conf_keys: the keys that the Dag run's configuration may have: any other is refused; left out, all may be
     :param explain_task_id: the dry task of this Dag that has shown it: refused if it would be about other offsets now
     :param approval_task_id: the task of this Dag in which a person approves: that name is recorded
-    :param ledger_conn_id: Airflow connection of the ledger (templated)
     """
 
     decision: ClassVar[type[OffsetsAction]]
-    template_fields: Sequence[str] = (
-        "pipeline",
-        "topic",
-        "topic_id",
-        "partitions",
-        "from_",
-        "to",
-        "from_offset",
-        "to_offset",
-        "reason",
-        "is_dry_run",
-        "ledger_conn_id",
-    )
-    ui_color = "#f2dfd0"
-    operator_extra_links: Collection[TaskLink] = (PAGE,)
+    template_fields: Sequence[str] = (*PeriodTask.asked, "topic_id", "from_offset", "to_offset")
 
     def __init_subclass__(cls) -> None:
-        """Document the parameters of all decisions, and those that are the fields of this one's action."""
+        """Document also the parameters that are the fields of its action."""
         super().__init_subclass__()
         own = cls.decision.of_kind(FieldKind.SUBJECT, FieldKind.TEXT, FieldKind.SWITCH)
         told = "".join(f"    :param {field.name}: {field.help} (templated)\n" for field in own)
-        cls.__doc__ = f"{cls.__doc__}{(DecisionTask.__doc__ or '').partition('otherwise.')[2].rstrip(' ')}{told}"
+        cls.__doc__ = f"{(cls.__doc__ or '').rstrip(' ')}{told}    "
 
     def __init__(
         self,
         *,
-        pipeline: Pipeline | str | PathLike[str],
-        topic: str | None = None,
         topic_id: str | None = None,
-        partitions: Sequence[int] | str | None = None,
-        from_: str | int | None = None,
-        to: str | int | None = None,
         from_offset: str | int | None = None,
         to_offset: str | int | None = None,
-        reason: str | None = None,
-        is_dry_run: bool | str = False,
-        conf_keys: Collection[str] | None = None,
         explain_task_id: str | None = None,
         approval_task_id: str | None = None,
-        ledger_conn_id: str = DEFAULT_LEDGER,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.pipeline = pipeline
-        self.topic = topic
         self.topic_id = topic_id
-        self.partitions = partitions
-        self.from_ = from_
-        self.to = to
         self.from_offset = from_offset
         self.to_offset = to_offset
-        self.reason = reason
-        self.is_dry_run = is_dry_run
-        self.conf_keys = conf_keys
         self.explain_task_id = explain_task_id
         self.approval_task_id = approval_task_id
-        self.ledger_conn_id = ledger_conn_id
 
     def _given(self) -> OffsetsAction:
         """Return the action with the values of this task. Raises UsageError, which names the field."""

@@ -120,17 +120,16 @@ GATE_TIMEOUT = timedelta(days=1)
 class IngestWaveOperator(WithLineage, SparkTask):
     """Claims, stages, audits, publishes and records one wave, and advances; safe to repeat at any moment.
 
-    When the wave is in the lake, watermarks move as far as they can, and events of the pipeline's asset tell so, unless
-    another task does just then; AdvanceWatermarkOperator does the rest, at the end of the Dag.
+    Then watermarks move as far as they can, with events of the pipeline's asset, unless another task does so just then;
+    AdvanceWatermarkOperator does the rest.
 
-    With `stage_by="worker"` a worker beside Airflow does the work (`kafka-lake worker`): the task asks for the wave and
-    waits without a worker slot, however long it takes. It ends in the answer of the worker, as if it had met it
-    itself. Killing the task ends the worker's Spark driver too; clearing it goes on with the attempt that runs.
+    With `stage_by="worker"` `kafka-lake worker` does the work: the task waits without a worker slot, and ends in the
+    worker's answer. Killing the task ends the worker's Spark driver too; clearing it goes on with the attempt that
+    runs.
 
-    While another task works on the wave or has taken it over, and while records that come first are not in the lake,
-    the task defers itself: it waits without a worker slot, and so it does while the pipeline is paused, or has as many
-    waves at work as it allows at once. Killing the task ends the Spark driver; staged rows stay
-    invisible.
+    It also waits without a worker slot while another task works on the wave, records that come first are not in the
+    lake, the pipeline is paused, or has as many waves at work as it allows at once. Killing the task ends the Spark
+    driver; staged rows stay invisible.
 
     :param wave: wave id, usually mapped over the waves of a plan (templated)
     :param pipeline: the wave's pipeline, as a check; may be left out (templated)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
-from os import PathLike
 from typing import TYPE_CHECKING, Any, Never
-
-from airflow.sdk import BaseOperator
 
 from airflow_kafka_lake import signals
 from airflow_kafka_lake.core.amounts import count
@@ -19,9 +16,9 @@ from airflow_kafka_lake.core.planning.selection import WaveChoice
 from airflow_kafka_lake.core.reports.metrics import of_plan
 from airflow_kafka_lake.core.reports.plan import PlanSummary, heading, range_lines, remarks
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import (
     PAUSE_TIMEOUT,
+    PeriodTask,
     airflow_errors,
     bounds_of,
     count_of,
@@ -35,14 +32,12 @@ from airflow_kafka_lake.operators.boundary import (
     spec_of,
     wait_for_resume,
 )
-from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.planning import PlanResult, check_asked, plan_after_others
 from airflow_kafka_lake.services.recovery import recover
 from airflow_kafka_lake.services.running import chosen
 from airflow_kafka_lake.signals import show_page
 from airflow_kafka_lake.triggers import StableTrigger, WaitEvent
-from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -55,86 +50,45 @@ PLAN_KEY = "plan"
 """XCom key of the plan's summary. Airflow maps only over a task's return value, so that is the waves."""
 
 
-class PlanIngestOperator(BaseOperator):
+class PlanIngestOperator(PeriodTask):
     """Observes Kafka and records the next plan; returns the ids of all waves that are to be worked on.
 
     The list can be mapped over: `IngestWaveOperator.partial(...).expand(wave=plan.output)`. The XCom `plan` has the
     rest: `{"pipeline", "plan", "plans", "waves", "later", "left", "ranges", "records", "bytes", "lake_bytes",
     "blocked", "hanging", "dry_run"}`.
 
-    Without bounds: all that is missing from the origin to the pipeline's end policy. `from_` and `to` (an offset or an
-    RFC 3339 time) ask for `[from_, to)`, also below the origin. Without them, a run of Airflow's backfill asks for its
-    data interval, and is refused where that has no length. A dry run explains itself in the log, records nothing and
-    returns no waves. Waves that earlier runs left unfinished are among the returned: all of them without bounds or with
-    `all_waves`, else the ones that hold something of the demand. The log names every wave that is taken, and every one
-    that is left. Airflow maps over at most `[core] max_map_length` waves: the rest stays for the next run (`later`),
-    and `FinishPlanOperator` fails until it is in the lake.
+    Without bounds: all that is missing from the origin to the pipeline's end policy. `from_` and `to` ask for
+    `[from_, to)`, also below the origin. Without them, a run of Airflow's backfill asks for its data interval, and is
+    refused where that has no length. A dry run explains itself in the log and returns no waves. Unfinished waves of
+    earlier runs are returned too: all of them without bounds or with `all_waves`, else those with something of the
+    period. The log names the waves that are taken and left. Of more than `[core] max_map_length` waves the rest stays
+    for the next run (`later`), and `FinishPlanOperator` fails until it is in the lake.
 
-    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
-    :param topic: only this topic (templated)
-    :param partitions: only these partitions, a list of numbers or text such as "0-5, 9" (templated)
-    :param from_: begin of the period: an offset, or a time with its zone (templated)
-    :param to: end of the period, exclusive (templated)
     :param all_waves: with bounds, too: take everything that earlier runs left unfinished (templated)
     :param max_waves: take at most so many waves; the rest stays planned, and is left as not asked for (templated)
     :param acknowledge_order: read below an origin though later segments may be in the lake already (templated)
-    :param reason: why it is read, kept with the plan in the ledger (templated)
-    :param is_dry_run: only show (templated); `dry_run` is a method of every operator
-    :param conf_keys: the keys that the Dag run's configuration may have: any other is refused; left out, all may be
-    :param ledger_conn_id: Airflow connection of the ledger (templated)
     :param deferrable: False where there is no triggerer: the task then fails while a group has commits pending, and
         Airflow's retries wait; while the pipeline is paused it fails at once
     :param pause_timeout: longest deferred wait for a resume of the pipeline; the task fails then
     """
 
-    template_fields: Sequence[str] = (
-        "pipeline",
-        "topic",
-        "partitions",
-        "from_",
-        "to",
-        "all_waves",
-        "max_waves",
-        "acknowledge_order",
-        "reason",
-        "is_dry_run",
-        "ledger_conn_id",
-    )
+    template_fields: Sequence[str] = (*PeriodTask.asked, "all_waves", "max_waves", "acknowledge_order")
     ui_color = "#dcebf7"
-    operator_extra_links: Collection[TaskLink] = (PAGE,)
 
     def __init__(
         self,
         *,
-        pipeline: Pipeline | str | PathLike[str],
-        topic: str | None = None,
-        partitions: Sequence[int] | str | None = None,
-        from_: str | int | None = None,
-        to: str | int | None = None,
         all_waves: bool | str = False,
         max_waves: int | str | None = None,
         acknowledge_order: bool | str = False,
-        reason: str | None = None,
-        is_dry_run: bool | str = False,
-        conf_keys: Collection[str] | None = None,
-        ledger_conn_id: str = DEFAULT_LEDGER,
         deferrable: bool = True,
         pause_timeout: timedelta = PAUSE_TIMEOUT,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.pipeline = pipeline
-        self.topic = topic
-        self.partitions = partitions
-        self.from_ = from_
-        self.to = to
         self.all_waves = all_waves
         self.max_waves = max_waves
         self.acknowledge_order = acknowledge_order
-        self.reason = reason
-        self.is_dry_run = is_dry_run
-        self.conf_keys = conf_keys
-        self.ledger_conn_id = ledger_conn_id
         self.deferrable = deferrable
         self.pause_timeout = pause_timeout
 

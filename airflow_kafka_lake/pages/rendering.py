@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
 from hashlib import sha256
+from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -15,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.addresses import SITE, web_address
 from airflow_kafka_lake.core.amounts import age, count, size
 from airflow_kafka_lake.core.errors import KafkaLakeError, LedgerSchemaError
 from airflow_kafka_lake.core.reports.streams import OBSERVED_STATES, StreamStatus
@@ -156,8 +158,15 @@ BUSY, IDLE, NEVER = 2, 10, 0
 
 def draw(template: str, visitor: Visitor, *, poll: int, observed_at: datetime | None = None, **values: object) -> str:
     """Return a page for a visitor."""
-    to = partial(address, visitor)
-    return render(template, visitor=visitor, to=to, poll=poll, observed_at=observed_at, **values)
+    own = {"to": partial(address, visitor), "airflow": visitor.base.removesuffix(SITE), "documents": documents()}
+    return render(template, visitor=visitor, poll=poll, observed_at=observed_at, **own, **values)
+
+
+@cache
+def documents() -> str | None:
+    """Return the address of the documents, where the metadata of the installed package name one."""
+    named = (entry.partition(", ") for entry in metadata("airflow-kafka-lake").get_all("Project-URL", []))
+    return next((web_address(url) for label, _, url in named if label == "Documentation"), None)
 
 
 # The pages before there is anything to show: how a ledger, and a pipeline in it, begin.

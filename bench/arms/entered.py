@@ -24,7 +24,7 @@ ARMS: dict[str, Arm] = {
         Connect("connect", "Iceberg's sink in a Kafka Connect worker, by its defaults", tuned=False),
         Connect(
             "connect-tuned",
-            "the same: commits each 10 s, flushes each second, polls of 5,000 records and 4 MiB",
+            "Iceberg's sink of Kafka Connect: commits each 10 s, flushes each second, polls of 5,000 records and 4 MiB",
             tuned=True,
         ),
         Loader(),

@@ -137,7 +137,7 @@ def test_plan_explains_itself_with_what_is_known(world: World) -> None:
     world.produce(5)
     second = plan(ports, ORDERS.spec, Bounds(), plan_id="p2", dry_run=True).plan
     lines = list(explain(second, "a cluster", dry_run=True))
-    assert (lines[0], lines[-1]) == ("dry run of orders: 1 range, 1 wave", "nothing was written")
+    assert (lines[0], lines[-1]) == ("dry run of orders: 1 range, 1 wave", "nothing was recorded")
     assert second.forecast.lake_bytes
     in_lake = size(second.forecast.lake_bytes)
     assert f"about {in_lake} in the lake ({second.forecast.lake_bytes_state})" in lines

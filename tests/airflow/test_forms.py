@@ -10,7 +10,16 @@ from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped, TaskAwaitingInput
 from pydantic import TypeAdapter
 
-from airflow_kafka_lake.forms import HOW, OFFSETS, TIMES, WHAT, WHY, ingest_form, ingest_templates, review_templates
+from airflow_kafka_lake.actions.offsets import ReopenAction
+from airflow_kafka_lake.forms import (
+    HOW,
+    OFFSETS,
+    OPEN,
+    decision_form,
+    ingest_form,
+    ingest_templates,
+    review_templates,
+)
 from airflow_kafka_lake.operators.decisions import SEEN_WITHIN, ReviewPlanOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
 from airflow_kafka_lake.task_groups import kafka_lake_ingest
@@ -45,13 +54,27 @@ def answered(operator: ReviewPlanOperator, context: Context, chosen: str, person
 
 @pytest.mark.parametrize("fields", [FORM, ingest_form({})], ids=["pipelines", "none"])
 def test_every_field_says_what_it_is(fields: dict[str, Param]) -> None:
-    """Title, description and section of each; sections stay together."""
+    """Title and description of each; sections stay together, and what most runs need is in none, so that it is open."""
     for field, param in fields.items():
         assert param.description, field
         assert param.schema["title"], field
     sections = [param.schema["section"] for param in fields.values()]
-    assert list(dict.fromkeys(sections)) == [WHAT, TIMES, OFFSETS, HOW, WHY]
+    assert list(dict.fromkeys(sections)) == [OPEN, OFFSETS, HOW]
     assert sections == sorted(sections, key=list(dict.fromkeys(sections)).index)
+
+
+def test_form_opens_with_nothing_wrong_where_there_is_one_pipeline() -> None:
+    """Airflow marks a field that needs a value and has none: one of several pipelines is chosen by a person."""
+    assert FORM["pipeline"].value == "orders"
+    assert ingest_form({"clicks": ORDERS, "orders": ORDERS})["pipeline"].has_value is False
+
+
+def test_fields_that_a_decision_needs_are_in_no_closed_section() -> None:
+    """A person sees at once which values are missing."""
+    form = decision_form(ReopenAction, {"orders": ORDERS})
+    needed = [name for name, field in form.items() if field.schema["type"] == "string"]
+    assert needed == ["pipeline", "topic", "reason"]
+    assert {form[name].schema["section"] for name in (*needed, "from", "from_offset")} == {OPEN}
 
 
 def test_form_shows_pickers_choices_and_proposals() -> None:
@@ -175,7 +198,7 @@ def test_dry_run_shows_its_plan_in_the_run_and_starts_nothing(
     assert (shown.options, shown.defaults) == (["Seen"], ["Seen"])
     assert "| orders/0 | 0-4 | 4 |" in shown.body
     assert r"Reason: a \| look" in shown.body
-    assert "Nothing was written" in shown.body
+    assert "Nothing was recorded" in shown.body
     assert context["ti"].xcom_pull("review", "plan")["records"] == 4
     with pytest.raises(DownstreamTasksSkipped) as skipped:
         answered(reviewed(context, dry_run=True), context, "Seen", person=None)

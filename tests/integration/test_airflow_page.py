@@ -10,7 +10,7 @@ import pytest
 
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from tests.airflow_lanes import MANUAL, World, until, world_of
-from tests.airflow_ui import LOG_HEIGHT, PAGE_HEIGHT, AirflowUi, Filled, logged_in, run_path
+from tests.airflow_ui import LOG_HEIGHT, OPEN, PAGE_HEIGHT, AirflowUi, Filled, logged_in, run_path
 
 NAME = "orders"
 PAGE = f"/kafka-lake/pipelines/{NAME}"
@@ -46,8 +46,8 @@ def test_person_is_refused_is_shown_starts_watches_cancels_releases_and_sees_the
     ui.open(run_path(MANUAL, run, "/tasks/review"), "from_offset: '1.200' is not an offset: use digits only")
     ui.picture("refused", height=LOG_HEIGHT)
 
-    why = Filled("Why", "reason", "the first backfill")
-    run = ui.trigger(MANUAL, NAME, [why, Filled("How", "dry_run", True)], picture="form")
+    why = Filled(OPEN, "reason", "the first backfill")
+    run = ui.trigger(MANUAL, NAME, [why, Filled(OPEN, "dry_run", True)], picture="form")
     assert world.end(MANUAL, run).state == "success"
     ui.open(run_path(MANUAL, run, "/tasks/review/required_actions"), f"Dry run: {NAME}: 2,400 offsets")
     ui.picture("dry-run")
@@ -82,7 +82,7 @@ def test_person_is_refused_is_shown_starts_watches_cancels_releases_and_sees_the
     assert "it may go on" in str(decided[1])
     assert cancelled
 
-    run = ui.trigger(MANUAL, NAME, [Filled("Why", "reason", "the rest")])
+    run = ui.trigger(MANUAL, NAME, [Filled(OPEN, "reason", "the rest")])
     ui.open(PAGE, "Where every offset is")
     ui.page.until("document.body.innerText.includes('up to date 12')", 240)
     assert world.end(MANUAL, run).state == "success"

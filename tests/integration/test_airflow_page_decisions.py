@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.airflow_lanes import REOPEN, SKIP, WITHDRAW, Lane, World, until, world_of
-from tests.airflow_ui import LOG_HEIGHT, AirflowUi, Filled, logged_in, run_path
+from tests.airflow_ui import LOG_HEIGHT, OPEN, AirflowUi, Filled, logged_in, run_path
 
 NAME = "decided"
-WHY = Filled("Why", "reason", "wrong decoder")
+WHY = Filled(OPEN, "reason", "wrong decoder")
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.nightly]
 
@@ -67,8 +67,7 @@ def test_person_fills_in_is_refused_sees_what_would_happen_and_approves(world: W
 
 
 def _period(start: str, end: str) -> list[Filled]:
-    offsets = "Period by offset"
-    return [Filled("What", "topic", NAME), Filled(offsets, "from_offset", start), Filled(offsets, "to_offset", end)]
+    return [Filled(OPEN, "topic", NAME), Filled(OPEN, "from_offset", start), Filled(OPEN, "to_offset", end)]
 
 
 def _decided(lane: Lane, kind: str) -> set[str]:

@@ -197,7 +197,7 @@ def test_dry_run_writes_nothing(world: World) -> None:
     assert f"[go on with just this]({page})" in shown["body"]
     log = world.log(run_id, "review")
     assert "shown/0 0-20" in log
-    assert "nothing was written" in log
+    assert "nothing was recorded" in log
     ledger = lane.open_ledger()
     assert ledger.pipeline("shown") is None
     ledger.close()

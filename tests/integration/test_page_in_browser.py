@@ -335,6 +335,7 @@ def test_times_are_in_the_persons_zone_with_utc_beside(page: Page, site: Site) -
     assert zone == "Asia/Tokyo"
     assert title == given.replace("T", " ").partition(".")[0] + " UTC"
     assert shown not in title
+    assert shown.endswith("ago")
 
 
 def test_dry_run_is_gone_on_with_in_one_click(page: Page, site: Site) -> None:

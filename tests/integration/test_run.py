@@ -177,7 +177,7 @@ def test_a_dry_run_shows_ranges_bytes_time_and_deadline_and_writes_nothing(sandb
     status = sandbox.command("status", sandbox.name, "--json")
     assert (status.code, status.document["error"]["type"]) == (1, "UnknownSubjectError")
     people = sandbox.command("plan", str(sandbox.file), "--dry-run")
-    assert "nothing was written" in people.out
+    assert "nothing was recorded" in people.out
     assert f"read it with: kafka-lake run {sandbox.file}" in " ".join(people.out.split())
     assert "retention may take" in people.out
 

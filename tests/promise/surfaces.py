@@ -26,7 +26,7 @@ from airflow_kafka_lake.adapters.sql_ledger import database
 from airflow_kafka_lake.adapters.sql_ledger.tables import metadata
 from airflow_kafka_lake.assets import ALIAS, Landed, LandedSlice, event_extras, pipeline_asset
 from airflow_kafka_lake.cli.command import Argument, Command
-from airflow_kafka_lake.cli.entry_point import COMMANDS
+from airflow_kafka_lake.cli.entry_point import COMMANDS, EXIT_CODES
 from airflow_kafka_lake.core import errors
 from airflow_kafka_lake.core.decoding import Format
 from airflow_kafka_lake.core.errors import KafkaLakeError
@@ -129,7 +129,7 @@ def command_line() -> Iterator[str]:
         yield command.name
         yield from (line for argument in command.arguments for line in _argument(command, argument))
     yield from (f"{kind.__name__}: exit {kind.exit_code}" for kind in _errors())
-    yield from (f"exit {code}" for code, _ in _reference().EXIT_CODES)
+    yield from (f"exit {code}" for code in EXIT_CODES)
     yield from (name.strip("`") for name, _ in _reference().ENVIRONMENT)
 
 

@@ -21,11 +21,14 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from airflow_kafka_lake.adapters.java import PysparkMissingError, minor, require_java, spark_home, spark_version
+from airflow_kafka_lake.adapters.machine import telling
+from airflow_kafka_lake.core.amounts import size
 from airflow_kafka_lake.core.errors import TerminalError, UnavailableError
 from airflow_kafka_lake.core.remedies import fetch_jars
 
 SETTINGS_VARIABLE = "KAFKA_LAKE_IVY_SETTINGS"
-_LIMIT_SECONDS = 900
+_LIMIT_SECONDS, _TOLD_SECONDS = 900, 5.0
+_IVY = "kafka-lake-ivy-"
 _TELLING = ("unresolved dependency", "not found", "server access error", "unknownhost", "connect", "download failed")
 
 
@@ -40,7 +43,7 @@ def retrieve(jars: Sequence[Jar], folder: Path) -> None:
     ivysettings.xml, for a mirror. Raises JarsUnreachableError, PysparkMissingError, or the errors of `require_java`.
     """
     java, ivy = require_java(), max((spark_home() / "jars").glob("ivy-*.jar"))
-    with tempfile.TemporaryDirectory(prefix="kafka-lake-ivy-", ignore_cleanup_errors=True) as scratch:
+    with tempfile.TemporaryDirectory(prefix=_IVY, dir=folder.parent, ignore_cleanup_errors=True) as scratch:
         module = Path(scratch) / "ivy.xml"
         module.write_text(_module(jars), encoding="utf-8")
         settings = os.environ.get(SETTINGS_VARIABLE)
@@ -208,18 +211,25 @@ def fetch(
             progress(f"fetching {len(pinned(jar_set))} jars ({jar_set}) into {folder}")
         except JarChecksumError as damage:
             progress(f"{damage}; fetching the set again")
-        _fetch_into(folder, jar_set, retrieve)
+        _fetch_into(folder, jar_set, retrieve, progress)
     progress(f"{len(pinned(jar_set))} jars ({jar_set}) verified in {folder}")
     return files(jar_set, cache=cache)
 
 
-def _fetch_into(folder: Path, jar_set: JarSet, retrieve: Retrieve) -> None:
+def _fetch_into(folder: Path, jar_set: JarSet, retrieve: Retrieve, progress: Callable[[str], None]) -> None:
     for left_by_a_killed_fetch in folder.parent.glob(".fetch-*"):
         shutil.rmtree(left_by_a_killed_fetch, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder.parent, ignore_cleanup_errors=True) as scratch:
         arriving = Path(scratch) / "arriving"
         arriving.mkdir()
-        retrieve(list(pinned(jar_set)), arriving)
+
+        def tell() -> None:
+            found = {path.name: path.stat().st_size for path in Path(scratch).glob(f"{_IVY}*/cache/*/*/*/*.jar*")}
+            whole = sum(name.endswith(".jar") for name in found)
+            progress(f"{whole} of {len(pinned(jar_set))} jars are here, {size(sum(found.values()))}")
+
+        with telling(_TOLD_SECONDS, tell):
+            retrieve(list(pinned(jar_set)), arriving)
         _verify(jar_set, arriving)
         if folder.exists():
             folder.rename(Path(scratch) / "damaged")

@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 from airflow_kafka_lake.adapters.clients import Secrets
 from airflow_kafka_lake.adapters.jars.cache import JarSet, default_cache, files, fitting_sparks, verified
 from airflow_kafka_lake.adapters.java import require_java, require_matching_pyspark, spark_home
+from airflow_kafka_lake.adapters.machine import telling
 from airflow_kafka_lake.adapters.spark_submit.driver import (
     LOG_FILE,
     ApplicationFile,
@@ -50,6 +51,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     token_options,
     write_files,
 )
+from airflow_kafka_lake.core.amounts import span
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError, SchemaMismatchError
 from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import IDLE_SECONDS, LIGHT, QUIET_SECONDS, StageJob, Tip
@@ -534,8 +536,10 @@ def fetch_jars(progress: Callable[[str], None], stores: Sequence[str] = ()) -> l
 
 
 def _prepare_start(jars: Sequence[Path], progress: Callable[[str], None]) -> None:
-    progress("preparing a quicker start of Spark (once, about half a minute)")
+    begun, doing = time.monotonic(), "preparing a quicker start of Spark"
+    progress(f"{doing}: once, half a minute, or minutes on a busy machine")
     try:
-        make_archive(jars)
+        with telling(15, lambda: progress(f"{doing}, for {span(time.monotonic() - begun)}")):
+            make_archive(jars)
     except KafkaLakeError as error:
         progress(f"Spark will start without it: {error}")

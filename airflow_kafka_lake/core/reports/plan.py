@@ -235,7 +235,7 @@ def remarks(plan: Plan, where: str, *, dry_run: bool, most: int | None = None) -
     yield from _first(in_grace(plan), most)
     yield from _first((f"blocked: {item.where}: {item.reason}" for item in plan.blocked), most)
     if dry_run:
-        yield "nothing was written"
+        yield "nothing was recorded"
 
 
 def everything(done: str, plan: Plan) -> str:
@@ -256,7 +256,7 @@ def range_lines(plan: Plan, most: int | None = None) -> Iterator[str]:
 
 def _cost(forecast: Forecast, where: str) -> Iterator[str]:
     yield (
-        f"about {forecast.records} records, {size(forecast.bytes or 0)} in Kafka ({forecast.bytes_state}), "
+        f"about {forecast.records:,} records, {size(forecast.bytes or 0)} in Kafka ({forecast.bytes_state}), "
         f"{forecast.seconds or 0:.0f} s on {where}"
     )
     in_lake, state = forecast.lake_bytes, forecast.lake_bytes_state

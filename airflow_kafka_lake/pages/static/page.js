@@ -26,12 +26,35 @@
   const short = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
   const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
+  const relative = new Intl.RelativeTimeFormat(undefined, { style: "short" });
+  const units = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
+
+  // "5 min. ago", or "in 3 hr."
+  function fromNow(at) {
+    const seconds = (at - Date.now()) / 1000;
+    const [unit, size] = units.find((each) => Math.abs(seconds) >= each[1]) || units.at(-1);
+    return relative.format(Math.trunc(seconds / size), unit);
+  }
+
   function localise(within) {
     for (const item of within.querySelectorAll("time[datetime]")) {
       const at = new Date(item.dateTime);
-      if (!Number.isNaN(at.getTime())) item.textContent = (item.dataset.exact === undefined ? short : exact).format(at);
+      if (Number.isNaN(at.getTime())) continue;
+      item.textContent = `${(item.dataset.exact === undefined ? short : exact).format(at)}, ${fromNow(at)}`;
     }
   }
+
+  // Airflow shows these pages in a frame that may not leave its place: its own page follows the link.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-airflow]");
+    if (!link || window.parent === window || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    const outer = window.parent.document.createElement("a");
+    Object.assign(outer, { href: link.href, target: link.target });
+    window.parent.document.body.append(outer);
+    outer.click();
+    outer.remove();
+  });
 
   // ---- finding rows: by text, and by state
   const filter = { text: "", kinds: new Set() };
@@ -137,6 +160,7 @@
         said("lost", "You are logged out: reload the page to go on");
         return;
       }
+      localise(document);
       if (answer.status !== 304) {
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
         const fresh = page.getElementById("main");

@@ -13,13 +13,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from airflow_kafka_lake.adapters.jars.cache import JarsMissingError
 from airflow_kafka_lake.adapters.machine import OBJECTS
 from airflow_kafka_lake.cli import command as cli_arguments
 from airflow_kafka_lake.cli import entry_point
-from airflow_kafka_lake.cli.entry_point import build_parser, main, run_parsed
+from airflow_kafka_lake.cli.entry_point import COMMANDS, EXAMPLES, build_parser, main, run_parsed
 from airflow_kafka_lake.cli.output import Output
-from airflow_kafka_lake.core.errors import TerminalError, UnavailableError, UsageError, expected
+from airflow_kafka_lake.core.errors import TerminalError, UnavailableError, UsageError, expected, kinds
 
 pytestmark = pytest.mark.unit
 
@@ -207,6 +209,45 @@ def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     """Alone, `kafka-lake` shows what there is, as wrong usage."""
     assert main([]) == 2
     assert "status" in capsys.readouterr().err
+
+
+def test_every_command_shows_a_call_that_its_parser_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--help` ends with it, that of the program with a few."""
+    assert set(EXAMPLES) == {command.name for command in COMMANDS}
+    for name, call in EXAMPLES.items():
+        assert build_parser().parse_args(shlex.split(call)[1:]).command == name
+        with pytest.raises(SystemExit):
+            main([name, "--help"])
+        assert capsys.readouterr().out.rstrip().endswith(call)
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert EXAMPLES["check"] in capsys.readouterr().out
+
+
+def test_error_is_explained_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every error of the tree is: its meaning, and that of its exit code."""
+    for name, kind in kinds().items():
+        assert main(["help", name, "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert (told["type"], told["exit_code"], bool(told["means"])) == (name, kind.exit_code, True)
+    assert main(["help", "HeldErorr"]) == 2
+    assert "did you mean 'HeldError'?" in capsys.readouterr().err
+
+
+def test_message_on_a_terminal_ends_with_the_way_to_its_explanation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kind that a module of its own has is explained by the nearest one of the tree."""
+    screen = io.StringIO()
+    output = Output(as_json=False)
+    monkeypatch.setattr(output, "_err", Console(file=screen, force_terminal=True, color_system=None, width=100))
+    output.error(JarsMissingError("2 jars are missing"))
+    assert screen.getvalue().splitlines() == ["error: 2 jars are missing", "more: kafka-lake help TerminalError"]
+
+
+def test_numbers_of_a_table_are_in_groups_of_three(capsys: pytest.CaptureFixture[str]) -> None:
+    """Names that look like numbers are left as they are."""
+    Output(as_json=False).table("rows", ("wave", "#rows"), [("19000", 19000)])
+    out = capsys.readouterr().out
+    assert ("19,000" in out, "19000" in out) == (True, True)
 
 
 def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,12 +30,12 @@ def test_dry_run_ends_with_what_it_did_not_do() -> None:
     world = World()
     assert list(remarks(world.plan(dry_run=True), "a cluster", dry_run=True)) == [
         "nothing to do: everything up to the end policy is planned or landed, in 1 partition",
-        "nothing was written",
+        "nothing was recorded",
     ]
     world.produce(3)
     plan = world.plan(dry_run=True)
     assert heading(plan, dry_run=True) == "dry run of orders: 1 range, 1 wave"
-    assert list(remarks(plan, "a cluster", dry_run=True))[-1] == "nothing was written"
+    assert list(remarks(plan, "a cluster", dry_run=True))[-1] == "nothing was recorded"
 
 
 def test_log_says_how_much_more_there_is_of_one_kind() -> None:

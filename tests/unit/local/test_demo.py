@@ -11,6 +11,7 @@ import pytest
 from airflow_kafka_lake.adapters.jars import cache
 from airflow_kafka_lake.adapters.jars.cache import JarSet
 from airflow_kafka_lake.adapters.spark_submit import runner as spark
+from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.local import demo
 from airflow_kafka_lake.local.demo import AcknowledgedRecords, prove
@@ -76,6 +77,29 @@ def test_demonstration_proves_the_table_by_what_was_acknowledged(
     acknowledged = AcknowledgedRecords(topic="orders", partitions=1, visible={(0, 0): b"a", (0, 1): b"b"})
     (proof,) = prove([acknowledged], {"orders": 2}, {"orders": Counter(rows)}, audit)
     assert proof.ok is ok
+
+
+def test_tables_of_the_proof_fit_a_hundred_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing of them is folded on a terminal."""
+    numbers = Accounting(visible=43_260, control=30, aborted=540)
+    (proof,) = prove(
+        [AcknowledgedRecords(topic="payments", partitions=220)], {"payments": 43_830}, {}, {"payments": numbers}
+    )
+    report = demo.DemoReport(
+        ok=False,
+        kafka={},
+        dag_run={"dag_id": "d", "run_id": "r", "state": "success"},
+        topics=[proof],
+        watermarks_match=True,
+        table="t",
+        ledger="l",
+        catalog="c",
+        seconds={},
+    )
+    demo._show_proof(Output(as_json=False), report)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert any("43,830" in line for line in lines)
 
 
 def test_demonstration_without_a_record_proves_nothing() -> None:

@@ -146,6 +146,10 @@ BAD_FILES = {
     "limit below zero": ('[decode]\nformat = "string"\nlimit = -1', ["[decode] limit: found -1"]),
     "unknown section": ("[lak]\n", ["[lak]: found an unknown section", "did you mean 'lake'?"]),
     "unknown key": ('[source]\ntopic = ["a"]', ["[source] topic: found an unknown key", "did you mean 'topics'?"]),
+    "key like no other": (
+        '[lake]\ncompresion = "zstd"',
+        ["[lake] compresion: found an unknown key; legal: one of connection, table, partition_by\n"],
+    ),
     "key of another section": ('[source]\ntable = "raw.a"', ["[source] table:", "did you mean [lake] table?"]),
     "key above all sections": ('name = "a"', ["[name]: found a key outside of any section", "[pipeline] name"]),
     "section as a value": ('source = "kafka"', ["[source]: found 'kafka'", "legal: a section"]),
