@@ -179,6 +179,23 @@ def _commits(commit: str) -> list[int]:
     return [len(part.split()) for part in done.stdout.split("\0") if part.split()]
 
 
+def budgeted(house: House) -> dict[str, float]:
+    """Return the figures that have a budget."""
+    sizes = [text.count("\n") for text in house.text.values()]
+    words = " ".join(each.value for tree in house.tree.values() for each in _docstrings(tree))
+    nodes = [node for tree in house.tree.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    return {
+        "modules": len(house.text),
+        "lines": sum(sizes),
+        "module_max": max(sizes),
+        "depth": house.depth,
+        "data_types": sum(map(_is_data, nodes)),
+        "participles": sum(bool(_PARTICIPLE.match(name)) for name in house.classes),
+        "lookups": sum(map(lookups, house.tree.values())),
+        "nouns": round(1000 * len(_NOUNS.findall(words)) / max(1, len(words.split())), 1),
+    }
+
+
 def survey(root: Path = ROOT, commit: str = "HEAD") -> Survey:
     """Return the figures of a tree, which is that of a commit."""
     house = House(root)
@@ -187,32 +204,22 @@ def survey(root: Path = ROOT, commit: str = "HEAD") -> Survey:
     counted = [_code(text, house.tree[path]) for path, text in house.text.items()]
     code = sum(lines for lines, _ in counted)
     commits = _commits(commit)
-    words = " ".join(each.value for tree in house.tree.values() for each in _docstrings(tree))
-    nodes = [node for tree in house.tree.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    data = [node for node in nodes if _is_data(node)]
     tests = sum(path.read_text(encoding="utf-8").count("\n") for path in (root / "tests").rglob("*.py"))
     return Survey(
-        modules=len(house.text),
-        lines=sum(sizes),
         code=code,
         module_p50=_at(sizes, 0.5),
         module_p90=_at(sizes, 0.9),
-        module_max=max(sizes),
         function_p50=_at(functions, 0.5),
         function_p90=_at(functions, 0.9),
         function_p99=_at(functions, 0.99),
         commit_p50=_at(commits, 0.5),
         commit_p90=_at(commits, 0.9),
-        depth=house.depth,
         one_importer=round(100 * sum(len(each) == 1 for each in house.importers.values()) / len(house.text)),
-        data_types=len(data),
-        participles=sum(bool(_PARTICIPLE.match(name)) for name in house.classes),
         names_twice=sum(count > 1 for count in house.classes.values()),
         comments=round(100 * sum(lines for _, lines in counted) / code, 1),
-        nouns=round(1000 * len(_NOUNS.findall(words)) / max(1, len(words.split())), 1),
-        lookups=sum(map(lookups, house.tree.values())),
         test_lines=tests,
         tests_per_line=round(tests / sum(sizes), 2),
+        **budgeted(house),
     )
 
 
