@@ -29,7 +29,7 @@ java: $(STAMP)
 
 jars: java ## fetch and verify what Spark, the local Kafka and the local schema registry run on
 	@$(BIN)/python -c 'from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch; [fetch(name, progress=print) for name in JarSet]'
-	@$(BIN)/kafka-lake jars fetch >/dev/null && $(BIN)/kafka-lake jars fetch --for s3 >/dev/null
+	@$(BIN)/kafka-lake jars fetch >/dev/null
 
 jar: jars ## build the shared consumer's jar of its Java source (needs the javac of Java 17)
 	$(BIN)/python -m tests.consumer_jar
@@ -47,12 +47,12 @@ browser: # for the tests of pages: installed where that is possible without aski
 demo: java ## real Kafka, real Airflow, the main job, the proof (ARGS="--exit --report FILE" for programs)
 	$(BIN)/kafka-lake demo $(ARGS)
 
-test: jars browser ## everything CI runs
+test: $(STAMP) ## everything CI runs
 	@$(MAKE) --no-print-directory --jobs 2 lint suite
 
 # More processes than cores: much of the suite waits for brokers, drivers and Airflow.
 # What four processes would all do anew in a fresh clone, the assertions of the tests' modules, one does before them.
-suite: $(STAMP)
+suite: jars browser
 	@ls tests/__pycache__/conftest.*-pytest-*.pyc >/dev/null 2>&1 || $(BIN)/pytest --collect-only -q $(ARGS) >/dev/null 2>&1 || true
 	$(BIN)/pytest -n 4 --no-loadscope-reorder --durations 20 $(ARGS)
 
