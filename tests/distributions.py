@@ -52,14 +52,17 @@ def differences(commit: str, folder: Path, root: Path = ROOT) -> Mapping[str, st
 def bill_of_materials(folder: Path) -> None:
     """Install the wheel beside nothing else, with the versions of the tests, and write what then is there."""
     (wheel,) = folder.glob("*.whl")
+    name, version, *_ = wheel.name.split("-")
     beside = Path(sys.executable).parent
     with tempfile.TemporaryDirectory() as place:
         python = Path(place) / "bin" / "python"
-        constraints, described = ("-c", ROOT / "constraints.txt"), ("--pyproject", ROOT / "pyproject.toml")
+        install = ("pip", "install", "--quiet", "--python", python, "-c", ROOT / "constraints.txt")
+        describe = ("environment", "--pyproject", ROOT / "pyproject.toml", "--mc-type", "library")
         for words in (
             (beside / "uv", "venv", "--quiet", "--python", sys.executable, place),
-            (beside / "uv", "pip", "install", "--quiet", "--python", python, *constraints, wheel),
-            (beside / "cyclonedx-py", "environment", *described, "--output-reproducible", "-o", folder / BILL, python),
+            # Found in the folder, not named by it: the list would name this machine's folder too.
+            (beside / "uv", *install, "--find-links", folder, f"{name}=={version}"),
+            (beside / "cyclonedx-py", *describe, "--output-reproducible", "-o", folder / BILL, python),
         ):
             subprocess.run([str(word) for word in words], check=True)
 
