@@ -16,7 +16,6 @@ REGISTERED = {
     "wiring/connections.py": "shows an example of a lake connection, and opens the adapter for a pipeline",
     "get_provider_info.py": "names the formats in the connection's form",
     "adapters/clients.py": "has the time-outs of all clients",
-    "adapters/spark_submit/failures.py": "says whose catalogs give up a commit",
     "cli/entry_point.py": "says what the demonstration brings",
     "local/demo.py": "is the demonstration, and reads its table as any reader would",
 }
