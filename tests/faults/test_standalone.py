@@ -1,160 +1,73 @@
-"""A Spark standalone cluster: a driver that outlives its worker is found by its name, and ended; executors can read."""
+"""A Spark standalone cluster: whoever of it dies or is busy in the middle of a wave, each record lands once."""
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import sqlite3
 import subprocess
-import sys
-import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
 
-from airflow_kafka_lake.local.processes import free_ports, wait_until
 from tests.faults.test_kills import WAIT_SECONDS, _driver_of
-from tests.sandbox import Sandbox
+from tests.hosts import HERE
+from tests.sandbox import Ended, Sandbox
+from tests.spark_cluster import Cluster, wait_for
 
-_STRANGER = """
-import time
-from pyspark import SparkContext
-SparkContext()
-time.sleep(600)
-"""
 pytestmark = [pytest.mark.faults, pytest.mark.nightly]
 
-QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-
-
-class Cluster:
-    """A standalone master with one worker of one core, both of this machine."""
-
-    def __init__(self, home: Path) -> None:
-        import pyspark
-
-        self._home = home
-        self._spark = Path(pyspark.__file__).parent
-        self._port, self._ui, self._worker_ui = free_ports(3)
-        self.master = f"spark://127.0.0.1:{self._port}"
-        self._started: list[subprocess.Popen[bytes]] = []
-
-    def start(self) -> None:
-        """Start both, and wait until the worker is known."""
-        here = ("--host", "127.0.0.1")
-        self._daemon("master.Master", *here, "--port", str(self._port), "--webui-port", str(self._ui))
-        wait_for(lambda: self._listing() is not None)
-        room = ("--cores", "1", "--memory", "2g", "--webui-port", str(self._worker_ui))
-        self._daemon("worker.Worker", *here, *room, "--work-dir", str(self._home / "work"), self.master)
-        wait_for(lambda: (self._listing() or {}).get("aliveworkers") == 1)
-
-    def stop(self) -> None:
-        """End everything that was started here."""
-        for process in reversed(self._started):
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-    def applications(self) -> list[str]:
-        """Return the names of the applications that run or wait."""
-        return sorted(item["name"] for item in (self._listing() or {}).get("activeapps", ()))
-
-    def given_jars(self) -> dict[str, set[str]]:
-        """Return the names of the jars that the executors of each application were given."""
-        found: dict[str, set[str]] = {}
-        for path in (self._home / "work").glob("app-*/*/*.jar"):
-            found.setdefault(path.parent.parent.name, set()).add(path.name)
-        return found
-
-    def executors(self) -> list[psutil.Process]:
-        """Return the executors that run."""
-        found = (psutil.Process(item.pid).children(recursive=True) for item in self._started)
-        return [each for its in found for each in its if _is_executor(each)]
-
-    def executors_started(self) -> int:
-        """Return how many executors there have been."""
-        return len(list((self._home / "work").glob("app-*/*")))
-
-    def connection(self) -> str:
-        """Return the Airflow connection to this cluster; a job takes one core."""
-        conf = {
-            "spark.master.ui.port": str(self._ui),
-            "spark.cores.max": "1",
-            "spark.executor.memory": "512m",
-            "spark.driver.memory": "768m",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.extraJavaOptions": QUICK,
-            "spark.executor.extraJavaOptions": QUICK,
-        }
-        return json.dumps({"conn_type": "spark", "host": self.master, "extra": {"conf": conf}})
-
-    def submit_stranger(self, name: str) -> None:
-        """Let another application wait for more memory than the worker has: it runs, and takes no core."""
-        script = self._home / "stranger.py"
-        script.write_text(_STRANGER)
-        settings = ("spark.executor.memory=4g", "spark.driver.host=127.0.0.1", "spark.ui.enabled=false")
-        words = [word for setting in settings for word in ("--conf", setting)]
-        words += ["--driver-java-options", QUICK]
-        self._start("bin/spark-submit", "--master", self.master, "--name", name, *words, str(script))
-        wait_for(lambda: name in self.applications())
-
-    def _daemon(self, name: str, *words: str) -> None:
-        self._start("bin/spark-class", f"org.apache.spark.deploy.{name}", *words)
-
-    def _start(self, program: str, *words: str) -> None:
-        environment = {
-            **os.environ,
-            "SPARK_HOME": str(self._spark),
-            "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": QUICK,
-            "PYSPARK_PYTHON": sys.executable,
-        }
-        with (self._home / f"{len(self._started)}.log").open("wb") as log:
-            self._started.append(
-                subprocess.Popen(
-                    [str(self._spark / program), *words],
-                    env=environment,
-                    cwd=self._home,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-            )
-
-    def _listing(self) -> dict | None:  # type: ignore[type-arg]
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._ui}/json/", timeout=5) as answer:
-                return json.load(answer)  # type: ignore[no-any-return]
-        except OSError:
-            return None
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    """Wait until something holds."""
-    wait_until(lambda: bool(condition()), timeout=WAIT_SECONDS, failed=AssertionError, every=0.2)
+TWO_TASKS = {"records": 80, "size": 900_000, "dense": True}
+"""What two tasks read, seconds long with the words of `SLOWLY`."""
+SLOWLY = ("--bytes-per-second", "8 MB")
 
 
 @pytest.fixture
-def cluster(service: None, tmp_path: Path) -> Iterator[Cluster]:
+def clusters(service: None, tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
+    """A function that starts a cluster of so many workers."""
     home = tmp_path / "cluster"
     home.mkdir()
-    made = Cluster(home)
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
+    made: list[Cluster] = []
+
+    def start(workers: int = 2, **settings: str) -> Cluster:
+        made.append(Cluster(home, [HERE] * (1 + workers), settings))
+        made[0].start()
+        return made[0]
+
+    yield start
+    for cluster in made:
+        cluster.stop()
 
 
-def _is_executor(process: psutil.Process) -> bool:
-    """Return whether a process is an executor that has not ended."""
-    with suppress(psutil.NoSuchProcess):
-        return any("CoarseGrainedExecutorBackend" in word for word in process.cmdline())
-    return False
+@pytest.fixture
+def cluster(clusters: Callable[..., Cluster]) -> Cluster:
+    """A cluster of one worker."""
+    return clusters(1)
+
+
+def spark(cluster: Cluster, cores: int = 1) -> dict[str, str]:
+    """Return the connection to a cluster in the environment of a command."""
+    return {"AIRFLOW_CONN_SPARK_DEFAULT": cluster.connection(cores)}
+
+
+def reading_on_two(sandbox: Sandbox, cluster: Cluster) -> subprocess.Popen[str]:
+    """Return a run whose wave is being read by an executor on each worker."""
+    sandbox.produce(**TWO_TASKS)
+    process = sandbox.start("run", str(sandbox.file), *SLOWLY, "--json", env=spark(cluster, 2))
+    wait_for(lambda: process.poll() is not None or len(cluster.busy()) == 2)
+    assert process.poll() is None, process.communicate()
+    return process
+
+
+def assert_landed(sandbox: Sandbox, done: Ended) -> None:
+    """A run has brought all records into the table in one commit, and both audits find nothing."""
+    assert (done.code, done.document["rows"]) == (0, len(sandbox.acknowledged)), done.err
+    sandbox.assert_exact()
+    assert len(sandbox.publishes()) == 1
+    audit = sandbox.command("audit", sandbox.name, "--json")
+    assert audit.code == 0, audit.err
 
 
 @contextmanager
@@ -176,14 +89,75 @@ def _its_host_is_gone(sandbox: Sandbox) -> None:
         ledger.execute("UPDATE kafka_lake_attempt SET lease_holder = 'elsewhere/1/1.00', job = 'elsewhere/2/1.00'")
 
 
+def test_worker_that_dies_in_mid_read_loses_and_doubles_nothing(
+    sandbox: Sandbox, clusters: Callable[..., Cluster]
+) -> None:
+    """It takes an executor with it: the other one reads the rest, in the same attempt, and compares every value."""
+    cluster = clusters()
+    process = reading_on_two(sandbox, cluster)
+    cluster.kill("worker-1")
+    assert_landed(sandbox, sandbox.end(process))
+    deep = sandbox.command("audit", sandbox.name, "--deep", "--json", env=spark(cluster))
+    assert deep.code == 0, deep.err
+    assert sum(stream["rows"] for stream in deep.document["streams"]) == len(sandbox.acknowledged)
+    assert len(cluster.given_jars()) == 2
+    wait_for(lambda: not cluster.applications())
+
+
+def test_master_that_dies_in_mid_read_and_comes_back_stops_no_job(
+    sandbox: Sandbox, clusters: Callable[..., Cluster], tmp_path: Path
+) -> None:
+    """Driver and executors have each other meanwhile, and it knows them from its recovery directory."""
+    memory = {"spark.deploy.recoveryMode": "FILESYSTEM", "spark.deploy.recoveryDirectory": str(tmp_path)}
+    cluster = clusters(**memory)
+    process = reading_on_two(sandbox, cluster)
+    cluster.kill("master")
+    cluster.start_master()
+    cluster.wait_for_workers(2)
+    assert_landed(sandbox, sandbox.end(process))
+
+
+def test_master_that_comes_back_without_memory_takes_the_executors_and_the_next_run_lands_it(
+    sandbox: Sandbox, clusters: Callable[..., Cluster]
+) -> None:
+    """It has those of an application ended that it does not know. The driver waits for others in vain, until a person,
+    or the connection's quiet time, ends it."""
+    cluster = clusters()
+    process = reading_on_two(sandbox, cluster)
+    cluster.kill("master")
+    cluster.start_master()
+    cluster.wait_for_workers(2)
+    wait_for(lambda: not cluster.executors())
+    assert cluster.applications() == []
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert sandbox.end(process).code == 130
+    assert_landed(sandbox, sandbox.run(env=spark(cluster, 2)))
+
+
+def test_cluster_without_a_free_core_is_waited_for_and_told(sandbox: Sandbox, clusters: Callable[..., Cluster]) -> None:
+    """Another application has all cores; when it ends, the wave is read."""
+    cluster = clusters()
+    cluster.submit_stranger("report", "512m")
+    wait_for(lambda: cluster.executors_started() == 2)
+    sandbox.produce(100)
+    process = sandbox.start("run", str(sandbox.file), env=spark(cluster))
+    assert process.stderr is not None
+    said = next(line for line in process.stderr if "no executor" in line or "landed" in line)
+    assert "reading, nothing counted yet" in said
+    assert "no executor of the cluster works for it" in said
+    cluster.kill("report")
+    assert sandbox.end(process).code == 0
+    sandbox.assert_exact()
+
+
 def test_a_retry_on_another_host_ends_the_driver_that_its_wave_left_on_the_cluster(
     sandbox: Sandbox, cluster: Cluster
 ) -> None:
     """The worker is killed, its driver hangs and keeps its core: the retry ends that application, and no other."""
-    cluster.submit_stranger("report")
+    cluster.submit_stranger("report", "4g")
     sandbox.produce(100)
-    spark = {"AIRFLOW_CONN_SPARK_DEFAULT": cluster.connection()}
-    process = sandbox.start("run", str(sandbox.file), "--json", env=spark)
+    process = sandbox.start("run", str(sandbox.file), "--json", env=spark(cluster))
     driver = _driver_of(process)
     wait_for(lambda: len(cluster.applications()) == 2)
     driver.suspend()
@@ -193,7 +167,7 @@ def test_a_retry_on_another_host_ends_the_driver_that_its_wave_left_on_the_clust
         (forgotten,) = set(cluster.applications()) - {"report"}
         assert forgotten.startswith(f"kafka-lake {sandbox.name} ")
         _its_host_is_gone(sandbox)
-        again = sandbox.run(env=spark)
+        again = sandbox.run(env=spark(cluster))
         assert (again.code, again.document["rows"]) == (0, 100), again.err
         assert f"ended the forgotten job of wave {forgotten.split()[2]}: {forgotten}" in again.err
         assert cluster.applications() == ["report"]
@@ -206,21 +180,19 @@ def test_executor_that_dies_in_mid_read_loses_and_doubles_nothing(sandbox: Sandb
     """Spark repeats its task on the next one, within the same job."""
     sandbox.produce(800, size=1000)
     words = ("run", str(sandbox.file), "--bytes-per-second", "100 kB", "--json")
-    process = sandbox.start(*words, env={"AIRFLOW_CONN_SPARK_DEFAULT": cluster.connection()})
-    wait_for(lambda: process.poll() is not None or any(cluster.given_jars().values()))
+    process = sandbox.start(*words, env=spark(cluster))
+    wait_for(lambda: process.poll() is not None or cluster.busy())
     (executor,) = cluster.executors()
     executor.kill()
-    done = sandbox.end(process)
-    assert (done.code, done.document["rows"]) == (0, 800), done.err
+    assert_landed(sandbox, sandbox.end(process))
     assert cluster.executors_started() > 1
-    sandbox.assert_exact()
 
 
 def test_executors_of_a_cluster_read_with_shared_consumers(sandbox: Sandbox, cluster: Cluster) -> None:
     """Every wave of a run is read by the class that its submit brings, and every record comes once."""
     sandbox.write_pipeline(sizes='target_range_bytes = "64 KiB"\nmax_wave_bytes = "64 KiB"')
     sandbox.produce(200, size=1000)
-    done = sandbox.run(env={"AIRFLOW_CONN_SPARK_DEFAULT": cluster.connection()})
+    done = sandbox.run(env=spark(cluster))
     assert (done.code, len(done.document["waves"]) > 1) == (0, True), done.err
     sandbox.assert_exact()
     given = cluster.given_jars()
