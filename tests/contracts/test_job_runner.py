@@ -82,6 +82,14 @@ def world(request: pytest.FixtureRequest) -> Iterator[RunnerWorld]:
     made.close()
 
 
+shown_by_day = pytest.mark.parametrize(
+    "world", ["memory", "stand-in", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("warm", "spark"))],
+    indirect=True,
+)  # fmt: skip
+"""For facts of the jobs rather than of their runner: by day real Spark shows them in integration/test_stage.py and
+integration/test_deep_audit.py."""
+
+
 def fails(world: RunnerWorld, job: StageJob, reason: str | None) -> None:
     """Expect a job to end with a usual reason, and to stage nothing."""
     with pytest.raises(JobFailedError) as failed:
@@ -131,6 +139,7 @@ def test_nothing_staged_is_on_main(world: RunnerWorld) -> None:
     assert [row[1] for row in world.main()] == [0, 1]
 
 
+@shown_by_day
 @pytest.mark.parametrize(
     ("isolation", "seen"), [(Isolation.READ_COMMITTED, [0, 1, 6]), (Isolation.READ_UNCOMMITTED, [0, 1, 3, 4, 6])]
 )
@@ -142,6 +151,7 @@ def test_transactions_are_read_as_the_isolation_says(world: RunnerWorld, isolati
     assert [row[1] for row in world.landed(world.job(world.slice_(0, 7), isolation=isolation))] == seen
 
 
+@shown_by_day
 def test_job_without_rows_has_a_result(world: RunnerWorld) -> None:
     """An attempt that read only aborted records differs from one that never ended."""
     world.topic.produce(b"c", b"d", end="abort")
@@ -157,6 +167,7 @@ def test_what_is_read_singly_lands_beside_the_others(world: RunnerWorld) -> None
     assert world.run(world.job()).streams == ()
 
 
+@shown_by_day
 def test_time_outside_the_calendar_is_kept_as_a_number(world: RunnerWorld) -> None:
     """What a producer wrote in microseconds lands beside the others."""
     world.topic.produce(b"now")
@@ -205,6 +216,7 @@ def test_attempt_that_was_begun_is_not_begun_again(world: RunnerWorld) -> None:
     assert world.staged(job) == before
 
 
+@shown_by_day
 def test_offsets_that_retention_took_fail_the_job(world: RunnerWorld) -> None:
     """It reads around no loss, and stages nothing."""
     world.topic.produce(*FIVE)
@@ -290,6 +302,7 @@ def test_rows_are_decoded_again_beside_main(world: RunnerWorld) -> None:
     assert table.staged(failed.staged_as) is None
 
 
+@shown_by_day
 def test_table_without_such_rows_is_not_decoded_again(world: RunnerWorld) -> None:
     """No branch is left, there is nothing to publish."""
     world.topic.produce(b"{}")
@@ -403,6 +416,7 @@ def test_rows_that_are_kafkas_records_compare_equal(world: RunnerWorld) -> None:
     assert (found.records, found.differences) == (4, ())
 
 
+@shown_by_day
 def test_rows_of_no_record_and_records_of_no_row_are_told(world: RunnerWorld) -> None:
     """By stream, with the first offset and how many."""
     world.topic.produce(b"a", b"b", end="abort")
@@ -419,6 +433,7 @@ def test_rows_of_no_record_and_records_of_no_row_are_told(world: RunnerWorld) ->
     assert told == [(Mismatch.MISSING, 4, 2), (Mismatch.UNKNOWN, 0, 2)]
 
 
+@shown_by_day
 def test_ends_that_are_read_singly_compare_alike(world: RunnerWorld) -> None:
     """What is compared is the whole slice, also where its end has no record: a row there is told."""
     world.topic.produce(b"c", b"d", b"e", end="commit")

@@ -130,6 +130,7 @@ def test_fields_go_by_their_names_and_numbers_keep_their_digits(spark: SparkSess
     _lands(spark, lake, Decoding(format=Format.AVRO, registry="schemas"), versions, cases)
 
 
+@pytest.mark.nightly  # by day: unit/features/decoding/test_versions.py
 def test_a_hundred_versions_have_one_reader(spark: SparkSession, lake: SparkLake) -> None:
     """What one version needs is what many need: to Spark they are the branches of one union. Types of the same name
     differ between them, fields and types are renamed, and the newest has no values."""

@@ -179,6 +179,7 @@ def test_slow_clock_leaves_metadata_that_spark_reads(spark: Spark, settings: Lak
     assert table.head().last
 
 
+@pytest.mark.nightly  # by day: Spark compacts and reads what was published (test_reopen.py, test_rebuild.py)
 def test_spark_reads_deletes_and_compacts_what_was_merged(
     spark: Spark, lake: IcebergLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
