@@ -222,3 +222,29 @@ def test_ivy_that_resolves_nothing_is_worth_repeating(tmp_path: Path, monkeypatc
     with pytest.raises(JarsUnreachableError, match=r"org\.example#one;1\.0: not found.*KAFKA_LAKE_IVY_SETTINGS"):
         retrieve(PINNED, tmp_path)
     assert issubclass(JarsUnreachableError, TransientError)
+
+
+def test_fetch_tells_how_much_has_arrived(
+    tmp_path: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jars that are here, of all, and their bytes, a part of one too."""
+    monkeypatch.setattr(jars, "_TOLD_SECONDS", 0.01)
+    told = threading.Event()
+
+    def slow(wanted: list[Jar], folder: Path) -> None:
+        cache = folder.parent / "kafka-lake-ivy-x" / "cache" / "group" / "module" / "jars"
+        cache.mkdir(parents=True)
+        (cache / "one-1.jar").write_bytes(b"x" * 700)
+        (cache / "two-1.jar.part").write_bytes(b"x" * 500)
+        assert told.wait(30)
+        repository(wanted, folder)
+
+    said: list[str] = []
+
+    def progress(line: str) -> None:
+        said.append(line)
+        if line == "1 of 2 jars are here, 1.2 kB":
+            told.set()
+
+    fetch(JarSet.SPARK, cache=tmp_path, retrieve=slow, progress=progress)
+    assert said[0].startswith("fetching 2 jars")
