@@ -9,7 +9,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 DAY = timedelta(days=1)
 
@@ -24,13 +24,16 @@ class Authority:
         made = self._built(self._name, self._key.public_key(), 2 * DAY).add_extension(basic, critical=True)
         self.file = self._written(f"{name}.pem", made.sign(self._key, hashes.SHA256()).public_bytes(_PEM))
 
-    def issue(self, name: str, *addresses: str, lives: timedelta = DAY) -> Path:
-        """Return a file with a key and its certificate, for some IP addresses; with a past end it has expired."""
+    def issue(self, name: str, *addresses: str, lives: timedelta = DAY, client: bool = False) -> Path:
+        """Return a file with a key and its certificate, for some IP addresses; with a past end it has expired, and one
+        for a client alone is for no server."""
         key = _key()
         names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(item)) for item in addresses])
         made = self._built(_named(name), key.public_key(), lives)
         if addresses:
             made = made.add_extension(names, critical=False)
+        if client:
+            made = made.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
         shown = key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
         return self._written(f"{name}.pem", shown + made.sign(self._key, hashes.SHA256()).public_bytes(_PEM))
 

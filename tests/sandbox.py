@@ -224,6 +224,18 @@ class Sandbox:
 
         wait_until(is_recorded, timeout=CLI_SECONDS, failed=AssertionError)
 
+    def wait_for_rows(self, process: subprocess.Popen[str]) -> None:
+        """Wait until the job of a started command has read some of its rows, and not all."""
+
+        def is_at_work() -> bool:
+            assert process.poll() is None, process.communicate()
+            with closing(sqlite3.connect(f"file:{self.ledger}?mode=ro", uri=True)) as ledger:
+                query = "SELECT count(*) FROM kafka_lake_attempt WHERE rows_done > 0 AND rows_done < rows_expected"
+                return bool(ledger.execute(query).fetchone()[0])
+
+        self.wait_for_job(process)
+        wait_until(is_at_work, timeout=CLI_SECONDS, failed=AssertionError)
+
     def end(self, process: subprocess.Popen[str], timeout: float = CLI_SECONDS) -> Ended:
         """Wait for a started command, which leaves nothing behind unless it is killed."""
         out, err = process.communicate(timeout=timeout)

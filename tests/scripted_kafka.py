@@ -162,7 +162,7 @@ class ScriptedKafka:
         return self._made(request, error_code=0, api_keys=keys)
 
     def _mechanisms(self, node: int, request: Any) -> Any:
-        return self._made(request, error_code=0, mechanisms=["PLAIN"])
+        return self._made(request, error_code=34, mechanisms=[])  # there is nothing to log in to
 
     def _metadata(self, node: int, request: Any) -> Any:
         from kafka.protocol.metadata import MetadataResponse

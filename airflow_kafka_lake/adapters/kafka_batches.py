@@ -17,6 +17,7 @@ from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.kafka_python import (
     FAILED,
     LOGIN_REFUSED,
+    NO_ID,
     DescribeConfigsRequest,
     FetchRequest,
     KafkaClient,
@@ -28,6 +29,7 @@ from airflow_kafka_lake.adapters.kafka_python import (
     errors,
     failure,
     raise_for,
+    text_of,
 )
 from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.errors import IdentityError, UnavailableError
@@ -60,8 +62,6 @@ _MAX_WAIT_MS = 100
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 1.0
 _GONE_AFTER = 6
 _QUOTA_TIMEOUT = 10
-
-_NO_ID = uuid.UUID(int=0)
 
 
 class _ThrottledError(errors.RetriableError):
@@ -171,17 +171,17 @@ class Session:
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
     async def _describe(self) -> None:
-        wanted = [MetadataRequest.MetadataRequestTopic(name=name, topic_id=_NO_ID) for name in self._ids]
+        wanted = [MetadataRequest.MetadataRequestTopic(name=name, topic_id=NO_ID) for name in self._ids]
         response = await self._send(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
         self._manager.cluster.update_metadata(response)
         for topic in response.topics:
             raise_for(topic.error_code, "Describe", "topic", topic.name)
-            if (found := topic.topic_id or _NO_ID) != self._ids[topic.name]:
+            if (found := topic.topic_id or NO_ID) != self._ids[topic.name]:
                 raise IdentityError(
-                    f"Topic {topic.name!r} has the id {_text(found)}, recorded is {_text(self._ids[topic.name])}: it "
-                    "was deleted and created again. What was planned of the former one can no longer be explained.",
+                    f"Topic {topic.name!r} has the id {text_of(found)}, recorded is {text_of(self._ids[topic.name])}: "
+                    "it was deleted and created again. What was planned of the former one can no longer be explained.",
                     topic=topic.name,
-                    topic_id=_text(self._ids[topic.name]),
+                    topic_id=text_of(self._ids[topic.name]),
                 )
             for item in topic.partitions:
                 self._learn((topic.name, item.partition_index), item)
@@ -233,7 +233,7 @@ class Session:
                 isolation_level=isolation,
                 # Older versions send the name, newer ones only the id; a broker without ids gets the name.
                 topics=[FetchRequest.FetchTopic(topic=topic, topic_id=self._ids[topic], partitions=[part])],
-                max_version=_LAST_FETCH_BY_NAME if self._ids[topic] == _NO_ID else None,
+                max_version=_LAST_FETCH_BY_NAME if self._ids[topic] == NO_ID else None,
             ),
         )
         raise_for(response.error_code or 0)
@@ -307,10 +307,6 @@ def _uuid(topic_id: str) -> uuid.UUID:
             f"{topic_id!r} is not a Kafka topic id (22 characters of URL-safe base64), so no topic can have it.",
             topic_id=topic_id,
         ) from error
-
-
-def _text(topic_id: uuid.UUID) -> str:
-    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
 # Read the record batches of a Fetch answer; no key or value of a record is kept.
@@ -570,11 +566,7 @@ class GapScan:
         self.found += unexplained(RangeSet(self._left.upto(_WITHOUT_END)), seen)
 
 
-# `ports.BatchReader` over kafka-python's low-level client.
-
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _RECONNECT_AFTER_MS = 1000
-_LARGEST_ANSWER_BYTES = 2**31 - 1
 
 
 class KafkaBatchReader:
@@ -673,15 +665,8 @@ class KafkaBatchReader:
     @contextmanager
     def _connected(self) -> Iterator[KafkaClient]:
         timeout_ms = int(self._timeout * 1000)
-        client = KafkaClient(
-            **{
-                "reconnect_backoff_max_ms": _RECONNECT_AFTER_MS,
-                **arguments(self._settings),
-                "request_timeout_ms": timeout_ms,
-                "receive_message_max_bytes": _LARGEST_ANSWER_BYTES,
-                "slow_task_threshold_secs": 0,
-            }
-        )
+        own = {"request_timeout_ms": timeout_ms, "receive_message_max_bytes": _ANY_SIZE, "slow_task_threshold_secs": 0}
+        client = KafkaClient(**{"reconnect_backoff_max_ms": _RECONNECT_AFTER_MS, **arguments(self._settings), **own})
         try:
             client.manager.run(_try_login, client.manager, timeout_ms // 2)
             client.manager.bootstrap(timeout_ms)
@@ -718,6 +703,12 @@ async def _in_turn(scans: Sequence[GapScan]) -> None:
         await scan.run()
 
 
+_NO_CLEANER = {
+    False: "and the topic is not compacted",
+    None: "and we may not read whether the topic is compacted (DescribeConfigs)",
+}
+
+
 async def _doubt_holes(session: Session, scans: Sequence[GapScan]) -> None:
     """Believe in the cleaner only where there is one: elsewhere an offset without a record is a loss."""
     doubtful = [scan for scan in scans if any(item.fate is Fate.COMPACTED for item in scan.found)]
@@ -725,8 +716,5 @@ async def _doubt_holes(session: Session, scans: Sequence[GapScan]) -> None:
         return
     compacted = await session.compacted()
     for scan in doubtful:
-        match compacted[scan.stream[0]]:
-            case False:
-                scan.found = [*lost(scan.found, "and the topic is not compacted")]
-            case None:
-                scan.found = [*lost(scan.found, "and we may not read whether the topic is compacted (DescribeConfigs)")]
+        if doubt := _NO_CLEANER.get(compacted[scan.stream[0]]):
+            scan.found = [*lost(scan.found, doubt)]

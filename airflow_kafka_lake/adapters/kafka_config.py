@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import difflib
 import re
+import socket
 import ssl
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Self, TypeVar
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
 
 from airflow_kafka_lake.adapters.access_tokens import TokenEndpoint
 from airflow_kafka_lake.core import remedies
@@ -50,6 +55,10 @@ _LOGIN_MODULE = {
     Mechanism.SCRAM_SHA_512: "scram.ScramLoginModule",
     Mechanism.OAUTHBEARER: "oauthbearer.OAuthBearerLoginModule",
 }
+_NOT_TAKEN = {
+    "GSSAPI": "Kerberos needs a librdkafka with GSSAPI, and that of confluent-kafka's wheel is built without it",
+    "AWS_MSK_IAM": "no client here signs for AWS IAM; MSK also lets in SCRAM-SHA-512 and client certificates",
+}
 _REPEAT = "Check that it runs and is reachable, then repeat; if it is another one, correct bootstrap.servers."
 _MENDS_LOGIN = dict.fromkeys([None, *Mechanism], "Correct sasl.username, sasl.password or sasl.mechanism.") | {
     Mechanism.OAUTHBEARER: "Correct sasl.oauthbearer.client.id, .scope, .extensions, or the brokers' check of tokens.",
@@ -67,17 +76,20 @@ _TOKEN = _CLIENT | {_SCOPE, _EXTENSIONS, "https.ca.location", "https.ca.pem"}
 _SASL = _PASSWORD | _TOKEN | {_MECHANISM}
 _TOKEN_CALLBACK = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"  # noqa: S105
 _TLS = frozenset(
-    {
-        "ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location",
-        "ssl.key.pem", "ssl.key.password", "ssl.endpoint.identification.algorithm",
-    }
-)  # fmt: skip
+    str.split(
+        "ssl.ca.location ssl.ca.pem ssl.certificate.location ssl.certificate.pem ssl.key.location ssl.key.pem "
+        "ssl.key.password ssl.endpoint.identification.algorithm ssl.keystore.location ssl.keystore.password "
+        "ssl.keystore.type ssl.truststore.location ssl.truststore.password ssl.truststore.type"
+    )
+)
+_STORES = {"ssl.truststore": ("ssl.ca",), "ssl.keystore": ("ssl.certificate", "ssl.key")}
+"""Java's stores, and the options that they take the place of."""
 _TUNING = frozenset(
-    {
-        "client.id", "client.rack", "client.dns.lookup", "connections.max.idle.ms", "metadata.max.age.ms",
-        "reconnect.backoff.ms", "reconnect.backoff.max.ms", "retry.backoff.ms",
-    }
-)  # fmt: skip
+    str.split(
+        "client.id client.rack client.dns.lookup connections.max.idle.ms metadata.max.age.ms reconnect.backoff.ms "
+        "reconnect.backoff.max.ms retry.backoff.ms"
+    )
+)
 """The same name (kafka-python: with underscores) and meaning in all three clients."""
 
 _NATIVE = frozenset({"broker.address.family", "socket.connection.setup.timeout.ms", "socket.keepalive.enable"})
@@ -115,6 +127,65 @@ _PEM_HINTS = {
 }
 _SERVER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")
 
+_LOOK_SECONDS = 1.5
+_NUMBER, _NOT_WANTED, _ENCRYPTED = b"look", b"\x00\x22", b"TLS"
+_LOGIN = b"\x00\x00\x00\x11" + b"\x00\x11\x00\x01" + _NUMBER + b"\xff\xff" + b"\x00\x05PLAIN"
+"""Kafka's SaslHandshake, which every listener answers before anything else: length, kind, number, no name, mechanism.
+One without logins answers that there is nothing to log in to."""
+_RENEW = "Have the broker's certificate renewed, or set this machine's clock."
+_OTHER_HOST = ("is for another host", "Correct the names in bootstrap.servers: the certificate has the right ones.")
+_UNTRUSTED = ("is signed by an authority that this machine does not trust", "Name who signed it in ssl.ca.location.")
+_CERTIFICATES = {9: ("is not valid yet", _RENEW), 10: ("has expired", _RENEW)}
+_CERTIFICATES |= dict.fromkeys((2, 18, 19, 20, 21, 27), _UNTRUSTED) | dict.fromkeys((62, 64), _OTHER_HOST)
+"""Faults of a broker's certificate by OpenSSL's number, with their remedies."""
+_OF_CLIENT = re.compile("ALERT.*(?:CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE)")
+"""OpenSSL's names of the answers that a broker has for a client's certificate."""
+_WANTED, _NOT_LIKED = "wants a certificate of this client", "does not accept the certificate of this client"
+_MENDS_CERTIFICATE = "Name one that the broker trusts in ssl.certificate.*, and its key in ssl.key.*."
+_MENDS_PROTOCOL = "Correct the port in bootstrap.servers, or security.protocol with its keys."
+_LACKS, _ANY_RIGHT = "its user lacks a right", "Look for it in the brokers' kafka-authorizer.log, and have it granted."
+TLS, HTTP = "TLS", "HTTP"
+_SERVERS = {TLS: "a server with TLS", HTTP: "an HTTP server"}
+
+
+def spoken_at(address: str) -> str | None:
+    """Return the security protocol of the listener at `host:port`, or HTTP, or TLS where no more can be told without a
+    certificate; None where nothing known answers. No secret is sent, and it takes a few seconds at most."""
+    place = place_of(address)
+    if wants_login := _asked_for_login(place, None):
+        return SecurityProtocol.PLAINTEXT if wants_login == _NOT_WANTED else SecurityProtocol.SASL_PLAINTEXT
+    context = ssl.create_default_context()
+    # Nothing secret is sent and no answer is believed: whose certificate it is does not matter.
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if code := _asked_for_login(place, context):
+        return {_ENCRYPTED: TLS, _NOT_WANTED: SecurityProtocol.SSL}.get(code, SecurityProtocol.SASL_SSL)
+    with suppress(OSError), socket.create_connection(place, timeout=_LOOK_SECONDS) as plain:
+        plain.sendall(b"HEAD / HTTP/1.0\r\n\r\n")
+        if plain.recv(5) == b"HTTP/":
+            return HTTP
+    return None
+
+
+def _asked_for_login(place: tuple[str, int], context: ssl.SSLContext | None) -> bytes:
+    """Return the code with which a Kafka listener answers the first step of a login, _ENCRYPTED where something took
+    the encryption and no more; nothing where no such thing is there."""
+    is_there = b""
+    try:
+        with socket.create_connection(place, timeout=_LOOK_SECONDS) as plain:
+            with context.wrap_socket(plain) if context else plain as listener:
+                is_there = _ENCRYPTED if context else b""
+                listener.sendall(_LOGIN)
+                answer = listener.recv(16)
+            return answer[8:10] if answer[4:8] == _NUMBER else is_there
+    except OSError as error:
+        # Before TLS 1.3 the handshake itself fails without a certificate: only a server with TLS says so by an alert.
+        return _ENCRYPTED if "ALERT" in (getattr(error, "reason", None) or "") else is_there
+
+
+def place_of(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaSettings:
@@ -138,7 +209,11 @@ class KafkaSettings:
         options = _known(extra, connection)
         servers = _servers(options.pop("bootstrap.servers", ""), connection)
         protocol = _choice(SecurityProtocol, options.pop("security.protocol", "PLAINTEXT"), connection)
-        _check_login(options, protocol, connection)
+        if protocol in LOGGED_IN and _MECHANISM not in options:
+            raise _refusal(_MECHANISM, connection, f"it is missing, and security.protocol is {protocol}")
+        if protocol not in LOGGED_IN and (idle := _SASL & options.keys()):
+            problem = f"it needs security.protocol SASL_SSL or SASL_PLAINTEXT, not {protocol}"
+            raise _refusal(min(idle), connection, problem)
         _check_encryption(options, protocol, connection)
         mechanism = _choice(Mechanism, options.pop(_MECHANISM), connection) if protocol in LOGGED_IN else None
         _check_proof(options, mechanism, connection)
@@ -156,7 +231,7 @@ class KafkaSettings:
                 return *tokens.token(), self.options["sasl.oauthbearer.client.id"], self.extensions
 
             found["oauth_cb"] = logged_in
-        return {**found, **{key: self.options[key] for key in self.options.keys() - _TOKEN}, **own}
+        return {**found, **{key: self._opened[key] for key in self._opened.keys() - _TOKEN}, **own}
 
     def java(self) -> dict[str, str]:
         """Return the Java client's settings, secrets and PEM texts included (files are read here)."""
@@ -203,14 +278,41 @@ class KafkaSettings:
 
     def failure(self, doing: str, problem: str, *right: str, login: bool = False) -> KafkaLakeError:
         """Return the error of a client: its login was refused, its user lacks a `right` (operation, kind of resource,
-        name), or, with neither, the cluster is out of reach."""
-        kind: type[KafkaLakeError] = ConnectionSettingsError if right or login else UnavailableError
+        names; empty: which one is not known), or, with neither, a look finds the fault or the cluster out of reach."""
+        kind: type[KafkaLakeError] = ConnectionSettingsError
         if right:
-            told = f"refused {doing}: its user lacks the right {right[0]} on {' '.join(right[1:])}"
-            return self.error(kind, told, remedies.grant(*right), topics=right[2:] if right[1] == "topic" else ())
+            told = f"its user lacks the right {right[0]} on {right[1]} {', '.join(right[2:])}" if right[0] else _LACKS
+            remedy = remedies.grant(*right) if right[0] else _ANY_RIGHT
+            topics = right[2:] if right[1:2] == ("topic",) else ()
+            return self.error(kind, f"refused {doing}: {told}", remedy, topics=topics)
         if login:
             return self.error(kind, f"refused {doing}: the login is not accepted", _MENDS_LOGIN[self.mechanism])
-        return self.error(kind, f"did not answer while {doing}: {problem}", _REPEAT)
+        if fault := next(filter(None, map(self._fault, self.servers)), None):
+            return self.error(kind, f"did not answer while {doing}: {fault[0]}", fault[1])
+        return self.error(UnavailableError, f"did not answer while {doing}: {problem}", _REPEAT)
+
+    def _fault(self, address: str) -> tuple[str, str] | None:
+        """Return the fault that a look at a broker finds, and its remedy: no client has words for it."""
+        spoken = spoken_at(address)
+        if spoken not in {None, self.protocol, TLS if self.protocol in ENCRYPTED else None}:
+            server = _SERVERS.get(spoken, f"a Kafka listener with security.protocol {spoken}")
+            return f"{server} is there, and the connection says {self.protocol}", _MENDS_PROTOCOL
+        if spoken is None or self.protocol not in ENCRYPTED:
+            return None
+        place = place_of(address)
+        try:
+            wrap = self.tls_context().wrap_socket
+            with wrap(socket.create_connection(place, timeout=_LOOK_SECONDS), server_hostname=place[0]) as listener:
+                listener.recv(1)  # an answer to a certificate of this client; to a word of it, a reset could come first
+        except ssl.SSLCertVerificationError as error:
+            unknown = f"is not accepted: {error.verify_message}", "Have the broker's certificate corrected."
+            fault, remedy = _CERTIFICATES.get(error.verify_code, unknown)
+            return f"the certificate at {address} {fault}", remedy
+        except OSError as error:
+            if _OF_CLIENT.search(getattr(error, "reason", None) or ""):
+                has_one = {"ssl.certificate.location", "ssl.certificate.pem"} & self._opened.keys()
+                return f"{address} {_NOT_LIKED if has_one else _WANTED}", _MENDS_CERTIFICATE
+        return None
 
     @cached_property
     def token_endpoint(self) -> TokenEndpoint | None:
@@ -226,6 +328,18 @@ class KafkaSettings:
             scope=self.options.get(_SCOPE, ""),
             context=self._trusting("https.ca") if url.lower().startswith("https:") else None,
         )
+
+    @cached_property
+    def _opened(self) -> Mapping[str, str]:
+        """The options with the texts of stores in their place (files are read here)."""
+        found = {key: value for key, value in self.options.items() if not key.startswith(tuple(_STORES))}
+        for store, names in _STORES.items():
+            if location := self.options.get(f"{store}.location"):
+                texts = _open_store(store, location, self.options.get(f"{store}.password", ""), self.connection)
+                found |= {f"{name}.pem": text for name, text in zip(names, texts, strict=False)}
+                if "ssl.key" in names:
+                    found.pop("ssl.key.password", None)
+        return found
 
     def _jaas(self, mechanism: Mechanism) -> str:
         given = {"username": "sasl.username", "password": "sasl.password"}
@@ -250,7 +364,7 @@ class KafkaSettings:
             found["ssl.keystore.type"] = "PEM"
             found["ssl.keystore.certificate.chain"] = certificate
             found["ssl.keystore.key"] = self._pem("ssl.key", _PKCS8)
-            if password := self.options.get("ssl.key.password"):
+            if password := self._opened.get("ssl.key.password"):
                 found["ssl.key.password"] = password
         return found
 
@@ -277,7 +391,7 @@ class KafkaSettings:
                 with tempfile.NamedTemporaryFile("w", prefix="kafka-lake-", suffix=".pem") as both:
                     both.write(f"{certificate}\n{self._pem('ssl.key', _PRIVATE_KEY)}\n")
                     both.flush()
-                    context.load_cert_chain(both.name, password=self.options.get("ssl.key.password", ""))
+                    context.load_cert_chain(both.name, password=self._opened.get("ssl.key.password", ""))
         except ssl.SSLError as error:
             problem = f"OpenSSL does not take the certificate or the key ({error.reason})"
             raise _refusal("ssl.*", self.connection, problem) from None
@@ -289,14 +403,10 @@ class KafkaSettings:
 
     def _pem(self, what: str, kind: re.Pattern[str]) -> str:
         """Return the PEM blocks of one kind, without the comments around them; empty when the option is not set."""
-        text = self.options.get(f"{what}.pem")
-        location = self.options.get(f"{what}.location")
+        text = self._opened.get(f"{what}.pem")
+        location = self._opened.get(f"{what}.location")
         if location and location != "probe":
-            try:
-                text = Path(location).read_text(encoding="utf-8", errors="replace")
-            except OSError as error:
-                problem = f"the file cannot be read on this machine ({error.strerror})"
-                raise _refusal(f"{what}.location", self.connection, problem) from None
+            text = _read(f"{what}.location", location, self.connection).decode(errors="replace")
         if text is None:
             return ""
         if not (found := kind.findall(text)):
@@ -327,7 +437,16 @@ def _known(extra: Mapping[str, object], connection: str) -> dict[str, str]:
     return found
 
 
+def _read(key: str, location: str, connection: str) -> bytes:
+    try:
+        return Path(location).read_bytes()
+    except OSError as error:
+        raise _refusal(key, connection, f"the file cannot be read on this machine ({error.strerror})") from None
+
+
 def _not_allowed(key: str) -> str:
+    if key.startswith("sasl.kerberos."):
+        return _NOT_TAKEN["GSSAPI"]
     near = difflib.get_close_matches(key, sorted(_ALLOWED | _DROPPED), n=1, cutoff=0.8)
     hint = f"did you mean {near[0]!r}?" if near else "some client options load libraries or run commands."
     return f"it is not on the list of allowed options; {hint} Remove it from the connection's extra"
@@ -365,16 +484,8 @@ def _choice(legal: type[_Choice], text: str, connection: str) -> _Choice:
     try:
         return legal(text.upper())
     except ValueError:
-        problem = f"use one of {', '.join(legal)}"
+        problem = _NOT_TAKEN.get(text.upper(), f"use one of {', '.join(legal)}")
     raise _refusal(_MECHANISM if legal is Mechanism else "security.protocol", connection, problem)
-
-
-def _check_login(options: Mapping[str, str], protocol: SecurityProtocol, connection: str) -> None:
-    if protocol in LOGGED_IN and _MECHANISM not in options:
-        raise _refusal(_MECHANISM, connection, f"it is missing, and security.protocol is {protocol}")
-    if protocol not in LOGGED_IN and (idle := _SASL & options.keys()):
-        problem = f"it needs security.protocol SASL_SSL or SASL_PLAINTEXT, not {protocol}"
-        raise _refusal(min(idle), connection, problem)
 
 
 def _check_proof(options: Mapping[str, str], mechanism: Mechanism | None, connection: str) -> None:
@@ -399,10 +510,31 @@ def _check_encryption(options: Mapping[str, str], protocol: SecurityProtocol, co
         raise _refusal(min(idle), connection, f"it needs security.protocol SSL or SASL_SSL, not {protocol}")
     if options.get("ssl.endpoint.identification.algorithm", "https") not in {"https", "none"}:
         raise _refusal("ssl.endpoint.identification.algorithm", connection, "use https or none")
+    for store, names in _STORES.items():
+        given = {key for key in options if key.startswith(store)}
+        if given and f"{store}.location" not in given:
+            raise _refusal(f"{store}.location", connection, "it is missing")
+        if given and (other := {f"{name}.{form}" for name in names for form in ("pem", "location")} & options.keys()):
+            raise _refusal(min(other), connection, f"{store} is set too; keep one of them")
     _check_pem(options, ("ssl.ca", "ssl.certificate", "ssl.key"), connection)
     own = {what for what in ("ssl.certificate", "ssl.key") if {f"{what}.pem", f"{what}.location"} & options.keys()}
     if len(own) == 1:
         raise _refusal(f"{own.pop()}.*", connection, "a certificate and its key are needed together")
+
+
+def _open_store(store: str, location: str, password: str, connection: str) -> tuple[str, str]:
+    """Return the certificates and the key of a PKCS#12 store as PEM, the one form that all three clients read."""
+    data = _read(f"{store}.location", location, connection)
+    if data.startswith((b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")):
+        convert = "keytool -importkeystore -srckeystore FILE.jks -destkeystore FILE.p12 -deststoretype PKCS12"
+        raise _refusal(f"{store}.location", connection, f"only Java reads JKS; make it PKCS#12: {convert}")
+    try:
+        key, own, others = pkcs12.load_key_and_certificates(data, password.encode() or None)
+    except (ValueError, UnsupportedAlgorithm):
+        problem = f"it is no PKCS#12 store, or {store}.password is not its password"
+        raise _refusal(f"{store}.location", connection, problem) from None
+    chain = [item.public_bytes(Encoding.PEM).decode() for item in (own, *others) if item]
+    return "".join(chain), key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode() if key else ""
 
 
 def _check_pem(options: Mapping[str, str], names: Iterable[str], connection: str) -> None:

@@ -5,9 +5,11 @@ Its import warns, and its log calls every refused connection an error.
 
 from __future__ import annotations
 
+import base64
 import logging
 import selectors
 import time
+import uuid
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
@@ -35,6 +37,7 @@ with warnings.catch_warnings():
     from kafka.record.legacy_records import LegacyRecordBatch
 
 T = TypeVar("T")
+NO_ID = uuid.UUID(int=0)
 _PAUSE_SECONDS = 0.2
 
 FAILED = (errors.KafkaError, OSError)
@@ -103,9 +106,11 @@ def arguments(settings: KafkaSettings) -> dict[str, object]:
     return found
 
 
-def ask_brokers(settings: KafkaSettings, ask: Callable[[Any], Awaitable[T]], *, timeout: float, clock: Clock) -> T:
-    """Run `ask` with kafka-python's connection manager, a retriable error again within `timeout` seconds. Raises one of
-    `FAILED`."""
+def ask_brokers(
+    settings: KafkaSettings, ask: Callable[[Any], Awaitable[T]], doing: str, *, timeout: float, clock: Clock
+) -> T:
+    """Run `ask` with kafka-python's connection manager, a retriable error again within `timeout` seconds. Raises as
+    `failure` words it."""
     until = time.monotonic() + timeout
     milliseconds = int(timeout * 1000)
     client = KafkaClient(**arguments(settings), request_timeout_ms=milliseconds)
@@ -118,8 +123,17 @@ def ask_brokers(settings: KafkaSettings, ask: Callable[[Any], Awaitable[T]], *, 
                 if not error.retriable or time.monotonic() > until:
                     raise
                 clock.sleep(_PAUSE_SECONDS)
+    except FAILED as error:
+        failed = failure(settings, error, doing)
     finally:
         client.close()
+    # Not inside, where it would keep that one's frames, and with them its sockets.
+    raise failed
+
+
+def text_of(topic_id: uuid.UUID | None) -> str:
+    """Return a topic's id as Kafka's tools print it; 22 times A for none."""
+    return base64.urlsafe_b64encode((topic_id or NO_ID).bytes).decode().rstrip("=")
 
 
 def raise_for(code: int, *right: str) -> None:
@@ -133,13 +147,13 @@ def raise_for(code: int, *right: str) -> None:
 def failure(settings: KafkaSettings, error: Exception, doing: str, *right: str) -> KafkaLakeError:
     """Return one of `FAILED` as ours; `right` is the one that is lacking, unless the error has its own."""
     if isinstance(error, errors.AuthorizationError):
-        return settings.failure(doing, "", *(getattr(error, "right", ()) or right or ("Describe", "topic", "*")))
+        return settings.failure(doing, "", *(getattr(error, "right", ()) or right or ("",)))
     return settings.failure(doing, str(error), login=isinstance(error, LOGIN_REFUSED))
 
 
 __all__ = [
     "FAILED", "LOGIN_REFUSED", "DescribeConfigsRequest", "FetchRequest", "FindCoordinatorRequest", "KafkaAdminClient",
-    "KafkaClient", "LegacyRecordBatch", "ListOffsetsRequest", "MemoryRecords", "MetadataRequest",
+    "KafkaClient", "LegacyRecordBatch", "ListOffsetsRequest", "MemoryRecords", "MetadataRequest", "NO_ID",
     "OffsetFetchRequest", "OffsetForLeaderEpochRequest", "TopicPartition", "arguments", "ask_brokers", "errors",
-    "failure", "raise_for",
+    "failure", "raise_for", "text_of",
 ]  # fmt: skip

@@ -180,9 +180,9 @@ def upgrade_ledger() -> Remedy:
     return Remedy(command="db", subject="upgrade")
 
 
-def grant(operation: str, kind: str, name: str) -> str:
-    """Return the sentence that says how an administrator gives a right on a resource of Kafka."""
-    resource = "--cluster" if kind == "cluster" else f"--{kind} {shlex.quote(name)}"
+def grant(operation: str, kind: str, *names: str) -> str:
+    """Return the sentence that says how an administrator gives a right on resources of Kafka."""
+    resource = "--cluster" if kind == "cluster" else " ".join(f"--{kind} {shlex.quote(name)}" for name in names)
     given = f"--add --allow-principal User:NAME --operation {operation} {resource}"
     return f"Grant it: kafka-acls.sh --bootstrap-server HOST:PORT {given}"
 

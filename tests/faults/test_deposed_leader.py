@@ -147,7 +147,7 @@ class Place(Sandbox):
             return found.leader_id, found.isr_nodes
 
         settings = KafkaSettings.parse({"bootstrap.servers": cluster[broker].bootstrap})
-        return ask_brokers(settings, ask, timeout=30, clock=SystemClock())
+        return ask_brokers(settings, ask, "asking who leads", timeout=30, clock=SystemClock())
 
 
 @pytest.fixture(scope="module")

@@ -297,20 +297,21 @@ def test_topic_that_one_broker_does_not_know_is_asked_of_all(cluster: Cluster) -
     ],
 )
 def test_deletion_is_what_every_broker_says(
-    cluster: Cluster, ids: set[str | None], silent: dict[int, str], says: str
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, ids: set[str | None], silent: dict[int, str], says: str
 ) -> None:
     """One that knows the topic, or one that does not answer, leaves it unknown."""
     answered = TopicIds(ids={"missing": frozenset(ids)}, silent=silent)
-    cluster.source._every_broker = lambda *_given, **_more: answered
+    monkeypatch.setattr(cluster.source, "_topic_ids", lambda _: answered)
     for call in (cluster.source.describe, lambda topics: cluster.source.topics(topics, None)):
         with pytest.raises(UnavailableError, match=says):
             call(["missing"])
-    cluster.source._every_broker = lambda *_given, **_more: TopicIds(ids={"missing": frozenset({None})}, silent={})
+    agreed = TopicIds(ids={"missing": frozenset({None})}, silent={})
+    monkeypatch.setattr(cluster.source, "_topic_ids", lambda _: agreed)
     with pytest.raises(UnknownTopicError, match="'missing'"):
         cluster.source.describe(["missing"])
 
 
-def test_id_is_not_one_brokers_word(cluster: Cluster) -> None:
+def test_id_is_not_one_brokers_word(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that is behind tells the id of a topic that was re-created since: the others are asked, too."""
 
     def stale(futures: dict[Any, Future[Any]]) -> dict[Any, Future[Any]]:
@@ -321,9 +322,8 @@ def test_id_is_not_one_brokers_word(cluster: Cluster) -> None:
     now = cluster.source.describe([cluster.topic])[0].topic_id
     cluster.client.changes["describe"] = stale
     assert cluster.source.describe([cluster.topic])[0].topic_id == now
-    cluster.source._every_broker = lambda *_given, **_more: TopicIds(
-        ids={cluster.topic: frozenset({now, "AAAAAAAAAAEAAAAAAAAAAQ"})}, silent={}
-    )
+    differing = TopicIds(ids={cluster.topic: frozenset({now, "AAAAAAAAAAEAAAAAAAAAAQ"})}, silent={})
+    monkeypatch.setattr(cluster.source, "_topic_ids", lambda _: differing)
     with pytest.raises(UnavailableError, match="do not agree about topic"):
         cluster.source.describe([cluster.topic])
 

@@ -513,9 +513,9 @@ MUTANTS: tuple[Mutant, ...] = (
         law="L12",
         guard="A topic's id is what every broker says that answers: one may be behind.",
         module="airflow_kafka_lake.adapters.kafka.cluster",
-        function="TopicIds._doubt",
-        old="len(ids) != 1",
-        new="not ids",
+        function="TopicIds.doubts",
+        old="len(ids := self.ids[topic]) != 1",
+        new="not (ids := self.ids[topic])",
         red=("tests/unit/adapters/test_kafka_identities.py::test_what_one_broker_says_alone_is_in_doubt",),
     ),
     Mutant(

@@ -532,8 +532,7 @@ def checked_identifier(identifier: str) -> str:
     parts = identifier.split(".")
     if len(parts) < 2 or not all(map(TABLE_PART.fullmatch, parts)):
         raise UnknownSubjectError(
-            f"Table name {identifier!r} is not legal: use namespace.table of A-Z a-z 0-9 _ -.",
-            table=identifier,
+            f"Table name {identifier!r} is not legal: use namespace.table of A-Z a-z 0-9 _ -.", table=identifier
         )
     return identifier
 
@@ -557,11 +556,7 @@ class RenewedToken(LegacyOAuth2AuthManager):
     """
 
     def __init__(
-        self,
-        session: Session,
-        given: Mapping[str, str],
-        address: str | None,
-        now: Callable[[], float] = time.monotonic,
+        self, session: Session, given: Mapping[str, str], address: str | None, now: Callable[[], float] = time.monotonic
     ) -> None:
         self._asked, self._given = session, given
         self._renewal = Renewal(self._refresh_token, (OSError, RESTError, OAuthError), now)

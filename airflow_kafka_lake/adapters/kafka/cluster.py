@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
-from uuid import UUID
 
 from airflow_kafka_lake.adapters.kafka.client import GroupOffset, Key
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
@@ -28,7 +26,9 @@ from airflow_kafka_lake.adapters.kafka_python import (
     errors,
     failure,
     raise_for,
+    text_of,
 )
+from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.kafka.losses import EpochEnds, EpochKey
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, OpenTransaction
 from airflow_kafka_lake.core.wire import instant
@@ -40,8 +40,8 @@ from airflow_kafka_lake.ports import Clock
 # issue 5040, seen with 2.16.0) when the coordinator is just moving or loading.
 
 _LOG = logging.getLogger(__name__)
-_STABLE_SINCE, _MANY_GROUPS_SINCE = 7, 8
-"""Versions of OffsetFetch: the first that can refuse pending commits, the first that names several groups."""
+STABLE = 7
+"""The first version of OffsetFetch that can refuse pending commits; all brokers since 2.5 know it."""
 
 UNKNOWN: GroupOffset = (None, GroupOffsetState.UNKNOWN)
 NONE: GroupOffset = (None, GroupOffsetState.NONE)
@@ -52,17 +52,13 @@ def committed(
 ) -> dict[Key, GroupOffset]:
     """Return every partition's committed offset; UNKNOWN for those without an answer within the timeout."""
     wanted = sorted(keys)
+    ask = partial(_ask_coordinator, group=group, keys=wanted)
     try:
-        return answers(
-            ask_brokers(settings, partial(_ask_coordinator, group=group, keys=wanted), timeout=timeout, clock=clock),
-            wanted,
-        )
-    except errors.GroupIdNotFoundError:
-        return dict.fromkeys(wanted, NONE)
-    except FAILED as error:
-        # As text: a log record that is kept would keep the error's frames, and with them its sockets.
-        _LOG.warning("What group %r has committed is not known: %s", group, str(error))
+        topics = ask_brokers(settings, ask, f"reading the offsets of group {group!r}", timeout=timeout, clock=clock)
+    except UnavailableError as error:
+        _LOG.warning("Not known: %s", error.message)
         return dict.fromkeys(wanted, UNKNOWN)
+    return dict.fromkeys(wanted, NONE) if topics is None else answers(topics, wanted)
 
 
 def answers(topics: Iterable[Any], wanted: Iterable[Key]) -> dict[Key, GroupOffset]:
@@ -82,29 +78,23 @@ def _offset(item: Any) -> GroupOffset:
     return NONE if item.committed_offset == -1 else UNKNOWN
 
 
-async def _ask_coordinator(manager: Any, *, group: str, keys: Iterable[Key]) -> list[Any]:
+async def _ask_coordinator(manager: Any, *, group: str, keys: Iterable[Key]) -> list[Any] | None:
     # From version 4 on the request names several groups, and is answered in another form.
     coordinator = await manager.send(FindCoordinatorRequest(key=group, key_type=0, max_version=3))
-    raise_for(coordinator.error_code)
-    newest = manager.broker_version_data.api_version(OffsetFetchRequest)
-    version = _MANY_GROUPS_SINCE if newest >= _MANY_GROUPS_SINCE else _STABLE_SINCE
-    response = await manager.send(request(group, keys, version=version), node_id=coordinator.node_id)
-    answer = response.groups[0] if version == _MANY_GROUPS_SINCE else response
-    raise_for(answer.error_code)
-    return list(answer.topics)
+    raise_for(coordinator.error_code, "Describe", "group", group)
+    response = await manager.send(request(group, keys), node_id=coordinator.node_id)
+    if response.error_code == errors.GroupIdNotFoundError.errno:
+        return None
+    raise_for(response.error_code, "Describe", "group", group)
+    return list(response.topics)
 
 
-def request(group: str, keys: Iterable[Key], *, version: int) -> Any:
+def request(group: str, keys: Iterable[Key]) -> Any:
     """Ask for stable offsets of named partitions: the answer for "all" leaves out those with only a pending one."""
-    bounds = {"require_stable": True, "min_version": version, "max_version": version}
-    if version < _MANY_GROUPS_SINCE:
-        of_topic = OffsetFetchRequest.OffsetFetchRequestTopic
-        topics = [of_topic(name=name, partition_indexes=numbers) for name, numbers in _by_topic(keys).items()]
-        return OffsetFetchRequest(group_id=group, topics=topics, **bounds)
-    of_group = OffsetFetchRequest.OffsetFetchRequestGroup
-    of_topic = of_group.OffsetFetchRequestTopics
+    of_topic = OffsetFetchRequest.OffsetFetchRequestTopic
     topics = [of_topic(name=name, partition_indexes=numbers) for name, numbers in _by_topic(keys).items()]
-    return OffsetFetchRequest(groups=[of_group(group_id=group, topics=topics)], **bounds)
+    bounds = {"require_stable": True, "min_version": STABLE, "max_version": STABLE}
+    return OffsetFetchRequest(group_id=group, topics=topics, **bounds)
 
 
 def _by_topic(keys: Iterable[Key]) -> Mapping[str, list[int]]:
@@ -113,8 +103,6 @@ def _by_topic(keys: Iterable[Key]) -> Mapping[str, list[int]]:
         found[topic].append(partition)
     return found
 
-
-# Where leader epochs ended, asked of the partitions' leaders.
 
 _OfTopic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
 
@@ -142,17 +130,15 @@ def epoch_ends(
             raise errors.LeaderNotAvailableError("not every leader has answered")
 
     try:
-        ask_brokers(settings, ask, timeout=timeout, clock=clock)
-    except FAILED as error:
-        _LOG.warning("Where %d leader epochs ended is not known: %s", len(wanted) - len(found), str(error))
+        ask_brokers(settings, ask, "asking where leader epochs ended", timeout=timeout, clock=clock)
+    except UnavailableError as error:
+        _LOG.warning("Where %d leader epochs ended is not known: %s", len(wanted) - len(found), error.message)
     return found
 
 
 async def _leaders(manager: Any, topics: Iterable[str]) -> Mapping[tuple[str, int], tuple[int, int]]:
     """Return leader and leader epoch of each existing partition; a negative number is none."""
-    named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in sorted(topics)]
-    # A question must not create its topic, as brokers do by default.
-    response = await manager.send(MetadataRequest(topics=named, allow_auto_topic_creation=False))
+    response = await manager.send(_request(sorted(topics)))
     manager.cluster.update_metadata(response)
     return {
         (topic.name, item.partition_index): (item.leader_id, -1 if item.leader_epoch is None else item.leader_epoch)
@@ -202,7 +188,6 @@ async def _ends(
 # The ids of topics, asked of every broker of the cluster: one alone may be behind, or have just started.
 
 _MISSING = {errors.UnknownTopicOrPartitionError.errno, errors.InvalidTopicError.errno}
-_NO_ID = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,29 +201,22 @@ class TopicIds:
 
     def doubts(self, topics: Iterable[str]) -> dict[str, str]:
         """Return the topics whose id, or existence, is not certain, each with the reason."""
-        return {topic: doubt for topic in topics if (doubt := self._doubt(topic))}
-
-    def _doubt(self, topic: str) -> str:
-        ids = self.ids[topic]
-        if len(ids) != 1:
-            listed = ", ".join(sorted(found or "no such topic" for found in ids)) or "nothing"
-            return f"the brokers do not agree about topic {topic!r}: they say {listed}"
-        if ids == {None} and self.silent:
-            broker, reason = next(iter(sorted(self.silent.items())))
-            return f"broker {broker} did not say whether topic {topic!r} exists: {reason}"
-        return ""
+        found = {}
+        for topic in topics:
+            if len(ids := self.ids[topic]) != 1:
+                listed = ", ".join(sorted(its or "no such topic" for its in ids)) or "nothing"
+                found[topic] = f"the brokers do not agree about topic {topic!r}: they say {listed}"
+            elif ids == {None} and self.silent:
+                broker, reason = min(self.silent.items())
+                found[topic] = f"broker {broker} did not say whether topic {topic!r} exists: {reason}"
+        return found
 
 
 def every_broker(settings: KafkaSettings, topics: Iterable[str], *, timeout: float, clock: Clock) -> TopicIds:
     """Ask every broker that the cluster lists. Raises UnavailableError when none of them answers, and
     ConnectionSettingsError when one of the topics may not be described."""
-    try:
-        return ask_brokers(
-            settings, partial(_ask_every_broker, topics=sorted(set(topics))), timeout=timeout, clock=clock
-        )
-    except FAILED as error:
-        failed = failure(settings, error, "describing topics")
-    raise failed
+    ask = partial(_ask_every_broker, topics=sorted(set(topics)))
+    return ask_brokers(settings, ask, "describing topics", timeout=timeout, clock=clock)
 
 
 async def _ask_every_broker(manager: Any, *, topics: Iterable[str]) -> TopicIds:
@@ -271,8 +249,7 @@ async def _ids_of(
     for topic in response.topics:
         if topic.error_code == errors.TopicAuthorizationFailedError.errno:
             raise_for(topic.error_code, "Describe", "topic", topic.name)
-        topic_id = base64.urlsafe_b64encode((topic.topic_id or _NO_ID).bytes).decode().rstrip("=")
-        found[topic.name] = None if topic.error_code in _MISSING else topic_id
+        found[topic.name] = None if topic.error_code in _MISSING else text_of(topic.topic_id)
     epochs = {
         (topic.name, item.partition_index): item.leader_epoch
         for topic in response.topics
@@ -284,21 +261,8 @@ async def _ids_of(
 
 def _request(topics: Iterable[str]) -> Any:
     named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
+    # A question must not create its topic, as brokers do by default.
     return MetadataRequest(topics=named, allow_auto_topic_creation=False)
-
-
-def broker_version(settings: KafkaSettings, *, timeout: float, clock: Clock) -> str:
-    """Return the version of Kafka whose requests a broker takes; UnavailableError without an answer to kafka-python."""
-
-    async def ask(manager: Any) -> tuple[int, ...]:
-        return tuple(manager.broker_version)
-
-    try:
-        return ".".join(map(str, ask_brokers(settings, ask, timeout=timeout, clock=clock)[:2]))
-    except FAILED as error:
-        # Raised below: inside, it would keep this one's frames, and with them its sockets.
-        failed = failure(settings, error, "asking which requests it takes")
-    raise failed
 
 
 # The open transactions of partitions: producers from the partitions' leaders, names from the coordinators.
@@ -312,8 +276,7 @@ def open_transactions(
 ) -> tuple[OpenTransaction, ...]:
     """Return the open transactions of the partitions and of a group's commits. Raises UnavailableError when no broker
     answers: that is not the same as none."""
-    milliseconds = int(timeout * 1000)
-    limits = {"request_timeout_ms": milliseconds, "bootstrap_timeout_ms": milliseconds}
+    limits = dict.fromkeys(("request_timeout_ms", "bootstrap_timeout_ms"), int(timeout * 1000))
     try:
         with closing(KafkaAdminClient(**arguments(settings), **limits)) as admin:
             wanted = [TopicPartition(*key) for key in keys]
@@ -321,14 +284,16 @@ def open_transactions(
                 wanted.append(TopicPartition(_GROUP_OFFSETS, _home(admin, group)))
             return _described(admin, _producers(admin, wanted))
     except FAILED as error:
-        failed = failure(settings, error, "looking for open transactions", "Read", "topic", "*")
+        failed = failure(settings, error, "looking for open transactions")
     raise failed
 
 
 def _home(admin: Any, group: str) -> int:
     """Return the partition that a group's commits are written to, as the brokers compute it."""
     (topic,) = admin.describe_topics([_GROUP_OFFSETS])
-    return partition_of(group, len(topic["partitions"]))
+    code, partitions = map(topic.get, ("error_code", "partitions"))
+    raise_for(code, "Describe", "topic", _GROUP_OFFSETS)
+    return partition_of(group, len(partitions))
 
 
 def partition_of(group: str, partitions: int) -> int:
@@ -343,13 +308,16 @@ def partition_of(group: str, partitions: int) -> int:
 
 
 def _producers(admin: Any, wanted: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """Return `(partition, producer)` of every open transaction."""
-    return [
-        (partition, producer)
-        for partition, state in admin.describe_producers(wanted).items()
-        for producer in state.active_producers
-        if producer.current_transaction_start_offset > _NONE_OPEN
-    ]
+    """Return `(partition, producer)` of every open transaction; topic by topic, because an error names none."""
+    found = []
+    for topic in sorted({partition.topic for partition in wanted}):
+        try:
+            states = admin.describe_producers([partition for partition in wanted if partition.topic == topic])
+        except errors.TopicAuthorizationFailedError as error:
+            error.right = "Read", "topic", topic
+            raise
+        found += [(partition, producer) for partition, its in states.items() for producer in its.active_producers]
+    return [item for item in found if item[1].current_transaction_start_offset > _NONE_OPEN]
 
 
 def _described(admin: Any, producers: Sequence[tuple[Any, Any]]) -> tuple[OpenTransaction, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
@@ -12,7 +14,6 @@ from confluent_kafka import (
     ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
-    KafkaException,
     Message,
     TopicCollection,
     TopicPartition,
@@ -29,9 +30,11 @@ from airflow_kafka_lake.adapters.kafka.client import (
     LogToPython,
     PartitionBounds,
     assembled,
+    error_name,
     topic_id,
 )
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
+from airflow_kafka_lake.adapters.kafka_python import ask_brokers
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import (
     KafkaLakeError,
@@ -172,8 +175,6 @@ def _weight(message: Message) -> int:
     return len(message.key() or b"") + len(message.value() or b"") + sum(len(k) + len(v or b"") for k, v in headers)
 
 
-# `ports.OffsetSource` of a real cluster.
-
 _PASSES = 3
 _CONFIRM_SECONDS = 1.0
 
@@ -190,26 +191,27 @@ class KafkaOffsetSource:
         timeout_seconds: float = 15.0,
         connect: Callable[..., AdminClient] = AdminClient,
         committed: Callable[..., dict[Key, GroupOffset]] = cluster.committed,
-        epoch_ends: Callable[..., EpochEnds] = cluster.epoch_ends,
-        every_broker: Callable[..., cluster.TopicIds] = cluster.every_broker,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._committed = committed
-        self._epoch_ends = epoch_ends
-        self._every_broker = every_broker
-        self._client = Client(settings, timeout=timeout_seconds, clock=clock, connect=connect)
+        self.client = Client(settings, timeout=timeout_seconds, clock=clock, connect=connect)
         self._heard: dict[Key, int] = {}
         """The newest leader epochs that some broker had heard of when the topic was described last."""
 
     def check(self) -> str:
         """Return in one sentence which cluster answers both clients that Python uses, and of which version."""
-        call = self._client.admin.describe_cluster(request_timeout=self._client.timeout)
-        found = self._client.answer(call, "describing the cluster", "Describe", "cluster", "kafka-cluster")
-        version = cluster.broker_version(self._settings, timeout=self._client.timeout, clock=self._clock)
+        call = self.client.admin.describe_cluster(request_timeout=self.client.timeout)
+        found = self.client.answer(call, "describing the cluster", "Describe", "cluster", "kafka-cluster")
+
+        async def version(manager: Any) -> str:
+            return ".".join(map(str, manager.broker_version[:2]))
+
+        doing = "asking which requests it takes"
+        speaks = ask_brokers(self._settings, version, doing, timeout=self.client.timeout, clock=self._clock)
         return (
             f"Kafka cluster {found.cluster_id} with {count(len(found.nodes), 'broker')} answers over "
-            f"{self._settings.protocol}; it speaks Kafka {version}."
+            f"{self._settings.protocol}; it speaks Kafka {speaks}."
         )
 
     def topics(self, names: Sequence[str], pattern: str | None) -> tuple[str, ...]:
@@ -217,7 +219,7 @@ class KafkaOffsetSource:
         found = set(self._described(names))
         if pattern is not None:
             matches = topic_matcher(pattern)
-            found |= {name for name in self._client.topic_names() if matches(name)}
+            found |= {name for name in self.client.topic_names() if matches(name)}
         return tuple(sorted(found))
 
     def describe(self, topics: Sequence[str]) -> tuple[TopicDescription, ...]:
@@ -227,13 +229,10 @@ class KafkaOffsetSource:
             return ()
         ids = self._agreed(found)
         asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in found]
-        calls = self._client.admin.describe_configs(asked, request_timeout=self._client.timeout)
         doing = "reading the topics' settings"
-        self._client.completed(calls.values(), doing)
-        settings = {
-            resource.name: self._client.answer(call, doing, "DescribeConfigs", "topic", resource.name)
-            for resource, call in calls.items()
-        }
+        calls = self.client.asked(partial(self.client.admin.describe_configs, asked), doing)
+        by_name = {resource.name: call for resource, call in calls.items()}
+        settings = self.client.about_topics(by_name, doing, "DescribeConfigs")
         return tuple(
             TopicDescription(
                 topic=name,
@@ -255,7 +254,9 @@ class KafkaOffsetSource:
             committed = self._group_offsets(group, keys)
             bounds, unknown = self._bounds(before, keys)
             after = self._described(topics)
-            if any(before[name].identity != after[name].identity for name in before):
+            if any(
+                (was.id, was.partitions) != (after[name].id, after[name].partitions) for name, was in before.items()
+            ):
                 continue
             # Deletion or truncation came between the calls: once more; at the last try such partitions are unknown.
             if left and any(item.contradiction for item in bounds.values()):
@@ -272,7 +273,7 @@ class KafkaOffsetSource:
         times = dict.fromkeys(partitions, timestamp_ms) if isinstance(timestamp_ms, int) else timestamp_ms
         # A negative time would be read as one of Kafka's symbols for earliest and latest.
         asked = {key: OffsetSpec.for_timestamp(max(0, times[key])) for key in partitions}
-        found, errors = self._client.offsets(asked, IsolationLevel.READ_UNCOMMITTED)
+        found, errors = self.client.offsets(asked, IsolationLevel.READ_UNCOMMITTED)
         if errors:
             raise self._no_offset(errors)
         # Kafka answers -1 where no record is that late.
@@ -294,10 +295,10 @@ class KafkaOffsetSource:
     def epoch_ends(self, epochs: Sequence[EpochKey], known: Mapping[Key, int] = NONE_KNOWN) -> EpochEnds:
         if not epochs:
             return {}
-        return self._epoch_ends(self._settings, epochs, known, timeout=self._client.timeout, clock=self._clock)
+        return cluster.epoch_ends(self._settings, epochs, known, timeout=self.client.timeout, clock=self._clock)
 
     def transactions(self, partitions: Sequence[Key], group: str | None) -> tuple[OpenTransaction, ...]:
-        return cluster.open_transactions(self._settings, partitions, group, timeout=self._client.timeout)
+        return cluster.open_transactions(self._settings, partitions, group, timeout=self.client.timeout)
 
     def sample(self, slices: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
         """See `ports.OffsetSource`; reads at most 16 slices in about 5 s, spread evenly over those given."""
@@ -308,18 +309,15 @@ class KafkaOffsetSource:
         if not names:
             return {}
         for _ in range(_PASSES):
-            calls = self._client.admin.describe_topics(TopicCollection(names), request_timeout=self._client.timeout)
-            self._client.completed(calls.values(), "describing topics")
-            missing = [name for name in names if _name(calls[name].exception()) in MISSING]
+            asked = partial(self.client.admin.describe_topics, TopicCollection(names))
+            calls = self.client.asked(asked, "describing topics")
+            missing = [name for name in names if error_name(calls[name].exception()) in MISSING]
             if not missing:
                 break
             self._refuse_missing(missing)
         else:
             raise self._undecided({name: f"topic {name!r} comes and goes" for name in missing})
-        answers = {
-            name: self._client.answer(calls[name], f"describing topic {name!r}", "Describe", "topic", name)
-            for name in names
-        }
+        answers = self.client.about_topics(calls, "describing topics", "Describe")
         return {
             name: DescribedTopic(
                 id=topic_id(name, answer.topic_id),
@@ -363,7 +361,7 @@ class KafkaOffsetSource:
         return {name: topic_id for name, found in answered.ids.items() for topic_id in found if topic_id is not None}
 
     def _topic_ids(self, topics: Iterable[str]) -> cluster.TopicIds:
-        return self._every_broker(self._settings, topics, timeout=self._client.timeout, clock=self._clock)
+        return cluster.every_broker(self._settings, topics, timeout=self.client.timeout, clock=self._clock)
 
     def _undecided(self, doubts: Mapping[str, str]) -> UnavailableError:
         return UnavailableError(
@@ -389,7 +387,7 @@ class KafkaOffsetSource:
             (OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED),
             (OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED),
         ):
-            found, errors = self._client.offsets(dict.fromkeys(keys, spec), level)
+            found, errors = self.client.offsets(dict.fromkeys(keys, spec), level)
             unknown |= {key: error.str() for key, error in errors.items()}
             keys = [key for key in keys if key in found]
             steps.append(found)
@@ -413,18 +411,13 @@ class KafkaOffsetSource:
     def _group_offsets(self, group: str | None, keys: Sequence[Key]) -> dict[Key, GroupOffset]:
         if group is None or not keys:
             return dict.fromkeys(keys, cluster.NONE)
-        return self._committed(self._settings, group, keys, timeout=self._client.timeout, clock=self._clock)
+        return self._committed(self._settings, group, keys, timeout=self.client.timeout, clock=self._clock)
 
 
 def _keys(topics: Mapping[str, DescribedTopic], only: Collection[Key] | None) -> list[Key]:
     if only is not None:
         return sorted((name, partition) for name, partition in only if partition in topics[name].partitions)
     return [(name, partition) for name, topic in topics.items() for partition in topic.partitions]
-
-
-def _name(error: BaseException | KafkaError | None) -> str:
-    cause = error.args[0] if isinstance(error, KafkaException) else error
-    return cause.name() if isinstance(cause, KafkaError) else ""
 
 
 def _lower(first: int | None, second: int | None) -> int | None:
@@ -436,8 +429,6 @@ def _lower(first: int | None, second: int | None) -> int | None:
 def _limit(text: str) -> int | None:
     return int(text) if int(text) >= 0 else None
 
-
-# Commit offsets to a group: `ports.GroupCommitter` of a real cluster.
 
 _COORDINATING = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"})
 """Errors while the group's coordinator moves, or is made for the cluster's first group."""
@@ -458,7 +449,6 @@ class KafkaGroupCommitter:
     ) -> None:
         self._clock = clock
         self._source = KafkaOffsetSource(settings, clock=clock, timeout_seconds=timeout_seconds, connect=connect)
-        self._client = Client(settings, timeout=timeout_seconds, clock=clock, connect=connect)
 
     def commit(self, group: str, offsets: Mapping[Stream, int]) -> Mapping[Stream, str]:
         ids = {item.topic: item.topic_id for item in self._source.describe(sorted({key.topic for key in offsets}))}
@@ -479,11 +469,11 @@ class KafkaGroupCommitter:
     def _commit(self, group: str, positions: Mapping[Key, int]) -> dict[Key, tuple[str, str]]:
         """Commit once; return the error name and the message of each refusal. Repeating it changes nothing."""
         asked = [TopicPartition(*place, offset) for place, offset in positions.items()]
-        (future,) = self._client.admin.alter_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group, asked)], request_timeout=self._client.timeout
-        ).values()
+        client, doing = self._source.client, "committing to a group"
+        ask = partial(client.admin.alter_consumer_group_offsets, [ConsumerGroupTopicPartitions(group, asked)])
         try:
-            answer = self._client.answer(future, "committing to a group")
+            (future,) = client.asked(ask, doing).values()
+            answer = client.answer(future, doing, "Read", "group", group)
         except KafkaLakeError as error:
             return dict.fromkeys(positions, ("", error.message))
         # A group with consumers is refused per partition, without an exception.

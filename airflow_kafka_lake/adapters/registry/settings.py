@@ -21,12 +21,7 @@ _ADDRESS = re.compile(
 )
 _TIMEOUT = "timeout"
 _SECONDS = re.compile(r"(?=.*[1-9])[0-9]{1,4}(\.[0-9]{1,3})?")
-_TIMES: Mapping[str, object] = {
-    _TIMEOUT: CONNECT_SECONDS,
-    "max.retries": 1,
-    "retries.wait.ms": 250,
-    "retries.max.wait.ms": 1000,
-}
+_TIMES = {_TIMEOUT: CONNECT_SECONDS, "max.retries": 1, "retries.wait.ms": 250, "retries.max.wait.ms": 1000}
 """Seconds for each step of a request, and one repetition."""
 
 

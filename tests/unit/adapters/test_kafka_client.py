@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPar
 from confluent_kafka.admin import OffsetSpec
 
 from airflow_kafka_lake.adapters.kafka import client as module
+from airflow_kafka_lake.adapters.kafka import cluster
 from airflow_kafka_lake.adapters.kafka.client import Client, DescribedTopic
 from airflow_kafka_lake.adapters.kafka.cluster import TopicIds
 from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
@@ -64,7 +66,7 @@ class Admin:
 
 def client(admin: Admin, *, timeout: float = 5) -> Client:
     """Return a client of a scripted cluster."""
-    settings = KafkaSettings.parse({"bootstrap.servers": "kafka:9092"})
+    settings = KafkaSettings.parse({"bootstrap.servers": "127.0.0.1:1"})
     return Client(settings, timeout=timeout, clock=FakeClock(), connect=admin.connect)
 
 
@@ -74,7 +76,6 @@ def client(admin: Admin, *, timeout: float = 5) -> Client:
         KafkaError._AUTHENTICATION,
         KafkaError.SASL_AUTHENTICATION_FAILED,
         KafkaError.UNSUPPORTED_SASL_MECHANISM,
-        KafkaError._SSL,
         KafkaError._UNSUPPORTED_FEATURE,
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
@@ -134,10 +135,85 @@ def test_leader_that_moved_is_looked_up_before_it_is_asked_again(code: int) -> N
     assert ({key: told.offset for key, told in found.items()}, errors) == ({KEY: 7}, {})
 
 
-def source(admin: Any, **asks: Callable[..., Any]) -> KafkaOffsetSource:
+def failed(code: int) -> Future[Any]:
+    """Return an answer that is an error."""
+    told: Future[Any] = Future()
+    told.set_exception(KafkaException(KafkaError(code)))
+    return told
+
+
+@pytest.mark.parametrize("code", [KafkaError._TIMED_OUT, KafkaError._TRANSPORT])
+def test_broker_that_has_died_is_asked_no_further(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """librdkafka waits for the one that the metadata name; with another's metadata it asks one that is alive, whose
+    metadata can name the dead one for a while."""
+    admin, seconds = Admin(leader_moves=code), list[float]()
+
+    def described(_: object, *, request_timeout: float) -> dict[str, Future[Any]]:
+        seconds.append(request_timeout)
+        return {"orders": failed(admin.stale) if admin.stale or len(seconds) < 3 else admin._told()}
+
+    admin.stale = code
+    monkeypatch.setattr(
+        admin, "list_topics", lambda **_: vars(admin).update(stale=0 if len(seconds) > 1 else code) or 1
+    )
+    told = client(admin, timeout=15).asked(partial(described, ["orders"]), "describing topics")
+    assert told["orders"].result().offset == 7
+    assert seconds == [5, 5, 15]
+
+
+def test_cluster_without_a_living_broker_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has metadata that could help."""
+    admin, asked = Admin(), list[float]()
+
+    def described(*, request_timeout: float) -> dict[str, Future[Any]]:
+        asked.append(request_timeout)
+        return {"orders": failed(KafkaError._TIMED_OUT)}
+
+    def silent(**_: object) -> Any:
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+    monkeypatch.setattr(admin, "list_topics", silent)
+    told = client(admin).asked(described, "describing topics")
+    assert told["orders"].exception()
+    assert len(asked) == 1
+
+
+def test_leader_that_has_died_is_looked_up_before_it_is_asked_again() -> None:
+    found, errors = client(Admin(leader_moves=KafkaError._TIMED_OUT)).offsets(
+        {KEY: LATEST}, IsolationLevel.READ_UNCOMMITTED
+    )
+    assert ({key: told.offset for key, told in found.items()}, errors) == ({KEY: 7}, {})
+
+
+def test_refused_listing_names_every_topic_that_is_hidden() -> None:
+    """One command grants them all."""
+    refused = KafkaError.TOPIC_AUTHORIZATION_FAILED
+    calls = {"seen": Admin()._told(), "a": failed(refused), "b": failed(refused)}
+    with pytest.raises(
+        ConnectionSettingsError, match=r"lacks the right Describe on topic a, b.* --topic a --topic b"
+    ) as e:
+        client(Admin()).about_topics(calls, "describing topics", "Describe")
+    assert e.value.facts["topics"] == ("a", "b")
+
+
+def test_right_that_is_not_known_is_not_guessed() -> None:
+    """The brokers' own log has it."""
+    error = KafkaException(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED))
+    said = client(Admin()).translated(error, "listing topics").message
+    assert "its user lacks a right. Look for it in the brokers' kafka-authorizer.log" in said
+
+
+def test_host_that_nobody_knows_is_told_before_anything_waits() -> None:
+    settings = KafkaSettings.parse({"bootstrap.servers": "no.such.host.invalid:9092"}, connection="mine")
+    refused = Client(settings, timeout=3600, clock=FakeClock(), connect=Admin().connect)
+    with pytest.raises(UnavailableError, match=r"'mine'\) is not found: .* any host in bootstrap\.servers"):
+        refused.topic_names()
+
+
+def source(admin: Any) -> KafkaOffsetSource:
     """Return a source of a scripted cluster."""
-    settings = KafkaSettings.parse({"bootstrap.servers": "kafka:9092"})
-    return KafkaOffsetSource(settings, clock=FakeClock(), connect=admin.connect, **asks)
+    settings = KafkaSettings.parse({"bootstrap.servers": "127.0.0.1:1"})
+    return KafkaOffsetSource(settings, clock=FakeClock(), connect=admin.connect)
 
 
 def test_topic_that_no_broker_knows_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,13 +222,15 @@ def test_topic_that_no_broker_knows_is_refused_by_its_name(monkeypatch: pytest.M
     unknown.set_exception(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
     monkeypatch.setattr(admin, "describe_topics", lambda *_, **__: {"missing": unknown}, raising=False)
     answered = TopicIds(ids={"missing": frozenset({None})}, silent={})
+    monkeypatch.setattr(KafkaOffsetSource, "_topic_ids", lambda *_: answered)
     with pytest.raises(UnknownTopicError, match="has no topic 'missing'"):
-        source(admin, every_broker=lambda *_, **__: answered).describe(["missing"])
+        source(admin).describe(["missing"])
 
 
-def test_no_epochs_ask_no_broker() -> None:
+def test_no_epochs_ask_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan of topics whose leaders never changed costs no connection."""
-    assert source(Admin(), epoch_ends=lambda *_, **__: {"asked": 1}).epoch_ends([]) == {}
+    monkeypatch.setattr(cluster, "epoch_ends", lambda *_, **__: {"asked": 1})
+    assert source(Admin()).epoch_ends([]) == {}
 
 
 def test_limits_of_a_topic_are_told_and_minus_one_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +249,8 @@ def test_limits_of_a_topic_are_told_and_minus_one_is_none(monkeypatch: pytest.Mo
         monkeypatch.setattr(admin, "describe_topics", lambda *_, **__: {"orders": answered(topic)}, raising=False)
         monkeypatch.setattr(admin, "describe_configs", lambda asked, **_: {asked[0]: answered(configs)}, raising=False)
         agreed = TopicIds(ids={"orders": frozenset({"id"})}, silent={})
-        (found,) = source(admin, every_broker=lambda *_, **__: agreed).describe(["orders"])
+        monkeypatch.setattr(KafkaOffsetSource, "_topic_ids", lambda *_: agreed)
+        (found,) = source(admin).describe(["orders"])
         return found.retention_ms, found.retention_bytes
 
     assert described("-1", "-1") == (None, None)
@@ -183,7 +262,7 @@ def test_leader_that_another_broker_knows_to_be_deposed_is_not_observed(monkeypa
     made = source(Admin())
     made._heard = {("orders", 0): 6, ("orders", 1): 5}
     answers = lambda asked, _: ({key: SimpleNamespace(offset=9, leader_epoch=5) for key in asked}, {})  # noqa: E731
-    monkeypatch.setattr(made._client, "offsets", answers)
+    monkeypatch.setattr(made.client, "offsets", answers)
     topics = {"orders": DescribedTopic(id="id", partitions=frozenset({0, 1}), led=frozenset({0, 1}))}
     bounds, unknown = made._bounds(topics, [("orders", 0), ("orders", 1)])
     assert list(bounds) == [("orders", 1)]

@@ -8,7 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
+from airflow_kafka_lake.adapters.java import require_java
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings, Mechanism, SecurityProtocol
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -174,7 +177,6 @@ def test_what_must_not_decide_is_accepted_and_dropped(key: str, value: object) -
         "sasl.kerberos.principal",
         "ssl.engine.location",
         "ssl.providers",
-        "ssl.keystore.location",
         "ssl.crl.location",
         "sasl.oauthbearer.config",
         "enable.sasl.oauthbearer.unsecure.jwt",
@@ -330,6 +332,65 @@ def test_login_survives_javas_quoting(password: str, quoted: str) -> None:
     assert settings.java()["sasl.jaas.config"] == f'{PLAIN_MODULE} required username="u" password={quoted};'
     assert settings.kafka_python()["sasl_plain_password"] == password
     assert settings.librdkafka()["sasl.password"] == password
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "reason"), [("GSSAPI", "built without it"), ("aws_msk_iam", "SCRAM-SHA-512 and client certificates")]
+)
+def test_login_that_no_client_here_has_is_refused_with_the_reason(mechanism: str, reason: str) -> None:
+    """The wheel of confluent-kafka says the same of Kerberos, with less words; when it no longer does, this is over."""
+    with pytest.raises(ConnectionSettingsError, match=rf"'sasl\.mechanism': .*{reason}"):
+        KafkaSettings.parse({**SERVERS, **LOGIN, "sasl.mechanism": mechanism})
+    with pytest.raises(ConnectionSettingsError, match=r"'sasl\.kerberos\.service\.name': Kerberos needs"):
+        KafkaSettings.parse({**SERVERS, "sasl.kerberos.service.name": "kafka"})
+    with pytest.raises(KafkaException, match="No provider for SASL mechanism GSSAPI"):
+        AdminClient({"bootstrap.servers": "a", "security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"})
+
+
+@pytest.fixture(scope="module")
+def stores(pem: Path) -> dict[str, str]:
+    """The options of a key store and of a trust store in PKCS#12, the latter made by Java's own tool, as JKS too."""
+    pair = ("-inkey", pem / "key.pem", "-in", pem / "cert.pem", "-out", pem / "own.p12")
+    openssl("pkcs12", "-export", *pair, "-passout", f"pass:{SECRET}")
+    for kind in ("PKCS12", "JKS"):
+        made = ("-keystore", pem / f"trusted.{kind}", "-storepass", SECRET, "-storetype", kind)
+        words = ("-importcert", "-noprompt", "-alias", "ca", "-file", pem / "cert.pem", *made)
+        subprocess.run([require_java().with_name("keytool"), *map(str, words)], check=True, capture_output=True)
+    found = {"ssl.keystore.location": str(pem / "own.p12"), "ssl.truststore.location": str(pem / "trusted.PKCS12")}
+    return found | {"ssl.keystore.password": SECRET, "ssl.truststore.password": SECRET}
+
+
+def test_stores_of_java_reach_every_client_as_pem(pem: Path, stores: dict[str, str]) -> None:
+    """From PKCS#12; the stores' password goes to no client."""
+    settings = KafkaSettings.parse({**SERVERS, **TLS, **stores, "ssl.keystore.type": "PKCS12"})
+    plain = {f"ssl.{what}.location": str(pem / f"{of}.pem") for what, of in (("ca", "cert"), ("certificate", "cert"))}
+    java = KafkaSettings.parse({**SERVERS, **TLS, **plain, "ssl.key.location": str(pem / "key.pem")}).java()
+    assert settings.java() == java
+    assert len(settings.tls_context().get_ca_certs()) == 1
+    told = settings.librdkafka()
+    assert {key: str(told[f"ssl.{key}.pem"]).strip() for key in ("ca", "key")} == {
+        "ca": java["ssl.truststore.certificates"],
+        "key": java["ssl.keystore.key"],
+    }
+    assert not [key for key in told if "store" in key]
+    assert SECRET not in str(told)
+
+
+def test_store_that_cannot_serve_all_clients_is_refused_with_the_way_out(pem: Path, stores: dict[str, str]) -> None:
+    """A store that only Java reads, one under another password, a file of another kind, and both kinds at once."""
+    jks = {"ssl.truststore.location": str(pem / "trusted.JKS")}
+    with pytest.raises(ConnectionSettingsError, match=r"keytool -importkeystore -srckeystore .* PKCS12"):
+        KafkaSettings.parse({**SERVERS, **TLS, **jks}).librdkafka()
+    for wrong, says in (
+        ({"ssl.truststore.password": "wrong"}, r"'ssl\.truststore\.location': .*ssl\.truststore\.password"),
+        ({"ssl.keystore.location": str(pem / "key.pem")}, r"'ssl\.keystore\.location': it is no PKCS#12 store"),
+        ({"ssl.keystore.location": ""}, r"'ssl\.keystore\.location': it is missing"),
+        ({"ssl.ca.location": str(pem / "cert.pem")}, r"'ssl\.ca\.location': ssl\.truststore is set too"),
+        ({"ssl.key.location": str(pem / "key.pem")}, r"'ssl\.key\.location': ssl\.keystore is set too"),
+    ):
+        with pytest.raises(ConnectionSettingsError, match=says) as caught:
+            KafkaSettings.parse({**SERVERS, **TLS, **stores, **wrong}).java()
+        assert SECRET not in caught.value.message
 
 
 @pytest.mark.parametrize("inline", [True, False])

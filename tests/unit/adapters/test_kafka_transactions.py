@@ -9,8 +9,8 @@ import pytest
 
 from airflow_kafka_lake.adapters.kafka import cluster
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
-from airflow_kafka_lake.adapters.kafka_python import errors
-from airflow_kafka_lake.core.errors import UnavailableError
+from airflow_kafka_lake.adapters.kafka_python import errors, failure
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
 from airflow_kafka_lake.core.kafka.snapshots import OpenTransaction
 
 pytestmark = pytest.mark.unit
@@ -45,6 +45,29 @@ def found(admin: Admin) -> tuple[OpenTransaction, ...]:
     """Look at one partition."""
     place = cluster.TopicPartition("orders", 0)
     return cluster._described(admin, cluster._producers(admin, [place]))
+
+
+def test_topic_whose_producers_may_not_be_seen_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """kafka-python's error names none; and where Kafka says no more than that, no right is made up."""
+    admin = Admin()
+
+    def refused(wanted: list[Any]) -> Any:
+        if wanted[0].topic == "hidden":
+            raise errors.TopicAuthorizationFailedError
+        return {}
+
+    monkeypatch.setattr(admin, "describe_producers", refused)
+    monkeypatch.setattr(admin, "close", lambda: None, raising=False)
+    monkeypatch.setattr(cluster, "KafkaAdminClient", lambda **_: admin)
+    settings = KafkaSettings.parse({"bootstrap.servers": "127.0.0.1:1"})
+    with pytest.raises(ConnectionSettingsError, match=r"the right Read on topic hidden.* --topic hidden"):
+        cluster.open_transactions(settings, [("a", 0), ("hidden", 1)], None, timeout=1)
+    hidden = [{"error_code": errors.TopicAuthorizationFailedError.errno, "partitions": []}]
+    monkeypatch.setattr(admin, "describe_topics", lambda _: hidden, raising=False)
+    with pytest.raises(ConnectionSettingsError, match="the right Describe on topic __consumer_offsets"):
+        cluster.open_transactions(settings, [], "group", timeout=1)
+    error = failure(settings, errors.ClusterAuthorizationFailedError(), "looking")
+    assert "its user lacks a right. Look for it" in error.message
 
 
 def test_producer_between_two_transactions_holds_nothing() -> None:
