@@ -52,15 +52,19 @@ class Cluster:
         defaults = "".join(f"{key} {value}\n" for key, value in settings.items())
         (self._home / "spark-defaults.conf").write_text(defaults)
         self.start_master()
-        for number, host in enumerate(self._hosts):
-            room = ("--cores", "1", "--memory", "2g", "--work-dir", str(self._work(number)))
-            self._daemon(f"worker-{number}", host, "worker.Worker", *room, self.master)
+        for number in range(len(self._hosts)):
+            self.start_worker(number)
         wait_for(lambda: self._alive_workers() == len(self._hosts))
 
     def start_master(self) -> None:
         """Start the master, or start it again under its address."""
         self._daemon("master", self._at, "master.Master", "--port", str(self._port), ui=self._ui)
         wait_for(lambda: self._listing() is not None)
+
+    def start_worker(self, number: int) -> None:
+        """Start a worker, or start it again."""
+        room = ("--cores", "1", "--memory", "2g", "--work-dir", str(self._work(number)))
+        self._daemon(f"worker-{number}", self._hosts[number], "worker.Worker", *room, self.master)
 
     def wait_for_workers(self, count: int) -> None:
         """Wait until the master knows so many workers that live."""

@@ -36,6 +36,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=30.0, help="how long faults strike (30)")
     parser.add_argument("--records", type=int, default=1_000_000, help="how many records are produced at least")
     parser.add_argument("--seed", type=int, help="deals the faults; printed, so that a run can be repeated")
+    parser.add_argument("--realistic", action="store_true", help="on secured brokers, a REST catalog, S3 and a cluster")
     parser.add_argument("--faults", help="only these, separated by commas")
     parser.add_argument("--list", action="store_true", help="show the faults and end")
     parser.add_argument("--keep", action="store_true", help="leave logs, ledger dump and warehouse for a look")
@@ -90,7 +91,7 @@ def again(words: argparse.Namespace) -> list[str]:
     found = ["--minutes", str(words.minutes), "--records", str(words.records)]
     found += ["--seed", str(words.seed)]
     found += ["--faults", words.faults] if words.faults else []
-    found += ["--keep"] if words.keep else []
+    found += [f"--{name}" for name in ("keep", "realistic") if getattr(words, name)]
     return found + (["--report", str(words.report.absolute())] if words.report else [])
 
 
@@ -98,14 +99,19 @@ def soak_here(words: argparse.Namespace) -> int:
     """Run the soak in this process."""
     from tests.soak.campaign import Campaign, Wish
     from tests.soak.faults import FAULTS
+    from tests.soak.place import Place
+    from tests.soak.realistic import RealisticPlace
 
     signal.signal(signal.SIGTERM, _interrupt)
     faulthandler.register(signal.SIGUSR1)  # where does it stand?
-    chosen = tuple(words.faults.split(",")) if words.faults else tuple(FAULTS)
-    if unknown := [name for name in chosen if name not in FAULTS]:
+    place = RealisticPlace if words.realistic else Place
+    possible = tuple(name for name in FAULTS if name not in place.impossible)
+    chosen = tuple(words.faults.split(",")) if words.faults else possible
+    if unknown := [name for name in chosen if name not in possible]:
         screen().line(f"no such fault: {', '.join(unknown)}. See --list")
         return 2
-    wish = Wish(minutes=words.minutes, records=words.records, seed=words.seed, faults=chosen, keep=words.keep)
+    asked = {"minutes": words.minutes, "records": words.records, "seed": words.seed, "keep": words.keep}
+    wish = Wish(place=place, faults=chosen, **asked)
     shown = screen()
     shown.line(f"seed {wish.seed}: {len(chosen)} kinds of faults, {words.minutes:g} minutes, {words.records:,} records")
     try:

@@ -192,7 +192,10 @@ def _examples(_: Wish) -> Sequence[Work]:
 def _soak(wish: Wish) -> Sequence[Work]:
     size = ("--minutes", f"{wish.minutes:g}", "--records", str(round(wish.minutes * RECORDS_PER_MINUTE)))
     words = ("tests.faults.soak", *size, "--seed", str(wish.seed), "--report", REPORT)
-    return [Work(name="all", words=words, minutes=wish.minutes + 6)]
+    return [
+        Work(name="all", words=words, minutes=wish.minutes + 6),
+        Work(name="realistic", words=(*words, "--realistic"), minutes=wish.minutes + 10),
+    ]
 
 
 def _demo(_: Wish) -> Sequence[Work]:
@@ -250,7 +253,8 @@ PARTS = (
     ),
     _part(
         "soak", "faults", _soak, soak_report,
-        "faults on real parts, and every acknowledged record in the table once",
+        "faults on real parts, on one machine's defaults and on secured brokers, a REST catalog over S3 and a Spark "
+        "cluster: every acknowledged record in the table once",
     ),
     _part("demo", "rows", _demo, demo_report, "the demonstration"),
     _part("bench", "arms", _bench, bench_report, "a small benchmark: every way lands all records"),

@@ -35,6 +35,7 @@ HEAD_START = 1.15
 class Wish:
     """What was asked for."""
 
+    place: type[Place]
     minutes: float
     records: int
     seed: int
@@ -71,8 +72,8 @@ class Campaign:
     def run(self) -> dict[str, Any]:
         """Run everything; whatever was started ends with it, also on Ctrl-C."""
         with ExitStack() as stack:
-            self.screen.line("starting Kafka and PostgreSQL")
-            self.place = stack.enter_context(Place(keep=self.wish.keep))
+            self.screen.line(f"starting {self.wish.place.starts}")
+            self.place = stack.enter_context(self.wish.place(keep=self.wish.keep))
             self.screen.line(f"everything lies in {self.place.home}")
             self.acknowledged = Acknowledged(self.place.home / "acknowledged")
             stack.callback(self.acknowledged.close)
@@ -144,10 +145,10 @@ class Campaign:
             problems += verdict.problems
         if problems:
             self.findings.problems += [f"round {item.number}: {problem}" for problem in problems]
-            self.findings.recipes.append(item.recipe(self.wish.seed))
+            self.findings.recipes.append(item.recipe(self.wish.seed, self.place.flags))
             for problem in problems:
                 self.screen.line(f"PROBLEM in round {item.number}: {problem}")
-            self.screen.line(f"again: {item.recipe(self.wish.seed)}")
+            self.screen.line(f"again: {item.recipe(self.wish.seed, self.place.flags)}")
 
     def _end_workers(self) -> None:
         for worker in self.workers:

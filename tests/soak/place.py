@@ -1,9 +1,13 @@
-"""The place: broker, PostgreSQL as ledger and as catalog (each behind a network of its own), warehouse, connections."""
+"""The place: broker, PostgreSQL as ledger and as catalog (each behind a network of its own), warehouse, connections.
+
+`tests.soak.realistic` has one of several brokers, a REST catalog on an object store, and a Spark cluster.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import tempfile
@@ -27,6 +31,15 @@ ROOMY, WAREHOUSE_TYPE = "4g", "tmpfs"
 
 class Place:
     """Everything real that a soak needs, as long as the `with` block lasts; `home` stays with `keep`."""
+
+    starts, flags = "Kafka and PostgreSQL", ""
+    impossible: frozenset[str] = frozenset(
+        {"executor-kill", "spark-worker-kill", "spark-master-kill", "lake-kill", "store-cut"}
+    )
+    """Names of the faults that hit what this place does not have."""
+    commits: tuple[tuple[bytes, ...], ...] = ((b"UPDATE iceberg_tables", b"COMMIT"), (b"UPDATE iceberg_tables",))
+    """What passes through the catalog's network when PyIceberg moves a table (a transaction), and when Spark does."""
+    replicas = 1
 
     def __init__(self, *, keep: bool = False) -> None:
         self.keep = keep
@@ -64,17 +77,21 @@ class Place:
         for name in ("warehouse", "runs", "pipelines", "tmp"):
             (self.home / name).mkdir()
         self._journal = self._stack.enter_context((self.home / "journal.jsonl").open("a"))
-        self._mount()
-        self.broker = self._stack.enter_context(LocalKafka(data_dir=self.home / "broker"))
-        self._stack.callback(shutil.rmtree, self.home / "broker", ignore_errors=True)
+        self._open_kafka()
         self._open_postgres()
+        self._open_lake()
         for topic in TOPICS.values():
             self.create_topic(topic.name)
         for lane in LANES.values():
             lane.write(self.home / "pipelines")
         return self
 
-    def _mount(self) -> None:
+    def _open_kafka(self) -> None:
+        self.broker = self._stack.enter_context(LocalKafka(data_dir=self.home / "broker"))
+        self._stack.callback(shutil.rmtree, self.home / "broker", ignore_errors=True)
+        self.bootstrap = self.broker.bootstrap
+
+    def _open_lake(self) -> None:
         """Give the warehouse a file system of its own, which can be full, where this process may mount one."""
         warehouse = self.home / "warehouse"
         said = subprocess.run(
@@ -108,7 +125,11 @@ class Place:
         folder = Path(parse_qs(urlsplit(self._uri).query)["host"][0])
         socket = next(folder.glob(".s.PGSQL.*[0-9]"))
         self.ledger_network = self._stack.enter_context(Proxy(socket))
-        self.catalog_network = self._stack.enter_context(Proxy(socket))
+        self.catalog_network = self._stack.enter_context(Proxy(self.catalog_address(socket)))
+
+    def catalog_address(self, postgres: Path) -> tuple[str, int] | Path:
+        """Return where the catalog answers; here it is a database beside the ledger."""
+        return postgres
 
     @contextmanager
     def database(self, name: str) -> Iterator[Any]:
@@ -140,7 +161,7 @@ class Place:
             "schema": "ledger",
             "login": "postgres",
         }
-        kafka = {"bootstrap.servers": self.broker.bootstrap}
+        kafka = {"bootstrap.servers": self.bootstrap}
         return {
             "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps({"conn_type": "kafka", "extra": kafka}),
             "AIRFLOW_CONN_LAKE_DEFAULT": json.dumps({"conn_type": "lake", "extra": lake}),
@@ -194,19 +215,20 @@ class Place:
         """Return a new admin client of the broker; keep it until its futures are done."""
         from confluent_kafka.admin import AdminClient
 
-        return AdminClient({"bootstrap.servers": self.broker.bootstrap, "log_level": 0})
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
-    def broker_pid(self) -> int:
-        """Return the broker's process id, 0 while it is down."""
-        keeper = self.broker._keeper
-        return keeper._pid if keeper else 0
+    def a_broker(self, choose: random.Random) -> LocalKafka:
+        """Choose a broker, for a fault to hit."""
+        return self.broker
 
     def create_topic(self, name: str) -> None:
         """Create a topic of the lanes and note its id."""
         from confluent_kafka.admin import NewTopic
 
         topic = TOPICS[name]
-        made = self.admin().create_topics([NewTopic(name, topic.partitions, 1, config=dict(topic.settings))])
+        made = self.admin().create_topics(
+            [NewTopic(name, topic.partitions, self.replicas, config=dict(topic.settings))]
+        )
         made[name].result(timeout=60)
         self.topic_ids[name] = self.topic_id(name)
 

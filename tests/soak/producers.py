@@ -69,7 +69,7 @@ class Production(threading.Thread):
 
         return Producer(
             {
-                "bootstrap.servers": self._place.broker.bootstrap,
+                "bootstrap.servers": self._place.bootstrap,
                 "log_level": 0,
                 "linger.ms": 20,
                 "enable.idempotence": True,

@@ -24,9 +24,10 @@ class Round:
     quiet_seconds: float
     faults: tuple[str, ...]
 
-    def recipe(self, seed: int) -> str:
-        """Return how to play this round alone."""
-        return f'make soak ARGS="--minutes 3 --records 30000 --seed {seed} --faults {",".join(self.faults)}"'
+    def recipe(self, seed: int, flags: str) -> str:
+        """Return how to play this round alone; `flags` name its place."""
+        size = "--minutes 3 --records 30000"
+        return f'make soak ARGS="{size} --seed {seed} {flags}--faults {",".join(self.faults)}"'
 
 
 def decide(*, seed: int, minutes: float, faults: Sequence[str]) -> tuple[Round, ...]:

@@ -7,6 +7,7 @@ from tests.soak.faults.lake import LAKE_FAULTS
 from tests.soak.faults.machine import MACHINE_FAULTS
 from tests.soak.faults.network import NETWORK_FAULTS
 from tests.soak.faults.processes import PROCESS_FAULTS
+from tests.soak.faults.realistic import REALISTIC_FAULTS
 from tests.soak.faults.strike import Fault, Scene
 
 FAULTS: dict[str, type[Fault]] = {
@@ -17,6 +18,7 @@ FAULTS: dict[str, type[Fault]] = {
         *KAFKA_FAULTS,
         *LAKE_FAULTS,
         *MACHINE_FAULTS,
+        *REALISTIC_FAULTS,
     )
 }
 

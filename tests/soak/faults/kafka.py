@@ -20,11 +20,12 @@ class BrokerRestart(Fault):
         """Stop it, wait a little, start it."""
         place = self.scene.place
         with place.broker_turn:
-            (place.broker.kill if self.crash else place.broker.stop)()
+            broker = place.a_broker(self.choose)
+            (broker.kill if self.crash else broker.stop)()
             try:
                 time.sleep(self.choose.uniform(0, 3))
             finally:
-                place.broker.start()
+                broker.start()
         return True
 
 

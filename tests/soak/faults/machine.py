@@ -70,7 +70,7 @@ class SlowMachine(Fault):
         """Stop one process for a moment."""
         pids = [pid for worker in self.scene.workers if (pid := _pid(worker.driver()))]
         pids += [worker.process.pid for worker in self.scene.workers if worker.process]
-        broker = self.scene.place.broker_pid()
+        broker = self.scene.place.a_broker(self.choose).pid
         pids += [broker] if broker else []
         if not pids:
             return False

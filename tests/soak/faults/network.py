@@ -7,9 +7,6 @@ from typing import ClassVar
 from tests.proxy import Proxy
 from tests.soak.faults.strike import Fault
 
-CATALOG_COMMITS = ((b"UPDATE iceberg_tables", b"COMMIT"), (b"UPDATE iceberg_tables",))
-"""How PyIceberg moves a table (a transaction), and how Spark does (one statement)."""
-
 LEDGER_COMMITS = ((b"UPDATE kafka_lake_wave", b"COMMIT"), (b"INSERT INTO kafka_lake_", b"COMMIT"))
 
 
@@ -46,11 +43,14 @@ class AnswerLost(NetworkFault):
     """A commit is done, and the connection breaks before the client is told."""
 
     every = 3.0
-    commits: ClassVar[tuple[tuple[bytes, ...], ...]] = ()
+
+    def commits(self) -> tuple[tuple[bytes, ...], ...]:
+        """Return what passes through the network when something is committed, in each of its ways."""
+        raise NotImplementedError
 
     def strike(self) -> bool:
         """Wait for the next commit and lose its answer."""
-        trap = self.network.lose_answer(*self.choose.choice(self.commits), nth=self.choose.choice((1, 1, 2, 3)))
+        trap = self.network.lose_answer(*self.choose.choice(self.commits()), nth=self.choose.choice((1, 1, 2, 3)))
         while not trap.happened.is_set():
             if self.over(after=0.5):
                 return False
@@ -79,7 +79,10 @@ class PublishAnswerLost(AnswerLost):
     name = "catalog-answer-lost"
     words = "the catalog commits (a publish, a receipt, Spark's staging), and the answer is lost"
     database = "catalog"
-    commits = CATALOG_COMMITS
+
+    def commits(self) -> tuple[tuple[bytes, ...], ...]:
+        """Return the words of the catalog's clients."""
+        return self.scene.place.commits
 
 
 class LedgerAnswerLost(AnswerLost):
@@ -88,7 +91,10 @@ class LedgerAnswerLost(AnswerLost):
     name = "ledger-answer-lost"
     words = "the ledger commits, and the answer is lost"
     database = "ledger"
-    commits = LEDGER_COMMITS
+
+    def commits(self) -> tuple[tuple[bytes, ...], ...]:
+        """Return the words of the ledger's clients."""
+        return LEDGER_COMMITS
 
 
 class CatalogSlow(NetworkFault):

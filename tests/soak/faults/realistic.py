@@ -1,0 +1,114 @@
+"""Executors, Spark's workers and master, catalog and store: they die, and come back."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import psutil
+
+from tests.soak.faults.strike import Fault
+from tests.soak.realistic import WORKERS, RealisticPlace
+
+
+class RealisticFault(Fault):
+    """Hits what only a realistic place has."""
+
+    @property
+    def place(self) -> RealisticPlace:
+        """The place that is hit."""
+        assert isinstance(self.scene.place, RealisticPlace)
+        return self.scene.place
+
+
+class ExecutorKill(RealisticFault):
+    """An executor dies; the master gives its application another one."""
+
+    name = "executor-kill"
+    words = "SIGKILL to a Spark executor"
+    every = 10.0
+
+    def strike(self) -> bool:
+        """Kill one that runs, at any moment of its life."""
+        executors = self.place.cluster.executors()
+        if not executors:
+            return False
+        self.pause(self.choose.uniform(0, 3))
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self.choose.choice(executors).kill()
+        return True
+
+
+class SparkWorkerKill(RealisticFault):
+    """A worker of the cluster dies with its executors, and comes back."""
+
+    name = "spark-worker-kill"
+    words = "SIGKILL to a worker of the Spark cluster and its executors; it comes back"
+
+    def strike(self) -> bool:
+        """Kill one, wait a little, start it."""
+        number = self.choose.randrange(WORKERS)
+        with self.place.cluster_turn:
+            self.place.cluster.kill(f"worker-{number}")
+            try:
+                self.pause(self.choose.uniform(0, 10))
+            finally:
+                self.place.cluster.start_worker(number)
+                self.place.cluster.wait_for_workers(WORKERS)
+        return True
+
+
+class SparkMasterKill(RealisticFault):
+    """The cluster's master dies and comes back with its memory."""
+
+    name = "spark-master-kill"
+    words = "SIGKILL to the master of the Spark cluster, which comes back"
+
+    def strike(self) -> bool:
+        """Kill it, wait a little, start it."""
+        with self.place.cluster_turn:
+            self.place.cluster.kill("master")
+            try:
+                self.pause(self.choose.uniform(0, 5))
+            finally:
+                self.place.cluster.start_master()
+                self.place.cluster.wait_for_workers(WORKERS)
+        return True
+
+
+class LakeKill(RealisticFault):
+    """Catalog and store die and come back."""
+
+    name = "lake-kill"
+    words = "SIGKILL to the REST catalog and its object store, which come back"
+
+    def strike(self) -> bool:
+        """Kill them, wait a little, start them."""
+        self.place.lake.kill()
+        try:
+            time.sleep(self.choose.uniform(0, 3))
+        finally:
+            self.place.lake.start()
+        return True
+
+
+class StoreCut(RealisticFault):
+    """Connections to the object store break, and for some seconds none gets through."""
+
+    name = "store-cut"
+    words = "connections to the object store break; none gets through for up to 6 s"
+    every = 10.0
+
+    def strike(self) -> bool:
+        """Cut, wait, let through again."""
+        self.place.store_network.cut()
+        self.pause(self.choose.uniform(0.2, 6))
+        self.place.store_network.heal()
+        return True
+
+    def heal(self) -> None:
+        """Be an ordinary network again."""
+        self.place.store_network.heal()
+
+
+REALISTIC_FAULTS = (ExecutorKill, SparkWorkerKill, SparkMasterKill, LakeKill, StoreCut)

@@ -1,0 +1,111 @@
+"""The parts that people run on: three brokers behind SASL_SSL, a REST catalog over S3, a Spark cluster."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from airflow_kafka_lake.local.kafka import LocalKafka
+from tests.brokers import Brokers
+from tests.certificates import Authority
+from tests.hosts import HERE
+from tests.kit.local_lake import KEY, SECRET, WAREHOUSE, LocalLake
+from tests.proxy import Proxy
+from tests.soak.lanes import TABLE
+from tests.soak.place import Place
+from tests.spark_cluster import Cluster
+
+WORKERS = 2
+LOGIN, USER, PASSWORD = "LOGIN", "lake", "canary-of-the-brokers"
+_JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_{}="{}";'
+_NAMESPACE, _, _NAME = TABLE.rpartition(".")
+
+
+class RealisticPlace(Place):
+    """A soak's place of several machines, as far as one machine has them; the ledger is PostgreSQL here too."""
+
+    starts = "three brokers, PostgreSQL, a REST catalog over S3, a Spark cluster of two workers"
+    flags = "--realistic "
+    impossible = frozenset({"full-disk", "orphan-removal"})
+    """Both need the warehouse's files in a folder."""
+    commits = ((f"POST /v1/{WAREHOUSE}/namespaces/{_NAMESPACE}/tables/{_NAME}".encode(),),)
+    replicas = 3
+
+    def _open_kafka(self) -> None:
+        authority = Authority(self.home)
+        self._authority = authority.file
+        settings = {
+            "default.replication.factor": "3",
+            "min.insync.replicas": "2",
+            "offsets.topic.replication.factor": "3",
+            "transaction.state.log.replication.factor": "3",
+            "transaction.state.log.min.isr": "2",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.login.plain.sasl.jaas.config": _JAAS.format(USER, PASSWORD),
+            "listener.name.login.ssl.keystore.type": "PEM",
+            "listener.name.login.ssl.keystore.location": str(authority.issue("broker", "127.0.0.1")),
+        }
+        self.brokers = self._stack.enter_context(Brokers(3, settings, {LOGIN: "SASL_SSL"}))
+        self.brokers.restore()
+        self.bootstrap = self.brokers.addresses("PLAINTEXT")
+
+    def a_broker(self, choose: random.Random) -> LocalKafka:
+        """Choose one of the three; the first is the controller too."""
+        return self.brokers[choose.randint(1, 3)]
+
+    def catalog_address(self, postgres: Path) -> tuple[str, int] | Path:
+        """Start the catalog and its store, and return where the catalog answers."""
+        self.lake = self._stack.enter_context(LocalLake())
+        self.store_network = self._stack.enter_context(Proxy(_address(self.lake.endpoint)))
+        return _address(self.lake.uri)
+
+    def _open_lake(self) -> None:
+        folder = self.home / "cluster"
+        folder.mkdir()
+        memory = {"spark.deploy.recoveryMode": "FILESYSTEM", "spark.deploy.recoveryDirectory": str(folder / "memory")}
+        self.cluster = Cluster(folder, [HERE] * (1 + WORKERS), memory)
+        self.cluster_turn = threading.Lock()
+        self._stack.callback(self.cluster.stop)
+        self.cluster.start()
+
+    def connections(self) -> dict[str, str]:
+        """Return the connections: catalog, store and ledger lie behind their networks."""
+        kafka = {
+            "bootstrap.servers": self.brokers.addresses(LOGIN),
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": USER,
+            "sasl.password": PASSWORD,
+            "ssl.ca.location": str(self._authority),
+        }
+        catalog, store = (f"http://127.0.0.1:{network.port}" for network in (self.catalog_network, self.store_network))
+        lake = self.lake.extra(
+            **{
+                "uri": catalog,
+                "oauth2-server-uri": f"{catalog}/v1/oauth/tokens",
+                "s3.endpoint": store,
+                "credential": f"{KEY}:{SECRET}",
+            }
+        )
+        return {
+            **super().connections(),
+            "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps({"conn_type": "kafka", "extra": kafka}),
+            "AIRFLOW_CONN_LAKE_DEFAULT": json.dumps({"conn_type": "lake", "extra": lake}),
+            "AIRFLOW_CONN_SPARK_DEFAULT": self.cluster.connection(),
+        }
+
+    def catalog(self) -> Any:
+        """Open the catalog past its network."""
+        from pyiceberg.catalog import load_catalog
+
+        extra = self.lake.extra(credential=f"{KEY}:{SECRET}")
+        return load_catalog("lake", **{**extra, "type": extra.pop("catalog")})
+
+
+def _address(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or 0
