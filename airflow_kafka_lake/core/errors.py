@@ -88,7 +88,7 @@ class PipelineFileError(RefusedError):
 
 
 class UnknownTopicError(RefusedError):
-    """The topic does not exist, as every broker has answered more than once, or is not one of the pipeline's."""
+    """The topic does not exist, as every broker says twice, or is not one of the pipeline's."""
 
 
 class UnknownPartitionError(RefusedError):
@@ -100,11 +100,11 @@ class UnknownSubjectError(RefusedError):
 
 
 class RangeExpiredError(RefusedError):
-    """Offsets below the log start were asked for: retention or deletion has passed them."""
+    """Offsets below the log start were asked for: they were deleted."""
 
 
 class RangeBeyondEndError(RefusedError):
-    """Offsets at or above the readable end of the partition were asked for."""
+    """Offsets at or above the readable end were asked for."""
 
 
 class EmptyPeriodError(RefusedError):
@@ -136,7 +136,7 @@ class TopicDeletedError(IdentityError):
 
 
 class TopicRecreatedError(IdentityError):
-    """The topic that was planned from is gone, and another one has its name."""
+    """The topic that was planned from is gone; another one has its name."""
 
 
 class LostRecordsError(TerminalError):
@@ -157,11 +157,11 @@ class LogTruncatedError(LostRecordsError):
 
 
 class LogRewrittenError(LostRecordsError):
-    """The log was cut below planned offsets and written again: other records have the same offsets now."""
+    """The log was cut below planned offsets and written again: they are other records now."""
 
 
 class LogStartMovedError(LostRecordsError):
-    """The log begins above offsets that were planned and not read yet: they were deleted."""
+    """Planned offsets were deleted before they were read."""
 
 
 class HangingTransactionError(TerminalError):
@@ -169,7 +169,7 @@ class HangingTransactionError(TerminalError):
 
 
 class DamagedTableError(TerminalError):
-    """A lake table names files that are missing or cannot be read."""
+    """Files of a lake table are missing or cannot be read."""
 
 
 class OwnershipError(TerminalError):
@@ -215,7 +215,7 @@ class DecodeLimitError(TerminalError):
 
 
 class HeldError(TerminalError):
-    """Ranges are held, cancelled or unresolved and need a person or another run."""
+    """Ranges are held, cancelled or unresolved: a person or another run is needed."""
 
 
 class PausedError(HeldError):
