@@ -1,0 +1,133 @@
+"""Command, master and executors on hosts that share nothing but the files of the lake and a network."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from airflow_kafka_lake.adapters.jars.cache import default_cache
+from airflow_kafka_lake.adapters.spark_submit.submission import PACKAGE
+from airflow_kafka_lake.local.kafka import LocalKafka
+from tests.faults.test_standalone import SLOWLY, TWO_TASKS, assert_landed
+from tests.hosts import Host, Network, can_make_hosts, network
+from tests.sandbox import KEEPS_ALL, Sandbox
+from tests.spark_cluster import Cluster, wait_for
+
+pytestmark = [pytest.mark.faults, pytest.mark.nightly]
+
+SECRET, OF_THE_CLUSTER = "canary-of-hosts", "canary-of-the-cluster"
+CLOSED = {
+    "spark.authenticate": "true",
+    "spark.authenticate.secret": OF_THE_CLUSTER,
+    "spark.network.crypto.enabled": "true",
+}
+"""Settings of a cluster whose network others can read, and of the connection to it."""
+_ETH_P_ALL = 3
+
+
+class BridgedKafka(LocalKafka):
+    """A broker that listens at an address of a network's bridge."""
+
+    def __init__(self, address: str) -> None:
+        self._host = address
+        super().__init__(settings=KEEPS_ALL)
+
+    def address(self, listener: str) -> str:
+        """Return its address for all hosts."""
+        return super().address(listener).replace("127.0.0.1", self._host)
+
+
+class Place:
+    """A sandbox whose commands run on a host of their own, and a cluster of three other hosts."""
+
+    def __init__(self, folder: Path, bridge: Network, broker: LocalKafka) -> None:
+        self.home = folder / "cluster"
+        self.home.mkdir()
+        self.sandbox = Sandbox(folder / "place", broker.bootstrap)
+        self._bridge, self.bridge = bridge, bridge.name
+        lake = self.sandbox.home / "warehouse"
+        nothing_of_ours = [default_cache(), PACKAGE]
+        others = [bridge.host(self.home, kept=[self.home, lake], hidden=nothing_of_ours) for _ in range(3)]
+        self.cluster = Cluster(self.home, others, CLOSED)
+
+    def new_host(self) -> tuple[Host, dict[str, str]]:
+        """Return a host for a command, and the connection with which its driver is reached there."""
+        host = self._bridge.host(self.sandbox.home, kept=[self.sandbox.home])
+        given = self.cluster.connection(2, host.address, **CLOSED, **{"spark.hadoop.fs.s3a.secret.key": SECRET})
+        return host, {"AIRFLOW_CONN_SPARK_DEFAULT": given}
+
+    def close(self) -> None:
+        """End all that was started."""
+        self.cluster.stop()
+        self.sandbox.close()
+
+
+@pytest.fixture
+def place(service: None, spark_jars: list[Path], tmp_path: Path) -> Iterator[Place]:
+    if not can_make_hosts():
+        pytest.skip("only root makes hosts, with ip, unshare, nsenter and hostname")
+    with (
+        network(tmp_path) as bridge,
+        BridgedKafka(bridge.address) as broker,
+        closing(Place(tmp_path, bridge, broker)) as made,
+    ):
+        made.cluster.start()
+        yield made
+
+
+def _shown(process: psutil.Process) -> bytes:
+    """Return the command line of a process, which everybody on its host may read."""
+    return Path(f"/proc/{process.pid}/cmdline").read_bytes()
+
+
+@contextmanager
+def heard(bridge: str) -> Iterator[list[bytes]]:
+    """Listen to the network of a bridge; yields the packets, which are complete when the block has ended."""
+    packets: list[bytes] = []
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL)) as ear:
+        ear.bind((bridge, 0))
+        ear.settimeout(1)
+        ended = threading.Event()
+
+        def listen() -> None:
+            while not ended.is_set():
+                with suppress(TimeoutError):
+                    packets.append(ear.recv(70_000))
+
+        listener = threading.Thread(target=listen)
+        listener.start()
+        try:
+            yield packets
+        finally:
+            ended.set()
+            listener.join()
+
+
+def test_hosts_that_share_only_the_lake_bring_a_wave_into_it(place: Place) -> None:
+    """Executors have no file of the command's host; no secret is in what they are called with, keep or are sent."""
+    sandbox, (host, spark) = place.sandbox, place.new_host()
+    sandbox.produce(**TWO_TASKS)
+    words = ("run", str(sandbox.file), *SLOWLY, "--json")
+    with heard(place.bridge) as packets:
+        process = sandbox.start(*words, env=spark, before=host.before)
+        wait_for(lambda: process.poll() is not None or len(place.cluster.busy()) == 2)
+        executors = place.cluster.executors()
+        told = b"".join(map(_shown, executors))
+        assert len({Path(f"/proc/{item.pid}/ns/pid").readlink() for item in executors}) == 2
+        done = sandbox.end(process)
+    assert_landed(sandbox, done)
+    assert b"CoarseGrainedExecutorBackend" in told
+    files = (file for file in place.home.rglob("*") if file.is_file() and file.name != "spark-defaults.conf")
+    kept = b"".join(file.read_bytes() for file in files)
+    for secret in (SECRET.encode(), OF_THE_CLUSTER.encode()):
+        assert secret not in told + kept
+        assert not any(secret in packet for packet in packets)
+    assert any(sandbox.topic.encode() in packet for packet in packets)
+    deep = sandbox.end(sandbox.start("audit", sandbox.name, "--deep", "--json", env=spark, before=host.before))
+    assert deep.code == 0, deep.err
