@@ -54,7 +54,8 @@ def started(lake: SparkLake, jars: Sequence[Path], more: Mapping[str, str] = {})
     """Yield one Spark, in a JVM that ends with it; `more` are further settings."""
     from airflow_kafka_lake.adapters.spark_submit.submission import _BOUNDED, all_jars
 
-    quick = ("-XX:-UsePerfData", "-XX:TieredStopAtLevel=1", f"-XX:SharedArchiveFile={archive_path(list(jars))}")
+    compiled = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
+    quick = ("-XX:-UsePerfData", *compiled, f"-XX:SharedArchiveFile={archive_path(list(jars))}")
     settings = {
         **lake.spark(),
         "spark.driver.extraClassPath": ":".join(map(str, all_jars(jars))),

@@ -243,7 +243,9 @@ def started() -> SparkSession:
 
     # Java passes over an archive that is not there or does not fit, so this only ever saves time.
     jars = [path for jars in (JarSet.SPARK, *STORES) for path in verified(jars)]
-    quick = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-XX:SharedArchiveFile={archive_path(jars)}")
+    # With one compiler Java keeps room for 48 MB of code: in a run of all tests it may get full, and is compiled anew.
+    compiled = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
+    quick = ("-XX:+UseSerialGC", *compiled, f"-XX:SharedArchiveFile={archive_path(jars)}")
     settings = {
         **_UNLESS_SAID,
         "spark.sql.extensions": EXTENSIONS,
