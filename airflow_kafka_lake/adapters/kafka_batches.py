@@ -703,10 +703,7 @@ async def _in_turn(scans: Sequence[GapScan]) -> None:
         await scan.run()
 
 
-_NO_CLEANER = {
-    False: "and the topic is not compacted",
-    None: "and we may not read whether the topic is compacted (DescribeConfigs)",
-}
+_NO_CLEANER = {False: "and the topic is not compacted", None: "and we may not read whether it is (DescribeConfigs)"}
 
 
 async def _doubt_holes(session: Session, scans: Sequence[GapScan]) -> None:

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
+from cryptography.hazmat.primitives import serialization as forms
+from cryptography.hazmat.primitives.serialization import pkcs12
 
 from airflow_kafka_lake.adapters.access_tokens import TokenEndpoint
 from airflow_kafka_lake.core import remedies
@@ -83,7 +84,6 @@ _TLS = frozenset(
     )
 )
 _STORES = {"ssl.truststore": ("ssl.ca",), "ssl.keystore": ("ssl.certificate", "ssl.key")}
-"""Java's stores, and the options that they take the place of."""
 _TUNING = frozenset(
     str.split(
         "client.id client.rack client.dns.lookup connections.max.idle.ms metadata.max.age.ms reconnect.backoff.ms "
@@ -119,12 +119,8 @@ _ALLOWED = _SASL | _TLS | _TUNING | _NATIVE | {"bootstrap.servers", "security.pr
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.+?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
-_PKCS8 = re.compile(r"-----BEGIN (?:ENCRYPTED )?PRIVATE KEY-----.+?-----END (?:ENCRYPTED )?PRIVATE KEY-----", re.DOTALL)
-_PEM_HINTS = {
-    _CERTIFICATE: "a certificate begins with BEGIN CERTIFICATE",
-    _PRIVATE_KEY: "a key begins with BEGIN PRIVATE KEY",
-    _PKCS8: "Java needs PKCS#8, convert the key with: openssl pkcs8 -topk8 -in key.pem -out key.pkcs8.pem",
-}
+_PEM_HINTS = {_CERTIFICATE: "certificates begin with BEGIN CERTIFICATE", _PRIVATE_KEY: "keys with BEGIN PRIVATE KEY"}
+_PLAIN = forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption()
 _SERVER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")
 
 _LOOK_SECONDS = 1.5
@@ -363,10 +359,17 @@ class KafkaSettings:
         if certificate := self._pem("ssl.certificate", _CERTIFICATE):
             found["ssl.keystore.type"] = "PEM"
             found["ssl.keystore.certificate.chain"] = certificate
-            found["ssl.keystore.key"] = self._pem("ssl.key", _PKCS8)
-            if password := self._opened.get("ssl.key.password"):
-                found["ssl.key.password"] = password
+            found["ssl.keystore.key"] = self._plain_key()
         return found
+
+    def _plain_key(self) -> str:
+        """Return the key in PKCS#8 without its password: Java 17 reads no other form that openssl makes by itself."""
+        password = self._opened.get("ssl.key.password", "").encode() or None
+        try:
+            key = forms.load_pem_private_key(self._pem("ssl.key", _PRIVATE_KEY).encode(), password)
+        except (TypeError, ValueError, UnsupportedAlgorithm):
+            raise _refusal("ssl.key.*", self.connection, "it is no key, or ssl.key.password is wrong") from None
+        return key.private_bytes(*_PLAIN).decode().strip()
 
     def _trusting(self, authority: str) -> ssl.SSLContext:
         """Return a TLS context that trusts the authorities of an option, or, without it, this machine's."""
@@ -533,8 +536,8 @@ def _open_store(store: str, location: str, password: str, connection: str) -> tu
     except (ValueError, UnsupportedAlgorithm):
         problem = f"it is no PKCS#12 store, or {store}.password is not its password"
         raise _refusal(f"{store}.location", connection, problem) from None
-    chain = [item.public_bytes(Encoding.PEM).decode() for item in (own, *others) if item]
-    return "".join(chain), key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode() if key else ""
+    chain = [item.public_bytes(forms.Encoding.PEM).decode() for item in (own, *others) if item]
+    return "".join(chain), key.private_bytes(*_PLAIN).decode() if key else ""
 
 
 def _check_pem(options: Mapping[str, str], names: Iterable[str], connection: str) -> None:

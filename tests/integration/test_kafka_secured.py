@@ -366,12 +366,11 @@ def allowed_to_another(
 @pytest.mark.parametrize(
     ("kind", "operation", "given"),
     [
-        (ResourceType.TOPIC, AclOperation.READ, [AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS]),
         (ResourceType.TOPIC, AclOperation.DESCRIBE_CONFIGS, [AclOperation.READ]),
         (ResourceType.TOPIC, AclOperation.DESCRIBE, []),
         (ResourceType.GROUP, AclOperation.DESCRIBE, []),
     ],
-    ids=["read", "configs", "topic", "group"],
+    ids=["configs", "topic", "group"],
 )
 def test_right_that_is_missing_is_named_and_granted_by_the_command_beside_it(
     brokers: Brokers, place: Place, kind: ResourceType, operation: AclOperation, given: list[AclOperation]
@@ -393,7 +392,22 @@ def test_right_that_is_missing_is_named_and_granted_by_the_command_beside_it(
         if kind == ResourceType.TOPIC:
             place.finish()
         else:
-            assert place.command("plan", str(place.file), "--json", env=place.connection).code == 0
+            planned = place.command("plan", str(place.file), "--json", env=place.connection)
+            assert planned.document["error"]["type"] == "GroupOffsetError", planned  # it has committed nothing
+
+
+def test_right_to_read_that_is_missing_ends_the_job_in_words(brokers: Brokers, place: Place) -> None:
+    """Spark meets it alone: its plan and its settings may be seen."""
+    seen = [AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS]
+    with allowed_to_another(brokers, ResourceType.TOPIC, place.topic, AclOperation.READ, *seen):
+        refused = place.run(env=place.connection)
+        assert refused.code == 1, refused
+        said = json.dumps(refused.document)
+        assert (
+            "lacks a permission for them: check the kafka connection, and that the user may describe and read" in said
+        )
+        assert f"Not authorized to access topics: [{place.topic}]" in said
+    place.finish()
 
 
 def test_password_that_is_changed_while_a_wave_is_read_ends_the_run_in_words(

@@ -426,7 +426,7 @@ def test_certificates_are_verified_even_without_a_host_check(pem: Path) -> None:
 
 
 def test_encrypted_key_needs_its_password(pem: Path) -> None:
-    """With the password all is well; without it no question comes at a terminal."""
+    """With the password all is well, and Java, which cannot decrypt it, gets it without; no terminal is asked."""
     extra = {
         **SERVERS,
         **TLS,
@@ -434,38 +434,36 @@ def test_encrypted_key_needs_its_password(pem: Path) -> None:
         "ssl.key.location": str(pem / "encrypted.pem"),
     }
     settings = KafkaSettings.parse({**extra, "ssl.key.password": SECRET})
-    assert settings.java()["ssl.key.password"] == SECRET
+    assert settings.java()["ssl.keystore.key"] == (pem / "key.pem").read_text().strip()
+    assert SECRET not in str(settings.java())
     assert settings.kafka_python()["ssl_context"]
     for wrong in ({}, {"ssl.key.password": "wrong"}):
         with pytest.raises(ConnectionSettingsError, match="OpenSSL"):
             KafkaSettings.parse({**extra, **wrong}).kafka_python()
+        with pytest.raises(ConnectionSettingsError, match=r"ssl\.key\.password is wrong"):
+            KafkaSettings.parse({**extra, **wrong}).java()
 
 
-def test_key_that_java_cannot_read_is_refused_with_the_way_out(pem: Path) -> None:
-    """Java reads PKCS#8 only, and would fail far away in the driver."""
-    settings = KafkaSettings.parse(
-        {
-            **SERVERS,
-            **TLS,
-            "ssl.certificate.location": str(pem / "cert.pem"),
-            "ssl.key.location": str(pem / "old.pem"),
-        }
-    )
-    assert settings.kafka_python()["ssl_context"]
-    with pytest.raises(ConnectionSettingsError, match="openssl pkcs8 -topk8"):
-        settings.java()
-
-
-def test_key_that_java_cannot_read_is_found_by_the_test_of_spark(pem: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before a run: what Python's clients take is not enough."""
+def test_key_of_the_older_form_reaches_java_in_the_newer(pem: Path) -> None:
+    """Java reads PKCS#8 only."""
     key = {"ssl.certificate.location": str(pem / "cert.pem"), "ssl.key.location": str(pem / "old.pem")}
+    settings = KafkaSettings.parse({**SERVERS, **TLS, **key})
+    assert settings.kafka_python()["ssl_context"]
+    assert settings.java()["ssl.keystore.key"] == (pem / "key.pem").read_text().strip()
+
+
+def test_key_that_java_cannot_be_given_is_found_by_the_test_of_spark(
+    pem: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before a run: that the file is there is not enough."""
+    key = {"ssl.certificate.location": str(pem / "cert.pem"), "ssl.key.location": str(pem / "encrypted.pem")}
     catalog = {"catalog": "rest", "uri": "http://127.0.0.1:1"}
     for name, kind, extra in (("kafka", "kafka", {**SERVERS, **TLS, **key}), ("lake", "lake", catalog)):
         connection = json.dumps({"conn_type": kind, "extra": extra})
         monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}_DEFAULT", connection)
     spec = PipelineSpec(name="orders", topics=("orders",), table="raw.orders")
     _, check = connection_tests(spec, "kafka_lake_ledger")[SPARK]
-    with pytest.raises(ConnectionSettingsError, match="openssl pkcs8 -topk8"):
+    with pytest.raises(ConnectionSettingsError, match=r"ssl\.key\.password is wrong"):
         check()
 
 

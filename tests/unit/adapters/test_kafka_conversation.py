@@ -141,7 +141,7 @@ def test_hole_is_a_loss_where_no_cleaner_can_be_asked_about() -> None:
             return DescribeConfigsResponse.DescribeConfigsResult(error_message="", **values)
 
         assert told(kafka) == "???caac??"
-        assert "may not read whether the topic is compacted" in seen(kafka)
+        assert "may not read whether it is (DescribeConfigs)" in seen(kafka)
 
 
 def test_whether_there_is_a_cleaner_is_asked_again_while_a_broker_cannot_say() -> None:
