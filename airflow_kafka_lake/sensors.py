@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +15,14 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow_kafka_lake.core.errors import TransientError, UnknownSubjectError, UsageError, unknown_topic
 from airflow_kafka_lake.core.reports.plan import PlanSummary
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.wire import milliseconds
 from airflow_kafka_lake.links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import airflow_errors, bounds_of, message_of, spec_of, text_of
 from airflow_kafka_lake.pipeline import Pipeline
-from airflow_kafka_lake.ports import Ledger, OffsetSource
-from airflow_kafka_lake.services.identity import known_spec
+from airflow_kafka_lake.ports import Ledger
 from airflow_kafka_lake.signals import show_page
-from airflow_kafka_lake.triggers import DrainedTrigger, LedgerTrigger, PlanResolvedTrigger, WaitEvent, WatermarkTrigger
+from airflow_kafka_lake.triggers import LedgerTrigger, PlanResolvedTrigger, WaitEvent, WatermarkTrigger
 from airflow_kafka_lake.wiring import assemble
-from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER, KafkaConnection
+from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, XComArg
@@ -65,10 +63,6 @@ class LedgerSensor(BaseSensorOperator):
     def trigger(self, pipeline: str) -> LedgerTrigger | None:
         """Validate the parameters and return the trigger that waits; None when there is nothing to wait for."""
 
-    @abstractmethod
-    def topics(self) -> Collection[str]:
-        """Return the topics of the parameters, once `trigger` has accepted them."""
-
     def poke(self, context: Context) -> PokeReturnValue:  # noqa: ARG002  # Airflow's signature
         """Ask once; the answer is the XCom value."""
         return self._look()[1]
@@ -101,7 +95,7 @@ class LedgerSensor(BaseSensorOperator):
             try:
                 with assemble.open_ledger(self.ledger_conn_id) as ledger:
                     self._refuse_unplanned(ledger, spec)
-                    answer = trigger.ask(ledger, lambda: self._source(trigger.pipeline))
+                    answer = trigger.ask(ledger)
             except TransientError as unknown:
                 self.log.info("not known: %s", unknown.message)
                 return trigger, PokeReturnValue(is_done=False)
@@ -118,63 +112,39 @@ class LedgerSensor(BaseSensorOperator):
 
     def _refuse_unplanned(self, ledger: Ledger, spec: PipelineSpec | None) -> None:
         """Refuse a topic that a pipeline will not read; once it was planned, the trigger refuses it by the ledger."""
-        if spec is None or ledger.pipeline(spec.name) is not None:
-            return
-        for topic in self.topics():
-            if not spec.reads(topic):
-                raise unknown_topic(spec.name, topic, spec.topics)
-
-    def _source(self, pipeline: str) -> OffsetSource:
-        with assemble.open_ledger(self.ledger_conn_id) as ledger:
-            name = known_spec(ledger, pipeline).kafka_connection
-        return KafkaConnection(name).source()
+        topic = getattr(self, "topic", None)
+        if topic and spec is not None and ledger.pipeline(spec.name) is None and not spec.reads(topic):
+            raise unknown_topic(spec.name, topic, spec.topics)
 
 
-# Wait until a plan, or everything up to given ends, is committed or skipped.
+# Wait until a plan is committed or skipped.
 
 
 class SegmentDrainedSensor(LedgerSensor):
-    """Waits until every offset below a seal is committed or skipped; an offset unknown to the ledger is not drained.
-
-    The seal is a plan's end (`plan`), or explicit ends (`until`); exactly one of the two is given.
+    """Waits until every range of a plan is committed or skipped; a plan unknown to the ledger is not drained.
 
     :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param plan: plan id, or the XCom `plan` of PlanIngestOperator (templated); one that planned nothing ends the wait,
         one that left something out fails, and that of a dry run skips the tasks after it
-    :param until: `{"TOPIC": {"PARTITION": END}}`: from each stream's origin up to END, exclusive (templated)
     :param ledger_conn_id: Airflow connection of the ledger (templated)
     :param deferrable: wait in the triggerer, without a worker slot; `[operators] default_deferrable` where left out
     """
 
-    template_fields: Sequence[str] = ("pipeline", "plan", "until", "ledger_conn_id")
+    template_fields: Sequence[str] = ("pipeline", "plan", "ledger_conn_id")
 
     def __init__(
         self,
         *,
         pipeline: Pipeline | str | PathLike[str],
-        plan: str | Mapping[str, Any] | XComArg | None = None,
-        until: Mapping[str, Mapping[str, int]] | XComArg | None = None,
+        plan: str | Mapping[str, Any] | XComArg,
         **kwargs: Any,
     ) -> None:
         super().__init__(pipeline=pipeline, **kwargs)
         self.plan = plan
-        self.until = until
-
-    def topics(self) -> Collection[str]:
-        """See `LedgerSensor`."""
-        return () if self.until is None else checked_until(self.until)
 
     def trigger(self, pipeline: str) -> LedgerTrigger | None:
         """See `LedgerSensor`."""
-        if (self.plan is None) == (self.until is None):
-            raise UsageError(
-                "either plan or until is needed, and exactly one; a plan of a task that returned nothing is missing"
-            )
-        if self.until is not None:
-            return DrainedTrigger(
-                pipeline=pipeline, until=checked_until(self.until), ledger_conn_id=self.ledger_conn_id
-            )
-        plan = self.plan
+        plan: Any = self.plan
         if isinstance(plan, Mapping):
             planned = PlanSummary.from_json({"pipeline": pipeline, **plan})
             if planned.dry_run:
@@ -182,93 +152,56 @@ class SegmentDrainedSensor(LedgerSensor):
                     "a dry run plans nothing: there is nothing to wait for, and nothing has landed"
                 )
             planned.refuse_left_out()
+            if planned.plan is None:
+                return None
             plan = planned.plan
-        if plan is None:
-            return None
         return PlanResolvedTrigger(pipeline=pipeline, plan=text_of(plan, "plan"), ledger_conn_id=self.ledger_conn_id)
 
 
-def checked_until(until: Any) -> dict[str, dict[str, int]]:
-    """Read `{topic: {partition: end}}` as people give it; UsageError otherwise."""
-    if not _is_until(until):
-        raise UsageError('until must be {"TOPIC": {"PARTITION": END}}, such as {"orders": {"0": 120}}')
-    return {topic: {str(partition): end for partition, end in ends.items()} for topic, ends in until.items()}
-
-
-def _is_until(until: Any) -> bool:
-    return isinstance(until, Mapping) and bool(until) and all(map(_is_topic, until.items()))
-
-
-def _is_topic(item: tuple[Any, Any]) -> bool:
-    topic, ends = item
-    if not isinstance(topic, str) or not isinstance(ends, Mapping) or not ends:
-        return False
-    return all(str(partition).isdecimal() and type(end) is int and end >= 0 for partition, end in ends.items())
-
-
-# Wait until watermarks reach an offset or a time.
+# Wait until watermarks reach an offset.
 
 
 class WatermarkSensor(LedgerSensor):
-    """Waits until everything below an offset, or before a time, is committed from each stream's origin on.
+    """Waits until everything below an offset is committed from each stream's origin on.
 
-    A time is reached only once Kafka has a record at or after it: until then, an earlier one may still come.
+    For a time, schedule a Dag on the hours or days that are complete (`assets.closed_periods`).
 
     :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param topic: topic (templated)
     :param partition: one partition; None means all (templated)
-    :param offset: end, exclusive; either this or `time` (templated)
-    :param time: RFC 3339 time with its offset from UTC (templated)
+    :param offset: end, exclusive (templated)
     :param ledger_conn_id: Airflow connection of the ledger (templated)
     :param deferrable: wait in the triggerer, without a worker slot; `[operators] default_deferrable` where left out
     """
 
-    template_fields: Sequence[str] = ("pipeline", "topic", "partition", "offset", "time", "ledger_conn_id")
+    template_fields: Sequence[str] = ("pipeline", "topic", "partition", "offset", "ledger_conn_id")
 
     def __init__(
         self,
         *,
         pipeline: Pipeline | str | PathLike[str],
         topic: str,
+        offset: int | str,
         partition: int | str | None = None,
-        offset: int | str | None = None,
-        time: str | datetime | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(pipeline=pipeline, **kwargs)
         self.topic = topic
         self.partition = partition
         self.offset = offset
-        self.time = time
-
-    def topics(self) -> tuple[str]:
-        """See `LedgerSensor`."""
-        return (self.topic,)
 
     def trigger(self, pipeline: str) -> WatermarkTrigger:
         """See `LedgerSensor`."""
-        if (self.offset is None) == (self.time is None):
-            raise UsageError("either offset or time is needed, and exactly one")
         topic = text_of(self.topic, "topic")
         partitions = None if self.partition in (None, "") else [number_of(self.partition, "partition")]
-        bounds = bounds_of(topic, partitions, None, self.time)
-        if self.time is not None and bounds.end is None:
-            raise UsageError("time is needed, and none was given")
+        bounds = bounds_of(topic, partitions, None, None)
         return WatermarkTrigger(
             pipeline=pipeline,
             topic=topic,
             partition=bounds.partitions[0] if bounds.partitions else None,
-            offset=None if self.offset is None else number_of(self.offset, "offset"),
-            at_ms=None if bounds.end is None else time_in_ms(bounds.end),
+            offset=number_of(self.offset, "offset"),
             ledger_conn_id=self.ledger_conn_id,
         )
-
-
-def time_in_ms(at: int | datetime) -> int:
-    """Return Kafka's time of a bound that was read as a time; an offset is refused."""
-    if isinstance(at, int):
-        raise UsageError("time must be a time with its offset from UTC; for an offset use offset")
-    return milliseconds(at)
 
 
 def number_of(value: Any, what: str) -> int:

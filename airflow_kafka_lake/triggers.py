@@ -7,7 +7,7 @@ import inspect
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, dataclass_transform
@@ -21,29 +21,23 @@ from airflow_kafka_lake.core.errors import (
     HeldError,
     KafkaLakeError,
     TransientError,
-    UnavailableError,
-    UnknownTopicError,
     UsageError,
     nearest,
     unknown_topic,
 )
-from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState
 from airflow_kafka_lake.core.ledger.guards import pause_of, paused
 from airflow_kafka_lake.core.ledger.records import StreamRecord
 from airflow_kafka_lake.core.ledger.requests import RENEWALS, AskForWave, EndRequest, error_of
 from airflow_kafka_lake.core.ledger.waves import FINISHED, OPEN, UNRESOLVED
-from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder, describe
 from airflow_kafka_lake.core.reports.attention import serving, untaken_for_too_long
 from airflow_kafka_lake.core.wire import timestamp
-from airflow_kafka_lake.ports import Ledger, LedgerReader, OffsetSource
+from airflow_kafka_lake.ports import Ledger, LedgerReader
 from airflow_kafka_lake.services.decisions import newest_event
 from airflow_kafka_lake.wiring.connections import (
     DEFAULT_LEDGER,
-    KAFKA_TYPES,
     LEDGER_TYPES,
     ConnectionSettings,
-    KafkaConnection,
     aget_connection,
     ledger_url,
 )
@@ -145,7 +139,6 @@ LEDGERS = SharedLedgers()
 # A trigger that asks the ledger: soon after an event of its pipeline, ever more rarely without one (L15).
 
 T = TypeVar("T")
-Source = Callable[[], OffsetSource]
 POLL_SECONDS = 5.0
 _UNKNOWN = (TransientError, ConnectionSettingsError)
 """The task resolved the same connections a moment ago: one that Airflow does not find now is unknown, not missing."""
@@ -171,13 +164,12 @@ class WaitEvent(TypedDict):
 class LedgerTrigger(BaseTrigger):
     """Asks one question until the answer is yes, then fires one `WaitEvent`.
 
-    A ledger, a Kafka or an Airflow that does not answer leaves the answer unknown: the wait goes on.
+    A ledger or an Airflow that does not answer leaves the answer unknown: the wait goes on.
     """
 
     pipeline: str
     ledger_conn_id: str = DEFAULT_LEDGER
     _ledger: Ledger | None = field(default=None, init=False)
-    _source: OffsetSource | None = field(default=None, init=False)
 
     def __init_subclass__(cls) -> None:
         """Make a dataclass of a class with fields of its own: they are its arguments."""
@@ -188,7 +180,7 @@ class LedgerTrigger(BaseTrigger):
         super().__init__()
 
     @abstractmethod
-    def ask(self, ledger: Ledger, source: Source) -> WaitAnswer:
+    def ask(self, ledger: Ledger) -> WaitAnswer:
         """Ask once; raises the error that keeps the answer unknown, or that no waiting can change."""
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -224,9 +216,7 @@ class LedgerTrigger(BaseTrigger):
     async def _look(self) -> WaitEvent | None:
         """Ask once; return the event that ends the wait, None to go on."""
         try:
-            if self._source is None and (name := await self.kafka()):
-                self._source = KafkaConnection(name, connection=await aget_connection(name, *KAFKA_TYPES)).source()
-            answer = await self.query(lambda ledger: self.ask(ledger, self._opened_source))
+            answer = await self.query(self.ask)
         except _UNKNOWN as error:
             self.log.info("not known: %s", error.message)
             return None
@@ -249,15 +239,6 @@ class LedgerTrigger(BaseTrigger):
             connection = await aget_connection(self.ledger_conn_id, *LEDGER_TYPES)
             self._ledger = await asyncio.to_thread(LEDGERS.open, connection)
         return await asyncio.to_thread(question, self._ledger)
-
-    async def kafka(self) -> str | None:
-        """Return the connection of the Kafka that `ask` needs; None where it needs none, or it is not known yet."""
-        return None
-
-    def _opened_source(self) -> OffsetSource:
-        if self._source is None:
-            raise UnavailableError("the pipeline's connection to Kafka is not known yet")
-        return self._source
 
     def time_is_over(self) -> bool:
         """Return whether the wait has to end now: the next check is then due at once."""
@@ -283,7 +264,7 @@ class PlanResolvedTrigger(LedgerTrigger):
 
     plan: str
 
-    def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
+    def ask(self, ledger: LedgerReader) -> WaitAnswer:
         """See `LedgerTrigger`; a plan that the ledger does not know is not resolved."""
         if not (found := ledger.ranges(plan=self.plan)):
             return WaitAnswer(done=False, message=f"the ledger knows no range of plan {self.plan}")
@@ -296,38 +277,12 @@ class PlanResolvedTrigger(LedgerTrigger):
         return WaitAnswer(done=False, message=f"{ranges} open, {where}")
 
 
-class DrainedTrigger(LedgerTrigger):
-    """Waits until every offset of some streams, from their origin up to an end, is committed or skipped.
-
-    `until` is `{topic: {partition: end}}` with partitions as text, the form of an offsets file.
-    """
-
-    until: Mapping[str, Mapping[str, int]]
-
-    def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
-        """See `LedgerTrigger`; a stream that the ledger does not know is not drained."""
-        streams = ledger.streams(self.pipeline)
-        unread: list[StreamRecord] = []
-        for topic, ends in self.until.items():
-            if missing := _not_known_yet(ledger, self.pipeline, topic, streams):
-                return WaitAnswer(done=False, message=missing)
-            for partition, end in ends.items():
-                stream = _only(streams, topic, int(partition))
-                if stream is None:
-                    return WaitAnswer(done=False, message=f"the ledger knows no stream {topic}/{partition} yet")
-                if left := RangeSet.between(stream.origin, end) - stream.covered:
-                    message = f"{topic}/{partition}: {count(left.span, 'offset is', 'offsets are')} open, first {left}"
-                    return WaitAnswer(done=False, message=message)
-                unread += [stream] if 0 < end <= stream.origin else []
-        return WaitAnswer(done=True, message=f"every stream is drained up to its end{_below_origins(unread)}")
-
-
 class WaveFreeTrigger(LedgerTrigger):
     """Waits until no process works on a wave."""
 
     wave: str
 
-    def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
+    def ask(self, ledger: LedgerReader) -> WaitAnswer:
         """See `LedgerTrigger`."""
         record = ledger.wave(self.wave)
         if record.state in FINISHED or not record.lease_live:
@@ -340,7 +295,7 @@ class WaveFreeTrigger(LedgerTrigger):
 class WaveLaunchableTrigger(WaveFreeTrigger):
     """Waits until all ancestors of a wave are drained. Raises HeldError where only a person can go on."""
 
-    def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
+    def ask(self, ledger: LedgerReader) -> WaitAnswer:
         """See `LedgerTrigger`."""
         closed = ledger.gate(self.wave)
         if not closed:
@@ -363,7 +318,7 @@ class WaveAllowedTrigger(WaveFreeTrigger):
 
     limit: int
 
-    def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
+    def ask(self, ledger: LedgerReader) -> WaitAnswer:
         """See `LedgerTrigger`; a claim of the wave may still find that another one was faster."""
         others = [item for item in ledger.waves(self.pipeline, OPEN) if item.lease_live and item.id != self.wave]
         at_work = f"{count(len(others), 'other wave is', 'other waves are')} at work"
@@ -383,7 +338,7 @@ class ResumedTrigger(LedgerTrigger):
         # By the wall clock: the task has set the time in another process, perhaps on another machine.
         return time.time() >= self.until
 
-    def ask(self, ledger: LedgerReader, _source: Source) -> WaitAnswer:
+    def ask(self, ledger: LedgerReader) -> WaitAnswer:
         """See `LedgerTrigger`; the end of the time ends the wait too, because the task then asks again itself."""
         record = ledger.pipeline(self.pipeline)
         pause = pause_of(record.pauses, self.plan) if record else None
@@ -393,118 +348,35 @@ class ResumedTrigger(LedgerTrigger):
 
 
 class WatermarkTrigger(LedgerTrigger):
-    """Waits until the watermark of one partition, or of all of a topic, reaches an offset or a time (milliseconds).
-
-    A time is reached when Kafka knows a first record at or after it and everything before that record is committed.
-    Only a time asks Kafka.
-    """
+    """Waits until the watermark of one partition, or of all of a topic, reaches an offset."""
 
     topic: str
+    offset: int
     partition: int | None = None
-    offset: int | None = None
-    at_ms: int | None = None
 
-    async def kafka(self) -> str | None:
-        """Return the connection that the pipeline's first plan has recorded."""
-        if self.at_ms is None:
-            return None
-        record = await self.query(lambda ledger: ledger.pipeline(self.pipeline))
-        return record.spec.kafka_connection if record else None
-
-    def ask(self, ledger: LedgerReader, source: Source) -> WaitAnswer:
+    def ask(self, ledger: LedgerReader) -> WaitAnswer:
         """See `LedgerTrigger`."""
         known = ledger.streams(self.pipeline)
         if missing := _not_known_yet(ledger, self.pipeline, self.topic, known):
             return WaitAnswer(done=False, message=missing)
-        streams: Sequence[StreamRecord] = [stream for stream in known if stream.key.topic == self.topic]
-        try:
-            if self.at_ms is None:
-                ends = self._ends_by_offset(ledger, streams)
-            else:
-                streams, ends = self._ends_by_time(self.at_ms, ledger, streams, source())
-        except LookupError as unknown:
-            return WaitAnswer(done=False, message=str(unknown))
+        streams = [stream for stream in known if stream.key.topic == self.topic]
+        partitions = {stream.key.partition for stream in streams} if self.partition is None else {self.partition}
+        if not partitions:
+            return WaitAnswer(done=False, message=f"the ledger knows no stream of {self.topic} yet")
+        if self.partition is None:  # also partitions that a plan has seen and could not observe
+            for layout in ledger.layouts(self.pipeline):
+                partitions.update(range(layout.partitions if layout.topic == self.topic else 0))
         unread: list[StreamRecord] = []
-        for partition, end in ends.items():
+        for partition in sorted(partitions):
             name = f"{self.topic}/{partition}"
             stream = _only(streams, self.topic, partition)
             if stream is None:
                 return WaitAnswer(done=False, message=f"the ledger knows no stream {name} yet")
-            if stream.watermark < end:
-                message = f"{name}: the watermark is {stream.watermark}, and {end} is waited for"
+            if stream.watermark < self.offset:
+                message = f"{name}: the watermark is {stream.watermark}, and {self.offset} is waited for"
                 return WaitAnswer(done=False, message=message)
-            unread += [stream] if 0 < end <= stream.origin else []
+            unread += [stream] if 0 < self.offset <= stream.origin else []
         return WaitAnswer(done=True, message=f"the watermarks of {self.topic} are there{_below_origins(unread)}")
-
-    def _ends_by_offset(self, ledger: LedgerReader, streams: Sequence[StreamRecord]) -> dict[int, int]:
-        """Return the end that each partition has to reach; LookupError while no partition is known."""
-        if self.partition is not None:
-            return {self.partition: self.offset or 0}
-        partitions = {stream.key.partition for stream in streams}
-        if not partitions:
-            raise LookupError(f"the ledger knows no stream of {self.topic} yet")
-        # Also partitions that a plan has seen and could not observe.
-        for layout in ledger.layouts(self.pipeline):
-            if layout.topic == self.topic:
-                partitions.update(range(layout.partitions))
-        return dict.fromkeys(sorted(partitions), self.offset or 0)
-
-    def _ends_by_time(
-        self, at_ms: int, ledger: LedgerReader, streams: Sequence[StreamRecord], kafka: OffsetSource
-    ) -> tuple[Sequence[StreamRecord], dict[int, int]]:
-        """Return the streams of the topic as Kafka has it now, and the end that each partition has to reach.
-
-        The watermark of an older generation says nothing about a time. LookupError while Kafka has no end.
-        """
-        try:
-            topic = kafka.describe([self.topic])[0]
-        except UnknownTopicError as error:
-            if streams:
-                raise
-            raise LookupError(error.message) from error
-        sizes = [item.partitions for item in ledger.layouts(self.pipeline) if item.topic_id == topic.topic_id]
-        if max(sizes, default=0) > topic.partitions:
-            raise LookupError(f"Kafka's answer leaves out partitions of {self.topic} that a plan has seen: asked again")
-        partitions = range(topic.partitions) if self.partition is None else [self.partition]
-        found = kafka.offsets_at([(self.topic, partition) for partition in partitions], at_ms)
-        ends: dict[int, int] = {}
-        for partition in partitions:
-            end = found.get((self.topic, partition))
-            if end is None:
-                raise LookupError(f"Kafka has no record of {self.topic}/{partition} that late yet")
-            ends[partition] = end
-        return [stream for stream in streams if stream.key.topic_id == topic.topic_id], ends
-
-
-class StableTrigger(LedgerTrigger):
-    """Waits until no commit of a group is pending in some partitions, at most until a time (epoch seconds)."""
-
-    kafka_conn_id: str
-    group: str
-    partitions: Sequence[Sequence[str | int]]
-    until: float
-
-    async def kafka(self) -> str:
-        """Return the connection that the task uses: its pipeline may have no plan yet."""
-        return self.kafka_conn_id
-
-    def time_is_over(self) -> bool:
-        """Return whether the longest wait is over."""
-        return time.time() >= self.until
-
-    def ask(self, _ledger: LedgerReader, source: Source) -> WaitAnswer:
-        """See `LedgerTrigger`; the end of the time ends the wait too, because the task then asks again itself."""
-        if self.time_is_over():
-            return WaitAnswer(
-                done=True, message=f"commits of group {self.group!r} are still pending, and the time is over"
-            )
-        only = {(str(topic), int(partition)) for topic, partition in self.partitions}
-        snapshot = source().snapshot(sorted({topic for topic, _ in only}), self.group, only)
-        unstable = (item for item in snapshot.partitions if item.group_offset_state is GroupOffsetState.UNSTABLE)
-        pending = [str(item.stream) for item in unstable]
-        if not pending:
-            return WaitAnswer(done=True, message=f"no commit of group {self.group!r} is pending")
-        return WaitAnswer(done=False, message=f"commits of group {self.group!r} are pending on {', '.join(pending)}")
 
 
 def _only(streams: Sequence[StreamRecord], topic: str, partition: int) -> StreamRecord | None:
@@ -567,7 +439,7 @@ class WaveServedTrigger(LedgerTrigger):
     bytes_per_second: int | None = None
     _renew_at: float | None = field(default=None, init=False)
 
-    def ask(self, ledger: Ledger, _source: Source) -> WaitAnswer:
+    def ask(self, ledger: Ledger) -> WaitAnswer:
         """See `LedgerTrigger`; UnfinishedError when no worker has come for `worker_timeout` (seconds)."""
         asked = ledger.commit(
             AskForWave(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake import signals
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.errors import EmptyPeriodError, PausedError, PendingCommitError
+from airflow_kafka_lake.core.errors import EmptyPeriodError, PausedError
 from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import WaveChoice
@@ -37,7 +37,7 @@ from airflow_kafka_lake.services.planning import PlanResult, check_asked, plan_a
 from airflow_kafka_lake.services.recovery import recover
 from airflow_kafka_lake.services.running import chosen
 from airflow_kafka_lake.signals import show_page
-from airflow_kafka_lake.triggers import StableTrigger, WaitEvent
+from airflow_kafka_lake.triggers import WaitEvent
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -67,8 +67,7 @@ class PlanIngestOperator(PeriodTask):
     :param all_waves: with bounds, too: take everything that earlier runs left unfinished (templated)
     :param max_waves: take at most so many waves; the rest stays planned, and is left as not asked for (templated)
     :param acknowledge_order: read below an origin though later segments may be in the lake already (templated)
-    :param deferrable: False where there is no triggerer: the task then fails while a group has commits pending, and
-        Airflow's retries wait; while the pipeline is paused it fails at once
+    :param deferrable: False where there is no triggerer: the task then fails at once while the pipeline is paused
     :param pause_timeout: longest deferred wait for a resume of the pipeline; the task fails then
     """
 
@@ -95,20 +94,15 @@ class PlanIngestOperator(PeriodTask):
     def execute(self, context: Context) -> list[str]:
         """Plan; returns wave ids and pushes the XCom `plan`.
 
-        Waits while a group has commits pending, and while the pipeline is paused."""
-        return self._plan(context, None)
-
-    def execute_complete(self, context: Context, event: WaitEvent, until: float) -> list[str]:
-        """Plan again after a wait; a further wait ends at `until` (epoch seconds)."""
-        self.log.info("%s", message_of(event))
-        return self._plan(context, until)
+        Waits while a group has commits pending, and, without a slot, while the pipeline is paused."""
+        return self._plan(context)
 
     def execute_resumed(self, context: Context, event: WaitEvent, until: float) -> list[str]:
         """Plan once the pipeline is not paused; fail when the time of the wait, `until` (epoch seconds), is over."""
         self.log.info("%s", message_of(event))
-        return self._plan(context, None, paused_until=ended_unresumed(until))
+        return self._plan(context, paused_until=ended_unresumed(until))
 
-    def _plan(self, context: Context, until: float | None, *, paused_until: float | None = None) -> list[str]:
+    def _plan(self, context: Context, *, paused_until: float | None = None) -> list[str]:
         with airflow_errors():
             refuse_unknown_keys(context, self.conf_keys)
             asked = bounds_of(
@@ -132,13 +126,6 @@ class PlanIngestOperator(PeriodTask):
                     return self._nothing_in(context, spec, bounds, empty)
                 except PausedError as paused:
                     wait_for_resume(self, paused, paused_until)
-                except PendingCommitError as pending:
-                    now = ports.clock.now().timestamp()
-                    until = now + spec.stable_wait if until is None else until
-                    if now >= until or not self.deferrable:
-                        raise
-                    self.log.info("%s. Waiting for at most %d s.", pending.message, until - now)
-                    self._wait_for(spec, pending, until)
         self._report(planned, choice, where, dry_run=dry_run)
         summary = PlanSummary.of(planned.plan, choice, recorded=planned.recorded, dry_run=dry_run)
         context["ti"].xcom_push(key=PLAN_KEY, value=summary.to_json())
@@ -160,18 +147,6 @@ class PlanIngestOperator(PeriodTask):
         if choice.left:
             self.log.info("A run without bounds, and without max_waves, takes what this one leaves.")
 
-    def _wait_for(self, spec: PipelineSpec, pending: PendingCommitError, until: float) -> Never:
-        trigger = StableTrigger(
-            pipeline=spec.name,
-            kafka_conn_id=spec.kafka_connection,
-            group=str(pending.facts["group"]),
-            partitions=pending.facts["partitions"],  # type: ignore[arg-type]
-            until=until,
-            ledger_conn_id=self.ledger_conn_id,
-        )
-        self.defer(trigger=trigger, method_name="execute_complete", kwargs={"until": until})
-        raise AssertionError("unreachable: defer raises")
-
 
 def plan_and_choose(
     ports: Ports,
@@ -189,7 +164,8 @@ def plan_and_choose(
         check_asked(ports, spec, bounds)
     if not dry_run and ports.ledger.pipeline(spec.name) is not None:
         recover(ports, spec.name)
-    planned = plan_after_others(ports, spec, bounds, dry_run=dry_run, reason=reason)
+    patience = timedelta(0) if dry_run else spec.timeout
+    planned = plan_after_others(ports, spec, bounds, dry_run=dry_run, timeout=patience, reason=reason)
     bounded = bounds.is_bounded and not everything
     return planned, chosen(ports, spec.name, planned.plan if bounded else None).only(most).at_most(most_waves())
 

@@ -23,7 +23,6 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
-from airflow_kafka_lake.core.wire import milliseconds
 from airflow_kafka_lake.services import decisions, pipeline_audit
 from airflow_kafka_lake.services.stream_choice import choose
 from airflow_kafka_lake.triggers import WatermarkTrigger
@@ -198,44 +197,15 @@ def test_partition_that_was_not_observed_at_first_begins_where_the_policy_says(t
     assert (two.offsets(0), two.offsets(1), two.offsets(2)) == ([4], [4], [0, 1])
 
 
-def test_watermark_of_an_older_generation_reaches_no_time(world: World) -> None:
-    """Kafka tells times of the topic as it is: that far, the old topic's watermark has long been."""
-    world.produce(50)
-    world.run()
-    world.create("orders")
-    at = milliseconds(world.clock.now())
-    world.produce(2)
-    reached = WatermarkTrigger(pipeline="orders", topic="orders", at_ms=at)
-    assert reached.ask(world.ledger, lambda: world.kafka).message == "the ledger knows no stream orders/0 yet"
-    world.run()
-    assert reached.ask(world.ledger, lambda: world.kafka).done
-
-
-def test_partition_that_a_broker_does_not_know_yet_reaches_no_time(two: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The broker that answers is behind; a plan has seen the partition: all of a topic is it, too."""
-    at = milliseconds(two.clock.now()) + 1
-    two.run()
-    two.clock.advance(timedelta(seconds=1))
-    two.produce(2, 0)
-    two.produce(2, 1)
-    two.run(Bounds(partitions=(0,)))
-    describe = two.kafka.describe
-    with monkeypatch.context() as patch:
-        patch.setattr(two.kafka, "describe", lambda topics: [replace(item, partitions=1) for item in describe(topics)])
-        reached = WatermarkTrigger(pipeline="orders", topic="orders", at_ms=at)
-        answer = reached.ask(two.ledger, lambda: two.kafka)
-        assert (answer.done, "leaves out partitions of orders" in answer.message) == (False, True)
-
-
 def test_partition_that_was_never_observed_reaches_no_offset(two: World) -> None:
     """All of a topic are also the partitions that no plan could look at yet."""
     two.kafka.log("orders", 1).unreachable = "it has no leader now"
     two.run()
     reached = WatermarkTrigger(pipeline="orders", topic="orders", offset=5)
-    assert reached.ask(two.ledger, lambda: two.kafka).message == "the ledger knows no stream orders/1 yet"
+    assert reached.ask(two.ledger).message == "the ledger knows no stream orders/1 yet"
     two.kafka.log("orders", 1).unreachable = ""
     two.run()
-    assert reached.ask(two.ledger, lambda: two.kafka).done
+    assert reached.ask(two.ledger).done
 
 
 def test_partition_that_is_not_there_is_not_audited_as_sound(two: World) -> None:
