@@ -27,6 +27,16 @@ def pipeline_asset(pipeline: str) -> Asset:
     return Asset(f"kafka-lake://{pipeline}")
 
 
+def closed_periods(pipeline: str, kind: str = "hour") -> Asset:
+    """Return the asset of a pipeline's closed hours or days: each is an event with the period as its partition key."""
+    return pipeline_asset(f"{pipeline}/{kind}")
+
+
+def late_records(pipeline: str, kind: str = "hour") -> Asset:
+    """Return the asset of records that came after their hour or day was closed: events with the same keys."""
+    return pipeline_asset(f"{pipeline}/{kind}/late")
+
+
 def all_pipelines() -> AssetAlias:
     """Return the alias of all pipelines' assets, to schedule a Dag on the events of every one."""
     from airflow.sdk import AssetAlias

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
@@ -320,6 +320,10 @@ class TableRows(Protocol):
         not opened. `heartbeat` is called while files are read. Raises as `publish` does for rows that it could not
         replace."""
 
+    def rows_before(self, among: Sequence[Slice], at: datetime, length: timedelta) -> Mapping[int, int]:
+        """Return how many rows of some slices have a timestamp before a time, by the number of their period of that
+        length since 1970; files whose bounds exclude them are not opened. Raises as `attempt_rows`."""
+
     def positions(
         self, columns: PositionColumns, topics: Sequence[str], *, live_only: bool
     ) -> tuple[StreamContent, ...]:
@@ -472,8 +476,8 @@ class HistoryReader(Protocol):
         """Return the events of a pipeline with a sequence above `after`, oldest first: all, or those of a kind or an
         actor; the first of them, or with `newest` the last, at most `limit`."""
 
-    def unnotified(self, pipeline: str) -> tuple[Advance, ...]:
-        """Return the watermark moves after the last notified one, by sequence."""
+    def unnotified(self, pipeline: str, subject: str | None = None) -> tuple[Advance, ...]:
+        """Return the watermark moves after the last notified one, or the last of another subject, by sequence."""
 
     def outbox(self, pipeline: str, *, kind: str | None = None) -> tuple[OutboxItem, ...]:
         """Return the receipts, all or of one kind, that still have to be written to the lake."""

@@ -132,14 +132,8 @@ class SegmentDrainedSensor(LedgerSensor):
 
     template_fields: Sequence[str] = ("pipeline", "plan", "ledger_conn_id")
 
-    def __init__(
-        self,
-        *,
-        pipeline: Pipeline | str | PathLike[str],
-        plan: str | Mapping[str, Any] | XComArg,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(pipeline=pipeline, **kwargs)
+    def __init__(self, *, plan: str | Mapping[str, Any] | XComArg, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.plan = plan
 
     def trigger(self, pipeline: str) -> LedgerTrigger | None:
@@ -176,16 +170,8 @@ class WatermarkSensor(LedgerSensor):
 
     template_fields: Sequence[str] = ("pipeline", "topic", "partition", "offset", "ledger_conn_id")
 
-    def __init__(
-        self,
-        *,
-        pipeline: Pipeline | str | PathLike[str],
-        topic: str,
-        offset: int | str,
-        partition: int | str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(pipeline=pipeline, **kwargs)
+    def __init__(self, *, topic: str, offset: int | str, partition: int | str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.topic = topic
         self.partition = partition
         self.offset = offset

@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow.sdk import (
     DAG,
+    Asset,
     CronDataIntervalTimetable,
     DeltaDataIntervalTimetable,
     TaskGroup,
@@ -17,6 +18,7 @@ from airflow.sdk import (
     get_parsing_context,
 )
 
+from airflow_kafka_lake.assets import closed_periods, late_records
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.spec import PIPELINE_NAME
 from airflow_kafka_lake.operators.advance import EVENTS, AdvanceWatermarkOperator, FinishPlanOperator, RefuseOperator
@@ -52,6 +54,8 @@ def kafka_lake_ingest(
     ledger_conn_id: str = DEFAULT_LEDGER,
     waves_at_once: int = WAVES_AT_ONCE,
     stage_by: str | None = None,
+    closes: str | None = None,
+    lateness: timedelta = timedelta(0),
     default_args: Mapping[str, Any] | None = None,
     plan_args: Mapping[str, Any] | None = None,
     ingest_args: Mapping[str, Any] | None = None,
@@ -67,7 +71,8 @@ def kafka_lake_ingest(
     Arguments are those of PlanIngestOperator (`dry_run` is its `is_dry_run`), also as templates. `waves_at_once` bounds
     the Spark jobs of one Dag run, or with `stage_by="worker"` the waves asked for at once; `max_waves` how many waves
     it takes at all; `bytes_per_second` how fast they read together. The group fails, after the watermarks have moved,
-    when ranges of the plan are unresolved, or any of the pipeline is on hold.
+    when ranges of the plan are unresolved, or any of the pipeline is on hold. With `closes="hour"` (or "day") each
+    period that is complete in the lake is an asset event, once, `lateness` after its end at the earliest.
 
     `task_args` (`pool`, `queue`, `retries`, `priority_weight`, `execution_timeout`, callbacks …) are those of every
     task; `plan_args`, `ingest_args`, `advance_args` and `finish_args` those of one task, and win over them. Both win
@@ -102,16 +107,25 @@ def kafka_lake_ingest(
         at_once: dict[str, Any] = {"max_active_tis_per_dagrun": waves_at_once, "map_index_template": "{{ task.wave }}"}
         how = {"bytes_per_second": bytes_per_second, "stage_by": stage_by, "outlets": [EVENTS], **at_once}
         ingest = IngestWaveOperator.partial(task_id="ingest", **given(ingest_args, **how)).expand(wave=plan.output)
+        closing = {"closes": closes, "lateness": lateness, "outlets": _outlets(pipeline, closes)}
         advance = AdvanceWatermarkOperator(
             task_id="advance",
             pipeline=pipeline,
             plan_task_id=plan.task_id,
-            **given(advance_args, trigger_rule=TriggerRule.ALL_DONE),
+            **given(advance_args, trigger_rule=TriggerRule.ALL_DONE, **closing),
         )
         finish = FinishPlanOperator(task_id="finish", plan_task_id=plan.task_id, **given(finish_args))
         plan >> ingest >> advance >> finish
         plan >> finish  # a plan that failed fails the run, though `advance` is then skipped
     return group
+
+
+def _outlets(pipeline: Pipeline | str | PathLike[str], closes: str | None) -> Sequence[Asset]:
+    """Return the assets of closed periods and of late records: Airflow has to know them before a task runs."""
+    name = pipeline.spec.name if isinstance(pipeline, Pipeline) else str(pipeline)
+    if closes and (not PIPELINE_NAME.fullmatch(name) or name.endswith(".toml")):
+        raise UsageError(f"closes: {name} is no name: give that of the pipeline, or Pipeline.from_toml(FILE)")
+    return [closed_periods(name, closes), late_records(name, closes)] if closes else []
 
 
 # Dags from a folder of pipeline files: one for each pipeline, so that a long one stops no other's hour.

@@ -368,12 +368,11 @@ class WatermarkTrigger(LedgerTrigger):
                 partitions.update(range(layout.partitions if layout.topic == self.topic else 0))
         unread: list[StreamRecord] = []
         for partition in sorted(partitions):
-            name = f"{self.topic}/{partition}"
             stream = _only(streams, self.topic, partition)
             if stream is None:
-                return WaitAnswer(done=False, message=f"the ledger knows no stream {name} yet")
+                return WaitAnswer(done=False, message=f"the ledger knows no stream {self.topic}/{partition} yet")
             if stream.watermark < self.offset:
-                message = f"{name}: the watermark is {stream.watermark}, and {self.offset} is waited for"
+                message = f"{stream.key}: the watermark is {stream.watermark}, and {self.offset} is waited for"
                 return WaitAnswer(done=False, message=message)
             unread += [stream] if 0 < self.offset <= stream.origin else []
         return WaitAnswer(done=True, message=f"the watermarks of {self.topic} are there{_below_origins(unread)}")

@@ -142,7 +142,7 @@ GROUPS = (
         (),
     ),
     ("Sensors", ("sensors",), ()),
-    ("Assets", ("assets",), ("pipeline_asset", "all_pipelines", "landed", "Landed")),
+    ("Assets", ("assets",), ("pipeline_asset", "all_pipelines", "landed", "Landed", "closed_periods", "late_records")),
     ("Hooks", ("hooks",), ()),
     ("Triggers", ("triggers",), ()),
     ("Links", ("links",), ()),

@@ -5,25 +5,27 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_kafka_lake import signals
 from airflow_kafka_lake.assets import Landed, all_pipelines, event_extras, pipeline_asset
-from airflow_kafka_lake.core.errors import ConcurrentError, UnfinishedError
+from airflow_kafka_lake.core.errors import ConcurrentError, UnfinishedError, UsageError
 from airflow_kafka_lake.core.ledger.changes import NotifiedRow
-from airflow_kafka_lake.core.ledger.moves import LEASE, joined
+from airflow_kafka_lake.core.ledger.moves import AT_ONCE, LEASE, PERIODS, joined, period_key, period_of
 from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.reports.metrics import of_moves
 from airflow_kafka_lake.core.reports.plan import PlanSummary
+from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import PipelineTask, airflow_errors, ports_of, refusal, spec_of
 from airflow_kafka_lake.operators.plan import PLAN_KEY
 from airflow_kafka_lake.ports import Ledger, Ports
-from airflow_kafka_lake.services.advance import advance, begin_delivery, end_delivery, sync_group
+from airflow_kafka_lake.services.advance import advance, begin_delivery, close_periods, end_delivery, sync_group
 from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.running import finish_plan, refuse_holds
 from airflow_kafka_lake.signals import send_status, show_page
@@ -31,7 +33,7 @@ from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.sdk import Asset, Context
 
 
 # Tell Airflow of moved watermarks, as asset events that it accepts together with the task's success.
@@ -48,6 +50,7 @@ may have made events by hand."""
 
 _logger = logging.getLogger(__name__)
 _Context = Mapping[str, Any]
+T = TypeVar("T")
 
 
 def notify(context: _Context, ledger: Ledger, pipeline: str, plan: str | None) -> Sequence[Advance]:
@@ -69,21 +72,23 @@ def notify(context: _Context, ledger: Ledger, pipeline: str, plan: str | None) -
 
 
 def confirm_events(context: _Context) -> None:
-    """Record the moves of the task's events as notified, if Airflow has accepted them.
+    """Record the moves and the periods of the task's events as notified, if Airflow has accepted them.
 
     Airflow runs the callback also when it has refused the task's success, which was marked failed meanwhile: so it is
     asked for the events themselves. The next task that notifies delivers the events that it does not have.
     """
-    events = [Landed.from_extra(event.extra) for event in context["outlet_events"][EVENTS].asset_alias_events]
-    if not events:
+    told, ti, task = context["outlet_events"], context["ti"], context["task"]
+    events = [Landed.from_extra(event.extra) for event in told[EVENTS].asset_alias_events]
+    ends = {event.pipeline: event.sequence for event in events} | getattr(task, "closed", {})
+    if not ends:
         return
-    last, ti = events[-1], context["ti"]
-    delivery = NotifiedRow(pipeline=last.pipeline, through=last.sequence, holder=holder_of(ti))
-    with assemble.open_ledger(context["task"].ledger_conn_id) as ledger:
-        if end_delivery(ledger, delivery, AirflowEvents(ti)):
-            signals.send(partial(of_moves, last.pipeline, [item for event in events for item in event.slices]))
-        else:
-            _logger.warning("Airflow has not accepted the asset events of this task: a later task emits them again")
+    with assemble.open_ledger(task.ledger_conn_id) as ledger:
+        for subject, through in ends.items():
+            delivery = NotifiedRow(pipeline=subject, through=through, holder=holder_of(ti))
+            if not end_delivery(ledger, delivery, AirflowEvents(ti)):
+                _logger.warning("Airflow has not accepted the asset events of this task: a later task emits them again")
+            elif events and subject == events[-1].pipeline:
+                signals.send(partial(of_moves, subject, [item for event in events for item in event.slices]))
 
 
 def holder_of(ti: Any) -> str:
@@ -140,30 +145,51 @@ class AdvanceWatermarkOperator(PipelineTask):
     Each wave has moved them before; this task moves the rest. Its events of the pipeline's asset
     (`assets.pipeline_asset`) name the offsets that no task of a wave has notified of, also of the command line.
 
+    With `closes` also events of the hours or days (UTC) that are complete in the lake, each once, and of late records:
+    of the assets `closed_periods` and `late_records`, which have to be among its `outlets`.
+
     :param plan_task_id: the PlanIngestOperator of this Dag: a dry run advances nothing, a plan that failed fails this
         task too; left out, the task just advances
+    :param closes: the periods to tell of, "hour" or "day"
+    :param lateness: how long after its end a period still waits for records
+    :param since: a time, with its zone, in the first period to tell of; left out, it is the next that begins
     """
 
     ui_color = "#f7f0d4"
     operator_extra_links: Collection[TaskLink] = (PAGE,)
 
-    def __init__(self, *, plan_task_id: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        plan_task_id: str | None = None,
+        closes: str | None = None,
+        lateness: timedelta = timedelta(0),
+        since: datetime | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.plan_task_id = plan_task_id
+        self.closes = closes
+        self.lateness = lateness
+        self.since = since
+        self.closed: dict[str, int] = {}
         self.outlets = [*self.outlets, EVENTS]
         self.on_success_callback = [confirm_events, *self.on_success_callback]
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Advance; returns `{"pipeline", "moved", "sequence", "rows"}` of the moves that this task notifies of.
 
-        `sequence` is None when there were none: those of a wave are notified by the task that ingested it.
+        `sequence` is None when there were none: those of a wave are notified by the task that ingested it. With
+        `closes` also `closed`, the keys of the periods, and `late`, the rows of each closed one.
         """
         planned = self._planned(context) if self.plan_task_id else None
         if planned and planned.dry_run:
+            self._periods(planned.pipeline)
             self.log.info("a dry run moves no watermark")
             return {"pipeline": planned.pipeline, "moved": 0, "sequence": None, "rows": 0}
         with airflow_errors():
             spec = spec_of(self.pipeline, self.ledger_conn_id)
+            periods, closed = self._periods(spec.name), {}
             show_page(self, spec.name)
             with ports_of(self, spec, context) as ports:
                 if planned and planned.plans:
@@ -172,12 +198,16 @@ class AdvanceWatermarkOperator(PipelineTask):
                     advance(ports, spec.name)
                     sync_group(ports, spec)
                     send_status(ports, spec)
-                moves = self._notify(context, ports, spec.name, planned.plan if planned else None)
+                plan = planned.plan if planned else None
+                moves = self._patiently(ports, partial(notify, context, ports.ledger, spec.name, plan))
+                if periods and ports.ledger.pipeline(spec.name) is not None:
+                    closed = self._patiently(ports, partial(self._close, context, ports, spec, periods))
         return {
             "pipeline": spec.name,
             "moved": len(moves),
             "sequence": max((move.sequence for move in moves), default=None),
             "rows": sum(move.rows for move in moves),
+            **closed,
         }
 
     def _planned(self, context: Context) -> PlanSummary:
@@ -188,12 +218,49 @@ class AdvanceWatermarkOperator(PipelineTask):
             return plan_result(plan, context, failed=AirflowSkipException)
         return plan_result(plan, context)
 
-    def _notify(self, context: Context, ports: Ports, pipeline: str, plan: str | None) -> Sequence[Advance]:
-        """Notify of the other moves; wait for another task that does so now, which is a matter of seconds."""
+    def _periods(self, pipeline: str) -> Mapping[str, Asset]:
+        """Return the assets of closed periods and of late records, by the subjects of their deliveries, and take them
+        from the outlets: of an outlet Airflow makes an event also where a task has told nothing."""
+        if (kind := self.closes) is None:
+            return {}
+        found = {name: pipeline_asset(name) for name in (f"{pipeline}/{kind}", f"{pipeline}/{kind}/late")}
+        if kind not in PERIODS or not all(asset in self.outlets for asset in found.values()):
+            raise UsageError(f"closes: {' or '.join(PERIODS)}, with closed_periods and late_records among the outlets")
+        if self.since is not None and self.since.tzinfo is None:
+            raise UsageError(f"since: {self.since} has no zone")
+        self.outlets = [item for item in self.outlets if item not in found.values()]
+        return found
+
+    def _close(self, context: Context, ports: Ports, spec: PipelineSpec, assets: Mapping[str, Asset]) -> dict[str, Any]:
+        """Emit the events of the periods that are closed, and of late records: for each period one, where this Airflow
+        has asset partitions, else one that names all of them."""
+        ti, told, kind = context["ti"], context["outlet_events"], str(self.closes)
+        first = None if self.since is None else period_of(kind, self.since)
+        closed, newest, rows = close_periods(
+            ports, spec, kind, lateness=self.lateness, first=first, holder=holder_of(ti), receiver=AirflowEvents(ti)
+        )
+        keys = [period_key(kind, period) for period in closed]
+        late = {period_key(kind, period): rows[period] for period in sorted(rows)[-AT_ONCE:]}
+        extras: list[tuple[int, list[str], dict[str, Any]]] = [
+            (closed.stop - 1, keys, {"closed": keys}),
+            (newest, list(late), {"late": late, "rows": sum(rows.values())}),
+        ]
+        for (subject, asset), (sequence, named, extra) in zip(assets.items(), extras, strict=True):
+            if named:
+                self.closed[subject] = sequence
+                event = told[asset]
+                event.extra = {"pipeline": spec.name, "kind": kind, "sequence": sequence, **extra}
+                if hasattr(event, "add_partitions"):
+                    event.add_partitions(named)
+                self.outlets.append(asset)
+        return {"closed": keys, "late": late}
+
+    def _patiently(self, ports: Ports, work: Callable[[], T]) -> T:
+        """Do work on deliveries; wait for another task that delivers now, which is a matter of seconds."""
         waited = 0
         while True:
             try:
-                return notify(context, ports.ledger, pipeline, plan)
+                return work()
             except ConcurrentError as busy:
                 if waited >= NOTIFY_TIMEOUT:
                     raise

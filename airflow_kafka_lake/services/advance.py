@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, UnknownTopicError, expected
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.ledger.changes import NotifiedRow
-from airflow_kafka_lake.core.ledger.moves import BeginDelivery
+from airflow_kafka_lake.core.ledger.moves import AT_ONCE, PERIODS, BeginDelivery, begin_of, behind, joined, period_of
 from airflow_kafka_lake.core.ledger.records import Advance, Claim, OutboxItem, StreamRecord
-from airflow_kafka_lake.core.offsets import Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.wire import milliseconds
 from airflow_kafka_lake.ports import Ledger, Ports
 from airflow_kafka_lake.services.identity import existing_topics
 
@@ -212,19 +215,24 @@ def begin_delivery(
     moves = ledger.unnotified(pipeline)
     if not moves:
         return None
-    write = BeginDelivery(pipeline=pipeline, holder=holder, through=moves[-1].sequence)
+    after = take_on(ledger, pipeline, moves[-1].sequence, holder=holder, receiver=receiver)
+    left = tuple(move for move in moves if move.sequence > after)
+    return (after, left) if left else None
+
+
+def take_on(ledger: Ledger, subject: str, through: int, *, holder: str, receiver: Receiver) -> int:
+    """Take on the delivery of all up to a number; return the number up to which it was notified before."""
+    write = BeginDelivery(pipeline=subject, holder=holder, through=through)
     row = ledger.commit(write)
     if row.holder not in {None, holder}:
         row = _after(ledger, row, write, receiver)
-    if write.through <= row.sequence:
-        return None
-    if row.holder != holder:
+    if through > row.sequence and row.holder != holder:
         raise ConcurrentError(
-            f"Another task notifies of pipeline {pipeline} now: {row.holder}. What it leaves is notified by the next "
+            f"Another task notifies of pipeline {subject} now: {row.holder}. What it leaves is notified by the next "
             "that asks.",
-            pipeline=pipeline,
+            pipeline=subject,
         )
-    return row.sequence, tuple(move for move in moves if move.sequence > row.sequence)
+    return row.sequence
 
 
 def end_delivery(ledger: Ledger, delivery: NotifiedRow, receiver: Receiver) -> bool:
@@ -247,3 +255,63 @@ def _after(ledger: Ledger, busy: NotifiedRow, write: BeginDelivery, receiver: Re
     if end_delivery(ledger, busy, receiver):
         return ledger.commit(write)
     return ledger.commit(replace(write, over=busy.holder, ended=ended))
+
+
+# Close the periods that every partition has passed, and find the records that came after theirs was closed.
+
+
+def close_periods(
+    ports: Ports, spec: PipelineSpec, kind: str, *, lateness: timedelta, first: int | None, **deliverer: Any
+) -> tuple[range, int, Mapping[int, int]]:
+    """Take on the deliveries of a pipeline's closed periods, and of its late records, as `take_on` does.
+
+    Returns the periods that are closed now; the newest move that was looked at, and how many rows the moves have
+    brought of each period that was closed before. The first look decides to begin with the period `first`, else with
+    the next that begins.
+    """
+    ledger, subject, now = ports.ledger, f"{spec.name}/{kind}", ports.clock.now()
+    late = f"{subject}/late"
+    # Before the closed periods: while others close some, a record may be told as late that is not, and none is missed.
+    streams, moves = ledger.at_once(lambda read: (read.streams(spec.name), read.unnotified(spec.name, late)))
+    newest = moves[-1].sequence if moves else 0
+    closed = take_on(ledger, subject, 0, **deliverer)
+    if not closed:
+        closed, moves = period_of(kind, now) if first is None else first - 1, ()
+        ledger.mark_notified(late, newest)
+        ledger.mark_notified(subject, closed)
+    over = range(closed + 1, min(period_of(kind, now - lateness), closed + 1 + AT_ONCE))
+    followed = [item for item in streams if spec.reads(item.key.topic)]
+    passed = over[: _passed(ports, followed, [begin_of(kind, period + 1) + lateness for period in over])]
+    if passed:
+        passed = range(take_on(ledger, subject, passed[-1], **deliverer) + 1, passed.stop)
+    found: Counter[int] = Counter()
+    if moves:
+        after = take_on(ledger, late, newest, **deliverer)
+        landed: dict[str, list[Slice]] = defaultdict(list)
+        for move in joined(move for move in moves if move.sequence > after and move.rows):
+            landed[spec.table_for(move.stream.topic)].append(Slice(move.stream, OffsetRange(move.start, move.end)))
+        for table, slices in landed.items():
+            found.update(ports.lake.table(table).rows_before(slices, begin_of(kind, closed + 1), PERIODS[kind][0]))
+        if not found:
+            ledger.mark_notified(late, newest)
+    return passed, newest, found
+
+
+def _passed(ports: Ports, streams: Sequence[StreamRecord], times: Sequence[datetime]) -> int:
+    """Return how many of some times, which are over, every partition has passed."""
+    if not times:
+        return 0
+    topics, problems = existing_topics(ports.source, {item.key.topic for item in streams})
+    for problem in problems.values():
+        if not isinstance(problem, UnknownTopicError):
+            raise problem
+    seen = ports.source.snapshot(sorted(topics), None)
+    places = [(item.stream.topic, item.stream.partition) for item in seen.partitions]
+
+    def waits(at: datetime) -> bool:
+        why = next(behind(streams, seen, ports.source.offsets_at(places, milliseconds(at))), None)
+        if why:
+            ports.progress(f"{why}, before {at.isoformat()} is passed")
+        return why is not None
+
+    return bisect_left(times, True, key=waits)

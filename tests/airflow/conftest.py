@@ -164,18 +164,34 @@ class Events:
         return {"ti": ti, "task_instance": ti, "outlet_events": OutletEventAccessors()}
 
     def end(self, context: Mapping[str, Any], state: str = "success") -> None:
-        """End a task; with a success come its events."""
+        """End a task; with a success come its events, as Airflow 3.3 makes them."""
+        from airflow.sdk import Asset
+
         ti, emitted = context["ti"], context["outlet_events"]
         self.states[ti.task_id if ti.map_index < 0 else f"{ti.task_id}_{ti.map_index}"] = state
-        for event in [event for key in emitted for event in emitted[key].asset_alias_events if state == "success"]:
+        if state != "success":
+            return
+        told = [
+            (event.dest_asset_key.uri, None, event.extra)
+            for key in emitted
+            for event in emitted[key].asset_alias_events
+        ]
+        # An outlet that the task says nothing of has an event all the same.
+        for asset in getattr(context.get("task"), "outlets", ()):
+            if isinstance(asset, Asset):
+                told += [
+                    (asset.uri, key, emitted[asset].extra) for key in sorted(emitted[asset].partition_keys) or [None]
+                ]
+        for uri, key, extra in told:
             self.accepted.append(
                 SimpleNamespace(
                     source_dag_id=ti.dag_id,
                     source_run_id=ti.run_id,
                     source_task_id=ti.task_id,
                     source_map_index=ti.map_index,
-                    extra=event.extra,
-                    uri=event.dest_asset_key.uri,
+                    extra=extra,
+                    uri=uri,
+                    key=key,
                 )
             )
 

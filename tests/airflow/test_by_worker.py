@@ -219,17 +219,17 @@ def test_trigger_says_how_far_a_worker_is(world: World, context: Context) -> Non
     lease = timedelta(minutes=2)
     claim = world.ledger.commit(ClaimWave(wave=wave, attempt="a" * 16, holder=OTHER, lease=lease))
     trigger = opened(waited.trigger, world.ledger)
-    assert trigger.ask(world.ledger, None).message == f"{OTHER.shown} works on wave {wave}"
+    assert trigger.ask(world.ledger).message == f"{OTHER.shown} works on wave {wave}"
     progress = Progress(step=Step.READ, rows=1, rows_expected=3)
     world.ledger.commit(Renew(key=claim.key, lease=lease, progress=progress))
-    assert "read 1 row of 3 offsets" in trigger.ask(world.ledger, None).message
+    assert "read 1 row of 3 offsets" in trigger.ask(world.ledger).message
     world.clock.advance(timedelta(seconds=40))
-    assert trigger.ask(world.ledger, None).message == (
+    assert trigger.ask(world.ledger).message == (
         f"wave {wave}, {OTHER.shown}: no sign of life for 40 s; another worker can take it over in 1 min 20 s"
     )
     world.clock.advance(timedelta(minutes=3))
     with pytest.raises(UnfinishedError, match="No worker has taken"):
-        trigger.ask(world.ledger, None)
+        trigger.ask(world.ledger)
 
 
 def test_trigger_revives_no_request_that_has_ended(world: World, context: Context) -> None:
@@ -237,9 +237,9 @@ def test_trigger_revives_no_request_that_has_ended(world: World, context: Contex
     wave = planned(world, context)
     waited = deferred(task(wave), context)
     trigger = opened(waited.trigger, world.ledger)
-    assert not trigger.ask(world.ledger, None).done
+    assert not trigger.ask(world.ledger).done
     world.ledger.commit(EndRequest(id=trigger.request, wave=wave))
-    answer = trigger.ask(world.ledger, None)
+    answer = trigger.ask(world.ledger)
     assert (answer.done, "has ended" in answer.message) == (True, True)
     assert world.ledger.requests() == ()
 

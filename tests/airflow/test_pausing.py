@@ -39,7 +39,7 @@ def plan(context: Context, **given: Any) -> list[str]:
 
 def asked(trigger: Any, world: World) -> bool:
     """Return whether a trigger's wait is over."""
-    return trigger.ask(world.ledger, lambda: world.kafka).done
+    return trigger.ask(world.ledger).done
 
 
 def test_plan_waits_without_a_slot_until_its_pipeline_is_resumed(world: World, context: Context) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -100,8 +100,10 @@ class World(Protocol):
 
     table: LakeTable
 
-    def stage(self, attempt: str, rows: Iterable[Position], *, written_as: str | None = None) -> None:
-        """Do what a finished job does."""
+    def stage(
+        self, attempt: str, rows: Iterable[Position], *, written_as: str | None = None, at_ms: Sequence[int] = ()
+    ) -> None:
+        """Do what a finished job does; `at_ms` are the timestamps of the first rows."""
 
     def begin_job(self, attempt: str) -> None:
         """Do what a job does that dies before its commit."""
@@ -147,8 +149,10 @@ class MemoryWorld:
         self.lake = MemoryLake()
         self.table: MemoryTable = self.lake.table(NAME)
 
-    def stage(self, attempt: str, rows: Iterable[Position], *, written_as: str | None = None) -> None:
-        self.table.stage(attempt, [_record(row) for row in rows], written_as=written_as)
+    def stage(
+        self, attempt: str, rows: Iterable[Position], *, written_as: str | None = None, at_ms: Sequence[int] = ()
+    ) -> None:
+        self.table.stage(attempt, _records(rows, at_ms), written_as=written_as)
 
     def begin_job(self, attempt: str) -> None:
         """A job in memory has nothing to show before its commit."""
@@ -218,14 +222,23 @@ class IcebergWorld:
     def load(self) -> Table:
         return self.lake.catalog.load(self.table.identifier)
 
-    def stage(self, attempt: str, rows: Iterable[Position], *, written_as: str | None = None) -> None:
+    def stage(
+        self, attempt: str, rows: Iterable[Position], *, written_as: str | None = None, at_ms: Sequence[int] = ()
+    ) -> None:
         self.begin_job(attempt)
-        self.append(rows, written_as or attempt, branch_of(attempt), {STAGED_BY: attempt})
+        self.append(rows, written_as or attempt, branch_of(attempt), {STAGED_BY: attempt}, at_ms)
 
-    def append(self, rows: Iterable[Position], attempt: str, branch: str, summary: dict[str, str]) -> None:
+    def append(
+        self,
+        rows: Iterable[Position],
+        attempt: str,
+        branch: str,
+        summary: dict[str, str],
+        at_ms: Sequence[int] = (),
+    ) -> None:
         """Commit rows to a branch in one data file per append, or none for no rows."""
         table = self.load()
-        written = [landed(_record(row), attempt) for row in rows]
+        written = [landed(row, attempt) for row in _records(rows, at_ms)]
         data = pa.Table.from_pylist(written, schema=table.schema().as_arrow())
         table.append(data, snapshot_properties=summary, branch=branch)
 
@@ -387,6 +400,7 @@ class IcebergWorld:
         self.catalog.commit_table = commit  # type: ignore[method-assign]
 
 
-def _record(row: Position) -> tuple[Any, ...]:
-    """Return a position with the same record for all."""
-    return (*row, b"key", b"value", (("trace", b"1"),), AT_MS)
+def _records(rows: Iterable[Position], at_ms: Sequence[int]) -> list[tuple[Any, ...]]:
+    """Return positions with the same record for all, but for the timestamps that are given."""
+    times = itertools.chain(at_ms, itertools.repeat(AT_MS))
+    return [(*row, b"key", b"value", (("trace", b"1"),), at) for row, at in zip(rows, times, strict=False)]

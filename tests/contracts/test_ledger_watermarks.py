@@ -155,6 +155,19 @@ def test_moves_are_told_in_order(ledger: Ledger) -> None:
     assert ledger.unnotified(SPEC.name) == ()
 
 
+def test_deliveries_of_another_subject_are_counted_apart(ledger: Ledger) -> None:
+    """Of the same moves: what one has notified of, the other has not."""
+    first, second = moved(ledger, 2)
+    ledger.mark_notified(SPEC.name, second)
+    subject = f"{SPEC.name}/hour/late"
+    assert [move.sequence for move in ledger.unnotified(SPEC.name, subject)] == [first, second]
+    ledger.mark_notified(subject, first)
+    assert [move.sequence for move in ledger.unnotified(SPEC.name, subject)] == [second]
+    assert ledger.unnotified(SPEC.name) == ()
+    assert ledger.commit(BeginDelivery(pipeline=subject, holder="a", through=second)).holder == "a"
+    assert ledger.commit(BeginDelivery(pipeline=SPEC.name, holder="b", through=second)).holder is None
+
+
 def moved(ledger: Ledger, times: int = 1) -> list[int]:
     """Move a watermark so often, and return the numbers of all moves that were not notified."""
     for _ in range(times):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +19,8 @@ from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import Committed, Found, PublishOutcome, Rejected, Requirement, TableHead
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from tests.contracts.lake_worlds import (
+    AT,
+    AT_MS,
     LEDGER,
     TOPIC_ID,
     IcebergWorld,
@@ -175,6 +178,22 @@ def test_visible_rows_of_a_slice_are_counted_by_attempt(world: World) -> None:
     elsewhere = Slice(Stream("orders", "another", 0), OffsetRange(0, 10))
     assert world.table.visible([elsewhere]) == ()
     assert world.table.visible([]) == ()
+
+
+def test_rows_of_slices_are_counted_by_hour(world: World) -> None:
+    """Those that are older than a time; a record without a timestamp, or one that no reader can hold, has no hour."""
+    hour, new = timedelta(hours=1), attempt_id()
+    begin, number = AT.replace(minute=0, microsecond=0), AT_MS // 3_600_000
+    end_ms = round((begin + hour).timestamp() * 1000)
+    times = (AT_MS - 3_600_000, end_ms - 1, end_ms, -1, 2**62, AT_MS)
+    world.stage(new, offsets(*range(10, 16)), at_ms=times)
+    assert isinstance(publish(world, new), Committed)
+    assert world.table.rows_before([slice_(10, 16)], begin + hour, hour) == {number - 1: 1, number: 2}
+    assert world.table.rows_before([slice_(11, 15)], begin + hour, hour) == {number: 1}
+    assert world.table.rows_before([slice_(10, 16)], begin, hour) == {number - 1: 1}
+    assert world.table.rows_before([slice_(4, 8), slice_(0, 1, 1)], begin + hour, hour) == {number: 5}
+    assert world.table.rows_before([slice_(10, 16)], begin + hour, timedelta(days=1)) == {AT_MS // 86_400_000: 3}
+    assert world.table.rows_before([], begin + hour, hour) == {}
 
 
 # Iceberg tables

@@ -24,12 +24,21 @@ from airflow_kafka_lake.adapters.iceberg.receipts import RECEIPTS
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING, shape
 from airflow_kafka_lake.adapters.sql_ledger import database
 from airflow_kafka_lake.adapters.sql_ledger.tables import metadata
-from airflow_kafka_lake.assets import ALIAS, Landed, LandedSlice, event_extras, pipeline_asset
+from airflow_kafka_lake.assets import (
+    ALIAS,
+    Landed,
+    LandedSlice,
+    closed_periods,
+    event_extras,
+    late_records,
+    pipeline_asset,
+)
 from airflow_kafka_lake.cli.command import Argument, Command
 from airflow_kafka_lake.cli.entry_point import COMMANDS, EXIT_CODES
 from airflow_kafka_lake.core import errors
 from airflow_kafka_lake.core.decoding import Format
 from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.ledger.moves import PERIODS, period_key
 from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.ledger.waves import Token
 from airflow_kafka_lake.core.offsets import Stream
@@ -194,6 +203,9 @@ def ledger() -> Iterator[str]:
 def asset_events() -> Iterator[str]:
     """Yield the names of assets, and the keys of an event's extra with their types."""
     yield f"asset: {pipeline_asset('<pipeline>').uri}"
+    for kind in PERIODS:
+        yield f"asset: {closed_periods('<pipeline>', kind).uri}: key {period_key(kind, 0)}"
+        yield f"asset: {late_records('<pipeline>', kind).uri}: key {period_key(kind, 0)}"
     yield f"alias: {ALIAS}"
     at = Stream("t", "AAAAAAAAAAAAAAAAAAAAAA", 0)
     move = Advance(**{**dict.fromkeys(Advance.__dataclass_fields__, 0), "stream": at, "start": 0, "end": 1})

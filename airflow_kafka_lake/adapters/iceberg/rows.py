@@ -6,6 +6,7 @@ import functools
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from logging import getLogger
 from types import SimpleNamespace
 from typing import Any, cast
@@ -75,6 +76,11 @@ def near(slices: Iterable[Slice]) -> BooleanExpression:
         asked = (All(_from("kafka_offset", part.start), _below("kafka_offset", part.end)) for part in parts)
         found.append(All(stream, _any(asked)))
     return _any(found)
+
+
+def older(at: datetime) -> BooleanExpression:
+    """Return the filter for rows with a timestamp before a time; Kafka writes -1 where a record has none."""
+    return All(_from("kafka_timestamp", "1970-01-01T00:00:00+00:00"), _below("kafka_timestamp", at.isoformat()))
 
 
 def _any(wanted: Iterable[BooleanExpression]) -> BooleanExpression:

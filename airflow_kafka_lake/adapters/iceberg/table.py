@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 import pyarrow as pa
@@ -32,6 +34,8 @@ from airflow_kafka_lake.adapters.iceberg.rows import (
     among,
     batches_of,
     files_of,
+    near,
+    older,
     positions_of,
     require_columns,
     runs_of,
@@ -290,6 +294,19 @@ class IcebergTable:
         table = self._catalog.load(self.identifier)
         with self._catalog.reaching(f"read {self.identifier}"):
             return visible(table, slices, self.identifier, heartbeat)
+
+    def rows_before(self, among: Sequence[Slice], at: datetime, length: timedelta) -> Mapping[int, int]:
+        table = self._catalog.load(self.identifier)
+        chosen = And(near(among), older(at))
+
+        def counted(files: Sequence[FileScanTask]) -> Mapping[int, int]:
+            found: Counter[int] = Counter()
+            for batch in batches_of(table, chosen, ("kafka_timestamp",), files):
+                microseconds = batch.column("kafka_timestamp").cast(pa.int64()).to_numpy()
+                found.update((microseconds // (length // timedelta(microseconds=1))).tolist())
+            return found
+
+        return self._collected(table, chosen, counted)
 
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
         self._receipts.add(rows)

@@ -210,8 +210,8 @@ class SqlReader(ABC):
         where = queries.of(pipeline, after, kind, actor)
         return self._read(lambda c: queries.events(c, where, limit, newest=newest))
 
-    def unnotified(self, pipeline: str) -> tuple[Advance, ...]:
-        return self._read(lambda c: queries.unnotified(c, pipeline))
+    def unnotified(self, pipeline: str, subject: str | None = None) -> tuple[Advance, ...]:
+        return self._read(lambda c: queries.unnotified(c, pipeline, subject or pipeline))
 
     def outbox(self, pipeline: str, *, kind: str | None = None) -> tuple[OutboxItem, ...]:
         return self._read(lambda c: queries.outbox_items(c, pipeline, kind))

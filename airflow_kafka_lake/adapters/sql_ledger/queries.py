@@ -462,9 +462,9 @@ def events(
     return tuple(reversed(found) if newest else found)
 
 
-def unnotified(connection: Connection, name: str) -> tuple[Advance, ...]:
+def unnotified(connection: Connection, name: str, subject: str) -> tuple[Advance, ...]:
     """Return the moves after the notified position."""
-    position = select(notified.c.sequence).where(notified.c.pipeline == name).scalar_subquery()
+    position = select(notified.c.sequence).where(notified.c.pipeline == subject).scalar_subquery()
     return moves(connection, move.c.pipeline == name, move.c.sequence > func.coalesce(position, 0))
 
 

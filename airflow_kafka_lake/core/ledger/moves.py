@@ -1,17 +1,18 @@
-"""Moves of watermarks, put together, and their delivery to Airflow by one task at a time."""
+"""Moves of watermarks, put together, the periods that they close, and the delivery of both to Airflow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import KafkaLakeError
+from airflow_kafka_lake.core.kafka.snapshots import Snapshot
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import Change, Edit, NotifiedRow, Records, Write, WriteScope
-from airflow_kafka_lake.core.ledger.records import Advance
+from airflow_kafka_lake.core.ledger.records import Advance, StreamRecord
 
 # Moves of watermarks, put together: for the history, and as if one advance had made them.
 
@@ -35,6 +36,57 @@ def joined(moves: Iterable[Advance]) -> tuple[Advance, ...]:
         else:
             found.append(move)
     return tuple(found)
+
+
+# Periods: the hours or days (UTC) that every partition has passed. A period is a number, counted from 1970.
+
+PERIODS = {"hour": (timedelta(hours=1), "%Y-%m-%dT%H"), "day": (timedelta(days=1), "%Y-%m-%d")}
+"""For each kind of period its length, and the form of its key."""
+
+AT_ONCE = 100
+"""Periods that are closed at a time, and periods with late records that are named: so many Dag runs come at once."""
+
+
+_FIRST = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def period_of(kind: str, at: datetime) -> int:
+    """Return the period that a moment is in."""
+    return (at - _FIRST) // PERIODS[kind][0]
+
+
+def begin_of(kind: str, period: int) -> datetime:
+    """Return the begin of a period, which is the end of the one before."""
+    return _FIRST + period * PERIODS[kind][0]
+
+
+def period_key(kind: str, period: int) -> str:
+    """Return the key of a period, such as 2026-11-25T14."""
+    return begin_of(kind, period).strftime(PERIODS[kind][1])
+
+
+def behind(
+    streams: Iterable[StreamRecord], seen: Snapshot, firsts: Mapping[tuple[str, int], int | None]
+) -> Iterator[str]:
+    """Yield why partitions have not passed a time, which was over when Kafka was `seen`.
+
+    A partition has passed it when everything before its first record at or after that time (`firsts`) is in the lake
+    or, where it has none, everything that had been written. An open transaction is written, and is not in the lake.
+    """
+    left = {item.key: item for item in streams}
+    for item in seen.partitions:
+        known = left.pop(item.stream, None)
+        watermark = known.watermark if known else item.log_start
+        first = firsts.get((item.stream.topic, item.stream.partition))
+        end = item.high_watermark if first is None else min(first, item.high_watermark)
+        if watermark < end:
+            yield f"{item.stream}: the watermark is {watermark}, and {end} is waited for"
+    yield from (f"{item.topic}/{item.partition}: {item.reason}" for item in seen.unknown)
+    yield from (f"{topic}: {reason}" for topic, reason in seen.silent.items())
+    there = {item.stream.topic_id for item in seen.partitions}
+    for key, stream in left.items():  # of a topic that was deleted, or created again; or the broker is behind
+        if stream.watermark < stream.end_seen or key.topic_id in there:
+            yield f"{key}: the watermark is {stream.watermark}, {stream.end_seen} was seen, and Kafka does not name it"
 
 
 # Deliveries: the task that tells Airflow of moves of a pipeline's watermarks. One task at a time, so that events are in

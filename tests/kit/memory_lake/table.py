@@ -7,9 +7,10 @@ the port's.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.accounting import StreamContent
@@ -47,6 +48,7 @@ from airflow_kafka_lake.core.ledger.waves import (
 )
 from airflow_kafka_lake.core.offsets import Slice, SliceSet
 from airflow_kafka_lake.core.spark.job import PositionColumns, attempts_of, branch_of
+from airflow_kafka_lake.core.wire import milliseconds
 from tests.kit.memory_lake.store import (
     MAIN,
     Answer,
@@ -265,6 +267,13 @@ class MemoryTable:
         heartbeat()
         wanted = SliceSet(slices)
         return attempt_rows_of(row for row in self.rows() if row.is_in(wanted))
+
+    def rows_before(self, among: Sequence[Slice], at: datetime, length: timedelta) -> Mapping[int, int]:
+        """Count the rows of some slices that are older than a time, by period; one without a timestamp has none."""
+        self._require_reachable()
+        wanted, end, each = SliceSet(among), milliseconds(at), length // timedelta(milliseconds=1)
+        times = (row.timestamp_ms for row in self.rows() if row.is_in(wanted))
+        return Counter(time // each for time in times if 0 <= time < end)
 
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
         """Keep the receipts that are not there yet."""

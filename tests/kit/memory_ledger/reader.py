@@ -295,9 +295,9 @@ class MemoryReader:
         ]
         return tuple(mine[-limit:] if newest else mine[:limit])
 
-    def unnotified(self, pipeline: str) -> tuple[Advance, ...]:
+    def unnotified(self, pipeline: str, subject: str | None = None) -> tuple[Advance, ...]:
         state = self._state
-        row = state.notified.get(pipeline)
+        row = state.notified.get(subject or pipeline)
         seen = row.sequence if row else 0
         return tuple(move for name, move in state.moves if name == pipeline and move.sequence > seen)
 

@@ -1,0 +1,387 @@
+"""Closed hours: each is one asset event with its key, once all of it is in the lake; late records have theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_kafka_lake.assets import closed_periods, late_records
+from airflow_kafka_lake.core.errors import UnavailableError, UsageError
+from airflow_kafka_lake.core.ledger.moves import AT_ONCE
+from airflow_kafka_lake.core.wire import milliseconds
+from airflow_kafka_lake.operators.advance import EVENTS, AdvanceWatermarkOperator
+from airflow_kafka_lake.operators.ingest import IngestWaveOperator
+from airflow_kafka_lake.operators.plan import PlanIngestOperator
+from airflow_kafka_lake.task_groups import kafka_lake_ingest
+
+from .conftest import ORDERS, Events, World
+
+Context = dict[str, Any]
+HOUR = timedelta(hours=1)
+BEGUN = datetime(2026, 1, 1, tzinfo=UTC)
+"""When the world's clock begins."""
+
+_runs = count(1)
+
+
+def at(hour: float) -> int:
+    """Return an hour of the first day, in Kafka's milliseconds."""
+    return milliseconds(BEGUN + hour * HOUR)
+
+
+def produce(world: World, partition: int, *hours: float, transaction: str | None = None) -> None:
+    """Produce a record of each of some hours."""
+    for hour in hours:
+        world.kafka.produce("orders", partition, b"v", timestamp_ms=at(hour), transaction=transaction)
+
+
+def run(world: World, told: Events, **given: Any) -> Context:
+    """Run a Dag up to its last task, as far as Airflow has not heard of its success."""
+    number = next(_runs)
+    plan = told.task("plan", number=number)
+    for index, wave in enumerate(PlanIngestOperator(task_id="plan", pipeline=ORDERS).execute(plan)):
+        context = told.task("ingest", index, number=number)
+        context["task"] = IngestWaveOperator(task_id="ingest", wave=wave)
+        context["task"].execute(context)
+        succeed(told, context)
+    return advance(told, **given)
+
+
+def advance(told: Events, **given: Any) -> Context:
+    """Run the task that advances, and closes hours, as far as Airflow has not heard of its success."""
+    context = told.task("advance", number=next(_runs))
+    given = {"closes": "hour", "since": BEGUN} | given
+    if kind := given["closes"]:
+        given["outlets"] = [closed_periods("orders", kind), late_records("orders", kind)]
+    context["task"] = AdvanceWatermarkOperator(task_id="advance", pipeline=ORDERS, **given)
+    context["result"] = context["task"].execute(context)
+    return context
+
+
+def succeed(told: Events, context: Context) -> None:
+    """Let Airflow accept the success of a task, which then runs its callbacks."""
+    told.end(context)
+    for callback in context["task"].on_success_callback:
+        callback(context)
+
+
+def keys(told: Events, asset: Any) -> list[str | None]:
+    """Return the partition keys of all accepted events of an asset."""
+    return [event.key for event in told.accepted if event.uri == asset.uri]
+
+
+def closed(told: Events) -> list[str | None]:
+    """Return the closed hours that Airflow was told of."""
+    return keys(told, closed_periods("orders"))
+
+
+def late(told: Events) -> list[tuple[str, dict[str, int]]]:
+    """Return the late records that Airflow was told of: the key of each event, and what all of its task say."""
+    return [(event.key, event.extra["late"]) for event in told.accepted if event.uri == late_records("orders").uri]
+
+
+def test_hour_is_closed_when_every_partition_has_passed_it(world: World, told: Events) -> None:
+    """Once; an hour that goes on is not over, and a task that closes none emits nothing."""
+    produce(world, 0, 0.1, 0.9, 1.1)
+    produce(world, 1, 0.2)
+    world.clock.advance(timedelta(minutes=30))
+    succeed(told, run(world, told))
+    assert closed(told) == []
+    world.clock.advance(timedelta(minutes=40))
+    context = run(world, told)
+    assert context["result"]["closed"] == ["2026-01-01T00"]
+    assert closed(told) == [], "Airflow has not accepted it yet"
+    succeed(told, context)
+    assert closed(told) == ["2026-01-01T00"]
+    (event,) = [event for event in told.accepted if event.key]
+    assert event.extra["pipeline"] == "orders"
+    assert event.extra["closed"] == ["2026-01-01T00"]
+    succeed(told, run(world, told))
+    assert (closed(told), late(told)) == (["2026-01-01T00"], [])
+
+
+def test_records_that_wait_keep_their_hour_open(world: World, told: Events) -> None:
+    """What Kafka has of it, and the lake has not."""
+    produce(world, 0, 0.1)
+    succeed(told, run(world, told))
+    produce(world, 0, 0.5)
+    world.clock.advance(2 * HOUR)
+    succeed(told, advance(told))
+    assert closed(told) == []
+    succeed(told, run(world, told))
+    assert closed(told) == ["2026-01-01T00", "2026-01-01T01"]
+
+
+def test_busy_partition_closes_an_hour_behind_which_it_has_records(world: World, told: Events) -> None:
+    """Those of the next hour need not be in the lake."""
+    produce(world, 0, 0.1, 0.9)
+    world.clock.advance(HOUR)
+    context = run(world, told)
+    assert context["result"]["closed"] == ["2026-01-01T00"]
+    produce(world, 0, 1.1)
+    succeed(told, context)
+    world.clock.advance(HOUR)
+    produce(world, 0, 1.9, 2.0)
+    succeed(told, advance(told))
+    assert closed(told) == ["2026-01-01T00"]
+    succeed(told, run(world, told))
+    produce(world, 0, 2.1)
+    assert closed(told) == ["2026-01-01T00", "2026-01-01T01"]
+
+
+def test_ledger_knows_at_once_what_airflow_has_accepted(world: World, told: Events) -> None:
+    """Airflow may forget its events: they are not asked for again."""
+    produce(world, 0, 0.1)
+    world.clock.advance(HOUR)
+    succeed(told, run(world, told))
+    produce(world, 0, 0.2)
+    world.clock.advance(HOUR)
+    succeed(told, run(world, told))
+    assert (len(closed(told)), len(late(told))) == (2, 1)
+    told.accepted.clear()
+    context = run(world, told)
+    assert (context["result"]["closed"], context["result"]["late"]) == ([], {})
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_open_transaction_keeps_its_hour_open(world: World, told: Events, commit: bool) -> None:
+    """However late it is, and whatever the other partitions have; once it has ended, its hour is closed."""
+    produce(world, 0, 0.1)
+    produce(world, 0, 0.5, transaction="t")
+    produce(world, 1, 0.1)
+    world.clock.advance(5 * HOUR)
+    succeed(told, run(world, told))
+    assert closed(told) == []
+    world.kafka.end("t", commit=commit)
+    succeed(told, run(world, told))
+    assert closed(told) == [f"2026-01-01T0{hour}" for hour in range(5)]
+    assert late(told) == []
+
+
+def test_open_transaction_of_a_later_hour_keeps_only_that_open(world: World, told: Events) -> None:
+    """A record of the next hour comes before it."""
+    produce(world, 0, 0.1, 1.1)
+    produce(world, 0, 1.2, transaction="t")
+    world.clock.advance(2 * HOUR)
+    succeed(told, run(world, told))
+    assert closed(told) == ["2026-01-01T00"]
+
+
+def test_late_records_are_told_as_such_once(world: World, told: Events) -> None:
+    """By hour, by an event of their own; their hour is not closed again, and one in time is not late."""
+    produce(world, 0, 0.1)
+    world.clock.advance(2 * HOUR)
+    succeed(told, run(world, told))
+    produce(world, 1, 0.3, 1.5, 0.4, 2.5)
+    succeed(told, run(world, told))
+    assert late(told) == [
+        ("2026-01-01T00", {"2026-01-01T00": 2, "2026-01-01T01": 1}),
+        ("2026-01-01T01", {"2026-01-01T00": 2, "2026-01-01T01": 1}),
+    ]
+    world.clock.advance(HOUR)
+    succeed(told, run(world, told))
+    assert len(late(told)) == 2
+    assert closed(told) == ["2026-01-01T00", "2026-01-01T01", "2026-01-01T02"]
+
+
+def test_records_within_the_lateness_are_not_late(world: World, told: Events) -> None:
+    """An hour waits so long for them after its end; what the first record behind the lateness stands before is in."""
+    wait = timedelta(minutes=10)
+    produce(world, 0, 0.1)
+    world.clock.advance(HOUR + timedelta(minutes=9))
+    succeed(told, run(world, told, lateness=wait))
+    assert closed(told) == []
+    produce(world, 0, 1.1, 0.9)
+    succeed(told, run(world, told, lateness=wait))
+    world.clock.advance(timedelta(minutes=1))
+    produce(world, 0, 0.95)
+    succeed(told, advance(told, lateness=wait))
+    assert closed(told) == [], "a record behind the hour's end is in the lake, and one before it is not"
+    succeed(told, run(world, told, lateness=wait))
+    assert closed(told) == ["2026-01-01T00"]
+    assert late(told) == []
+
+
+def test_first_hour_is_the_next_that_begins(world: World, told: Events) -> None:
+    """Without `since`: the one that goes on may have begun before the pipeline."""
+    produce(world, 0, 0.1)
+    world.clock.advance(timedelta(minutes=90))
+    for hour in range(3):
+        succeed(told, run(world, told, since=None))
+        assert closed(told) == ["2026-01-01T02"][: max(0, hour - 1)]
+        world.clock.advance(HOUR)
+
+
+def test_days_are_closed_too(world: World, told: Events) -> None:
+    """In UTC."""
+    produce(world, 0, 0.1)
+    world.clock.advance(25 * HOUR)
+    succeed(told, run(world, told, closes="day"))
+    assert keys(told, closed_periods("orders", "day")) == ["2026-01-01"]
+    assert closed(told) == []
+
+
+def test_many_hours_are_closed_in_several_runs(world: World, told: Events) -> None:
+    """Each would be a Dag run."""
+    produce(world, 0, 0.1)
+    world.clock.advance((AT_ONCE + 5) * HOUR)
+    succeed(told, run(world, told))
+    assert len(closed(told)) == AT_ONCE
+    succeed(told, run(world, told))
+    assert len(closed(told)) == AT_ONCE + 5 == len(set(closed(told)))
+
+
+@pytest.mark.parametrize("state", ["failed", "up_for_retry"])
+def test_task_that_ends_before_its_events_are_accepted_loses_none(world: World, told: Events, state: str) -> None:
+    """The next one tells of the hour, and of the late record."""
+    produce(world, 0, 0.1)
+    world.clock.advance(HOUR)
+    succeed(told, run(world, told))
+    produce(world, 0, 0.2)
+    world.clock.advance(HOUR)
+    told.end(run(world, told), state)
+    succeed(told, run(world, told))
+    assert closed(told) == ["2026-01-01T00", "2026-01-01T01"]
+    assert late(told) == [("2026-01-01T00", {"2026-01-01T00": 1})]
+
+
+def test_task_that_ends_after_its_events_were_accepted_tells_none_twice(world: World, told: Events) -> None:
+    """Killed before it could say so: Airflow has the events, and the next task finds them there."""
+    produce(world, 0, 0.1)
+    world.clock.advance(HOUR)
+    told.end(run(world, told))
+    produce(world, 0, 0.2)
+    world.clock.advance(HOUR)
+    told.end(run(world, told))
+    succeed(told, run(world, told))
+    assert closed(told) == ["2026-01-01T00", "2026-01-01T01"]
+    assert late(told) == [("2026-01-01T00", {"2026-01-01T00": 1})]
+
+
+def test_task_that_meets_another_at_work_waits_for_it(world: World, told: Events) -> None:
+    """And tells of what that one does not."""
+    produce(world, 0, 0.1)
+    world.clock.advance(HOUR)
+    first = run(world, told)
+    world.clock.advance(HOUR)
+    told.states["advance"] = "running"
+    first["ti"].try_number = 0
+    second = told.task("other")
+    outlets = [closed_periods("orders"), late_records("orders")]
+    second["task"] = AdvanceWatermarkOperator(task_id="other", pipeline=ORDERS, closes="hour", outlets=outlets)
+    sleep = world.clock.sleep
+
+    def accepted(seconds: float) -> None:
+        told.end(first)
+        sleep(seconds)
+
+    world.clock.sleep = accepted  # type: ignore[method-assign]
+    second["task"].execute(second)
+    succeed(told, second)
+    assert closed(told) == ["2026-01-01T00", "2026-01-01T01"]
+
+
+def test_airflow_without_asset_partitions_names_the_hours(
+    world: World, told: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the extra of one event."""
+    from airflow.sdk.execution_time.context import OutletEventAccessor
+
+    monkeypatch.delattr(OutletEventAccessor, "add_partitions")
+    produce(world, 0, 0.1)
+    world.clock.advance(2 * HOUR)
+    succeed(told, run(world, told))
+    (event,) = [event for event in told.accepted if event.uri == closed_periods("orders").uri]
+    assert (event.key, event.extra["closed"]) == (None, ["2026-01-01T00", "2026-01-01T01"])
+
+
+def test_partition_that_is_not_observed_keeps_all_open(
+    world: World, told: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is known of it; a Kafka that does not answer fails the task, which Airflow tries again."""
+    produce(world, 0, 0.1)
+    world.clock.advance(HOUR)
+    ran = run(world, told, closes=None)
+    succeed(told, ran)
+    snapshot = world.kafka.snapshot
+
+    def partly(topics: Sequence[str], group: str | None) -> Any:
+        seen = snapshot(topics, group)
+        reason = SimpleNamespace(topic="orders", partition=1, reason="its leader is away", topic_id=None)
+        return replace(seen, partitions=seen.partitions[:1], unknown=(reason,))
+
+    def left_out(topics: Sequence[str], group: str | None) -> Any:
+        seen = snapshot(topics, group)
+        return replace(seen, partitions=seen.partitions[:1])
+
+    monkeypatch.setattr(world.kafka, "snapshot", partly)
+    succeed(told, advance(told))
+    monkeypatch.setattr(world.kafka, "snapshot", left_out)
+    succeed(told, advance(told))
+    assert closed(told) == []
+
+    def away(*_: Any) -> Any:
+        raise UnavailableError("Kafka does not answer")
+
+    monkeypatch.setattr(world.kafka, "snapshot", away)
+    with pytest.raises(UnavailableError):
+        advance(told)
+    monkeypatch.setattr(world.kafka, "snapshot", snapshot)
+    succeed(told, advance(told))
+    assert closed(told) == ["2026-01-01T00"]
+
+
+@pytest.mark.parametrize("pipeline", ["orders.toml", "{{ params.pipeline }}", Path("/dags/orders")])
+def test_pipeline_that_is_not_known_when_the_dag_is_read_closes_nothing(pipeline: Any) -> None:
+    """Its assets have to be known by then."""
+    with DAG("d", schedule=None), pytest.raises(UsageError, match=r"closes: .* is no name"):
+        kafka_lake_ingest(pipeline, closes="hour")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"closes": "minute"}, "closes: hour or day, with closed_periods and late_records among"),
+        ({"closes": "hour", "outlets": []}, "closes: hour or day, with closed_periods and late_records among"),
+        ({"since": datetime(2026, 1, 1)}, "since: .* has no zone"),  # noqa: DTZ001
+    ],
+)
+def test_mistakes_are_refused_in_a_sentence(world: World, told: Events, given: dict[str, Any], message: str) -> None:
+    """Before anything is told."""
+    context = told.task("advance")
+    given = {"closes": "hour", "outlets": [closed_periods("orders"), late_records("orders")]} | given
+    with pytest.raises(AirflowFailException, match=message):
+        AdvanceWatermarkOperator(task_id="advance", pipeline=ORDERS, **given).execute(context)
+
+
+def test_dry_run_tells_nothing(world: World, told: Events) -> None:
+    """Not even an event without a key."""
+    context = told.task("advance")
+    context["ti"].xcoms["plan", "plan"] = {"pipeline": "orders", "plan": None, "dry_run": True}
+    outlets = [closed_periods("orders"), late_records("orders")]
+    context["task"] = AdvanceWatermarkOperator(
+        task_id="advance", pipeline=ORDERS, plan_task_id="plan", closes="hour", outlets=outlets
+    )
+    context["task"].execute(context)
+    succeed(told, context)
+    assert told.accepted == []
+
+
+def test_airflow_knows_the_assets_before_a_task_runs() -> None:
+    """As outlets of the task: those of the periods that it closes, and none where it closes none."""
+    with DAG("d", schedule=None):
+        group = kafka_lake_ingest("orders", closes="day", lateness=HOUR)
+        other = kafka_lake_ingest("orders", group_id="other")
+    day = group.children["kafka_lake.advance"]
+    assert (day.closes, day.lateness) == ("day", HOUR)  # type: ignore[attr-defined]
+    assert day.outlets == [closed_periods("orders", "day"), late_records("orders", "day"), EVENTS]  # type: ignore[attr-defined]
+    assert other.children["other.advance"].outlets == [EVENTS]  # type: ignore[attr-defined]
