@@ -14,8 +14,8 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING, partition_spec
-from airflow_kafka_lake.adapters.spark_submit.runner import archive_path
 from airflow_kafka_lake.jobs.formats import EXTENSIONS
+from tests.lean_spark import lean_home
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog
@@ -52,21 +52,14 @@ class SparkLake:
 @contextmanager
 def started(lake: SparkLake, jars: Sequence[Path], more: Mapping[str, str] = {}) -> Iterator[SparkSession]:
     """Yield one Spark, in a JVM that ends with it; `more` are further settings."""
-    from airflow_kafka_lake.adapters.spark_submit.submission import _BOUNDED, all_jars
-
-    compiled = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
-    quick = ("-XX:-UsePerfData", *compiled, f"-XX:SharedArchiveFile={archive_path(list(jars))}")
     settings = {
         **lake.spark(),
-        "spark.driver.extraClassPath": ":".join(map(str, all_jars(jars))),
         "spark.sql.extensions": EXTENSIONS,
-        "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.log.level": "ERROR",
         "spark.sql.session.timeZone": "UTC",
-        "spark.driver.extraJavaOptions": " ".join([*quick, *_BOUNDED]),
         "spark.executor.heartbeatInterval": "1s",
         **more,
     }
@@ -74,7 +67,8 @@ def started(lake: SparkLake, jars: Sequence[Path], more: Mapping[str, str] = {})
     builder = SparkSession.builder.master("local[2]")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    with lean_home(jars, "1g"):
+        session = builder.getOrCreate()
     gateway = session.sparkContext._gateway
     yield session
     session.stop()

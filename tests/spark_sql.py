@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -36,35 +37,30 @@ def spark_sql(
 
     `lake` are the extras of the lake's connection, `folder` is where Spark runs. Raises subprocess.TimeoutExpired.
     """
-    return subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        input=json.dumps([_settings(lake) | dict(conf or {}), list(statements)]),
-        text=True,
-        capture_output=True,
-        timeout=timeout,
-        check=False,
-        cwd=folder,
-        env=None if env is None else dict(env),
-    )
+    from airflow_kafka_lake.adapters.jars.cache import JarSet, verified
+    from tests.lean_spark import lean_home
+
+    stores = verified(JarSet.S3) if any(key.startswith("s3.") for key in lake) else []
+    with lean_home([*verified(JarSet.SPARK), *stores], "1g") as home:
+        return subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            input=json.dumps([_settings(lake) | dict(conf or {}), list(statements)]),
+            text=True,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+            cwd=folder,
+            env={**(os.environ if env is None else env), "SPARK_HOME": home},
+        )
 
 
 def _settings(lake: Mapping[str, Any]) -> dict[str, str]:
     from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
-    from airflow_kafka_lake.adapters.jars.cache import JarSet, verified
-    from airflow_kafka_lake.adapters.spark_submit.runner import archive_path
-    from airflow_kafka_lake.adapters.spark_submit.submission import all_jars
 
-    jars = verified(JarSet.SPARK)
-    stores = verified(JarSet.S3) if any(key.startswith("s3.") for key in lake) else ()
-    # Java passes over an archive that is not there, so this only ever saves time.
-    quick = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-XX:SharedArchiveFile={archive_path(jars)}")
     return {
         **LakeSettings.parse("lake_default", lake).spark(),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.ui.enabled": "false",
-        "spark.driver.extraClassPath": ":".join(map(str, all_jars([*jars, *stores]))),
-        "spark.driver.extraJavaOptions": " ".join(quick),
-        "spark.driver.memory": "1g",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
         "spark.driver.host": "127.0.0.1",

@@ -31,11 +31,15 @@ def write_application(spark: Any, folder: Path) -> None:
     try:
         context = spark.sparkContext
         document = {"id": context.applicationId, "page": _page(context), "logged": _is_logged(context)}
-        unfinished = folder / f"{APPLICATION_FILE}.part"
-        unfinished.write_text(json.dumps(document), encoding="utf-8")
-        unfinished.rename(folder / APPLICATION_FILE)
+        write_whole(folder / APPLICATION_FILE, json.dumps(document))
     except Exception:  # noqa: BLE001, S110 - a full disk, Spark Connect: no job fails for want of a link to it
         pass
+
+
+def write_whole(file: Path, text: str) -> None:
+    unfinished = file.with_name(f"{file.name}.part")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.rename(file)
 
 
 def _page(context: Any) -> str | None:

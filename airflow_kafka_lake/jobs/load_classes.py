@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spark.job import StageJob
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.jobs.driver import session, taken
+from airflow_kafka_lake.jobs.driver import run
 from airflow_kafka_lake.jobs.formats import append, create_branch, drop_branch, table_name
 from airflow_kafka_lake.jobs.stage import branch_name, columns, stage
 
@@ -48,6 +48,4 @@ def load_classes(spark: SparkSession) -> None:
 
 
 if __name__ == "__main__":
-    taken(sys.argv[1:])
-    with session() as submitted:
-        load_classes(submitted)
+    run(sys.argv[1:], lambda spark, *_: load_classes(spark))

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.core.spark.job import DriverAge
-from airflow_kafka_lake.jobs.driver import Work, perform, session, taken
+from airflow_kafka_lake.jobs.driver import Work, perform, session, taken, write_whole
 from airflow_kafka_lake.jobs.formats import close_catalog
 from airflow_kafka_lake.jobs.java import activate, java_of
 
@@ -137,7 +137,7 @@ def serve(
             (folder / DONE_FILE).touch()
             orders.finished()
         jobs += 1
-        _write(home / WEAR_FILE, wear(jobs, int(time.monotonic() - begun)).to_json())
+        write_whole(home / WEAR_FILE, wear(jobs, int(time.monotonic() - begun)).to_json())
 
 
 def work_of(program: str) -> Work:
@@ -171,12 +171,6 @@ def wear_of(base: SparkSession, jobs: int, seconds: int) -> DriverAge:
     heap = beans.getMemoryMXBean().getHeapMemoryUsage()
     classes = sum(pool.getUsage().getUsed() for pool in beans.getMemoryPoolMXBeans() if pool.getName() == "Metaspace")
     return DriverAge(jobs=jobs, seconds=seconds, heap=heap.getUsed(), heap_most=heap.getMax(), metaspace=classes)
-
-
-def _write(file: Path, text: str) -> None:
-    unfinished = file.with_name(f"{file.name}.part")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.rename(file)
 
 
 def _end_group() -> None:

@@ -296,18 +296,15 @@ def reads(job: StageJob) -> tuple[Read, ...]:
     of their parts while another gets only light slices.
     """
     if job.singly:
-        return _some(
-            Read(slices=job.slices, split=None, tasks=None, per_poll=CAREFUL_POLL),
-            Read(slices=job.singly, split=None, tasks=None, per_poll=1),
-        )
+        carefully = Read(slices=job.slices, split=None, tasks=None, per_poll=CAREFUL_POLL)
+        found = (carefully, Read(slices=job.singly, split=None, tasks=None, per_poll=1))
+        return tuple(read for read in found if read.slices)
     limit = job.max_records_per_partition
     heavy = tuple(s for s in job.slices if limit is not None and s.range.span > limit)
     light = tuple(s for s in job.slices if limit is None or s.range.span <= limit)
     tasks = job.tasks if limit is None else math.ceil(sum(s.range.span for s in light) / limit)
-    return _some(
-        Read(slices=heavy, split=limit, tasks=None),
-        Read(slices=light, split=None, tasks=tasks if len(light) > tasks else None),
-    )
+    gathered = Read(slices=light, split=None, tasks=tasks if len(light) > tasks else None)
+    return tuple(read for read in (Read(slices=heavy, split=limit, tasks=None), gathered) if read.slices)
 
 
 def parts_of_source(job: StageJob) -> list[Slice]:
@@ -351,10 +348,6 @@ def tips_of_source(spark: SparkSession, job: StageJob) -> list[Tip]:
         Tip(slice=Slice(streams[topic, partition], OffsetRange(start, last + 1)), digest=digest)
         for topic, partition, start, last, digest in found
     ]
-
-
-def _some(*reads: Read) -> tuple[Read, ...]:
-    return tuple(read for read in reads if read.slices)
 
 
 def source_options(job: StageJob, scan: Iterable[Slice], kafka: Mapping[str, str]) -> dict[str, str]:

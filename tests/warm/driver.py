@@ -237,22 +237,15 @@ def started() -> SparkSession:
     from pyspark.sql import SparkSession
 
     from airflow_kafka_lake.adapters.jars.cache import STORES, JarSet, verified
-    from airflow_kafka_lake.adapters.spark_submit.runner import archive_path
-    from airflow_kafka_lake.adapters.spark_submit.submission import _BOUNDED, _UNLESS_SAID, all_jars
+    from airflow_kafka_lake.adapters.spark_submit.submission import _UNLESS_SAID
     from airflow_kafka_lake.jobs.formats import EXTENSIONS
+    from tests.lean_spark import lean_home
 
-    # Java passes over an archive that is not there or does not fit, so this only ever saves time.
     jars = [path for jars in (JarSet.SPARK, *STORES) for path in verified(jars)]
-    # With one compiler Java keeps room for 48 MB of code: in a run of all tests it may get full, and is compiled anew.
-    compiled = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
-    quick = ("-XX:+UseSerialGC", *compiled, f"-XX:SharedArchiveFile={archive_path(jars)}")
     settings = {
         **_UNLESS_SAID,
         "spark.sql.extensions": EXTENSIONS,
         "spark.ui.enabled": "false",
-        "spark.driver.extraClassPath": ":".join(map(str, all_jars(jars))),
-        "spark.driver.extraJavaOptions": " ".join([*quick, *_BOUNDED]),
-        "spark.driver.memory": "2g",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
@@ -265,7 +258,8 @@ def started() -> SparkSession:
     builder = SparkSession.builder.master("local[4]")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with lean_home(jars, "2g"):
+        return builder.getOrCreate()
 
 
 def main(address: str) -> None:

@@ -20,7 +20,7 @@ from typing import IO, Any, Self
 import psutil
 
 from airflow_kafka_lake.adapters.machine import HostProcesses
-from airflow_kafka_lake.adapters.spark_submit.submission import private_folder, unusable, write_request
+from airflow_kafka_lake.adapters.spark_submit.submission import private_folder, unusable, write_private
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.reports.progress import Counters
@@ -330,7 +330,7 @@ class WarmDriver:
         log = self._folder / LOG_FILE
         try:
             folder.mkdir(mode=0o700)
-            write_request(folder / JOB_FILE, request)
+            write_private(folder / JOB_FILE, json.dumps(request))
             write_current(self._folder, number)
         except OSError as error:
             raise unusable(self._start.temporary, error) from None

@@ -6,7 +6,6 @@ import hashlib
 import http.client
 import json
 import logging
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,15 +37,21 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     PACKAGE,
     QUICK_START,
     all_jars,
+    arguments,
+    brought_with,
     checked_conf,
     checked_master,
-    command,
     environment,
     is_local,
+    java_of,
     java_options,
+    java_start,
+    needs_script,
+    options_of_spark,
     private_folder,
     properties,
     require_jars,
+    spark_jars,
     sweep_folders,
     token_options,
     write_files,
@@ -79,16 +84,12 @@ def end_application(master: str, ui_port: str | None, name: str) -> bool:
     allow to end applications, is logged and is no error: an application that goes on can only stage.
     """
     ended = False
-    for host in _hosts(master):
+    for host in (address.rsplit(":", 1)[0] for address in master.removeprefix(SCHEME).split(",")):
         try:
             ended = _end_at(host, int(ui_port or _DEFAULT_PORT), name) or ended
         except (OSError, http.client.HTTPException, ValueError) as error:
             _logger.info("the Spark master on %s could not be asked for %r: %s", host, name, error)
     return ended
-
-
-def _hosts(master: str) -> list[str]:
-    return [address.rsplit(":", 1)[0] for address in master.removeprefix(SCHEME).split(",")]
 
 
 def _end_at(host: str, port: int, name: str) -> bool:
@@ -138,9 +139,8 @@ def archive_path(jars: Sequence[Path | str], *, java_home: Path | None = None, c
     Java maps no archive whose jars have another size or time than those it was made from, so a Spark that was installed
     anew has another archive.
     """
-    java = str(java_home) if java_home else os.environ.get("JAVA_HOME") or shutil.which("java") or ""
-    place = _digest([str(spark_home()), str(Path(java).resolve()), *map(str, jars)])
-    files = sorted([*(spark_home() / "jars").glob("*.jar"), *map(Path, all_jars(jars))])
+    place = _digest([str(spark_home()), str(Path(java_of(java_home)).resolve()), *map(str, jars)])
+    files = sorted([*spark_jars(), *map(Path, all_jars(jars))])
     stats = [(path.name, path.stat()) for path in files if path.exists()]
     state = _digest([f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in stats])
     return (cache or default_cache()) / "classes" / f"spark-{place}-{state}.jsa"
@@ -173,38 +173,32 @@ def make_archive(jars: Sequence[Path], *, java_home: Path | None = None, cache: 
 
 
 def _load_classes(folder: Path, jars: Sequence[Path], made: Path, java_home: Path | None) -> None:
-    settings = properties(master=_MASTER, catalog=_catalog(folder), conf={}, driver_memory="1g", folder=folder)
-    options = java_options(folder, [*QUICK_START, f"-XX:ArchiveClassesAtExit={made}"], {})
-    write_files(folder, request={}, settings=settings, options=options)
-    home = spark_home()
-    words = command(
-        home / "bin" / "spark-submit",
-        folder,
-        master=_MASTER,
-        name="kafka-lake class archive",
-        jars=jars,
-        conf={},
-        program=Path(load_classes.__file__),
+    runner = SparkSubmitRunner(
+        master=_MASTER, catalog=_catalog(folder), kafka={}, jars=jars, java_home=java_home, driver_memory="1g"
     )
-    log = FollowedLog(folder / "driver.log", lambda _: None)
-    driver = Driver(words, log=log.path, env=environment(java_home=java_home, spark_home=home), cwd=folder)
+    driver = runner.submitted(
+        folder,
+        name="kafka-lake class archive",
+        program=Path(load_classes.__file__),
+        request={},
+        options=[*QUICK_START, f"-XX:ArchiveClassesAtExit={made}"],
+    )
     try:
-        code = driver.wait(lambda: None, 60, log.follow)
+        code = driver.wait(lambda: None, 60, lambda: None)
     finally:
         driver.end()
-    log.finish()
     if code or not made.exists():
+        said = (folder / LOG_FILE).read_text("utf-8", "replace").splitlines()
         raise JobFailedError(
-            f"The job that loads Spark's classes ended with exit code {code} and left no class archive:\n"
-            f"{tail(log.lines)}"
+            f"The job that loads Spark's classes ended with exit code {code} and left no class archive:\n{tail(said)}"
         )
 
 
 def _catalog(folder: Path) -> dict[str, str]:
     name = "spark.sql.catalog.lake"
-    options = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/catalog.db", "warehouse": f"file://{folder}/warehouse"}
-    extra = {"jdbc.schema-version": "V1"}
-    return {name: CATALOG_CLASS, **{f"{name}.{key}": value for key, value in {**options, **extra}.items()}}
+    places = {"uri": f"jdbc:sqlite:{folder}/catalog.db", "warehouse": f"file://{folder}/warehouse"}
+    options = {"type": "jdbc", "jdbc.schema-version": "V1", **places}
+    return {name: CATALOG_CLASS, **{f"{name}.{key}": value for key, value in options.items()}}
 
 
 # Spark jobs by spark-submit in client mode, in a driver of their own or in a warm one; a driver can only stage.
@@ -220,22 +214,19 @@ _logger = logging.getLogger(__name__)
 STAGE_PROGRAM = Path(stage.__file__)
 """The program of a staging job's driver; a `ReportingJob` names its own."""
 
-SERVE_PROGRAM = Path(serve.__file__)
-"""The program of a warm driver."""
-
 
 class SparkSubmitRunner:
     """Runs staging, comparing and decoding jobs under a Spark master (`ports.JobRunner`).
 
     `catalog` holds the `spark.sql.catalog.lake…` settings, `kafka` Java client settings, `conf` further Spark settings;
     all three may hold secrets, which reach the driver in files of mode 0600 and appear nowhere else. `jars` are local
-    paths; `verify` is called before every start of a driver, and its errors pass on. `spark_submit` and
-    `java_home` default to the installed PySpark's and to spark-submit's own choice.
-    `driver_memory` defaults to the master's usual size, `temporary` to the machine's place for temporary files,
-    `cache` (where the class archive is) to the one of the jars. `stage_program` is the program of a staging driver.
-    `application` is given each driver's application, with its page at `history_server`. With an `engine` jobs run in
-    its warm driver, which waits `idle_seconds` for the next one; without, each in a driver of its own. Raises
-    ConnectionSettingsError for a missing master, a setting that is not Spark's, and deploy mode `cluster`.
+    paths; `verify` is called before every start of a driver, and its errors pass on. `spark_submit` stands in the place
+    of the installed Spark, `java_home` in that of JAVA_HOME. `driver_memory` defaults to the master's usual size,
+    `temporary` to the machine's place for temporary files, `cache` (where the class archive is) to the one of the jars.
+    `stage_program` is the program of a staging driver. `application` is given each driver's application, with its page
+    at `history_server`. With an `engine` jobs run in its warm driver, which waits `idle_seconds` for the next one;
+    without, each in a driver of its own. Raises ConnectionSettingsError for a missing master, a setting that is not
+    Spark's, and deploy mode `cluster`.
     """
 
     def __init__(
@@ -337,9 +328,8 @@ class SparkSubmitRunner:
                     self._engine.spent(job.effort)
                     return
         with private_folder(self._temporary) as folder:
-            driver = self._submitted(
-                folder, name=job.name, program=self._program(job), request=request, is_heavy=job.effort > LIGHT
-            )
+            options = self._start_options(is_heavy=job.effort > LIGHT)
+            driver = self.submitted(folder, name=job.name, program=self._program(job), request=request, options=options)
             try:
                 yield RunningJob(driver=driver, ref=driver.ref, folder=folder, log=folder / LOG_FILE)
             finally:
@@ -396,6 +386,7 @@ class SparkSubmitRunner:
 
     def _start(self, *, is_heavy: bool) -> DriverStart:
         """Return how a warm driver is started: its application has no job's name, by which it would be ended."""
+        is_logged = self._conf.get(_EVENT_LOG, "false").lower() == "true"
         return DriverStart(
             settings=(
                 *(self._master, self._catalog, self._conf, self._driver_memory, self._jars, self._waits),
@@ -405,32 +396,30 @@ class SparkSubmitRunner:
             ),
             is_heavy=is_heavy and is_local(self._master),  # elsewhere its executors compute
             temporary=self._temporary,
-            begin=lambda folder: self._submitted(
+            begin=lambda folder: self.submitted(
                 folder,
                 name=f"kafka-lake driver {folder.name}",
-                program=SERVE_PROGRAM,
+                program=Path(serve.__file__),
                 request=self._waits,
-                is_heavy=is_heavy,
+                options=self._start_options(is_heavy=is_heavy),
                 conf=MANY_JOBS | self._conf,
             ),
-            stop_seconds=0.0 if is_local(self._master) and not self._is_logged() else _STOP_SECONDS,
+            stop_seconds=0.0 if is_local(self._master) and not is_logged else _STOP_SECONDS,
         )
 
-    def _is_logged(self) -> bool:
-        return self._conf.get(_EVENT_LOG, "false").lower() == "true"
-
-    def _submitted(
+    def submitted(
         self,
         folder: Path,
         *,
         name: str,
         program: Path,
         request: Mapping[str, Any],
-        is_heavy: bool,
+        options: Sequence[str],
         conf: Mapping[str, str] | None = None,
     ) -> Driver:
+        """Start a driver whose Java has these options: by itself, where it needs nothing of Spark's own script."""
         self._verify()
-        java = token_options(self._kafka)
+        java, home = token_options(self._kafka), None if self._spark_submit else spark_home()
         settings = properties(
             master=self._master,
             catalog=self._catalog,
@@ -439,18 +428,16 @@ class SparkSubmitRunner:
             folder=folder,
             java=java,
         )
-        options = java_options(folder, [*self._start_options(is_heavy=is_heavy), *java], self._conf)
-        write_files(folder, request=request, settings=settings, options=options)
-        words = command(
-            self._spark_submit or spark_home() / "bin" / "spark-submit",
-            folder,
-            master=self._master,
-            name=name,
-            jars=self._jars,
-            conf=self._conf,
-            program=program,
-        )
-        return Driver(words, log=folder / LOG_FILE, env=self._environment(), cwd=folder)
+        class_path, shipped = brought_with(self._master, self._jars, self._conf)
+        start = [str(self._spark_submit or f"{home}/bin/spark-submit")]
+        if home and not needs_script(self._master, self._conf):
+            options = [*options_of_spark(class_path, self._conf, self._driver_memory), *options]
+            start, class_path = java_start(self._java_home, folder), []
+        text = java_options(folder, [*options, *java], self._conf)
+        write_files(folder, request=request, settings=settings, options=text)
+        words = arguments(folder, self._master, name=name, class_path=class_path, shipped=shipped, program=program)
+        env = environment(java_home=self._java_home, spark_home=home)
+        return Driver([*start, *words], log=folder / LOG_FILE, env=env, cwd=folder)
 
     def _program(self, job: Job) -> Path:
         return self._stage_program if isinstance(job, StageJob) else PACKAGE / job.program
@@ -460,9 +447,6 @@ class SparkSubmitRunner:
         options = HOT_ONLY if is_local(self._master) and is_heavy else QUICK_START
         archive = archive_path(self._jars, java_home=self._java_home, cache=self._cache)
         return [*options, *([f"-XX:SharedArchiveFile={archive}"] if archive.exists() else [])]
-
-    def _environment(self) -> dict[str, str]:
-        return environment(java_home=self._java_home, spark_home=None if self._spark_submit else spark_home())
 
 
 def _left(running: RunningJob) -> Mapping[str, Any]:
@@ -523,7 +507,6 @@ def fetch_jars(progress: Callable[[str], None], stores: Sequence[str] = ()) -> l
     """Return the verified jars of every job, fetched where they are missing, and prepare a quicker start with them.
 
     `stores` name those of lakes in a store besides.
-
     The archive of a driver's classes, with which jobs start in half the time, lies beside the jars; it is optional.
     """
     from airflow_kafka_lake.adapters.jars.cache import fetch  # the part that downloads
@@ -531,15 +514,11 @@ def fetch_jars(progress: Callable[[str], None], stores: Sequence[str] = ()) -> l
     require_matching_pyspark(jars_of=fitting_sparks())
     jars = [path for jar_set in (JarSet.SPARK, *map(JarSet, stores)) for path in fetch(jar_set, progress=progress)]
     if not archive_path(jars).exists():
-        _prepare_start(jars, progress)
+        begun, doing = time.monotonic(), "preparing a quicker start of Spark"
+        progress(f"{doing}: once, half a minute, or minutes on a busy machine")
+        try:
+            with telling(15, lambda: progress(f"{doing}, for {span(time.monotonic() - begun)}")):
+                make_archive(jars)
+        except KafkaLakeError as error:
+            progress(f"Spark will start without it: {error}")
     return jars
-
-
-def _prepare_start(jars: Sequence[Path], progress: Callable[[str], None]) -> None:
-    begun, doing = time.monotonic(), "preparing a quicker start of Spark"
-    progress(f"{doing}: once, half a minute, or minutes on a busy machine")
-    try:
-        with telling(15, lambda: progress(f"{doing}, for {span(time.monotonic() - begun)}")):
-            make_archive(jars)
-    except KafkaLakeError as error:
-        progress(f"Spark will start without it: {error}")

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 import airflow_kafka_lake
 from airflow_kafka_lake.adapters.clients import CONNECT_SECONDS, SPARK_PATTERN
+from airflow_kafka_lake.adapters.java import spark_home
 from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
@@ -91,7 +92,6 @@ _TRAVELS = ("__init__.py", "core/**/*.py", "jobs/**/*.py")
 REQUEST_FILE = "job.json"
 _ZIP_FILE = "kafka_lake.zip"
 _OWN_JAR = PACKAGE / "jobs" / JAR
-_HTTPS = 443
 
 # Times of records become timestamps of the session's zone: in another one, days and hours of partitions would shift.
 _ALWAYS = {"spark.submit.deployMode": "client", "spark.sql.session.timeZone": "UTC"}
@@ -141,7 +141,23 @@ _HOT = {"Invocation": 5_000, "MinInvocation": 600, "Compile": 15_000, "BackEdge"
 HOT_ONLY = ("-XX:+UseParallelGC", *(f"-XX:Tier4{what}Threshold={20 * often}" for what, often in _HOT.items()))
 """For heavy jobs: the better compiler gets code that was used twenty times as often as Java waits for by itself. That
 is the path of each record, and little of the code that runs once: compiling takes two fifths of the CPU seconds."""
-_LAUNCHER = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+_MEMORY = "spark.driver.memory"
+_OF_SCRIPT = {"SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS", "spark.driver.extraLibraryPath"}
+"""Variables and settings that reach a driver by Spark's own script alone."""
+_PLACES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
+_OPENED = "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent "
+_OPENED += "java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs sun.security.action sun.util.calendar"
+_OF_JAVA = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED.split()),
+    "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+    "--enable-native-access=ALL-UNNAMED",
+    "-Djdk.reflect.useDirectMethodHandle=false",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+)
+"""The options of Spark's `JavaModuleOptions`, without the module of its machine learning."""
 
 _FOREIGN = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW", "KAFKA_LAKE", "SPARK_REMOTE", "SPARK_CONNECT", "PYSPARK_")
 
@@ -189,7 +205,7 @@ def properties(
     local = _ON_THIS_MACHINE | {"spark.local.dir": str(folder)} if is_local(master) else {}
     extensions = [EXTENSIONS, *filter(None, conf.get("spark.sql.extensions", "").split(","))]
     found = {
-        "spark.driver.memory": driver_memory,
+        _MEMORY: driver_memory,
         **_UNLESS_SAID,
         **local,
         **conf,
@@ -216,30 +232,20 @@ def java_options(folder: Path, further: Sequence[str], conf: Mapping[str, str]) 
 
     Where the connection or the environment names a collector of garbage, that is the one.
     """
-    theirs = conf.get(_JAVA_OPTIONS, "")
+    theirs = " ".join(filter(None, map(conf.get, (_DEFAULT_JAVA_OPTIONS, _JAVA_OPTIONS))))
     # Java keeps its performance counters in a file below /tmp, whatever its folder for temporary files is.
     ours = [f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData", *_BOUNDED, *further]
-    kept = _without_rival(ours, theirs, conf.get(_DEFAULT_JAVA_OPTIONS, ""), *map(os.environ.get, _VARIABLES))
+    named = [theirs, *(os.environ.get(name, "") for name in _VARIABLES)]
+    kept = [option for option in ours if not (_COLLECTOR.search(" ".join(named)) and _COLLECTOR.fullmatch(option))]
     return "\n".join([*(f'"{option}"' for option in kept), theirs])
-
-
-def _without_rival(ours: Sequence[str], *theirs: str | None) -> list[str]:
-    """Return our options, without a collector where others name one: Java does not start with two."""
-    is_named = any(_COLLECTOR.search(text) for text in theirs if text)
-    return [option for option in ours if not (is_named and _COLLECTOR.fullmatch(option))]
 
 
 def write_files(folder: Path, *, request: Mapping[str, Any], settings: Mapping[str, str], options: str) -> None:
     """Write the files that the driver reads; files that may hold secrets are readable by their owner only."""
-    _write_private(folder / PROPERTIES_FILE, properties_text(settings))
-    _write_private(folder / JAVA_OPTIONS_FILE, options)
-    write_request(folder / REQUEST_FILE, request)
+    write_private(folder / PROPERTIES_FILE, properties_text(settings))
+    write_private(folder / JAVA_OPTIONS_FILE, options)
+    write_private(folder / REQUEST_FILE, json.dumps(request))
     (folder / _ZIP_FILE).write_bytes(package_zip())
-
-
-def write_request(path: Path, request: Mapping[str, Any]) -> None:
-    """Write a job's request, with secrets, for its driver to remove."""
-    _write_private(path, json.dumps(request))
 
 
 def all_jars(jars: Sequence[Path | str]) -> list[Path | str]:
@@ -247,31 +253,11 @@ def all_jars(jars: Sequence[Path | str]) -> list[Path | str]:
     return [_OWN_JAR, *jars]
 
 
-def command(
-    spark_submit: Path,
-    folder: Path,
-    *,
-    master: str,
-    name: str,
-    jars: Sequence[Path | str],
-    conf: Mapping[str, str],
-    program: Path,
+def arguments(
+    folder: Path, master: str, *, name: str, class_path: Sequence[str], shipped: Sequence[str], program: Path
 ) -> list[str]:
-    """Return the command line: paths and names only, for everybody on the machine can read it.
-
-    A local master takes all jars as its class path: it need not copy them, and the class archive covers ours. They all
-    are there or all are shipped, because shipped jars have a class loader of their own: the format, on the class path,
-    would not see it.
-    """
-    brought = _brought(conf)
-    files = [_local_file(jar) for jar in brought]
-    own = list(filter(None, [conf.get(_CLASS_PATH)]))
-    if is_local(master) and None not in files:
-        class_path, shipped = [*map(str, all_jars(jars)), *map(str, files), *own], []
-    else:
-        class_path, shipped = own, [*map(str, all_jars(jars)), *brought]
+    """Return the arguments of a submit: paths and names only, for everybody on the machine can read them."""
     return [
-        str(spark_submit),
         "--master", master,
         "--deploy-mode", "client",
         "--name", name,
@@ -284,13 +270,55 @@ def command(
     ]  # fmt: skip
 
 
+def needs_script(master: str, conf: Mapping[str, str]) -> bool:
+    """Return whether Spark's own script starts a driver: on a cluster, and where something is set for it."""
+    is_set = any(map(os.environ.get, _OF_SCRIPT)) or not _OF_SCRIPT.isdisjoint(conf)
+    return is_set or not is_local(master) or (spark_home() / "conf").exists()
+
+
+def options_of_spark(class_path: Sequence[str], conf: Mapping[str, str], memory: str) -> list[str]:
+    """Return the options that Spark's script would give to Java after half a second."""
+    places = [*class_path, *map(str, spark_jars()), *filter(None, map(os.environ.get, _PLACES))]
+    return ["-cp", os.pathsep.join(places), f"-Xmx{conf.get(_MEMORY, memory)}", *_OF_JAVA]
+
+
+def spark_jars() -> list[Path]:
+    """Return Spark's own jars, without its machine learning, which takes half a second to register its functions."""
+    return [jar for jar in sorted((spark_home() / "jars").glob("*.jar")) if not jar.name.startswith("spark-mllib")]
+
+
+def java_of(home: Path | None) -> str:
+    """Return the Java of a home, else of JAVA_HOME, else of PATH."""
+    named = home or os.environ.get("JAVA_HOME")
+    return f"{named}/bin/java" if named else shutil.which("java") or "java"
+
+
+def java_start(home: Path | None, folder: Path) -> list[str]:
+    return [java_of(home), f"@{folder / JAVA_OPTIONS_FILE}", "org.apache.spark.deploy.SparkSubmit"]
+
+
+def brought_with(master: str, jars: Sequence[Path | str], conf: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Return the class path of a driver before Spark's own, and the jars that are shipped.
+
+    A local master takes all jars as its class path: it need not copy them, and the class archive covers ours. They all
+    are there or all are shipped, because shipped jars have a class loader of their own: the format, on the class path,
+    would not see it.
+    """
+    brought = _brought(conf)
+    files = [_local_file(jar) for jar in brought]
+    own = list(filter(None, [conf.get(_CLASS_PATH)]))
+    if is_local(master) and None not in files:
+        return [*map(str, all_jars(jars)), *map(str, files), *own], []
+    return own, [*map(str, all_jars(jars)), *brought]
+
+
 def require_master(master: str) -> None:
     """Refuse a master that takes no connection; of several addresses one is enough. YARN's is not known here."""
     addresses = urlsplit(master.removeprefix("k8s://")).netloc.split(",")
     for place in map(urlsplit, (f"//{address}" for address in addresses)):
         with suppress(OSError, ValueError):  # a port that is none is an address that takes no connection
             if place.hostname:
-                socket.create_connection((place.hostname, place.port or _HTTPS), timeout=CONNECT_SECONDS).close()
+                socket.create_connection((place.hostname, place.port or 443), timeout=CONNECT_SECONDS).close()
             return
     raise UnavailableError(f"The Spark master {master} takes no connection.").mended_by(
         "Correct host and port of the Spark connection, or start the master; then repeat."
@@ -330,7 +358,7 @@ def environment(*, java_home: Path | None, spark_home: Path | None) -> dict[str,
     ours = {
         # Else Spark takes the python3 of PATH, which may be another version, without PySpark.
         "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LAUNCHER_OPTS": " ".join(_without_rival(_LAUNCHER, *map(os.environ.get, _VARIABLES))),
+        "PYTHONHASHSEED": "0",  # as Spark's script has it: the hashes of a cluster's Pythons have to be alike
     }
     homes = {"JAVA_HOME": java_home, "SPARK_HOME": spark_home}
     return kept | ours | {key: str(path) for key, path in homes.items() if path}
@@ -357,7 +385,8 @@ def package_zip() -> bytes:
     return buffer.getvalue()
 
 
-def _write_private(path: Path, text: str) -> None:
+def write_private(path: Path, text: str) -> None:
+    """Write a file that may hold secrets."""
     # The mode is given at creation: a change of it afterwards would leave a moment in which others can read.
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(text)

@@ -23,7 +23,13 @@ from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit.driver import end_orphan
 from airflow_kafka_lake.adapters.spark_submit.failures import REASONS, job_failed, recognised, tail
 from airflow_kafka_lake.adapters.spark_submit.runner import SparkSubmitRunner, archive_path
-from airflow_kafka_lake.adapters.spark_submit.submission import all_jars, package_zip, properties_text, require_jars
+from airflow_kafka_lake.adapters.spark_submit.submission import (
+    all_jars,
+    needs_script,
+    package_zip,
+    properties_text,
+    require_jars,
+)
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
@@ -215,6 +221,50 @@ def test_the_driver_gets_the_job_and_the_settings(spark: FakeSpark) -> None:
     assert found["spark.sql.session.timeZone"] == "UTC"
 
 
+def test_a_local_driver_is_started_by_java_itself(
+    spark: FakeSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's script takes half a second to find what is known: ours before Spark's jars, one of which is left out."""
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.symlink_to(spark.path)
+    conf = {"spark.driver.memory": "3g", "spark.driver.extraClassPath": "/jars/d.jar"}
+    conf |= {"spark.driver.defaultJavaOptions": "-Xss2m", "spark.driver.extraJavaOptions": "-Xss3m"}
+    run(spark.runner(spark_submit=None, java_home=tmp_path / "jdk", conf=conf))
+    folder, argv = Path(spark.seen["folder"]), spark.seen["argv"]
+    assert argv[:4] == [f"@{folder / 'java.options'}", "org.apache.spark.deploy.SparkSubmit", "--master", "local[2]"]
+    assert not {"--driver-class-path", "--jars"} & set(argv)
+    options = spark.seen["texts"]["java.options"].splitlines()
+    class_path, memory = options[options.index('"-cp"') + 1 :][:2]
+    assert (memory, options[-1]) == ('"-Xmx3g"', "-Xss2m -Xss3m")
+    found = class_path.strip('"').split(":")
+    assert found[:4] == [str(OWN), "/jars/a.jar", "/jars/b.jar", "/jars/d.jar"]
+    assert any("/spark-sql_" in jar for jar in found)
+    assert found[-1] == "/etc/hadoop"
+    assert not any("/spark-mllib" in jar for jar in found)
+
+
+@pytest.mark.parametrize("variable", ["SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS"])
+def test_sparks_script_starts_a_driver_that_is_set_up_by_it(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a person has set for Spark's script still reaches the driver, and so does what a cluster needs."""
+    assert not needs_script("local[2]", CONF)
+    assert needs_script("spark://host:7077", CONF)
+    assert needs_script("local[2]", {"spark.driver.extraLibraryPath": "/lib"})
+    monkeypatch.setenv(variable, "/set")
+    assert needs_script("local[2]", CONF)
+
+
+def test_a_configured_spark_is_started_by_its_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder of settings may hold any: variables, logging, file systems."""
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "spark-core_2.13-4.1.3.jar").touch()
+    monkeypatch.setenv("KAFKA_LAKE_SPARK_HOME", str(tmp_path))
+    assert not needs_script("local[2]", {})
+    (tmp_path / "conf").mkdir()
+    assert needs_script("local[2]", {})
+
+
 def test_jars_and_extensions_of_the_connection_are_added_to_ours(spark: FakeSpark) -> None:
     """A connection may bring more of both and takes none of ours away."""
     conf = {
@@ -295,20 +345,17 @@ def test_collector_of_a_connection_is_the_only_one(spark: FakeSpark) -> None:
         run(spark.runner(conf={"spark.driver.extraJavaOptions": theirs}))
         assert collectors(spark) == found
     run(spark.runner(conf={"spark.driver.defaultJavaOptions": "-XX:+UseG1GC"}))
-    assert collectors(spark) == []
+    assert collectors(spark) == ["UseG1GC"]
 
 
 @pytest.mark.parametrize("variable", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"])
 def test_collector_of_the_environment_is_the_only_one(
     spark: FakeSpark, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An image may name one for every Java: for Spark's launcher, and for the driver."""
-    run(spark.runner())
-    assert "-XX:+UseSerialGC" in spark.seen["environ"]["SPARK_LAUNCHER_OPTS"]
+    """An image may name one for every Java."""
     monkeypatch.setenv(variable, "-XX:+UseG1GC")
     run(spark.runner())
     assert collectors(spark) == []
-    assert spark.seen["environ"]["SPARK_LAUNCHER_OPTS"] == "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 
 
 def collectors(spark: FakeSpark) -> list[str]:
