@@ -45,6 +45,7 @@ from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.reports.plan import everything, heading, in_grace, remarks, waiting_of
 from airflow_kafka_lake.core.reports.status import advance_document
+from airflow_kafka_lake.core.spark.job import LIGHT
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import decisions, planning, rebuilding, recovery, reporting, running
@@ -249,6 +250,7 @@ def worker(arguments: argparse.Namespace, output: Output) -> Result:
             yield replace(ports, wanted=lambda _: alive())
 
     with Engine() as engine, open_ledger(arguments.ledger) as ledger, _drained(wanted=arguments.drain) as is_ending:
+        engine.spent(LIGHT)  # as before a heavy job: what lasts is worth the better compiler
         serving = WaveWorker(
             ledger=ledger,
             clock=clock,

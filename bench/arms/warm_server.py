@@ -10,6 +10,7 @@ from pathlib import Path
 
 from airflow_kafka_lake.adapters.spark_submit.driver import Engine
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.spark.job import LIGHT
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services import running
 from airflow_kafka_lake.wiring.assemble import open_ports
@@ -22,6 +23,7 @@ def main(home: Path) -> None:
     """Serve one command after another until SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with Engine() as engine:
+        engine.spent(LIGHT)  # as `kafka-lake worker` does
         for name in WARMING:
             code = run(home, name, engine, print)
             if code:

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from airflow_kafka_lake.adapters.spark_submit.driver import Engine
 from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
+from airflow_kafka_lake.cli import running
 from airflow_kafka_lake.cli.entry_point import main
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.core.ledger.requests import AskForWave, EndRequest, error_of
@@ -40,6 +42,22 @@ def test_worker_of_an_empty_ledger_has_nothing_to_do(
     assert str(os.getpid()) in document["worker"]
     assert main(["worker", "--until-idle"]) == 0
     assert "0 waves, 0 rows" in capsys.readouterr().out
+
+
+def test_driver_of_a_worker_is_worth_the_better_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lasts, however light its first wave is."""
+    found: list[bool] = []
+
+    class Closed(Engine):
+        def close(self) -> None:
+            found.append(self.is_heavy(1))
+            super().close()
+
+    for name, value in connections(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(running, "Engine", Closed)
+    assert main(["worker", "--until-idle"]) == 0
+    assert found == [True]
 
 
 def test_wave_that_failed_and_did_not_land_is_no_good_end(
