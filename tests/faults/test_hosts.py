@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -131,3 +134,19 @@ def test_hosts_that_share_only_the_lake_bring_a_wave_into_it(place: Place) -> No
     assert any(sandbox.topic.encode() in packet for packet in packets)
     deep = sandbox.end(sandbox.start("audit", sandbox.name, "--deep", "--json", env=spark, before=host.before))
     assert deep.code == 0, deep.err
+
+
+def test_host_of_a_command_that_is_lost_in_mid_read_is_followed_by_another(place: Place) -> None:
+    """Command and driver are gone at once. Another host ends what is left of the application, and lands the wave."""
+    sandbox, (host, spark) = place.sandbox, place.new_host()
+    sandbox.produce(**TWO_TASKS)
+    process = sandbox.start("run", str(sandbox.file), *SLOWLY, "--json", env=spark, before=host.before)
+    wait_for(lambda: process.poll() is not None or len(place.cluster.busy()) == 2)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    with closing(sqlite3.connect(sandbox.ledger)) as ledger, ledger:
+        ledger.execute("UPDATE kafka_lake_wave SET lease_until = '2000-01-01 00:00:00'")
+    other, spark = place.new_host()
+    again = sandbox.start("run", str(sandbox.file), "--json", env=spark, before=other.before)
+    assert_landed(sandbox, sandbox.end(again))
+    wait_for(lambda: not place.cluster.applications())
