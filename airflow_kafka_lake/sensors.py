@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
-from os import PathLike
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
@@ -15,14 +14,14 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow_kafka_lake.core.errors import TransientError, UnknownSubjectError, UsageError, unknown_topic
 from airflow_kafka_lake.core.reports.plan import PlanSummary
 from airflow_kafka_lake.core.spec import PipelineSpec
+from airflow_kafka_lake.core.wire import milliseconds
 from airflow_kafka_lake.links import PAGE, TaskLink
-from airflow_kafka_lake.operators.boundary import airflow_errors, bounds_of, message_of, spec_of, text_of
-from airflow_kafka_lake.pipeline import Pipeline
+from airflow_kafka_lake.operators.boundary import PipelineTask, airflow_errors, bounds_of, message_of, spec_of, text_of
 from airflow_kafka_lake.ports import Ledger
 from airflow_kafka_lake.signals import show_page
 from airflow_kafka_lake.triggers import LedgerTrigger, PlanResolvedTrigger, WaitEvent, WatermarkTrigger
 from airflow_kafka_lake.wiring import assemble
-from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER
+from airflow_kafka_lake.wiring.connections import KafkaConnection
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, XComArg
@@ -31,32 +30,22 @@ if TYPE_CHECKING:
 # The base of both sensors: a question to the ledger, asked in the worker or, deferred, in the triggerer.
 
 
-class LedgerSensor(BaseSensorOperator):
+class LedgerSensor(PipelineTask, BaseSensorOperator):
     """Asks the ledger one question until the answer is yes; a ledger that does not answer is asked again.
 
     It waits for a pipeline that was never planned, and refuses at once a file that does not exist and a topic that the
     pipeline does not read. Deferred, it asks soon after an event of the pipeline and ever more rarely without one;
     `poke_interval` is for a sensor that is not deferred.
 
-    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
-    :param ledger_conn_id: Airflow connection of the ledger (templated)
     :param deferrable: wait in the triggerer, without a worker slot; `[operators] default_deferrable` where left out
     """
 
-    template_fields: Sequence[str] = ("pipeline", "ledger_conn_id")
     operator_extra_links: Collection[TaskLink] = (PAGE,)
 
     def __init__(
-        self,
-        *,
-        pipeline: Pipeline | str | PathLike[str],
-        ledger_conn_id: str = DEFAULT_LEDGER,
-        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
-        **kwargs: Any,
+        self, *, deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False), **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self.pipeline = pipeline
-        self.ledger_conn_id = ledger_conn_id
         self.deferrable = deferrable
 
     @abstractmethod
@@ -95,6 +84,8 @@ class LedgerSensor(BaseSensorOperator):
             try:
                 with assemble.open_ledger(self.ledger_conn_id) as ledger:
                     self._refuse_unplanned(ledger, spec)
+                    if name := trigger.kafka(ledger):
+                        trigger.source = KafkaConnection(name).source()
                     answer = trigger.ask(ledger)
             except TransientError as unknown:
                 self.log.info("not known: %s", unknown.message)
@@ -123,14 +114,11 @@ class LedgerSensor(BaseSensorOperator):
 class SegmentDrainedSensor(LedgerSensor):
     """Waits until every range of a plan is committed or skipped; a plan unknown to the ledger is not drained.
 
-    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param plan: plan id, or the XCom `plan` of PlanIngestOperator (templated); one that planned nothing ends the wait,
         one that left something out fails, and that of a dry run skips the tasks after it
-    :param ledger_conn_id: Airflow connection of the ledger (templated)
-    :param deferrable: wait in the triggerer, without a worker slot; `[operators] default_deferrable` where left out
     """
 
-    template_fields: Sequence[str] = ("pipeline", "plan", "ledger_conn_id")
+    template_fields: Sequence[str] = (*PipelineTask.template_fields, "plan")
 
     def __init__(self, *, plan: str | Mapping[str, Any] | XComArg, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -152,40 +140,53 @@ class SegmentDrainedSensor(LedgerSensor):
         return PlanResolvedTrigger(pipeline=pipeline, plan=text_of(plan, "plan"), ledger_conn_id=self.ledger_conn_id)
 
 
-# Wait until watermarks reach an offset.
+# Wait until watermarks reach an offset or a time.
 
 
 class WatermarkSensor(LedgerSensor):
-    """Waits until everything below an offset is committed from each stream's origin on.
+    """Waits until everything below an offset, or before a time, is committed from each stream's origin on.
 
-    For a time, schedule a Dag on the hours or days that are complete (`assets.closed_periods`).
+    A time is reached only once Kafka has a record at or after it: until then, an earlier one may still come. For every
+    hour or day, of partitions without records too, schedule a Dag on those that are complete (`assets.closed_periods`).
 
-    :param pipeline: a `Pipeline`, a pipeline file, or a name (templated)
     :param topic: topic (templated)
     :param partition: one partition; None means all (templated)
-    :param offset: end, exclusive (templated)
-    :param ledger_conn_id: Airflow connection of the ledger (templated)
-    :param deferrable: wait in the triggerer, without a worker slot; `[operators] default_deferrable` where left out
+    :param offset: end, exclusive; either this or `time` (templated)
+    :param time: RFC 3339 time with its offset from UTC (templated)
     """
 
-    template_fields: Sequence[str] = ("pipeline", "topic", "partition", "offset", "ledger_conn_id")
+    template_fields: Sequence[str] = (*PipelineTask.template_fields, "topic", "partition", "offset", "time")
 
-    def __init__(self, *, topic: str, offset: int | str, partition: int | str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        topic: str,
+        partition: int | str | None = None,
+        offset: int | str | None = None,
+        time: str | datetime | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.topic = topic
         self.partition = partition
         self.offset = offset
+        self.time = time
 
     def trigger(self, pipeline: str) -> WatermarkTrigger:
         """See `LedgerSensor`."""
         topic = text_of(self.topic, "topic")
+        if (self.offset is None) == (self.time is None):
+            raise UsageError("either offset or time is needed, and exactly one")
         partitions = None if self.partition in (None, "") else [number_of(self.partition, "partition")]
-        bounds = bounds_of(topic, partitions, None, None)
+        bounds = bounds_of(topic, partitions, None, self.time)
+        if self.time is not None and not isinstance(bounds.end, datetime):
+            raise UsageError("time must be a time with its offset from UTC; for an offset use offset")
         return WatermarkTrigger(
             pipeline=pipeline,
             topic=topic,
             partition=bounds.partitions[0] if bounds.partitions else None,
-            offset=number_of(self.offset, "offset"),
+            offset=0 if self.offset is None else number_of(self.offset, "offset"),
+            at_ms=milliseconds(bounds.end) if isinstance(bounds.end, datetime) else None,
             ledger_conn_id=self.ledger_conn_id,
         )
 

@@ -7,7 +7,7 @@ import inspect
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, dataclass_transform
@@ -21,6 +21,8 @@ from airflow_kafka_lake.core.errors import (
     HeldError,
     KafkaLakeError,
     TransientError,
+    UnavailableError,
+    UnknownTopicError,
     UsageError,
     nearest,
     unknown_topic,
@@ -29,15 +31,19 @@ from airflow_kafka_lake.core.ledger.guards import pause_of, paused
 from airflow_kafka_lake.core.ledger.records import StreamRecord
 from airflow_kafka_lake.core.ledger.requests import RENEWALS, AskForWave, EndRequest, error_of
 from airflow_kafka_lake.core.ledger.waves import FINISHED, OPEN, UNRESOLVED
+from airflow_kafka_lake.core.offsets import Stream
+from airflow_kafka_lake.core.ordering.layouts import Layout
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder, describe
 from airflow_kafka_lake.core.reports.attention import serving, untaken_for_too_long
 from airflow_kafka_lake.core.wire import timestamp
-from airflow_kafka_lake.ports import Ledger, LedgerReader
+from airflow_kafka_lake.ports import Ledger, LedgerReader, OffsetSource
 from airflow_kafka_lake.services.decisions import newest_event
 from airflow_kafka_lake.wiring.connections import (
     DEFAULT_LEDGER,
+    KAFKA_TYPES,
     LEDGER_TYPES,
     ConnectionSettings,
+    KafkaConnection,
     aget_connection,
     ledger_url,
 )
@@ -59,9 +65,9 @@ LONGEST_SECONDS = 900.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """One wait: the next check is `due` then, `pause` after the last one; a closed wait is due never."""
+    """One wait: the next check is `due` then, `pause` after the last one."""
 
-    due: float | None
+    due: float
     pause: float
 
     @classmethod
@@ -71,12 +77,10 @@ class Wait:
 
     def is_due(self, now: float) -> bool:
         """Return whether it is time to check."""
-        return self.due is not None and now >= self.due
+        return now >= self.due
 
     def checked(self, now: float) -> Wait:
         """Return the wait after a check that did not end it: the pause doubles, up to `LONGEST_SECONDS`."""
-        if self.due is None:
-            return self
         pause = min(self.pause * 2, LONGEST_SECONDS)
         return Wait(due=now + pause, pause=pause)
 
@@ -86,11 +90,7 @@ class Wait:
         No check comes later by that: where something always happens, none would come at all.
         """
         anew = Wait.begin(now)
-        return self if self.due is None else replace(anew, due=min(self.due, now + anew.pause))
-
-    def closed(self) -> Wait:
-        """Return the ended wait, which nothing opens again, whatever its last check answers."""
-        return replace(self, due=None)
+        return replace(anew, due=min(self.due, anew.due))
 
 
 # The ledgers of a triggerer: its triggers share one for each address, however many of them wait.
@@ -164,11 +164,12 @@ class WaitEvent(TypedDict):
 class LedgerTrigger(BaseTrigger):
     """Asks one question until the answer is yes, then fires one `WaitEvent`.
 
-    A ledger or an Airflow that does not answer leaves the answer unknown: the wait goes on.
+    A ledger, a Kafka or an Airflow that does not answer leaves the answer unknown: the wait goes on.
     """
 
     pipeline: str
     ledger_conn_id: str = DEFAULT_LEDGER
+    source: OffsetSource | None = field(default=None, init=False)
     _ledger: Ledger | None = field(default=None, init=False)
 
     def __init_subclass__(cls) -> None:
@@ -183,6 +184,10 @@ class LedgerTrigger(BaseTrigger):
     def ask(self, ledger: Ledger) -> WaitAnswer:
         """Ask once; raises the error that keeps the answer unknown, or that no waiting can change."""
 
+    def kafka(self, ledger: Ledger) -> str | None:  # noqa: ARG002  # most need none
+        """Return the connection of the Kafka that `ask` needs as `source`; None where it needs none, or none yet."""
+        return None
+
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class's path and the constructor's arguments, which are attributes of the same names."""
         # Airflow keeps a trigger as this, and makes it anew in whichever triggerer takes it.
@@ -194,16 +199,14 @@ class LedgerTrigger(BaseTrigger):
         wait = Wait.begin(self.now())
         seen: int | None = None
         while True:
-            await self.sleep(min(POLL_SECONDS, max(0.0, (wait.due or 0.0) - self.now())))
+            await self.sleep(min(POLL_SECONDS, max(0.0, wait.due - self.now())))
             newest = await self._newest(seen)
             if seen is not None and newest is not None and newest > seen:
                 wait = wait.progressed(self.now())
             seen = seen if newest is None else newest
             if not (wait.is_due(self.now()) or self.time_is_over()):
                 continue
-            event = await self._look()
-            if event is not None:
-                wait = wait.closed()
+            if event := await self._look():
                 yield TriggerEvent(dict(event))
                 return
             wait = wait.checked(self.now())
@@ -216,6 +219,8 @@ class LedgerTrigger(BaseTrigger):
     async def _look(self) -> WaitEvent | None:
         """Ask once; return the event that ends the wait, None to go on."""
         try:
+            if self.source is None and (name := await self.query(self.kafka)):
+                self.source = KafkaConnection(name, connection=await aget_connection(name, *KAFKA_TYPES)).source()
             answer = await self.query(self.ask)
         except _UNKNOWN as error:
             self.log.info("not known: %s", error.message)
@@ -348,34 +353,70 @@ class ResumedTrigger(LedgerTrigger):
 
 
 class WatermarkTrigger(LedgerTrigger):
-    """Waits until the watermark of one partition, or of all of a topic, reaches an offset."""
+    """Waits until the watermark of one partition, or of all of a topic, reaches an offset or a time (milliseconds).
+
+    A time is reached when Kafka has a record at or after it and everything before the first one is committed.
+    """
 
     topic: str
-    offset: int
+    offset: int = 0
     partition: int | None = None
+    at_ms: int | None = None
+
+    def kafka(self, ledger: LedgerReader) -> str | None:
+        """See `LedgerTrigger`: the pipeline's first plan has recorded it."""
+        record = None if self.at_ms is None else ledger.pipeline(self.pipeline)
+        return record.spec.kafka_connection if record else None
 
     def ask(self, ledger: LedgerReader) -> WaitAnswer:
         """See `LedgerTrigger`."""
         known = ledger.streams(self.pipeline)
         if missing := _not_known_yet(ledger, self.pipeline, self.topic, known):
             return WaitAnswer(done=False, message=missing)
-        streams = [stream for stream in known if stream.key.topic == self.topic]
-        partitions = {stream.key.partition for stream in streams} if self.partition is None else {self.partition}
-        if not partitions:
-            return WaitAnswer(done=False, message=f"the ledger knows no stream of {self.topic} yet")
-        if self.partition is None:  # also partitions that a plan has seen and could not observe
-            for layout in ledger.layouts(self.pipeline):
-                partitions.update(range(layout.partitions if layout.topic == self.topic else 0))
+        try:
+            topic = None if self.at_ms is None else self._opened().describe([self.topic])[0]
+        except UnknownTopicError as error:
+            if any(stream.key.topic == self.topic for stream in known):
+                raise
+            return WaitAnswer(done=False, message=error.message)
+
+        def is_meant(item: Stream | Layout) -> bool:
+            # The watermark of an older generation says nothing about a time.
+            return item.topic == self.topic and (topic is None or item.topic_id == topic.topic_id)
+
+        streams = [stream for stream in known if is_meant(stream.key)]
+        # All are also the partitions that a plan has seen and could not observe, or that this broker does not know yet.
+        sizes = [item.partitions for item in ledger.layouts(self.pipeline) if is_meant(item)]
+        there = topic.partitions if topic else 0
+        seen = {stream.key.partition for stream in streams}.union(range(max(there, *sizes, 0)))
+        partitions = sorted(seen) if self.partition is None else [self.partition]
+        if topic is None:
+            return self._answer(streams, dict.fromkeys(partitions, self.offset))
+        asked = [(self.topic, partition) for partition in partitions if partition < there]
+        firsts = self._opened().offsets_at(asked, self.at_ms or 0)
+        return self._answer(streams, {partition: firsts.get((self.topic, partition)) for partition in partitions})
+
+    def _answer(self, streams: Sequence[StreamRecord], ends: Mapping[int, int | None]) -> WaitAnswer:
+        """Compare the watermarks with the ends, which Kafka may not have yet."""
+        message = "" if ends else f"the ledger knows no stream of {self.topic} yet"
         unread: list[StreamRecord] = []
-        for partition in sorted(partitions):
-            stream = _only(streams, self.topic, partition)
-            if stream is None:
-                return WaitAnswer(done=False, message=f"the ledger knows no stream {self.topic}/{partition} yet")
-            if stream.watermark < self.offset:
-                message = f"{stream.key}: the watermark is {stream.watermark}, and {self.offset} is waited for"
-                return WaitAnswer(done=False, message=message)
-            unread += [stream] if 0 < self.offset <= stream.origin else []
-        return WaitAnswer(done=True, message=f"the watermarks of {self.topic} are there{_below_origins(unread)}")
+        for partition, end in ends.items():
+            name, stream = f"{self.topic}/{partition}", _only(streams, self.topic, partition)
+            if end is None:
+                message = message or f"Kafka has no record of {name} that late yet"
+            elif stream is None:
+                message = message or f"the ledger knows no stream {name} yet"
+            elif stream.watermark < end:
+                message = message or f"{name}: the watermark is {stream.watermark}, and {end} is waited for"
+            elif 0 < end <= stream.origin:
+                unread.append(stream)
+        there = f"the watermarks of {self.topic} are there{_below_origins(unread)}"
+        return WaitAnswer(done=not message, message=message or there)
+
+    def _opened(self) -> OffsetSource:
+        if self.source is None:
+            raise UnavailableError("the pipeline's connection to Kafka is not known yet")
+        return self.source
 
 
 def _only(streams: Sequence[StreamRecord], topic: str, partition: int) -> StreamRecord | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -32,7 +33,6 @@ from airflow_kafka_lake.pipeline.keys import MAX_OFFSET, MAX_PARTITION, parse_bo
 from airflow_kafka_lake.ports import LedgerReader, Ports
 from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.wiring.assemble import open_ledger, open_ports
-from airflow_kafka_lake.wiring.connections import ANSWER_SECONDS
 
 # A command: its name and arguments, the action that makes a document, and the view that prints it.
 
@@ -103,18 +103,15 @@ ID_OF_TOPIC = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_SUBJECT = 200
 
 
-def topic_name(text: str) -> str:
-    """Read `--topic`."""
-    if not TOPIC_NAME.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{shown(text)} is not a topic name: 1 to 249 of A-Z a-z 0-9 . _ -")
+def _matching(pattern: re.Pattern[str], form: str, text: str) -> str:
+    if not pattern.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not {form}")
     return text
 
 
-def topic_id(text: str) -> str:
-    """Read `--topic-id`."""
-    if not ID_OF_TOPIC.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{shown(text)} is not a topic id: take it from {remedies.status()} --json")
-    return text
+topic_name = partial(_matching, TOPIC_NAME, "a topic name: 1 to 249 of A-Z a-z 0-9 . _ -")
+topic_id = partial(_matching, ID_OF_TOPIC, f"a topic id: take it from {remedies.status()} --json")
+pipeline_name = partial(_matching, PIPELINE_NAME, "a pipeline name: 1 to 100 of a-z 0-9 _ . -")
 
 
 def subject_id(text: str) -> str:
@@ -124,42 +121,14 @@ def subject_id(text: str) -> str:
     return text
 
 
-def pipeline_name(text: str) -> str:
-    """Read the name of a pipeline."""
-    if not PIPELINE_NAME.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{shown(text)} is not a pipeline name: 1 to 100 of a-z 0-9 _ . -")
-    return text
-
-
-def free_text(text: str) -> str:
-    """Read free text."""
-    return _read(kept_text, text)
-
-
-def partition_number(text: str) -> int:
-    """Read one `--partition`."""
-    return _number(text, MAX_PARTITION, "a partition number")
-
-
-def offset_number(text: str) -> int:
-    """Read one offset."""
-    return _number(text, MAX_OFFSET, "an offset")
-
-
-def _number(text: str, largest: int, what: str) -> int:
+def _number(largest: int, what: str, text: str) -> int:
     if not text.isdecimal() or not text.isascii() or len(text) > len(str(largest)) or int(text) > largest:
         raise argparse.ArgumentTypeError(f"{shown(text)} is not {what}: use a whole number from 0 to {largest}")
     return int(text)
 
 
-def wave_count(text: str) -> int:
-    """Read a number of waves."""
-    return _read(parse_count, text)
-
-
-def rate(text: str) -> int:
-    """Read bytes per second."""
-    return _read(parse_rate, text)
+partition_number = partial(_number, MAX_PARTITION, "a partition number")
+offset_number = partial(_number, MAX_OFFSET, "an offset")
 
 
 def _read(parse: Callable[[str], T], text: str) -> T:
@@ -168,6 +137,8 @@ def _read(parse: Callable[[str], T], text: str) -> T:
     except UsageError as error:
         raise argparse.ArgumentTypeError(error.message) from None
 
+
+free_text, wave_count, rate = partial(_read, kept_text), partial(_read, parse_count), partial(_read, parse_rate)
 
 PIPELINE = Argument("pipeline", metavar="PIPELINE", help="pipeline file (*.toml), or a name that the ledger knows")
 WAVE = Argument("wave", metavar="WAVE", type=subject_id, help="wave id")
@@ -271,16 +242,10 @@ def _spec_of_file(file: Path) -> PipelineSpec:
 
 @contextmanager
 def ports_of(
-    arguments: argparse.Namespace,
-    output: Output,
-    spec: PipelineSpec,
-    *,
-    need_spark: bool = False,
-    kafka_seconds: float = ANSWER_SECONDS,
-    engine: Engine | None = None,
+    arguments: argparse.Namespace, output: Output, spec: PipelineSpec, *, engine: Engine | None = None, **needs: Any
 ) -> Iterator[Ports]:
-    """Open a pipeline's ports; `need_spark` makes sure first that a job could start, `kafka_seconds` is how long an
-    admin call waits for Kafka. Spark is started for the first job, and ends with the block if no `engine` keeps it."""
+    """Open a pipeline's ports; `needs` are those of `open_ports`. Spark is started for the first job, and ends with the
+    block if no `engine` keeps it."""
     with ExitStack() as stack:
         opened = open_ports(
             spec,
@@ -289,9 +254,8 @@ def ports_of(
             progress=output.progress,
             live=output.live,
             need_kafka=True,
-            need_spark=need_spark,
-            kafka_seconds=kafka_seconds,
             engine=engine or stack.enter_context(Engine()),
+            **needs,
         )
         yield stack.enter_context(opened)
 

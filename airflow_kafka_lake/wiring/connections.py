@@ -289,9 +289,12 @@ ANSWER_SECONDS = 15.0
 class KafkaConnection:
     """Opens a Kafka cluster; the type `kafka` is the Kafka provider's, and reused here."""
 
-    def __init__(self, kafka_conn_id: str = DEFAULT_KAFKA, *, client_id: str | None = None) -> None:
+    def __init__(
+        self, kafka_conn_id: str = DEFAULT_KAFKA, *, connection: ConnectionSettings | None = None, client_id: str = ""
+    ) -> None:
         """`client_id` names the clients to the brokers, unless the connection names another one."""
         self.kafka_conn_id = kafka_conn_id
+        self._connection = connection
         self._own = {"client.id": client_id} if client_id else {}
 
     @cached_property
@@ -299,7 +302,7 @@ class KafkaConnection:
         """The validated settings; ConnectionSettingsError names the fault."""
         from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 
-        found = get_connection(self.kafka_conn_id, *KAFKA_TYPES)
+        found = self._connection or get_connection(self.kafka_conn_id, *KAFKA_TYPES)
         return KafkaSettings.parse({**self._own, **found.extra}, connection=self.kafka_conn_id)
 
     def source(self, timeout_seconds: float = ANSWER_SECONDS) -> KafkaOffsetSource:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ from airflow.sdk.exceptions import (
 )
 from airflow.triggers.base import BaseTrigger
 
+from airflow_kafka_lake import sensors
+from airflow_kafka_lake import triggers as ledger_module
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     HeldError,
@@ -54,6 +57,7 @@ from airflow_kafka_lake.triggers import (
     WaveLaunchableTrigger,
 )
 from airflow_kafka_lake.wiring import assemble
+from airflow_kafka_lake.wiring.connections import KafkaConnection
 
 from .conftest import ORDERS, OTHER, World
 
@@ -61,6 +65,7 @@ TRIGGERS: list[LedgerTrigger] = [
     PlanResolvedTrigger(pipeline="orders", plan="p", ledger_conn_id="l"),
     WaveFreeTrigger(pipeline="orders", wave="w", ledger_conn_id="l"),
     WatermarkTrigger(pipeline="orders", topic="orders", partition=3, offset=5, ledger_conn_id="l"),
+    WatermarkTrigger(pipeline="orders", topic="orders", at_ms=5, ledger_conn_id="l"),
 ]
 
 
@@ -266,12 +271,15 @@ def test_topic_that_can_never_come_is_not_waited_for(world: World, context: dict
         WatermarkSensor(deferrable=True, task_id="wait", pipeline="orders", topic="ordres", offset=5).execute(context)
 
 
+AT = "1970-01-01T00:00:02Z"
 FILE = '[pipeline]\nname = "orders"\n[source]\ntopics = ["orders"]\n[lake]\ntable = "raw.orders"\n'
 
 
+@pytest.mark.parametrize("goal", [{"offset": 2}, {"time": AT}], ids=["offset", "time"])
 @pytest.mark.parametrize("pipeline", ["orders", "orders.toml", ORDERS], ids=["name", "file", "pipeline"])
 def test_pipeline_that_was_never_planned_is_waited_for(
     pipeline: Pipeline | str,
+    goal: dict[str, Any],
     world: World,
     folder: Path,
     context: dict[str, Any],
@@ -279,7 +287,9 @@ def test_pipeline_that_was_never_planned_is_waited_for(
 ) -> None:
     """A Dag that waits may be started before the one that plans; the wait ends in the triggerer once that has run."""
     (folder / "orders.toml").write_text(FILE)
-    sensor = WatermarkSensor(deferrable=True, task_id="s", pipeline=pipeline, topic="orders", partition=0, offset=2)
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", '{"conn_type": "kafka", "extra": {"bootstrap.servers": "b:1"}}')
+    monkeypatch.setattr(KafkaConnection, "source", lambda _: world.kafka)
+    sensor = WatermarkSensor(deferrable=True, task_id="s", pipeline=pipeline, topic="orders", partition=0, **goal)
     trigger = waits(sensor, context)
     assert isinstance(trigger, WatermarkTrigger)
     assert trigger.ask(world.ledger).message == "the ledger knows no pipeline 'orders' yet"
@@ -304,32 +314,40 @@ def test_pipeline_that_was_never_planned_is_waited_for(
     assert waits(sensor, context) is None
 
 
+@pytest.mark.parametrize("goal", [{"offset": 2}, {"time": AT}], ids=["offset", "time"])
 def test_what_can_be_known_before_the_first_plan_is_refused(
-    world: World, folder: Path, context: dict[str, Any]
+    goal: dict[str, Any], world: World, folder: Path, context: dict[str, Any]
 ) -> None:
     """A topic that the pipeline does not read, a file that is not there, a name that no pipeline can have; a name that
     is only like another one's may still come, and the wait says what it is like."""
     (folder / "orders.toml").write_text(FILE)
     for pipeline in ("orders", "orders.toml", ORDERS):
         with pytest.raises(AirflowFailException, match=r"'ordres' is not one of pipeline orders: .* mean 'orders'"):
-            WatermarkSensor(deferrable=True, task_id="s", pipeline=pipeline, topic="ordres", offset=2).execute(context)
+            WatermarkSensor(deferrable=True, task_id="s", pipeline=pipeline, topic="ordres", **goal).execute(context)
     for pipeline in ("ordres.toml", "Orders!"):
         with pytest.raises(AirflowFailException):
-            WatermarkSensor(deferrable=True, task_id="s", pipeline=pipeline, topic="orders", offset=2).execute(context)
+            WatermarkSensor(deferrable=True, task_id="s", pipeline=pipeline, topic="orders", **goal).execute(context)
     world.ledger.commit(SavePipeline(spec=ORDERS.spec))
-    trigger = waits(WatermarkSensor(deferrable=True, task_id="s", pipeline="ordres", topic="orders", offset=2), context)
+    trigger = waits(WatermarkSensor(deferrable=True, task_id="s", pipeline="ordres", topic="orders", **goal), context)
     assert trigger is not None
     message = trigger.ask(world.ledger).message
     assert message == "the ledger knows no pipeline 'ordres' yet; did you mean 'orders'?"
 
 
+@pytest.mark.parametrize("goal", [{"offset": 2}, {"time": AT}], ids=["offset", "time"])
 def test_topic_that_its_producers_have_not_made_yet_is_waited_for(
-    world: World, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    goal: dict[str, Any], world: World, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is one of the pipeline's."""
+    """One that a plan has read and Kafka has no more is not."""
+    monkeypatch.setattr(sensors, "KafkaConnection", lambda _: SimpleNamespace(source=lambda: world.kafka))
     world.ledger.commit(SavePipeline(spec=ORDERS.spec))
     world.kafka.delete_topic("orders")
-    assert waits(reached(partition=0, offset=2), context) is not None
+    assert waits(reached(partition=0, **goal), context) is not None
+    world.kafka.create_topic("orders", 1)
+    land(world, 1)
+    world.kafka.delete_topic("orders")
+    with pytest.raises(AirflowFailException, match="Kafka has no topic 'orders'"):
+        reached(partition=0, time=AT).execute(context)
 
 
 def test_ledger_that_does_not_answer_is_waited_for(
@@ -341,9 +359,11 @@ def test_ledger_that_does_not_answer_is_waited_for(
         raise UnavailableError("the ledger does not answer")
 
     monkeypatch.setattr(assemble, "open_ledger", away)
-    for pipeline in ("orders", ORDERS):
-        sensor = WatermarkSensor(deferrable=True, task_id="s", pipeline=pipeline, topic="orders", offset=2)
-        assert waits(sensor, context) is not None
+    goals: list[dict[str, Any]] = [{"offset": 2}, {"time": AT}]
+    for goal in goals:
+        for pipeline in ("orders", ORDERS):
+            sensor = WatermarkSensor(deferrable=True, task_id="s", pipeline=pipeline, topic="orders", **goal)
+            assert waits(sensor, context) is not None
 
 
 def test_watermark_sensor_waits_for_an_offset(world: World, context: dict[str, Any]) -> None:
@@ -356,6 +376,46 @@ def test_watermark_sensor_waits_for_an_offset(world: World, context: dict[str, A
     assert waits(reached(offset=0), context) is None
 
 
+@pytest.mark.parametrize("deferrable", [True, False], ids=["deferred", "poked"])
+@pytest.mark.parametrize("partition", [0, None], ids=["partition", "topic"])
+def test_watermark_sensor_waits_for_a_time(
+    deferrable: bool,
+    partition: int | None,
+    world: World,
+    context: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A time is reached once Kafka knows a later record and everything before it is committed."""
+    monkeypatch.setattr(sensors, "KafkaConnection", lambda _: SimpleNamespace(source=lambda: world.kafka))
+    world.kafka.create_topic("orders", 1)
+    world.kafka.produce("orders", 0, b"a", b"b", timestamp_ms=1_000)
+    land(world, 0)
+    sensor = reached(partition=partition, time=AT)
+
+    def is_over() -> bool:
+        return waits(sensor, context) is None if deferrable else bool(sensor.poke(context))
+
+    assert not is_over(), "a record from before may still come"
+    world.kafka.produce("orders", 0, b"c", timestamp_ms=1_500)
+    world.kafka.produce("orders", 0, b"d", timestamp_ms=3_000)
+    assert not is_over(), "the third record is not in the lake"
+    land(world, 0)
+    assert is_over()
+
+
+def test_wait_for_an_offset_opens_no_kafka(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger alone knows whether it is reached, and no connection is looked up for it."""
+    land(world, 5)
+
+    async def asked(*_: object) -> None:
+        raise AssertionError("Kafka was asked for")
+
+    monkeypatch.setattr(ledger_module, "aget_connection", asked)
+    trigger = WatermarkTrigger(pipeline="orders", topic="orders", offset=6)
+    trigger._ledger = world.ledger
+    assert asyncio.run(trigger._look()) is None
+
+
 def test_sensor_that_cannot_ask_waits(world: World, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """A ledger that is out of reach at the first look does not fail the task."""
 
@@ -364,6 +424,14 @@ def test_sensor_that_cannot_ask_waits(world: World, context: dict[str, Any], mon
 
     monkeypatch.setattr(world.ledger, "ranges", away)
     assert waits(drained(plan="p"), context) is not None
+
+
+def test_sensor_needs_exactly_one_goal(world: World, context: dict[str, Any]) -> None:
+    """Two goals or none are a mistake, found when the templates are rendered: a task that returned nothing is one."""
+    world.ledger.commit(SavePipeline(spec=ORDERS.spec))
+    for sensor in (reached(), reached(offset=1, time=AT)):
+        with pytest.raises(AirflowFailException, match=r"UsageError: either .* exactly one"):
+            sensor.execute(context)
 
 
 def test_wave_is_free_when_its_lease_has_ended(world: World) -> None:
@@ -492,9 +560,10 @@ def test_watermark_answers_name_what_is_missing(world: World) -> None:
 
     def look(**goal: Any) -> WaitAnswer:
         trigger = WatermarkTrigger(pipeline="orders", topic="orders", **goal)
+        trigger.source = world.kafka
         return trigger.ask(world.ledger)
 
-    assert look(offset=1).message == "the ledger knows no pipeline 'orders' yet"
+    assert look(offset=1).message == look(at_ms=1).message == "the ledger knows no pipeline 'orders' yet"
     world.ledger.commit(SavePipeline(spec=ORDERS.spec))
     assert look(offset=1).message == "the ledger knows no stream of orders yet"
     assert look(offset=1, partition=1).message == "the ledger knows no stream orders/1 yet"
@@ -503,6 +572,12 @@ def test_watermark_answers_name_what_is_missing(world: World) -> None:
     assert look(offset=5).message == "orders/1: the watermark is 0, and 5 is waited for"
     assert look(offset=5, partition=0).done
     assert look(offset=0).done
+    assert look(at_ms=10**15).message == "Kafka has no record of orders/0 that late yet"
+    assert look(at_ms=10**15, partition=1).message == "Kafka has no record of orders/1 that late yet"
+    assert look(at_ms=0, partition=7).message == "Kafka has no record of orders/7 that late yet"
+    assert look(at_ms=0, partition=0).done, "the first record is at 0, and nothing lies before it"
+    with pytest.raises(UnavailableError, match="not known yet"):  # planned between the two looks: asked again
+        WatermarkTrigger(pipeline="orders", topic="orders", at_ms=0).ask(world.ledger)
 
 
 @pytest.mark.parametrize(
@@ -520,13 +595,18 @@ def test_watermark_answers_name_what_is_missing(world: World) -> None:
         {"offset": 1, "partition": True},
         {"offset": 1, "partition": -1},
         {"offset": 1, "partition": "a"},
+        {"time": 7},
+        {"time": "7"},
+        {"time": ""},
+        {"time": "tomorrow"},
+        {"time": "2026-01-31T06:00:00"},
     ],
     ids=str,
 )
 def test_goal_that_cannot_be_meant_fails_at_once(goal: dict[str, Any], world: World, context: dict[str, Any]) -> None:
     """A sensor that could never be satisfied does not begin to wait, and a truth value is no number."""
     land(world, 1)
-    sensor = reached if "offset" in goal else drained
+    sensor = reached if {"offset", "time"} & set(goal) else drained
     with pytest.raises(AirflowFailException, match="UsageError"):
         sensor(**goal).execute(context)
 

@@ -1,16 +1,16 @@
-"""One timer per wait: slower and slower, anew on progress, never again once closed (law L15)."""
+"""One timer per wait: slower and slower, anew on progress (law L15)."""
 
 from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.triggers import LONGEST_SECONDS, Wait
+from airflow_kafka_lake.triggers import Wait
 
 
 def checks(until: float, progress: tuple[float, ...] = ()) -> list[float]:
     """Return when a wait that begins at 0 checks, with progress at some moments."""
     wait, found, news = Wait.begin(0.0), [], list(progress)
-    while wait.due is not None and min([wait.due, *news]) <= until:
+    while min([wait.due, *news]) <= until:
         if news and news[0] < wait.due:
             wait = wait.progressed(news.pop(0))
         else:
@@ -31,14 +31,6 @@ def checks(until: float, progress: tuple[float, ...] = ()) -> list[float]:
 def test_checks_come_when_the_law_says(until: float, progress: tuple[float, ...], expected: list[float]) -> None:
     """Pauses double from 2 s to 15 min; progress begins anew, and makes no check later."""
     assert checks(until, progress) == expected
-
-
-def test_closed_wait_stays_closed() -> None:
-    """Neither progress nor the answer of a last check opens a wait again, and it is due never."""
-    closed = Wait.begin(0.0).closed()
-    assert closed.progressed(5.0) == closed
-    assert closed.checked(5.0) == closed
-    assert not closed.is_due(10 * LONGEST_SECONDS)
 
 
 def test_wait_is_due_at_its_moment_and_not_before() -> None:

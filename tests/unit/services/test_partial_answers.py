@@ -23,6 +23,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import Policy, PolicyKind
+from airflow_kafka_lake.core.wire import milliseconds
 from airflow_kafka_lake.services import decisions, pipeline_audit
 from airflow_kafka_lake.services.stream_choice import choose
 from airflow_kafka_lake.triggers import WatermarkTrigger
@@ -195,6 +196,38 @@ def test_partition_that_was_not_observed_at_first_begins_where_the_policy_says(t
     two.run()
     assert two.run().exit_code == 0
     assert (two.offsets(0), two.offsets(1), two.offsets(2)) == ([4], [4], [0, 1])
+
+
+def test_watermark_of_an_older_generation_reaches_no_time(world: World) -> None:
+    """Kafka tells times of the topic as it is: that far, the old topic's watermark has long been."""
+    world.produce(50)
+    world.run()
+    world.create("orders")
+    at = milliseconds(world.clock.now())
+    world.produce(2)
+    reached = WatermarkTrigger(pipeline="orders", topic="orders", at_ms=at)
+    reached.source = world.kafka
+    assert reached.ask(world.ledger).message == "the ledger knows no stream orders/0 yet"
+    world.run()
+    assert reached.ask(world.ledger).done
+
+
+def test_partition_that_a_broker_does_not_know_yet_reaches_no_time(two: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker that answers is behind; a plan has seen the partition: all of a topic is it, too."""
+    at = milliseconds(two.clock.now()) + 1
+    two.run()
+    two.clock.advance(timedelta(seconds=1))
+    two.produce(2, 0)
+    two.produce(2, 1)
+    two.run(Bounds(partitions=(0,)))
+    describe = two.kafka.describe
+    reached = WatermarkTrigger(pipeline="orders", topic="orders", at_ms=at)
+    reached.source = two.kafka
+    with monkeypatch.context() as patch:
+        patch.setattr(two.kafka, "describe", lambda topics: [replace(item, partitions=1) for item in describe(topics)])
+        assert reached.ask(two.ledger).message == "Kafka has no record of orders/1 that late yet"
+    two.run()
+    assert reached.ask(two.ledger).done
 
 
 def test_partition_that_was_never_observed_reaches_no_offset(two: World) -> None:
