@@ -42,7 +42,7 @@ def _closed_port() -> int:
         (
             "kafka_default",
             {"conn_type": "kafka", "extra": {"bootstrap.servers": "b:9092", "sasl.kerberos.kinit.cmd": SECRET}},
-            ("'sasl.kerberos.kinit.cmd'", "load libraries or run commands"),
+            ("'sasl.kerberos.kinit.cmd'", "Kerberos needs a librdkafka with GSSAPI"),
         ),
         (
             "kafka_default",
