@@ -23,6 +23,7 @@ from airflow_kafka_lake.actions.action import TerminalTable
 from airflow_kafka_lake.core.amounts import span
 from airflow_kafka_lake.core.errors import KafkaLakeError, kinds
 from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.reports.progress import Moment, ProgressEvent
 from airflow_kafka_lake.services.watching import Lines
 
@@ -331,7 +332,7 @@ class Output:
         else:
             self._err.print(Text.assemble(("error: ", "bold red"), _visible(error.message)))
             if self._err.is_terminal and (name := next(filter(kinds().get, _names(error)), None)):
-                self._err.print(Text(f"more: kafka-lake help {name}", DIM))
+                self._err.print(Text(f"more: {Remedy(command='help', subject=name)}", DIM))
 
 
 def _names(error: KafkaLakeError) -> list[str]:

@@ -164,9 +164,10 @@ def draw(template: str, visitor: Visitor, *, poll: int, observed_at: datetime | 
 
 @cache
 def documents() -> str | None:
-    """Return the address of the documents, where the metadata of the installed package name one."""
+    """Return the address of the documents, where the metadata of the installed package name one that can be opened."""
     named = (entry.partition(", ") for entry in metadata("airflow-kafka-lake").get_all("Project-URL", []))
-    return next((web_address(url) for label, _, url in named if label == "Documentation"), None)
+    found = next((web_address(url) for label, _, url in named if label == "Documentation"), None)
+    return None if found and ".example/" in found else found  # reserved names (RFC 2606) hold a place, and open nothing
 
 
 # The pages before there is anything to show: how a ledger, and a pipeline in it, begin.

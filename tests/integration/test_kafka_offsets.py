@@ -329,16 +329,18 @@ def test_id_is_not_one_brokers_word(cluster: Cluster, monkeypatch: pytest.Monkey
 
 
 class Coordinator:
-    """Answers for the group's coordinator: the given errors first, then the truth."""
+    """Answers for the group's coordinator: the given errors first (None: it knows no such group), then the truth."""
 
-    def __init__(self, *first: Exception) -> None:
+    def __init__(self, *first: Exception | None) -> None:
         self.left = list(first)
         self.ask = groups._ask_coordinator
 
     async def __call__(self, *given: Any, **named: Any) -> Any:
-        if self.left:
-            raise self.left.pop(0)
-        return await self.ask(*given, **named)
+        if not self.left:
+            return await self.ask(*given, **named)
+        if error := self.left.pop(0):
+            raise error
+        return None
 
 
 @pytest.mark.parametrize(
@@ -346,19 +348,26 @@ class Coordinator:
     [
         ([], GroupOffsetState.NONE),
         ([errors.NotCoordinatorError(), errors.CoordinatorLoadInProgressError()], GroupOffsetState.NONE),
-        ([errors.GroupIdNotFoundError()], GroupOffsetState.NONE),
-        ([errors.GroupAuthorizationFailedError()], GroupOffsetState.UNKNOWN),
+        ([None], GroupOffsetState.NONE),
         ([errors.NotCoordinatorError()] * 100_000, GroupOffsetState.UNKNOWN),
     ],
 )
 def test_only_no_such_group_means_no_offset(
-    kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch, said: list[Exception], state: GroupOffsetState
+    kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch, said: list[Exception | None], state: GroupOffsetState
 ) -> None:
     """A moving coordinator is asked again for a while; after any error that stays, it is unknown."""
     cluster = Cluster(kafka.bootstrap, timeout=2)
     monkeypatch.setattr(groups, "_ask_coordinator", Coordinator(*said))
     found = cluster.source.snapshot([cluster.topic], "g").partitions
     assert {(p.group_offset, p.group_offset_state) for p in found} == {(None, state)}
+
+
+def test_group_that_may_not_be_read_is_a_persons_business(kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No waiting brings the right that is missing."""
+    cluster = Cluster(kafka.bootstrap, timeout=2)
+    monkeypatch.setattr(groups, "_ask_coordinator", Coordinator(errors.GroupAuthorizationFailedError()))
+    with pytest.raises(ConnectionSettingsError, match=r"offsets of group 'g'.*lacks a right"):
+        cluster.source.snapshot([cluster.topic], "g")
 
 
 def test_group_out_of_reach_is_unknown(service: None) -> None:

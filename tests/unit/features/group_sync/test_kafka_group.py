@@ -47,9 +47,9 @@ def committed(coordinator: Coordinator, offsets: Mapping[int, int], *, recreated
     topic_id = kafka.create_topic("orders", 2)
     if recreated:
         kafka.create_topic("orders", 2)
-    settings = KafkaSettings.parse({"bootstrap.servers": "kafka:9092"})
+    settings = KafkaSettings.parse({"bootstrap.servers": "127.0.0.1:9092"})
     group_sync = KafkaGroupCommitter(settings, clock=clock, connect=lambda *_, **__: coordinator)  # type: ignore[arg-type, return-value]
-    group_sync._source = kafka  # type: ignore[assignment]
+    group_sync._source.describe = kafka.describe  # type: ignore[method-assign]
     keys = {Stream("orders", topic_id, partition): offset for partition, offset in offsets.items()}
     return {key.partition: why for key, why in group_sync.commit("g", keys).items()}
 
