@@ -23,7 +23,6 @@ from airflow_kafka_lake.cli.running import COMMANDS as RUNNING
 from airflow_kafka_lake.cli.running import RECOVERY_COMMANDS as RECOVERY
 from airflow_kafka_lake.cli.running import WORKER_COMMANDS as WORKER
 from airflow_kafka_lake.cli.status import COMMANDS as STATUS
-from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import KafkaLakeError, LibraryError, TerminalError, UsageError, kinds, nearest
 from airflow_kafka_lake.services.checking import CheckOutcome, PipelineCheck, check_pipeline
@@ -181,7 +180,7 @@ EXIT_CODES = {
     "1": "refused, a check failed, or something is held: the message says what, where, and what to do",
     "2": "wrong usage",
     "3": "worth repeating: something was out of reach, or another run is working on what is left",
-    "4": f"the outcome of a commit is unknown: `{remedies.recover('PIPELINE')}` finds out",
+    "4": "the outcome of a commit is unknown: the message names the command that finds out",
     "130": "interrupted (Ctrl-C); its Spark job is ended, and the same command goes on from there",
     "143": "terminated (SIGTERM), in the same way; 129 for SIGHUP",
 }

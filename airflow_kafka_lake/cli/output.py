@@ -331,12 +331,9 @@ class Output:
             self.document({"error": error.to_json()})
         else:
             self._err.print(Text.assemble(("error: ", "bold red"), _visible(error.message)))
-            if self._err.is_terminal and (name := next(filter(kinds().get, _names(error)), None)):
+            known = (kind.__name__ for kind in type(error).__mro__ if kind.__name__ in kinds())
+            if self._err.is_terminal and (name := next(known, None)):
                 self._err.print(Text(f"more: {Remedy(command='help', subject=name)}", DIM))
-
-
-def _names(error: KafkaLakeError) -> list[str]:
-    return [kind.__name__ for kind in type(error).__mro__]
 
 
 def word_of(state: str) -> str:

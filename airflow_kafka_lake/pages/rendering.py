@@ -164,10 +164,10 @@ def draw(template: str, visitor: Visitor, *, poll: int, observed_at: datetime | 
 
 @cache
 def documents() -> str | None:
-    """Return the address of the documents, where the metadata of the installed package name one that can be opened."""
+    """Return the address of the documents, where the package's metadata name one, not a reserved name (RFC 2606)."""
     named = (entry.partition(", ") for entry in metadata("airflow-kafka-lake").get_all("Project-URL", []))
-    found = next((web_address(url) for label, _, url in named if label == "Documentation"), None)
-    return None if found and ".example/" in found else found  # reserved names (RFC 2606) hold a place, and open nothing
+    found = (web_address(url) for label, _, url in named if label == "Documentation" and ".example/" not in url)
+    return next(found, None)
 
 
 # The pages before there is anything to show: how a ledger, and a pipeline in it, begin.
