@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+import subprocess
 from collections.abc import Callable
 from importlib import metadata
 from typing import Any
@@ -10,6 +12,8 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.adapters.iceberg.catalog import BoundedRestCatalog
+from airflow_kafka_lake.adapters.java import spark_home
+from airflow_kafka_lake.adapters.spark_submit.submission import java_of, options_of_spark
 
 pytestmark = pytest.mark.contracts
 
@@ -67,6 +71,17 @@ def _pyspark_keeps_the_active_session() -> bool:
     )
 
 
+def _pyspark_gives_java_the_options_of_ours() -> bool:
+    """Apart from the module of its machine learning and a database that no job opens."""
+    words = [java_of(None), "-cp", f"{spark_home()}/jars/*", "org.apache.spark.launcher.Main"]
+    words += ["org.apache.spark.deploy.SparkSubmit", "--master", "local", "any.jar"]
+    home = {"SPARK_HOME": str(spark_home()), "SPARK_SCALA_VERSION": "2.13"}
+    said = subprocess.run(words, env=os.environ | home, capture_output=True, text=True, check=True).stdout.split("\0")
+    wanted = {word for word in said if word.startswith(("-D", "-XX", "--add", "--enable"))}
+    ours = set(options_of_spark([], {}, "1g"))
+    return wanted - ours == {"--add-modules=jdk.incubator.vector", "-Dderby.connection.requireAuthentication=false"}
+
+
 @pytest.mark.parametrize(
     ("library", "holds"),
     [
@@ -77,6 +92,7 @@ def _pyspark_keeps_the_active_session() -> bool:
         ("pyiceberg", _pyiceberg_asks_for_a_refused_token_again),
         ("pyspark", _pyspark_keeps_its_java),
         ("pyspark", _pyspark_keeps_the_active_session),
+        pytest.param("pyspark", _pyspark_gives_java_the_options_of_ours, marks=pytest.mark.slow),
     ],
     ids=lambda value: value if isinstance(value, str) else value.__name__.strip("_"),
 )
