@@ -17,7 +17,6 @@ REGISTERED = {
     "get_provider_info.py": "names the formats in the connection's form",
     "adapters/clients.py": "has the time-outs of all clients",
     "cli/entry_point.py": "says what the demonstration brings",
-    "adapters/spark_submit/failures.py": "says whose catalogs give up a commit",
     "local/demo.py": "is the demonstration, and reads its table as any reader would",
 }
 """Module → what it has to do with a format."""

@@ -77,7 +77,7 @@ REASONS = (
         name="commit-conflict",
         pattern=r"add snapshot with sequence number",
         advice="Another commit to the table came first, and the catalog refused Spark's so that Spark does not try it "
-        "again (REST catalogs before Iceberg 1.11 do, and some others). Nothing was staged; repeat the call. Where it "
+        "again (older REST catalogs do, and some new ones). Nothing was staged; repeat the call. Where it "
         "happens often, let fewer jobs and programs write to this table at once.",
     ),
     Reason(
