@@ -163,6 +163,12 @@ class Events:
         self.states[name if index < 0 else f"{name}_{index}"] = "running"
         return {"ti": ti, "task_instance": ti, "outlet_events": OutletEventAccessors()}
 
+    def succeed(self, context: Mapping[str, Any]) -> None:
+        """Accept the success of a task, which then runs its callbacks."""
+        self.end(context)
+        for callback in context["task"].on_success_callback:
+            callback(context)
+
     def end(self, context: Mapping[str, Any], state: str = "success") -> None:
         """End a task; with a success come its events, as Airflow 3.3 makes them."""
         from airflow.sdk import Asset

@@ -52,7 +52,7 @@ def run(world: World, told: Events, **given: Any) -> Context:
         context = told.task("ingest", index, number=number)
         context["task"] = IngestWaveOperator(task_id="ingest", wave=wave)
         context["task"].execute(context)
-        succeed(told, context)
+        told.succeed(context)
     return advance(told, **given)
 
 
@@ -65,13 +65,6 @@ def advance(told: Events, **given: Any) -> Context:
     context["task"] = AdvanceWatermarkOperator(task_id="advance", pipeline=ORDERS, **given)
     context["result"] = context["task"].execute(context)
     return context
-
-
-def succeed(told: Events, context: Context) -> None:
-    """Let Airflow accept the success of a task, which then runs its callbacks."""
-    told.end(context)
-    for callback in context["task"].on_success_callback:
-        callback(context)
 
 
 def keys(told: Events, asset: Any) -> list[str | None]:
@@ -94,30 +87,30 @@ def test_hour_is_closed_when_every_partition_has_passed_it(world: World, told: E
     produce(world, 0, 0.1, 0.9, 1.1)
     produce(world, 1, 0.2)
     world.clock.advance(timedelta(minutes=30))
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     assert closed(told) == []
     world.clock.advance(timedelta(minutes=40))
     context = run(world, told)
     assert context["result"]["closed"] == ["2026-01-01T00"]
     assert closed(told) == [], "Airflow has not accepted it yet"
-    succeed(told, context)
+    told.succeed(context)
     assert closed(told) == ["2026-01-01T00"]
     (event,) = [event for event in told.accepted if event.key]
     assert event.extra["pipeline"] == "orders"
     assert event.extra["closed"] == ["2026-01-01T00"]
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     assert (closed(told), late(told)) == (["2026-01-01T00"], [])
 
 
 def test_records_that_wait_keep_their_hour_open(world: World, told: Events) -> None:
     """What Kafka has of it, and the lake has not."""
     produce(world, 0, 0.1)
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     produce(world, 0, 0.5)
     world.clock.advance(2 * HOUR)
-    succeed(told, advance(told))
+    told.succeed(advance(told))
     assert closed(told) == []
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     assert closed(told) == ["2026-01-01T00", "2026-01-01T01"]
 
 
@@ -128,12 +121,12 @@ def test_busy_partition_closes_an_hour_behind_which_it_has_records(world: World,
     context = run(world, told)
     assert context["result"]["closed"] == ["2026-01-01T00"]
     produce(world, 0, 1.1)
-    succeed(told, context)
+    told.succeed(context)
     world.clock.advance(HOUR)
     produce(world, 0, 1.9, 2.0)
-    succeed(told, advance(told))
+    told.succeed(advance(told))
     assert closed(told) == ["2026-01-01T00"]
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     produce(world, 0, 2.1)
     assert closed(told) == ["2026-01-01T00", "2026-01-01T01"]
 
@@ -142,10 +135,10 @@ def test_ledger_knows_at_once_what_airflow_has_accepted(world: World, told: Even
     """Airflow may forget its events: they are not asked for again."""
     produce(world, 0, 0.1)
     world.clock.advance(HOUR)
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     produce(world, 0, 0.2)
     world.clock.advance(HOUR)
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     assert (len(closed(told)), len(late(told))) == (2, 1)
     told.accepted.clear()
     context = run(world, told)
@@ -159,10 +152,10 @@ def test_open_transaction_keeps_its_hour_open(world: World, told: Events, commit
     produce(world, 0, 0.5, transaction="t")
     produce(world, 1, 0.1)
     world.clock.advance(5 * HOUR)
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     assert closed(told) == []
     world.kafka.end("t", commit=commit)
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     assert closed(told) == [f"2026-01-01T0{hour}" for hour in range(5)]
     assert late(told) == []
 
@@ -172,7 +165,7 @@ def test_open_transaction_of_a_later_hour_keeps_only_that_open(world: World, tol
     produce(world, 0, 0.1, 1.1)
     produce(world, 0, 1.2, transaction="t")
     world.clock.advance(2 * HOUR)
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     assert closed(told) == ["2026-01-01T00"]
 
 
@@ -180,15 +173,15 @@ def test_late_records_are_told_as_such_once(world: World, told: Events) -> None:
     """By hour, by an event of their own; their hour is not closed again, and one in time is not late."""
     produce(world, 0, 0.1)
     world.clock.advance(2 * HOUR)
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     produce(world, 1, 0.3, 1.5, 0.4, 2.5)
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     assert late(told) == [
         ("2026-01-01T00", {"2026-01-01T00": 2, "2026-01-01T01": 1}),
         ("2026-01-01T01", {"2026-01-01T00": 2, "2026-01-01T01": 1}),
     ]
     world.clock.advance(HOUR)
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     assert len(late(told)) == 2
     assert closed(told) == ["2026-01-01T00", "2026-01-01T01", "2026-01-01T02"]
 
@@ -198,15 +191,15 @@ def test_records_within_the_lateness_are_not_late(world: World, told: Events) ->
     wait = timedelta(minutes=10)
     produce(world, 0, 0.1)
     world.clock.advance(HOUR + timedelta(minutes=9))
-    succeed(told, run(world, told, lateness=wait))
+    told.succeed(run(world, told, lateness=wait))
     assert closed(told) == []
     produce(world, 0, 1.1, 0.9)
-    succeed(told, run(world, told, lateness=wait))
+    told.succeed(run(world, told, lateness=wait))
     world.clock.advance(timedelta(minutes=1))
     produce(world, 0, 0.95)
-    succeed(told, advance(told, lateness=wait))
+    told.succeed(advance(told, lateness=wait))
     assert closed(told) == [], "a record behind the hour's end is in the lake, and one before it is not"
-    succeed(told, run(world, told, lateness=wait))
+    told.succeed(run(world, told, lateness=wait))
     assert closed(told) == ["2026-01-01T00"]
     assert late(told) == []
 
@@ -216,7 +209,7 @@ def test_first_hour_is_the_next_that_begins(world: World, told: Events) -> None:
     produce(world, 0, 0.1)
     world.clock.advance(timedelta(minutes=90))
     for hour in range(3):
-        succeed(told, run(world, told, since=None))
+        told.succeed(run(world, told, since=None))
         assert closed(told) == ["2026-01-01T02"][: max(0, hour - 1)]
         world.clock.advance(HOUR)
 
@@ -225,7 +218,7 @@ def test_days_are_closed_too(world: World, told: Events) -> None:
     """In UTC."""
     produce(world, 0, 0.1)
     world.clock.advance(25 * HOUR)
-    succeed(told, run(world, told, closes="day"))
+    told.succeed(run(world, told, closes="day"))
     assert keys(told, closed_periods("orders", "day")) == ["2026-01-01"]
     assert closed(told) == []
 
@@ -234,9 +227,9 @@ def test_many_hours_are_closed_in_several_runs(world: World, told: Events) -> No
     """Each would be a Dag run."""
     produce(world, 0, 0.1)
     world.clock.advance((AT_ONCE + 5) * HOUR)
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     assert len(closed(told)) == AT_ONCE
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     assert len(closed(told)) == AT_ONCE + 5 == len(set(closed(told)))
 
 
@@ -245,11 +238,11 @@ def test_task_that_ends_before_its_events_are_accepted_loses_none(world: World, 
     """The next one tells of the hour, and of the late record."""
     produce(world, 0, 0.1)
     world.clock.advance(HOUR)
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     produce(world, 0, 0.2)
     world.clock.advance(HOUR)
     told.end(run(world, told), state)
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     assert closed(told) == ["2026-01-01T00", "2026-01-01T01"]
     assert late(told) == [("2026-01-01T00", {"2026-01-01T00": 1})]
 
@@ -262,7 +255,7 @@ def test_task_that_ends_after_its_events_were_accepted_tells_none_twice(world: W
     produce(world, 0, 0.2)
     world.clock.advance(HOUR)
     told.end(run(world, told))
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     assert closed(told) == ["2026-01-01T00", "2026-01-01T01"]
     assert late(told) == [("2026-01-01T00", {"2026-01-01T00": 1})]
 
@@ -286,7 +279,7 @@ def test_task_that_meets_another_at_work_waits_for_it(world: World, told: Events
 
     world.clock.sleep = accepted  # type: ignore[method-assign]
     second["task"].execute(second)
-    succeed(told, second)
+    told.succeed(second)
     assert closed(told) == ["2026-01-01T00", "2026-01-01T01"]
 
 
@@ -299,7 +292,7 @@ def test_airflow_without_asset_partitions_names_the_hours(
     monkeypatch.delattr(OutletEventAccessor, "add_partitions")
     produce(world, 0, 0.1)
     world.clock.advance(2 * HOUR)
-    succeed(told, run(world, told))
+    told.succeed(run(world, told))
     (event,) = [event for event in told.accepted if event.uri == closed_periods("orders").uri]
     assert (event.key, event.extra["closed"]) == (None, ["2026-01-01T00", "2026-01-01T01"])
 
@@ -311,7 +304,7 @@ def test_partition_that_is_not_observed_keeps_all_open(
     produce(world, 0, 0.1)
     world.clock.advance(HOUR)
     ran = run(world, told, closes=None)
-    succeed(told, ran)
+    told.succeed(ran)
     snapshot = world.kafka.snapshot
 
     def partly(topics: Sequence[str], group: str | None) -> Any:
@@ -324,9 +317,9 @@ def test_partition_that_is_not_observed_keeps_all_open(
         return replace(seen, partitions=seen.partitions[:1])
 
     monkeypatch.setattr(world.kafka, "snapshot", partly)
-    succeed(told, advance(told))
+    told.succeed(advance(told))
     monkeypatch.setattr(world.kafka, "snapshot", left_out)
-    succeed(told, advance(told))
+    told.succeed(advance(told))
     assert closed(told) == []
 
     def away(*_: Any) -> Any:
@@ -336,7 +329,7 @@ def test_partition_that_is_not_observed_keeps_all_open(
     with pytest.raises(UnavailableError):
         advance(told)
     monkeypatch.setattr(world.kafka, "snapshot", snapshot)
-    succeed(told, advance(told))
+    told.succeed(advance(told))
     assert closed(told) == ["2026-01-01T00"]
 
 
@@ -372,7 +365,7 @@ def test_dry_run_tells_nothing(world: World, told: Events) -> None:
         task_id="advance", pipeline=ORDERS, plan_task_id="plan", closes="hour", outlets=outlets
     )
     context["task"].execute(context)
-    succeed(told, context)
+    told.succeed(context)
     assert told.accepted == []
 
 

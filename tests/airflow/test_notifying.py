@@ -55,13 +55,6 @@ def advancing(told: Events) -> Context:
     return context
 
 
-def succeed(told: Events, context: Context) -> None:
-    """Let Airflow accept the success of a task, which then runs its callbacks."""
-    told.end(context)
-    for callback in context["task"].on_success_callback:
-        callback(context)
-
-
 def slices(told: Events) -> list[tuple[int, int]]:
     """Return what all accepted events say of partition 0, one after the other; their numbers fit together."""
     extras = [event.extra for event in told.accepted]
@@ -79,13 +72,13 @@ def test_each_wave_tells_what_it_moved(world: World, told: Events) -> None:
             "rows": 1, "streams": [{"topic": "orders", "partition": 0, "from": index, "to": index + 1}],
         }  # fmt: skip
         assert world.ledger.unnotified("orders"), "that Airflow takes it is not known yet"
-        succeed(told, context)
+        told.succeed(context)
         assert not world.ledger.unnotified("orders")
         assert world.watermarks()[0] == index + 1
     assert {event.uri for event in told.accepted} == {pipeline_asset("orders").uri}
     last = advancing(told)
     assert (emitted(last), last["result"]) == ([], {"pipeline": "orders", "moved": 0, "sequence": None, "rows": 0})
-    succeed(told, last)
+    told.succeed(last)
     assert slices(told) == [(0, 1), (1, 2), (2, 3)]
 
 
@@ -112,9 +105,9 @@ def test_tasks_at_once_tell_in_order(world: World, told: Events) -> None:
     second, third = (ingesting(told, waves[index], index) for index in (1, 2))
     assert (emitted(second), emitted(third)) == ([], [])
     for context in (third, first, second):
-        succeed(told, context)
+        told.succeed(context)
     last = ingesting(told, waves[3], 3)
-    succeed(told, last)
+    told.succeed(last)
     assert slices(told) == [(0, 1), (1, 4)]
     assert emitted(advancing(told)) == []
 
@@ -124,11 +117,11 @@ def test_advance_tells_what_the_waves_left(world: World, told: Events) -> None:
     waves = planned(world, told, 2)
     first = ingesting(told, waves[0], 0)
     second = ingesting(told, waves[1], 1)
-    succeed(told, second)
-    succeed(told, first)
+    told.succeed(second)
+    told.succeed(first)
     last = advancing(told)
     assert last["result"] == {"pipeline": "orders", "moved": 1, "sequence": 2, "rows": 1}
-    succeed(told, last)
+    told.succeed(last)
     assert slices(told) == [(0, 1), (1, 2)]
 
 
@@ -138,7 +131,7 @@ def test_task_that_ends_before_its_events_are_accepted_loses_none(world: World, 
     first, second = planned(world, told, 2)
     told.end(ingesting(told, first, 0), state)
     after = ingesting(told, second, 1)
-    succeed(told, after)
+    told.succeed(after)
     assert slices(told) == [(0, 2)]
 
 
@@ -146,7 +139,7 @@ def test_task_that_ends_after_its_events_were_accepted_tells_none_twice(world: W
     """Killed before it could say so: Airflow has the events, and the next task finds them there."""
     first, second = planned(world, told, 2)
     told.end(ingesting(told, first, 0))
-    succeed(told, ingesting(told, second, 1))
+    told.succeed(ingesting(told, second, 1))
     assert slices(told) == [(0, 1), (1, 2)]
 
 
@@ -161,7 +154,7 @@ def test_success_that_airflow_refuses_acknowledges_nothing(
     assert world.ledger.unnotified("orders")
     assert "a later task emits them again" in caplog.text
     last = advancing(told)
-    succeed(told, last)
+    told.succeed(last)
     assert slices(told) == [(0, 1)]
 
 
@@ -169,7 +162,7 @@ def test_retry_tells_what_its_first_try_did_not(world: World, told: Events) -> N
     """It is running, as its first try seems to be; nothing that that one sends is accepted any more."""
     (wave,) = planned(world, told, 1)
     ingesting(told, wave, 0)
-    succeed(told, ingesting(told, wave, 0, number=2))
+    told.succeed(ingesting(told, wave, 0, number=2))
     assert slices(told) == [(0, 1)]
 
 
@@ -180,8 +173,8 @@ def test_running_deliverer_is_waited_for_until_its_lease_ends(world: World, told
     begun = world.clock.now()
     last = advancing(told)
     assert LEASE <= world.clock.now() - begun < LEASE + timedelta(seconds=5)
-    succeed(told, last)
-    succeed(told, hanging)
+    told.succeed(last)
+    told.succeed(hanging)
     assert [event.extra["sequence"] for event in told.accepted] == [1, 1]
     assert not world.ledger.unnotified("orders")
 
@@ -192,16 +185,16 @@ def test_advance_waits_for_a_delivery_that_ends_well(
     """And then tells what comes after it; its log says once for whom it waits."""
     first, second = planned(world, told, 2)
     busy = ingesting(told, first, 0)
-    succeed(told, ingesting(told, second, 1))
+    told.succeed(ingesting(told, second, 1))
     slept: list[float] = []
 
     def sleep(seconds: float) -> None:
         slept.append(seconds)
         if len(slept) == 2:
-            succeed(told, busy)
+            told.succeed(busy)
 
     monkeypatch.setattr(world.clock, "sleep", sleep)
-    succeed(told, advancing(told))
+    told.succeed(advancing(told))
     assert (len(slept), slices(told)) == (2, [(0, 1), (1, 2)])
     assert capsys.readouterr().out.count("Waiting for it") == 1
 
@@ -219,8 +212,8 @@ def test_wave_in_the_lake_is_a_success_whatever_its_events_meet(
     with monkeypatch.context() as broken:
         broken.setattr(advance, "begin_delivery", fails)
         context = ingesting(told, wave, 0)
-    succeed(told, context)
-    succeed(told, advancing(told))
+    told.succeed(context)
+    told.succeed(advancing(told))
     assert slices(told) == [(0, 1)]
 
 
@@ -232,7 +225,7 @@ def test_wave_that_is_in_the_lake_already_tells_what_is_left(world: World, told:
     landed(ingest(world.ports(), first))
     assert world.watermarks()[0] == 0
     context = ingesting(told, first, 0)
-    succeed(told, context)
+    told.succeed(context)
     assert (world.watermarks()[0], slices(told)) == (1, [(0, 1)])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shlex
@@ -10,7 +9,6 @@ import textwrap
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import yaml
@@ -26,6 +24,7 @@ from airflow_kafka_lake.pipeline.keys import read_offsets_file
 from airflow_kafka_lake.services import pipeline_audit, reporting
 from airflow_kafka_lake.wiring import connections
 from tests import documented
+from tests.docs_scripts import script
 from tests.world import World
 
 pytestmark = pytest.mark.architecture
@@ -53,15 +52,6 @@ def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def _generator(name: str = "generate") -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 PAGES = (
     "airflow.md",
     "benchmark.md",
@@ -79,7 +69,7 @@ PAGES = (
 @pytest.mark.parametrize("page", PAGES)
 def test_generated_page_is_as_the_code_says(page: str) -> None:
     """Run `python docs/generate.py` after a change of commands, states, errors, guards or evidence."""
-    pages = _generator().pages()
+    pages = script().pages()
     assert set(pages) == set(PAGES)
     assert (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8") == pages[page]
 
@@ -87,7 +77,7 @@ def test_generated_page_is_as_the_code_says(page: str) -> None:
 def test_airflows_registry_is_told_as_the_code_says() -> None:
     """Run `python docs/generate.py`; each class has a sentence."""
     text = (ROOT / ".airflow-registry.yaml").read_text(encoding="utf-8")
-    assert text == _generator().registry()
+    assert text == script().registry()
     modules = [item for part in yaml.safe_load(text).values() if isinstance(part, list) for item in part]
     assert len(modules) > 30
     assert all(item["description"].endswith((".", "?")) for item in modules)
@@ -95,20 +85,20 @@ def test_airflows_registry_is_told_as_the_code_says() -> None:
 
 def test_speeds_are_those_of_the_committed_report() -> None:
     """Run `python docs/generate.py` after a new report."""
-    for name, text in _generator("speed").pages().items():
+    for name, text in script("speed").pages().items():
         assert (ROOT / name).read_text(encoding="utf-8") == text
 
 
 def test_picture_of_a_terminal_is_as_the_command_prints() -> None:
     """Run `python docs/pictures.py` after a change of what `status` prints."""
-    for name, picture in _generator("pictures").pictures().items():
+    for name, picture in script("pictures").pictures().items():
         assert (ROOT / "docs" / "images" / name).read_text(encoding="utf-8") == picture
 
 
 def test_pictures_of_the_benchmark_are_of_its_committed_reports() -> None:
     """None is left of a report that is gone, and none is older than its numbers."""
     committed = ROOT / "docs" / "reference" / "benchmark"
-    assert {path.name: path.read_text(encoding="utf-8") for path in committed.glob("*")} == _generator().pictures()
+    assert {path.name: path.read_text(encoding="utf-8") for path in committed.glob("*")} == script().pictures()
 
 
 MOST_WORDS = 43_500

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import tomllib
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -41,13 +41,18 @@ def places() -> Mapping[str, frozenset[Where]]:
     """Return where each test is; some names are given twice."""
     found: dict[str, set[Where]] = defaultdict(set)
     for path in (ROOT / "tests").rglob("test_*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        whole = any(_is_nightly(node) for node in tree.body if _assigns(node, "pytestmark"))
-        for node in tree.body:
-            if isinstance(node, ast.FunctionDef):
-                nightly = whole or any(map(_is_nightly, node.decorator_list))
-                found[node.name].add(Where(path.relative_to(ROOT / "tests").parts[0], nightly))
+        for name, nightly in functions_of(path):
+            found[name].add(Where(path.relative_to(ROOT / "tests").parts[0], nightly))
     return {name: frozenset(places) for name, places in found.items()}
+
+
+def functions_of(path: Path) -> Iterator[tuple[str, bool]]:
+    """Yield the name of each function of a module, and whether all of it is left to the nightly."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    whole = any(_is_nightly(node) for node in tree.body if _assigns(node, "pytestmark"))
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            yield node.name, whole or any(map(_is_nightly, node.decorator_list))
 
 
 def _assigns(node: ast.stmt, name: str) -> bool:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.test_documents import ROOT, _generator
+from tests.architecture.test_documents import ROOT
+from tests.docs_scripts import script
 
 pytestmark = pytest.mark.architecture
 
@@ -21,7 +22,7 @@ INLINE = re.compile(r"\]\((?P<target>[^)\s#]+)")
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """The pages as the generator gets them."""
-    _generator("website").stage(tmp_path / "source")
+    script("website").stage(tmp_path / "source")
     return tmp_path / "source"
 
 

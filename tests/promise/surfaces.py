@@ -7,14 +7,11 @@ something else, is a break.
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from alembic.script import ScriptDirectory
@@ -49,6 +46,7 @@ from airflow_kafka_lake.get_provider_info import get_provider_info
 from airflow_kafka_lake.pipeline import Pipeline, load_pipelines
 from airflow_kafka_lake.pipeline.keys import SECTIONS
 from tests import documented
+from tests.docs_scripts import script
 
 ROOT = Path(__file__).parents[2]
 FROZEN = Path(__file__).parent / "frozen"
@@ -139,7 +137,7 @@ def command_line() -> Iterator[str]:
         yield from (line for argument in command.arguments for line in _argument(command, argument))
     yield from (f"{kind.__name__}: exit {kind.exit_code}" for kind in _errors())
     yield from (f"exit {code}" for code in EXIT_CODES)
-    yield from (name.strip("`") for name, _ in _reference().ENVIRONMENT)
+    yield from (name.strip("`") for name, _ in script().ENVIRONMENT)
 
 
 def _argument(command: Command, argument: Argument) -> Iterator[str]:
@@ -234,7 +232,7 @@ def airflow_settings() -> Iterator[str]:
 
 def python_api() -> Iterator[str]:
     """Yield the classes and functions of the reference page, with their parameters and templated fields."""
-    reference = _reference()
+    reference = script()
     found = [
         item for _, modules, names in reference.GROUPS for each in modules for item in reference._public(each, names)
     ]
@@ -254,7 +252,7 @@ def _public_item(item: Any) -> Iterator[str]:
 
 
 def _parameters(item: Any) -> Mapping[str, inspect.Parameter]:
-    found: Mapping[str, inspect.Parameter] = _reference()._signature(item)
+    found: Mapping[str, inspect.Parameter] = script()._signature(item)
     return {key: value for key, value in found.items() if key != "self" and value.kind is not value.VAR_KEYWORD}
 
 
@@ -262,17 +260,6 @@ def _promise(parameter: inspect.Parameter) -> str:
     if parameter.default is inspect.Parameter.empty:
         return REQUIRED
     return f"default {parameter.default}"
-
-
-@cache
-def _reference() -> ModuleType:
-    """Return the script that writes the reference pages: it knows which names are public."""
-    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 SURFACES = (

@@ -7,6 +7,8 @@ import time
 
 import psutil
 
+from tests.proxy import Proxy
+from tests.soak.faults.network import Cut
 from tests.soak.faults.strike import Fault
 from tests.soak.realistic import WORKERS, RealisticPlace
 
@@ -92,23 +94,16 @@ class LakeKill(RealisticFault):
         return True
 
 
-class StoreCut(RealisticFault):
-    """Connections to the object store break, and for some seconds none gets through."""
+class StoreCut(RealisticFault, Cut):
+    """See `Cut`."""
 
     name = "store-cut"
     words = "connections to the object store break; none gets through for up to 6 s"
-    every = 10.0
 
-    def strike(self) -> bool:
-        """Cut, wait, let through again."""
-        self.place.store_network.cut()
-        self.pause(self.choose.uniform(0.2, 6))
-        self.place.store_network.heal()
-        return True
-
-    def heal(self) -> None:
-        """Be an ordinary network again."""
-        self.place.store_network.heal()
+    @property
+    def network(self) -> Proxy:
+        """The network before the store."""
+        return self.place.store_network
 
 
 REALISTIC_FAULTS = (ExecutorKill, SparkWorkerKill, SparkMasterKill, LakeKill, StoreCut)
