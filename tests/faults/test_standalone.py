@@ -1,4 +1,4 @@
-"""A Spark standalone cluster: a part of it dies, or all is busy, in the middle of a wave, and each record lands once."""
+"""A Spark standalone cluster: parts of it die, or all are busy, in mid-wave, and each record lands once."""
 
 from __future__ import annotations
 
