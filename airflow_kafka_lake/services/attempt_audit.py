@@ -62,8 +62,8 @@ def audit_attempt(
     """Compare the staged rows with the planned ranges, and explain every offset without a row from Kafka's batches.
 
     Topic ids are compared before and after the explanations, ends and leader epochs after them: they bracket the
-    accounting (fine print of §3). `heartbeat` gets how many offsets are explained. Raises UnavailableError when they
-    cannot be compared.
+    accounting (fine print of §3). `heartbeat` gets how many offsets are explained. Raises the error of the missing
+    answer when they cannot be compared.
     """
     contents = {item.stream: item for item in staged.streams}
     if foreign := sorted(set(contents) - {item.stream for item in claim.ranges}):
@@ -75,7 +75,7 @@ def audit_attempt(
     tallies = _explain(ports, claim, open_ranges, contents=contents, heartbeat=heartbeat)
     losses = check_losses(ports, open_ranges)
     if losses.unknown:
-        raise UnavailableError(f"{next(iter(losses.unknown.values()))}, so what was read of it is not proven: repeat")
+        raise losses.refusal("{}, so what was read of it is not proven: repeat")
     audited = _judge(claim.ranges, contents, changed, tallies=tallies, losses=losses)
     if staged.read is not None and (audited.rest_is_proven or not audited.failed):
         _require_same_logs(ports, staged.read, contents, losses)

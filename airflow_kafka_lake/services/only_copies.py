@@ -16,7 +16,6 @@ from airflow_kafka_lake.core.errors import (
     LostRecordsError,
     OnlyCopyError,
     SchemaMismatchError,
-    UnavailableError,
 )
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState, is_resumable
@@ -115,7 +114,7 @@ def refuse_to_lose(
     why: str | None = None,
 ) -> None:
     """Raise OnlyCopyError where the branch of one of a wave's attempts was audited, may still be published, and is the
-    only copy of offsets of the wave's `ranges`; UnavailableError when Kafka does not answer.
+    only copy of offsets of the wave's `ranges`; that of a missing answer when Kafka does not answer.
 
     `passed` are offsets that a person leaves unread. Ranges that are read again do not count: main has their rows.
     """
@@ -204,12 +203,11 @@ def _range_of(pipeline: str, attempt: str, key: Stream, offsets: RangeSet) -> Ra
 def gone_from_kafka(
     ports: Ports, ranges: Sequence[RangeRecord], passed: Slice | None = None
 ) -> Mapping[Stream, RangeSet]:
-    """Return which offsets of some ranges Kafka cannot give again; UnavailableError when it does not answer."""
+    """Return which offsets of some ranges Kafka cannot give again; raises that of an answer it does not give."""
     seen = check_losses(ports, ranges)
     if seen.unknown:
-        reason = next(iter(seen.unknown.values())).rstrip(".")
-        raise UnavailableError(
-            f"{reason}, so whether what is staged is the only copy of its records cannot be told. Nothing was dropped: "
+        raise seen.refusal(
+            "{}, so whether what is staged is the only copy of its records cannot be told. Nothing was dropped: "
             "repeat when Kafka answers"
         )
     return lost_by_kafka(ranges, seen.failed, passed)

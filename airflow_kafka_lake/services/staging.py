@@ -16,7 +16,6 @@ from airflow_kafka_lake.core.errors import (
     SchemaMismatchError,
     StaleFenceError,
     StateError,
-    UnavailableError,
     UnexplainedError,
     expected,
 )
@@ -38,7 +37,7 @@ from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.advance import send_first
 from airflow_kafka_lake.services.attempt_audit import audit_attempt, refuse_fewer, refuse_undecoded
 from airflow_kafka_lake.services.claims import Heartbeat, InDoubt, claim_wave, ending_on_error
-from airflow_kafka_lake.services.identity import check_head, check_losses, require_published
+from airflow_kafka_lake.services.identity import check_head, check_losses, known_spec, require_published
 from airflow_kafka_lake.services.only_copies import cancelled, refuse_to_lose
 from airflow_kafka_lake.services.publishing import (
     AuditedAttempt,
@@ -71,8 +70,8 @@ def ingest(ports: Ports, wave: str, *, bytes_per_second: int | None = None) -> W
     Ranges of partitions that stay unknown go on in a wave of their own. `bytes_per_second` is asked for by a run,
     instead of the pipeline's rate. Returns the wave as it is then, or the reason for which it waits. Raises
     JobFailedError when the Spark job ended without a result (the wave can be tried again), UnavailableError when
-    nothing of it can be read now, UnknownOutcomeError when a commit's answer was lost for good, HeldError when every
-    range of the wave ended on hold.
+    nothing of it can be read now, ConnectionSettingsError where a right is missing for it, UnknownOutcomeError when a
+    commit's answer was lost for good, HeldError when every range of the wave ended on hold.
     """
     return outcome_of(lambda: _bring(ports, wave, bytes_per_second))
 
@@ -152,7 +151,8 @@ def _work(ports: Ports, claim: Claim, in_doubt: InDoubt) -> Shortfall | None:
         RecordBase(key=claim.key, base=EMPTY_TABLE if found.head.snapshot is None else found.head.snapshot)
     )
     heartbeat = Heartbeat(ports, claim.key)
-    asked = _decoding_of(ports, claim.pipeline)
+    # As the pipeline decodes now, not as it was planned: a corrected schema helps held ranges.
+    asked = known_spec(ports.ledger, claim.pipeline).decoding
     proven = _resume(ports, claim, asked, heartbeat) or _stage_anew(
         ports, claim, asked, heartbeat, is_proven=found.head.is_proven
     )
@@ -170,12 +170,6 @@ def _work(ports: Ports, claim: Claim, in_doubt: InDoubt) -> Shortfall | None:
     publish(ports, claim, proven, in_doubt, watch=heartbeat.watch)
     heartbeat.watch.landed(rows=rows, lake_bytes=proven.bytes)
     return None
-
-
-def _decoding_of(ports: Ports, pipeline: str) -> Decoding | None:
-    """Return how the pipeline decodes now: not as it was planned, so that a corrected schema helps held ranges."""
-    record = ports.ledger.pipeline(pipeline)
-    return record.spec.decoding if record else None
 
 
 def _resume(
@@ -309,15 +303,12 @@ def _precheck(ports: Ports, claim: Claim, heartbeat: Heartbeat) -> tuple[RangeDe
     lost = lost_ranges(losses)
     if len(lost) + len(losses.unknown) < len(claim.ranges):
         return lost + tuple(
-            RangeDecision(range_id=item, state=RangeState.PLANNED, reason=reason)
-            for item, reason in losses.unknown.items()
+            RangeDecision(range_id=item, state=RangeState.PLANNED, reason=error.message)
+            for item, error in losses.unknown.items()
         )
     if not lost:
-        raise UnavailableError(
-            f"nothing of wave {claim.key.wave} can be read now: {next(iter(losses.unknown.values())).rstrip('.')}. "
-            "Repeat when that has changed",
-            wave=claim.key.wave,
-        )
+        text = f"nothing of wave {claim.key.wave} can be read now: {{}}. Repeat when that has changed"
+        raise losses.refusal(text, wave=claim.key.wave)
     return lost
 
 
@@ -327,7 +318,7 @@ def _check_until_known(
     """Check again while partitions are unknown, such as between two leaders, until they are known or time is over."""
     until = ports.clock.monotonic() + timeout.total_seconds()
     losses = check_losses(ports, ranges)
-    while losses.unknown and ports.clock.monotonic() < until:
+    while losses.may_change and ports.clock.monotonic() < until:
         heartbeat()
         ports.clock.sleep(_POLL_SECONDS)
         losses = check_losses(ports, ranges)

@@ -15,6 +15,7 @@ from airflow_kafka_lake.core.errors import (
     LogStartMovedError,
     LogTruncatedError,
     LostRecordsError,
+    TransientError,
     UnavailableError,
 )
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot, UnknownPartition
@@ -276,12 +277,22 @@ def _proposed(gone: OffsetRange) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """The losses of some ranges, by id: `failed` with the error of topic or log, `unknown` with the reason of a missing
-    answer; the others are as they were planned. `seen` are the compared partitions."""
+    """The losses of some ranges, by id: `failed` with the error of topic or log, `unknown` with that of no answer;
+    the others are as they were planned. `seen` are the compared partitions."""
 
     failed: Mapping[str, KafkaLakeError] = field(default_factory=dict)
-    unknown: Mapping[str, str] = field(default_factory=dict)
+    unknown: Mapping[str, KafkaLakeError] = field(default_factory=dict)
     seen: Mapping[Stream, PartitionSnapshot] = field(default_factory=dict)
+
+    @property
+    def may_change(self) -> bool:
+        """Whether an answer that is missing may come by itself."""
+        return any(isinstance(error, TransientError) for error in self.unknown.values())
+
+    def refusal(self, text: str, **facts: str) -> KafkaLakeError:
+        """Return the error of a missing answer, within `text` at `{}`; one that a person has to mend comes first."""
+        error = min(self.unknown.values(), key=lambda error: isinstance(error, TransientError))
+        return type(error)(text.format(error.message.rstrip(".")), **{**error.facts, **facts})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,23 +325,23 @@ class LogFacts:
     def losses(self, ranges: Sequence[RangeRecord]) -> Losses:
         """Compare topic ids, log starts, ends and leader epochs with the planned ones."""
         failed: dict[str, KafkaLakeError] = {}
-        unknown: dict[str, str] = {}
+        unknown: dict[str, KafkaLakeError] = {}
         seen, silent = self._partitions(), self.snapshot.unknown if self.snapshot else ()
         reasons = {(item.topic, item.partition): item.reason for item in silent}
         for item in ranges:
             if gone := self.changed.get(item.stream[:2]):
                 failed[item.id] = gone_topic(item, gone)
             elif problem := self.problems.get(item.stream.topic):
-                unknown[item.id] = problem.message
+                unknown[item.id] = problem
             elif item.stream not in seen:
                 reason = reasons.get((item.stream.topic, item.stream.partition), "Kafka says nothing about it")
-                unknown[item.id] = f"{item.stream} is not known: {reason}"
+                unknown[item.id] = UnavailableError(f"{item.stream} is not known: {reason}")
             else:
                 try:
                     if found := loss(item, seen[item.stream], self.ends):
                         failed[item.id] = found
                 except UnavailableError as error:
-                    unknown[item.id] = error.message
+                    unknown[item.id] = error
         return Losses(failed=failed, unknown=unknown, seen=seen)
 
     def _partitions(self) -> dict[Stream, PartitionSnapshot]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from airflow_kafka_lake.core.errors import UnavailableError
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
+from airflow_kafka_lake.core.kafka.snapshots import TopicDescription
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from tests.gates import Before
@@ -191,3 +194,63 @@ def test_wave_of_which_nothing_can_be_read_stays_as_it_is(world: World) -> None:
     assert len(world.ledger.waves("orders")) == 1
     world.kafka.log("orders", 0).unreachable = ""
     assert world.ingest(wave).state is WaveState.COMMITTED
+
+
+def lacking(world: World, topic: str, patch: pytest.MonkeyPatch) -> None:
+    """Let Kafka refuse to describe a topic for a right that is missing."""
+    describe = world.kafka.describe
+
+    def refusing(topics: Sequence[str]) -> tuple[TopicDescription, ...]:
+        if topic in topics:
+            raise ConnectionSettingsError(f"the user lacks DescribeConfigs on topic {topic}.", topics=[topic])
+        return describe(topics)
+
+    patch.setattr(world.kafka, "describe", refusing)
+
+
+def test_right_that_is_missing_before_the_read_is_a_persons_matter(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No waiting brings it: the wave stays as it is at once, and the run says that repeating does not help."""
+    world.produce(3)
+    wave = world.planned_wave()
+    with monkeypatch.context() as patch:
+        lacking(world, "orders", patch)
+        before = world.clock.now()
+        with pytest.raises(
+            ConnectionSettingsError, match=r"lacks DescribeConfigs on topic orders\. Repeat when"
+        ) as told:
+            world.ingest(wave)
+        assert (told.value.facts["wave"], world.clock.now()) == (wave, before)
+    assert world.ledger.wave(wave).state is WaveState.PLANNED
+    assert (world.run().exit_code, world.offsets()) == (0, [0, 1, 2])
+
+
+def test_right_that_is_withdrawn_in_the_read_is_a_persons_matter(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read proves nothing without it, and lands with it."""
+    world.produce(3)
+    wave = world.planned_wave()
+    with monkeypatch.context() as patch:
+        withdrawn = Before("ledger.renew", lambda: lacking(world, "orders", patch))
+        with pytest.raises(ConnectionSettingsError, match="lacks DescribeConfigs"):
+            world.ingest(wave, world.worker(withdrawn))
+    assert (world.run().exit_code, world.offsets()) == (0, [0, 1, 2])
+
+
+def test_topic_without_a_right_lets_the_others_land_and_ends_the_run_for_a_person(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its ranges go on in a wave of their own, whose refusal is the run's."""
+    world = World()
+    world.create("payments")
+    world.with_spec(topics=("orders", "payments"), table="raw.orders", leader_wait=0)
+    for topic in ("orders", "payments"):
+        world.produce(3, topic=topic)
+    world.plan()
+    with monkeypatch.context() as patch:
+        lacking(world, "payments", patch)
+        done = world.run()
+        assert (done.exit_code, [type(problem) for problem in done.problems]) == (1, [ConnectionSettingsError])
+        assert world.offsets() == [0, 1, 2]
+    assert world.run().exit_code == 0
+    world.check()
