@@ -25,7 +25,7 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError
 from airflow_kafka_lake.core.ledger.guards import HostClock
 from airflow_kafka_lake.core.reports.lineage import TableDescription
-from airflow_kafka_lake.core.spark.job import IDLE_SECONDS, QUIET_SECONDS, Application, history_server_of
+from airflow_kafka_lake.core.spark.job import IDLE_SECONDS, QUIET_SECONDS, Application, history_server_of, is_local
 from airflow_kafka_lake.core.spec import CONNECTION_ID, PipelineSpec
 
 if TYPE_CHECKING:
@@ -701,7 +701,7 @@ def idle_seconds_of(connection: ConnectionSettings) -> float:
     """
     master = master_of(connection)
     of_others = 0.0 if master.startswith("spark://") else IDLE_SECONDS_OF_A_CLUSTER
-    return _seconds_of(connection, _IDLE, IDLE_SECONDS if master.startswith("local") else of_others)
+    return _seconds_of(connection, _IDLE, IDLE_SECONDS if is_local(master) else of_others)
 
 
 def _seconds_of(connection: ConnectionSettings, key: str, usual: float, least: int = 0) -> float:

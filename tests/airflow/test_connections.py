@@ -261,7 +261,7 @@ def test_spark_masters(connection: ConnectionSettings, master: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", [None, "", "host", "mesos://host", "local[2]; rm", "spark://user@host", "local-cluster"]
+    "host", [None, "", "host", "mesos://host", "local[2]; rm", "spark://user@host", "local-cluster[2,1,1024]"]
 )
 def test_other_masters_are_refused(host: str | None) -> None:
     """Nothing that is not a master reaches a command line, and none is never YARN."""

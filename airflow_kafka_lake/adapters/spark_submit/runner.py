@@ -42,7 +42,6 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     checked_conf,
     checked_master,
     environment,
-    is_local,
     java_of,
     java_options,
     java_start,
@@ -59,7 +58,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
 from airflow_kafka_lake.core.amounts import span
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError, SchemaMismatchError
 from airflow_kafka_lake.core.reports.progress import Counters
-from airflow_kafka_lake.core.spark.job import IDLE_SECONDS, LIGHT, QUIET_SECONDS, StageJob, Tip
+from airflow_kafka_lake.core.spark.job import IDLE_SECONDS, LIGHT, QUIET_SECONDS, StageJob, Tip, is_local
 from airflow_kafka_lake.jobs import load_classes, serve, stage
 from airflow_kafka_lake.jobs.driver import APPLICATION_FILE, MESSAGES_FILE, PROGRESS_FILE, REFUSED, RESULT_FILE
 from airflow_kafka_lake.jobs.formats import CATALOG_CLASS

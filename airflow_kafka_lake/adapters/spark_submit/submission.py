@@ -26,6 +26,7 @@ from airflow_kafka_lake.adapters.java import spark_home
 from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
+from airflow_kafka_lake.core.spark.job import is_local
 from airflow_kafka_lake.jobs.driver import JAVA_OPTIONS_FILE, PROPERTIES_FILE
 from airflow_kafka_lake.jobs.formats import EXTENSIONS, SETTINGS
 from airflow_kafka_lake.jobs.shared_consumer import JAR
@@ -160,11 +161,6 @@ _OF_JAVA = (
 """The options of Spark's `JavaModuleOptions`, without the module of its machine learning."""
 
 _FOREIGN = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW", "KAFKA_LAKE", "SPARK_REMOTE", "SPARK_CONNECT", "PYSPARK_")
-
-
-def is_local(master: str) -> bool:
-    """Return whether Spark runs wholly inside the driver."""
-    return master == "local" or master.startswith("local[")
 
 
 def checked_master(master: str) -> str:

@@ -36,6 +36,11 @@ QUIET_SECONDS, IDLE_SECONDS = 1800.0, 600.0
 """How long a driver may make no progress, and how long a warm one waits for its next job, unless that is said."""
 
 
+def is_local(master: str) -> bool:
+    """Return whether Spark runs wholly inside the driver."""
+    return master == "local" or master.startswith("local[")
+
+
 # How much Java a Spark job computes with, counted in records that land as they are, and its worth.
 #
 # With Java's quick compiler alone a job of a thousand records takes half a second less, and each further million about
