@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.local.processes import free_ports
+from tests.login import LOGIN, PROTOCOLS, Login
 
 _REQUESTS = "kafka.network:type=RequestMetrics,name=RequestsPerSec,*"
 _COUNT = re.compile(r"(?P<name>[\w.]+:\S+?):Count=(?P<count>\d+)")
@@ -20,10 +22,15 @@ _NOT_A_CLIENTS = re.compile(
 
 
 class CountingKafka(LocalKafka):
-    """A local broker whose metrics can be read over JMX, by Kafka's own tool."""
+    """A local broker whose metrics can be read over JMX, by Kafka's own tool; who wants to may log in to it.
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    The certificates of that are kept in the folder.
+    """
+
+    def __init__(self, certificates: Path, settings: Mapping[str, str], **given: Any) -> None:
+        login = Login(certificates)
+        super().__init__(settings={**settings, **login.of_broker()}, listeners=PROTOCOLS, **given)
+        self.login = login.of_client(self.address(LOGIN))
         (self._jmx,) = free_ports(1)
 
     def counted(self) -> Counter[str]:

@@ -82,7 +82,7 @@ class Race:
 
     def run(self, show: Callable[[str], None], done: Collection[Turn] = ()) -> Iterator[Run]:
         """Yield every run that counts and is not done yet, as soon as it is over."""
-        with CountingKafka(heap="1g", settings=BROKER) as broker:
+        with tempfile.TemporaryDirectory() as home, CountingKafka(Path(home), heap="1g", settings=BROKER) as broker:
             for workload in self.workloads:
                 for scale in self.scales:
                     if turns := self.turns(workload, scale, done):
@@ -126,6 +126,7 @@ class Race:
             yield Place(
                 home=Path(home),
                 bootstrap=broker.bootstrap,
+                login=broker.login,
                 topics=topics,
                 workload=workload,
                 cores=self.cores,
@@ -152,10 +153,10 @@ def _once(arm: Arm, place: Place, expected: Content, *, broker: CountingKafka) -
             cost = measured(command, env=environment, home=place.home)
             ended = _Clocks.now(broker.pid, servers)
             after = broker.counted()
+            return judged(arm, place, expected, spent=Spent(cost, after - before, ended.since(begun), load))
     except Exception as error:  # noqa: BLE001  # one arm that cannot be run must not end hours of others
         problem = f"it could not be run: {type(error).__name__}: {str(error)[:_FAILED_TEXT]}"
         return Run(**_known(arm, place, load), problem=problem)
-    return judged(arm, place, expected, spent=Spent(cost, after - before, ended.since(begun), load))
 
 
 @dataclass(frozen=True, slots=True)

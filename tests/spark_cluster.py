@@ -81,6 +81,11 @@ class Cluster:
         for name in reversed(list(self._started)):
             self.kill(name)
 
+    @property
+    def pids(self) -> list[int]:
+        """The processes of the master and the workers."""
+        return [process.pid for process in self._started.values()]
+
     def applications(self) -> list[str]:
         """Return the names of the applications that run or wait."""
         return sorted(item["name"] for item in (self._listing() or {}).get("activeapps", ()))

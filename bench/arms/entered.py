@@ -7,6 +7,7 @@ from bench.arms.arm import Arm
 from bench.arms.connect import Connect
 from bench.arms.loader import Encode, Loader
 from bench.arms.ours import Ours
+from bench.arms.parts import OursOnParts
 from bench.arms.spark import SparkArm, SubmitForEach
 from bench.arms.warm import OursWarm
 
@@ -29,6 +30,13 @@ ARMS: dict[str, Arm] = {
         ),
         Loader(),
         OursInAirflow(),
+        OursOnParts("secured", "`ours`, logged in to the broker by SASL over TLS", "login"),
+        OursOnParts("rest-s3", "`ours`, with a REST catalog over S3 (SeaweedFS)", "lake"),
+        OursOnParts("postgresql", "`ours`, with a ledger in PostgreSQL", "ledger"),
+        OursOnParts(
+            "cluster", "`ours`, with a standalone Spark: a worker for each core, executors started anew", "cluster"
+        ),
+        OursOnParts("on-parts", "`ours`, with these four together", "login", "lake", "ledger", "cluster"),
         SubmitForEach(),
         SparkArm(
             "read",

@@ -6,6 +6,7 @@ import re
 import sqlite3
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bench.arms.arm import Arm
 from bench.arms.place import Place
@@ -20,6 +21,13 @@ _BEGINS = (
     ("advance", re.compile(r"^wave .* landed")),
 )
 """Which line on stderr begins which part; Spark's own start belongs to `read and write`."""
+
+
+WATERMARKS = (
+    "SELECT s.topic, s.partition, s.watermark, n.last_stable FROM kafka_lake_stream s "
+    "LEFT JOIN kafka_lake_snapshot n ON n.stream = s.id WHERE s.pipeline = 'bench'"
+)
+"""Asks the ledger how far each stream is, and what the run's plan saw as its end."""
 
 
 class Ours(Arm):
@@ -37,7 +45,12 @@ class Ours(Arm):
         return [sys.executable, "-m", "airflow_kafka_lake.cli", "run", str(file), "--json"]
 
     def problem(self, place: Place, expected: Content, cost: Cost) -> str | None:
-        return super().problem(place, expected, cost) or watermarks_problem(place)
+        return super().problem(place, expected, cost) or watermarks_problem(self.watermarks(place))
+
+    def watermarks(self, place: Place) -> list[tuple[Any, ...]]:
+        """Return the ledger's answer to WATERMARKS."""
+        with sqlite3.connect(place.home / "ledger.db") as ledger:
+            return ledger.execute(WATERMARKS).fetchall()
 
     def phases(self, cost: Cost) -> Mapping[str, float]:
         found: dict[str, float] = {}
@@ -51,13 +64,8 @@ class Ours(Arm):
         return found
 
 
-def watermarks_problem(place: Place) -> str | None:
+def watermarks_problem(rows: Sequence[tuple[Any, ...]]) -> str | None:
     """Return which streams' watermarks have not reached what the run's plan saw as the end; None where all have."""
-    with sqlite3.connect(place.home / "ledger.db") as ledger:
-        rows = ledger.execute(
-            "SELECT s.topic, s.partition, s.watermark, n.last_stable FROM kafka_lake_stream s "
-            "LEFT JOIN kafka_lake_snapshot n ON n.stream = s.id WHERE s.pipeline = 'bench'"
-        ).fetchall()
     behind = [f"{topic}/{partition}" for topic, partition, watermark, end in rows if watermark != end]
     if not rows:
         return "no watermark was stored"

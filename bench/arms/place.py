@@ -36,8 +36,12 @@ class Place:
     workload: Workload
     cores: int
     heap: str
+    login: Mapping[str, str] = field(default_factory=dict)
+    """What a client gives to log in to the broker."""
     extra: dict[str, str] = field(default_factory=dict)
     """What an arm's servers have told of themselves."""
+    swapped: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The connections of the parts that an arm has started in place of the defaults."""
 
     @property
     def catalog(self) -> Path:
@@ -47,6 +51,8 @@ class Place:
     @property
     def lake(self) -> dict[str, str]:
         """The extra of the lake's connection."""
+        if "LAKE_DEFAULT" in self.swapped:
+            return dict(self.swapped["LAKE_DEFAULT"]["extra"])
         return {
             "format": "iceberg",
             "catalog": "sql",
@@ -68,6 +74,7 @@ class Place:
             "LAKE_DEFAULT": {"conn_type": "lake", "extra": self.lake},
             "KAFKA_LAKE_LEDGER": {"conn_type": "sqlite", "host": str(self.home / "ledger.db")},
             "SPARK_DEFAULT": {"conn_type": "spark", "host": f"local[{self.cores}]", "extra": self._spark_extra},
+            **self.swapped,
         }
         return {f"AIRFLOW_CONN_{name}": json.dumps(value) for name, value in given.items()}
 

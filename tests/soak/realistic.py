@@ -11,17 +11,15 @@ from urllib.parse import urlsplit
 
 from airflow_kafka_lake.local.kafka import LocalKafka
 from tests.brokers import Brokers
-from tests.certificates import Authority
 from tests.hosts import HERE
 from tests.kit.local_lake import KEY, SECRET, WAREHOUSE, LocalLake
+from tests.login import LOGIN, PROTOCOLS, Login
 from tests.proxy import Proxy
 from tests.soak.lanes import TABLE
 from tests.soak.place import Place
 from tests.spark_cluster import Cluster
 
 WORKERS = 2
-LOGIN, USER, PASSWORD = "LOGIN", "lake", "canary-of-the-brokers"
-_JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_{}="{}";'
 _NAMESPACE, _, _NAME = TABLE.rpartition(".")
 
 
@@ -36,20 +34,16 @@ class RealisticPlace(Place):
     replicas = 3
 
     def _open_kafka(self) -> None:
-        authority = Authority(self.home)
-        self._authority = authority.file
+        self._login = Login(self.home)
         settings = {
+            **self._login.of_broker(),
             "default.replication.factor": "3",
             "min.insync.replicas": "2",
             "offsets.topic.replication.factor": "3",
             "transaction.state.log.replication.factor": "3",
             "transaction.state.log.min.isr": "2",
-            "sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.login.plain.sasl.jaas.config": _JAAS.format(USER, PASSWORD),
-            "listener.name.login.ssl.keystore.type": "PEM",
-            "listener.name.login.ssl.keystore.location": str(authority.issue("broker", "127.0.0.1")),
         }
-        self.brokers = self._stack.enter_context(Brokers(3, settings, {LOGIN: "SASL_SSL"}))
+        self.brokers = self._stack.enter_context(Brokers(3, settings, PROTOCOLS))
         self.brokers.restore()
         self.bootstrap = self.brokers.addresses("PLAINTEXT")
 
@@ -74,14 +68,7 @@ class RealisticPlace(Place):
 
     def connections(self) -> dict[str, str]:
         """Return the connections: catalog, store and ledger lie behind their networks."""
-        kafka = {
-            "bootstrap.servers": self.brokers.addresses(LOGIN),
-            "security.protocol": "SASL_SSL",
-            "sasl.mechanism": "PLAIN",
-            "sasl.username": USER,
-            "sasl.password": PASSWORD,
-            "ssl.ca.location": str(self._authority),
-        }
+        kafka = self._login.of_client(self.brokers.addresses(LOGIN))
         catalog, store = (f"http://127.0.0.1:{network.port}" for network in (self.catalog_network, self.store_network))
         lake = self.lake.extra(
             **{
