@@ -153,6 +153,12 @@ def test_only_what_is_not_green_for_this_code_is_played(repository: Path) -> Non
     assert len(_played(repository)) == 5
 
 
+def test_a_chunk_is_played_by_its_name_and_leaves_the_others_unplayed(repository: Path) -> None:
+    """The whole is not green for it."""
+    assert _prove(repository, "--chunk", "2 of", part=["goes well", "goes well"]) == 1
+    assert list(Evidence.read("part", repository.parent / "evidence").chunks) == ["2 of 2"]
+
+
 def test_a_tree_with_changes_of_its_own_gets_no_evidence(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Neither when it begins so nor when it becomes so amid a chunk: evidence speaks of a commit."""
     assert _prove(repository, part=["changes the tree"]) == 2

@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 
     from airflow_kafka_lake.core.spark.job import StageJob
 
-pytestmark = [pytest.mark.faults, pytest.mark.nightly]
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.nightly,
+    # PySpark closes no socket by which it has collected rows, as it does after a failed commit.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 lake, spark = staging.lake, staging.spark
 
 SMALL = {"max.partition.fetch.bytes": "16384", "fetch.max.bytes": "16384"}

@@ -3,6 +3,7 @@
     make proof                                    # everything that is not green for this commit yet
     make proof ARGS="--list"                      # the parts, their minutes, and what is known of them
     make proof ARGS="--only histories --seed 7"
+    make proof ARGS="--only suite --chunk tests/faults/test_reading.py"
 
 Exit code: 0 all of the chosen parts are green, 1 one is not, 2 it cannot begin or the tree changed, 130 stopped.
 """
@@ -42,6 +43,8 @@ class Proof:
 
     folder: Path
     root: Path = ROOT
+    chunk: str = ""
+    """Part of a chunk's name: only such chunks are played."""
     screen: Screen = field(default_factory=Screen)
     versions: Mapping[str, str] = field(default_factory=dict)
 
@@ -73,7 +76,7 @@ class Proof:
     def play(self, part: Part, works: Sequence[Work], seed: int) -> bool:
         """Play what waits, and keep each chunk when it ends; returns whether the tree stayed as it is."""
         evidence = Evidence.read(part.name, self.folder)
-        for work in list(self.waiting(part, works)):
+        for work in [item for item in self.waiting(part, works) if self.chunk in item.name]:
             commit, began, date = self.commit(), time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
             self.screen.line(f"{part.name}, {work.name} · about {in_minutes(60 * work.minutes)} · {work}")
             place = self.root / "build" / "proof" / part.name / work.name.replace("/", ".")
@@ -152,13 +155,14 @@ def main(words: Sequence[str], parts: Sequence[Part] = PARTS, root: Path = ROOT)
     parser = argparse.ArgumentParser(prog="make proof ARGS=…", description=(__doc__ or "").splitlines()[0])
     names = [part.name for part in parts]
     parser.add_argument("--only", choices=names, action="append", help="only this part; may be given again")
+    parser.add_argument("--chunk", default="", help="only chunks whose name contains this text, such as a file's")
     parser.add_argument("--list", action="store_true", help="show the parts and what is known of them, and end")
     parser.add_argument("--seed", type=int, help="deals histories, faults and orders; the commit deals them without it")
     parser.add_argument("--histories", type=int, default=HISTORIES, help=f"how many are simulated ({HISTORIES:,})")
     parser.add_argument("--minutes", type=float, default=SOAK_MINUTES, help="how long the soak strikes (60)")
     parser.add_argument("--evidence", type=Path, default=FOLDER, help="another folder for the evidence, for a try")
     asked = parser.parse_args(words)
-    proof = Proof(folder=asked.evidence, root=root, versions=versions())
+    proof = Proof(folder=asked.evidence, root=root, chunk=asked.chunk, versions=versions())
     if (changed := proof.changed()) and not asked.list:
         proof.screen.line(
             f"{len(changed)} files differ from the commit ({changed[0]}, …). Evidence speaks of a commit: "
