@@ -320,9 +320,9 @@ class TableRows(Protocol):
         not opened. `heartbeat` is called while files are read. Raises as `publish` does for rows that it could not
         replace."""
 
-    def rows_before(self, among: Sequence[Slice], at: datetime, length: timedelta) -> Mapping[int, int]:
-        """Return how many rows of some slices have a timestamp before a time, by the number of their period of that
-        length since 1970; files whose bounds exclude them are not opened. Raises as `attempt_rows`."""
+    def rows_between(self, among: Sequence[Slice], times: Sequence[datetime], each: timedelta) -> Mapping[int, int]:
+        """Return how many rows of some slices have a timestamp from the first to the second of `times`, exclusive, by
+        the number of their period since 1970, `each` so long. Raises as `attempt_rows`."""
 
     def positions(
         self, columns: PositionColumns, topics: Sequence[str], *, live_only: bool

@@ -226,8 +226,10 @@ class AdvanceWatermarkOperator(PipelineTask):
         found = {name: pipeline_asset(name) for name in (f"{pipeline}/{kind}", f"{pipeline}/{kind}/late")}
         if kind not in PERIODS or not all(asset in self.outlets for asset in found.values()):
             raise UsageError(f"closes: {' or '.join(PERIODS)}, with closed_periods and late_records among the outlets")
-        if self.since is not None and self.since.tzinfo is None:
-            raise UsageError(f"since: {self.since} has no zone")
+        if self.since is not None and getattr(self.since, "tzinfo", None) is None:
+            raise UsageError(f"since: {self.since} is no time with its zone")
+        if not isinstance(self.lateness, timedelta) or self.lateness < timedelta(0):
+            raise UsageError(f"lateness: {self.lateness} is no length of time")
         self.outlets = [item for item in self.outlets if item not in found.values()]
         return found
 

@@ -270,38 +270,40 @@ def close_periods(
     the next that begins.
     """
     ledger, subject, now = ports.ledger, f"{spec.name}/{kind}", ports.clock.now()
-    late = f"{subject}/late"
-    # Before the closed periods: while others close some, a record may be told as late that is not, and none is missed.
+    late, begun = f"{subject}/late", f"{subject}/begun"
+    # One task at a time, before it looks: what lands while another closes a period is late for both, or for neither.
+    closed = take_on(ledger, subject, period_of(kind, now) + 1, **deliverer)
     streams, moves = ledger.at_once(lambda read: (read.streams(spec.name), read.unnotified(spec.name, late)))
     newest = moves[-1].sequence if moves else 0
-    closed = take_on(ledger, subject, 0, **deliverer)
     if not closed:
         closed, moves = period_of(kind, now) if first is None else first - 1, ()
-        ledger.mark_notified(late, newest)
-        ledger.mark_notified(subject, closed)
+        for name, sequence in ((late, newest), (begun, closed), (subject, closed)):
+            ledger.mark_notified(name, sequence)
     over = range(closed + 1, min(period_of(kind, now - lateness), closed + 1 + AT_ONCE))
     followed = [item for item in streams if spec.reads(item.key.topic)]
-    passed = over[: _passed(ports, followed, [begin_of(kind, period + 1) + lateness for period in over])]
+    passed = over[: _passed(ports, spec, followed, [begin_of(kind, period + 1) + lateness for period in over])]
     if passed:
         passed = range(take_on(ledger, subject, passed[-1], **deliverer) + 1, passed.stop)
     found: Counter[int] = Counter()
     if moves:
-        after = take_on(ledger, late, newest, **deliverer)
+        after, since = (take_on(ledger, name, through, **deliverer) for name, through in ((late, newest), (begun, 0)))
         landed: dict[str, list[Slice]] = defaultdict(list)
         for move in joined(move for move in moves if move.sequence > after and move.rows):
             landed[spec.table_for(move.stream.topic)].append(Slice(move.stream, OffsetRange(move.start, move.end)))
+        told = begin_of(kind, since + 1), begin_of(kind, closed + 1)
         for table, slices in landed.items():
-            found.update(ports.lake.table(table).rows_before(slices, begin_of(kind, closed + 1), PERIODS[kind][0]))
+            found.update(ports.lake.table(table).rows_between(slices, told, PERIODS[kind][0]))
         if not found:
             ledger.mark_notified(late, newest)
     return passed, newest, found
 
 
-def _passed(ports: Ports, streams: Sequence[StreamRecord], times: Sequence[datetime]) -> int:
-    """Return how many of some times, which are over, every partition has passed."""
+def _passed(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRecord], times: Sequence[datetime]) -> int:
+    """Return how many of some times, which are over, every partition has passed, also of a topic never planned."""
     if not times:
         return 0
-    topics, problems = existing_topics(ports.source, {item.key.topic for item in streams})
+    named = ports.source.topics((), spec.topic_pattern) if spec.topic_pattern else spec.topics
+    topics, problems = existing_topics(ports.source, {item.key.topic for item in streams} | set(named))
     for problem in problems.values():
         if not isinstance(problem, UnknownTopicError):
             raise problem

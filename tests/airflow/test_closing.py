@@ -21,6 +21,7 @@ from airflow_kafka_lake.core.wire import milliseconds
 from airflow_kafka_lake.operators.advance import EVENTS, AdvanceWatermarkOperator
 from airflow_kafka_lake.operators.ingest import IngestWaveOperator
 from airflow_kafka_lake.operators.plan import PlanIngestOperator
+from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.task_groups import kafka_lake_ingest
 
 from .conftest import ORDERS, Events, World
@@ -48,7 +49,8 @@ def run(world: World, told: Events, **given: Any) -> Context:
     """Run a Dag up to its last task, as far as Airflow has not heard of its success."""
     number = next(_runs)
     plan = told.task("plan", number=number)
-    for index, wave in enumerate(PlanIngestOperator(task_id="plan", pipeline=ORDERS).execute(plan)):
+    pipeline = given.get("pipeline", ORDERS)
+    for index, wave in enumerate(PlanIngestOperator(task_id="plan", pipeline=pipeline).execute(plan)):
         context = told.task("ingest", index, number=number)
         context["task"] = IngestWaveOperator(task_id="ingest", wave=wave)
         context["task"].execute(context)
@@ -59,10 +61,10 @@ def run(world: World, told: Events, **given: Any) -> Context:
 def advance(told: Events, **given: Any) -> Context:
     """Run the task that advances, and closes hours, as far as Airflow has not heard of its success."""
     context = told.task("advance", number=next(_runs))
-    given = {"closes": "hour", "since": BEGUN} | given
+    given = {"closes": "hour", "since": BEGUN, "pipeline": ORDERS} | given
     if kind := given["closes"]:
         given["outlets"] = [closed_periods("orders", kind), late_records("orders", kind)]
-    context["task"] = AdvanceWatermarkOperator(task_id="advance", pipeline=ORDERS, **given)
+    context["task"] = AdvanceWatermarkOperator(task_id="advance", **given)
     context["result"] = context["task"].execute(context)
     return context
 
@@ -205,13 +207,42 @@ def test_records_within_the_lateness_are_not_late(world: World, told: Events) ->
 
 
 def test_first_hour_is_the_next_that_begins(world: World, told: Events) -> None:
-    """Without `since`: the one that goes on may have begun before the pipeline."""
+    """Without `since`: the one that goes on may have begun before the pipeline, and of it nothing is told as late."""
     produce(world, 0, 0.1)
     world.clock.advance(timedelta(minutes=90))
     for hour in range(3):
         told.succeed(run(world, told, since=None))
         assert closed(told) == ["2026-01-01T02"][: max(0, hour - 1)]
+        produce(world, 0, 0.2, 1.7, hour + 1.8)
         world.clock.advance(HOUR)
+    assert late(told) == []
+
+
+@pytest.mark.parametrize("since", [BEGUN, BEGUN + HOUR, BEGUN + 5 * HOUR])
+def test_nothing_is_late_of_an_hour_before_the_first(world: World, told: Events, since: datetime) -> None:
+    """It was never closed, and never will be; whatever comes of it, and whenever the first hour is."""
+    for hour in range(4):
+        produce(world, 0, 0.1, 0.9, hour + 0.5)
+        world.clock.advance(HOUR)
+        told.succeed(run(world, told, since=since))
+    first = (since - BEGUN) // HOUR
+    assert closed(told) == [f"2026-01-01T0{hour}" for hour in range(first, 4)]
+    assert {key for key, _ in late(told)} == ({"2026-01-01T00"} if first == 0 else set())
+
+
+@pytest.mark.parametrize("named", [{"topics": ["orders", "returns"]}, {"topic_pattern": "orders|returns"}])
+def test_topic_that_was_never_planned_keeps_its_hours_open(world: World, told: Events, named: dict[str, Any]) -> None:
+    """It came after the plan, or no plan could see it: what Kafka has of it is not in the lake."""
+    pipeline = Pipeline(name="orders", table="raw.orders", **named)
+    produce(world, 0, 0.1)
+    told.succeed(run(world, told))
+    world.kafka.create_topic("returns", 1)
+    world.kafka.produce("returns", 0, b"v", timestamp_ms=at(0.5))
+    world.clock.advance(HOUR)
+    told.succeed(advance(told, pipeline=pipeline))
+    assert closed(told) == []
+    told.succeed(run(world, told, pipeline=pipeline))
+    assert closed(told) == ["2026-01-01T00"]
 
 
 def test_days_are_closed_too(world: World, told: Events) -> None:
@@ -345,7 +376,10 @@ def test_pipeline_that_is_not_known_when_the_dag_is_read_closes_nothing(pipeline
     [
         ({"closes": "minute"}, "closes: hour or day, with closed_periods and late_records among"),
         ({"closes": "hour", "outlets": []}, "closes: hour or day, with closed_periods and late_records among"),
-        ({"since": datetime(2026, 1, 1)}, "since: .* has no zone"),  # noqa: DTZ001
+        ({"since": datetime(2026, 1, 1)}, "since: .* is no time with its zone"),  # noqa: DTZ001
+        ({"since": "2026-01-01T00:00:00Z"}, "since: .* is no time with its zone"),
+        ({"lateness": -HOUR}, "lateness: .* is no length of time"),
+        ({"lateness": 4}, "lateness: 4 is no length of time"),
     ],
 )
 def test_mistakes_are_refused_in_a_sentence(world: World, told: Events, given: dict[str, Any], message: str) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -181,19 +182,33 @@ def test_visible_rows_of_a_slice_are_counted_by_attempt(world: World) -> None:
 
 
 def test_rows_of_slices_are_counted_by_hour(world: World) -> None:
-    """Those that are older than a time; a record without a timestamp, or one that no reader can hold, has no hour."""
+    """Those from a time to another; a record without a timestamp, or one that no reader can hold, has no hour."""
     hour, new = timedelta(hours=1), attempt_id()
     begin, number = AT.replace(minute=0, microsecond=0), AT_MS // 3_600_000
     end_ms = round((begin + hour).timestamp() * 1000)
     times = (AT_MS - 3_600_000, end_ms - 1, end_ms, -1, 2**62, AT_MS)
     world.stage(new, offsets(*range(10, 16)), at_ms=times)
     assert isinstance(publish(world, new), Committed)
-    assert world.table.rows_before([slice_(10, 16)], begin + hour, hour) == {number - 1: 1, number: 2}
-    assert world.table.rows_before([slice_(11, 15)], begin + hour, hour) == {number: 1}
-    assert world.table.rows_before([slice_(10, 16)], begin, hour) == {number - 1: 1}
-    assert world.table.rows_before([slice_(4, 8), slice_(0, 1, 1)], begin + hour, hour) == {number: 5}
-    assert world.table.rows_before([slice_(10, 16)], begin + hour, timedelta(days=1)) == {AT_MS // 86_400_000: 3}
-    assert world.table.rows_before([], begin + hour, hour) == {}
+    ever = datetime.fromtimestamp(0, UTC)
+
+    def counted(*slices: Slice, start: datetime = ever, end: datetime = begin + hour, each: timedelta = hour) -> Any:
+        return world.table.rows_between(slices, (start, end), each)
+
+    assert counted(slice_(10, 16)) == {number - 1: 1, number: 2}
+    assert counted(slice_(11, 15)) == {number: 1}
+    assert counted(slice_(10, 16), end=begin) == {number - 1: 1}
+    assert counted(slice_(10, 16), start=begin) == {number: 2}
+    assert counted(slice_(10, 16), start=begin, end=begin) == {}
+    assert counted(slice_(4, 8), slice_(0, 1, 1)) == {number: 5}
+    assert counted(slice_(10, 16), each=timedelta(days=1)) == {AT_MS // 86_400_000: 3}
+    assert counted() == {}
+
+
+def test_rows_of_many_partitions_are_counted(world: World) -> None:
+    """In one question, of as many as a topic has."""
+    begin, hour = AT.replace(minute=0, microsecond=0), timedelta(hours=1)
+    slices = [slice_(4, 8), *(slice_(0, 1, partition) for partition in range(1, 600))]
+    assert world.table.rows_between(slices, (begin, begin + hour), hour) == {AT_MS // 3_600_000: 5}
 
 
 # Iceberg tables

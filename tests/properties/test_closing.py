@@ -7,6 +7,8 @@ were written, when each was, and whether its transaction has ended.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -14,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.ledger.changes import NotifiedRow
 from airflow_kafka_lake.core.ledger.guards import landed
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -57,6 +60,7 @@ class Story:
     accepted: set[tuple[str, int]] = field(default_factory=set)
     tries: int = 0
     plans: int = 0
+    at_work: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.world = World(partitions=PARTITIONS)
@@ -64,7 +68,7 @@ class Story:
 
     def has_ended(self, holder: str) -> bool:
         """Say of every try but the present one that it is over."""
-        return holder != f"try-{self.tries}"
+        return holder not in {f"try-{self.tries}", *self.at_work}
 
     def has_accepted(self, delivery: NotifiedRow) -> bool:
         """Say which events were accepted."""
@@ -79,11 +83,13 @@ class Story:
         self.records.append(Written(partition=partition, offset=offset, at=at, seen=open_))
 
     def end(self, partition: int, *, commit: bool) -> None:
-        """End the transaction of a partition."""
+        """End the transaction of a partition: by a marker, which Kafka finds by its time as it does a record."""
         self.world.kafka.end(f"t{partition}", commit=commit)
-        for item in self.records:
-            if item.partition == partition and item.seen is None:
-                item.seen = commit
+        if open_ := [item for item in self.records if item.partition == partition and item.seen is None]:
+            marker, now = self.world.kafka.log("orders", partition).high_watermark - 1, self.world.clock.now()
+            self.records.append(Written(partition=partition, offset=marker, at=now, seen=False))
+        for item in open_:
+            item.seen = commit
 
     def run(self) -> None:
         """Bring all that can be read into the lake, and move the watermarks."""
@@ -127,6 +133,19 @@ class Story:
         self.check(now)
         for subject, through in events.items() if ends == "accepted" else ():
             assert end_delivery(self.world.ledger, NotifiedRow(pipeline=subject, through=through, holder=holder), self)
+
+    def look_as(self, holder: str) -> tuple[range, Mapping[int, int]]:
+        """Close hours in a task of that name, whose events Airflow accepts; until then it goes on."""
+        self.at_work.add(holder)
+        given_ = {"lateness": self.lateness, "first": self.first, "holder": holder, "receiver": self}
+        closed, newest, late = close_periods(self.world.worker(), self.world.spec, "hour", **given_)  # type: ignore[arg-type]
+        events = {"orders/hour": closed.stop - 1} if closed else {}
+        events |= {"orders/hour/late": newest} if late else {}
+        self.accepted |= set(events.items())
+        for subject, through in events.items():
+            assert end_delivery(self.world.ledger, NotifiedRow(pipeline=subject, through=through, holder=holder), self)
+        self.at_work.remove(holder)
+        return closed, late
 
     def is_closed(self, item: Written) -> bool:
         """Return whether a record's hour was closed before."""
@@ -199,3 +218,28 @@ def test_no_record_is_late_where_times_are_of_the_writing(made: list[tuple]) -> 
     story = Story()
     play(story, made, in_order=True)
     assert [event for event in story.accepted if event[0].endswith("late")] == []
+
+
+def test_late_record_is_told_though_two_tasks_look_at_once() -> None:
+    """One has seen that an hour is over; before it closes it, a record of that hour lands, and another task looks."""
+    story = Story()
+    story.write(0, timedelta(0), None)
+    story.run()
+    story.world.clock.advance(HOUR)
+    asked, source = story.world.kafka.offsets_at, story.world.kafka
+
+    def meanwhile(*given_: object) -> object:
+        source.offsets_at, answers = asked, asked(*given_)  # type: ignore[method-assign, arg-type]
+        story.write(0, HOUR, None)
+        story.run()
+        story.write(1, HOUR, None)  # so that the other task closes no hour
+        with suppress(ConcurrentError):
+            story.look_as("other")
+        return answers
+
+    source.offsets_at = meanwhile  # type: ignore[method-assign, assignment]
+    closed, _ = story.look_as("first")
+    assert len(closed) == 1
+    story.run()
+    _, late = story.look_as("third")
+    assert sum(late.values()) == 2

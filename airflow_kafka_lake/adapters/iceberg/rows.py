@@ -51,8 +51,8 @@ _in = cast(Callable[[str, set[str]], BooleanExpression], In)
 _is, _from, _below = (
     cast(Callable[[str, Any], BooleanExpression], kind) for kind in (EqualTo, GreaterThanOrEqual, LessThan)
 )
-_either = cast(Callable[[BooleanExpression, BooleanExpression], BooleanExpression], Or)
-_NOTHING: BooleanExpression = AlwaysFalse()
+_any = functools.partial(cast(Callable[..., BooleanExpression], Or), AlwaysFalse(), AlwaysFalse())
+"""Any of some filters: of three and more PyIceberg makes a tree that is not deep."""
 # PyIceberg warns of every column that it was asked to read as codes.
 getLogger("pyiceberg.io.pyarrow").addFilter(lambda record: "a dictionary type" not in record.getMessage())
 
@@ -74,17 +74,13 @@ def near(slices: Iterable[Slice]) -> BooleanExpression:
             parts = (OffsetRange(parts[0].start, parts[-1].end),)
         stream = All(_is("kafka_topic_id", topic_id), _is("kafka_partition", partition))
         asked = (All(_from("kafka_offset", part.start), _below("kafka_offset", part.end)) for part in parts)
-        found.append(All(stream, _any(asked)))
-    return _any(found)
+        found.append(All(stream, _any(*asked)))
+    return _any(*found)
 
 
-def older(at: datetime) -> BooleanExpression:
-    """Return the filter for rows with a timestamp before a time; Kafka writes -1 where a record has none."""
-    return All(_from("kafka_timestamp", "1970-01-01T00:00:00+00:00"), _below("kafka_timestamp", at.isoformat()))
-
-
-def _any(wanted: Iterable[BooleanExpression]) -> BooleanExpression:
-    return functools.reduce(_either, wanted, _NOTHING)
+def within(start: datetime, end: datetime) -> BooleanExpression:
+    """Return the filter for rows with a timestamp from a time to another, exclusive."""
+    return All(_from("kafka_timestamp", start.isoformat()), _below("kafka_timestamp", end.isoformat()))
 
 
 def files_of(table: Table, row_filter: BooleanExpression, identifier: str) -> Sequence[FileScanTask]:

@@ -35,11 +35,11 @@ from airflow_kafka_lake.adapters.iceberg.rows import (
     batches_of,
     files_of,
     near,
-    older,
     positions_of,
     require_columns,
     runs_of,
     visible,
+    within,
 )
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING, LANDING_PROPERTIES, partition_spec, require_fit
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
@@ -295,15 +295,15 @@ class IcebergTable:
         with self._catalog.reaching(f"read {self.identifier}"):
             return visible(table, slices, self.identifier, heartbeat)
 
-    def rows_before(self, among: Sequence[Slice], at: datetime, length: timedelta) -> Mapping[int, int]:
+    def rows_between(self, among: Sequence[Slice], times: Sequence[datetime], each: timedelta) -> Mapping[int, int]:
         table = self._catalog.load(self.identifier)
-        chosen = And(near(among), older(at))
+        chosen = And(near(among), within(*times))
 
         def counted(files: Sequence[FileScanTask]) -> Mapping[int, int]:
             found: Counter[int] = Counter()
             for batch in batches_of(table, chosen, ("kafka_timestamp",), files):
                 microseconds = batch.column("kafka_timestamp").cast(pa.int64()).to_numpy()
-                found.update((microseconds // (length // timedelta(microseconds=1))).tolist())
+                found.update((microseconds // (each // timedelta(microseconds=1))).tolist())
             return found
 
         return self._collected(table, chosen, counted)

@@ -268,12 +268,13 @@ class MemoryTable:
         wanted = SliceSet(slices)
         return attempt_rows_of(row for row in self.rows() if row.is_in(wanted))
 
-    def rows_before(self, among: Sequence[Slice], at: datetime, length: timedelta) -> Mapping[int, int]:
-        """Count the rows of some slices that are older than a time, by period; one without a timestamp has none."""
+    def rows_between(self, among: Sequence[Slice], times: Sequence[datetime], each: timedelta) -> Mapping[int, int]:
+        """Count the rows of some slices with a time from one to another, by period."""
         self._require_reachable()
-        wanted, end, each = SliceSet(among), milliseconds(at), length // timedelta(milliseconds=1)
-        times = (row.timestamp_ms for row in self.rows() if row.is_in(wanted))
-        return Counter(time // each for time in times if 0 <= time < end)
+        wanted, length = SliceSet(among), each // timedelta(milliseconds=1)
+        start, end = map(milliseconds, times)
+        found = (row.timestamp_ms for row in self.rows() if row.is_in(wanted))
+        return Counter(time // length for time in found if start <= time < end)
 
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
         """Keep the receipts that are not there yet."""
