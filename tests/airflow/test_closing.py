@@ -412,3 +412,88 @@ def test_airflow_knows_the_assets_before_a_task_runs() -> None:
     assert (day.closes, day.lateness) == ("day", HOUR)  # type: ignore[attr-defined]
     assert day.outlets == [closed_periods("orders", "day"), late_records("orders", "day"), EVENTS]  # type: ignore[attr-defined]
     assert other.children["other.advance"].outlets == [EVENTS]  # type: ignore[attr-defined]
+
+
+TWO = Pipeline(name="orders", table="raw.orders", topics=["orders", "returns"])
+
+
+def two_topics(world: World, told: Events) -> None:
+    """Bring a record of each of two topics into the lake, and let an hour pass."""
+    world.kafka.create_topic("returns", 1)
+    produce(world, 0, 0.1)
+    world.kafka.produce("returns", 0, b"v", timestamp_ms=at(0.2))
+    told.succeed(run(world, told, pipeline=TWO, closes=None))
+    world.clock.advance(HOUR)
+
+
+def test_topic_of_which_kafka_says_nothing_certain_keeps_its_hours_open(world: World, told: Events) -> None:
+    """The task fails, and Airflow tries it again: it may have records of the hour."""
+    two_topics(world, told)
+    world.kafka.doubtful.add("returns")
+    with pytest.raises(UnavailableError, match="returns"):
+        advance(told, pipeline=TWO)
+    world.kafka.doubtful.clear()
+    told.succeed(advance(told, pipeline=TWO))
+    assert closed(told) == ["2026-01-01T00"]
+
+
+@pytest.mark.parametrize("recreated", [True, False])
+def test_deleted_topic_keeps_an_hour_open_only_with_records_that_were_not_read(
+    world: World, told: Events, recreated: bool
+) -> None:
+    """One that was read to the end that was seen holds back nothing, and no other topic."""
+    two_topics(world, told)
+    world.kafka.delete_topic("returns")
+    if recreated:
+        world.kafka.create_topic("returns", 1)
+    told.succeed(advance(told, pipeline=TWO))
+    assert closed(told) == ["2026-01-01T00"]
+    produce(world, 0, 1.1)
+    plan = told.task("plan", number=next(_runs))
+    PlanIngestOperator(task_id="plan", pipeline=ORDERS).execute(plan)
+    world.kafka.delete_topic("orders")
+    if recreated:
+        world.kafka.create_topic("orders", 2)
+    world.clock.advance(HOUR)
+    told.succeed(advance(told, pipeline=TWO))
+    assert closed(told) == ["2026-01-01T00"]
+
+
+def test_topic_that_the_pipeline_reads_no_longer_keeps_no_hour_open(world: World, told: Events) -> None:
+    """Whatever Kafka has of it."""
+    two_topics(world, told)
+    world.kafka.produce("returns", 0, b"v", timestamp_ms=at(0.3))
+    told.succeed(advance(told, pipeline=TWO))
+    assert closed(told) == []
+    told.succeed(advance(told, pipeline=ORDERS))
+    assert closed(told) == ["2026-01-01T00"]
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_partition_that_was_never_observed_keeps_all_open(
+    world: World, told: Events, monkeypatch: pytest.MonkeyPatch, silent: bool
+) -> None:
+    """The ledger does not know it, and nothing is known of it: nor of a topic of which Kafka tells no partition."""
+    produce(world, 0, 0.1)
+    world.clock.advance(HOUR)
+    told.succeed(run(world, told, closes=None))
+    snapshot = world.kafka.snapshot
+    reason = SimpleNamespace(topic="orders", partition=2, reason="its leader is away", topic_id=None)
+    more: dict[str, Any] = {"silent": {"returns": "it is not there yet"}} if silent else {"unknown": (reason,)}
+    monkeypatch.setattr(world.kafka, "snapshot", lambda *given: replace(snapshot(*given), **more))
+    told.succeed(advance(told))
+    assert closed(told) == []
+
+
+def test_newest_hours_with_late_records_are_named_and_all_rows_are_counted(world: World, told: Events) -> None:
+    """Each would be a Dag run."""
+    produce(world, 0, 0.1)
+    world.clock.advance((AT_ONCE - 1) * HOUR)
+    told.succeed(run(world, told))
+    world.clock.advance(5 * HOUR)
+    told.succeed(run(world, told))
+    produce(world, 1, *(hour + 0.5 for hour in range(AT_ONCE + 4)))
+    told.succeed(run(world, told))
+    found = [event for event in told.accepted if event.uri == late_records("orders").uri]
+    assert sorted(event.key for event in found) == sorted(closed(told))[-AT_ONCE:]
+    assert found[0].extra["rows"] == AT_ONCE + 4
