@@ -57,8 +57,7 @@ class LandedSlice(NamedTuple):
 class Landed:
     """The slices that watermarks of a pipeline have passed: `slices`, which do not overlap, with so many `rows`.
 
-    These are all moves after move `after` up to move `sequence`. A consumer that keeps `sequence` and finds another
-    `after` the next time has missed something (Airflow queues no run for a Dag that is paused) or is told it again.
+    These are all moves after move `after` up to move `sequence`.
     """
 
     pipeline: str

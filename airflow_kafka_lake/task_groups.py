@@ -69,10 +69,8 @@ def kafka_lake_ingest(
     """Plan, ingest every wave, advance, and end in the state in which the plan ended.
 
     Arguments are those of PlanIngestOperator (`dry_run` is its `is_dry_run`), also as templates. `waves_at_once` bounds
-    the Spark jobs of one Dag run, or with `stage_by="worker"` the waves asked for at once; `max_waves` how many waves
-    it takes at all; `bytes_per_second` how fast they read together. The group fails, after the watermarks have moved,
-    when ranges of the plan are unresolved, or any of the pipeline is on hold. With `closes="hour"` (or "day") each
-    period that is complete in the lake is an asset event, once, `lateness` after its end at the earliest.
+    the Spark jobs of one Dag run, or with `stage_by="worker"` the waves asked for at once; `bytes_per_second` how fast
+    they read together. `stage_by` is of IngestWaveOperator, `closes` and `lateness` are of AdvanceWatermarkOperator.
 
     `task_args` (`pool`, `queue`, `retries`, `priority_weight`, `execution_timeout`, callbacks …) are those of every
     task; `plan_args`, `ingest_args`, `advance_args` and `finish_args` those of one task, and win over them. Both win
@@ -149,8 +147,7 @@ def pipeline_dags(
     A file that does not validate is a Dag with one task, which fails with the reason. It has the id that it had as a
     pipeline, so that it is unpaused if that was; no file keeps the Dag of another from being made.
 
-    A scheduled or triggered run reads all that is missing. A run of Airflow's own backfill reads its data interval: so
-    a cron expression or a timedelta is given intervals here, which Airflow 3 by itself gives them only by a setting.
+    A cron expression or a timedelta is given data intervals here, which Airflow's own backfill needs.
 
     :param folder: of the pipeline files (`*.toml`); left out, that of `[kafka_lake] pipelines_folder`
     :param schedule: of all, or a function that returns a pipeline's, by its name

@@ -29,16 +29,15 @@ DRAWN = ("uniform", "quiet")
 """Reports of one workload that a picture is of."""
 
 INTRO = """
-From a filled Kafka topic to a committed Iceberg table, beside other ways to do the same, on one machine with two cores,
-broker included. Times are those of the whole command with its start; ours also plans, audits, and moves its stored
-position. A run counts only when the table then holds exactly the records of the topic.
+From a filled Kafka topic to a committed Iceberg table, beside other ways, on one machine with two cores, broker
+included. Times are those of the whole command with its start; ours also plans, audits, and moves its stored position. A
+run counts only when the table then holds exactly the records of the topic.
 
 **Ratios say how long another way takes, in times of `ours`: 3.7× is slower than ours, 0.5× is faster.** Medians, with
 the least and the most; the fastest way comes first.
 
-**A script of a hundred lines (`loader`) beats a cold start of ours on one machine**, and takes about as much processor
-as ours with Spark running. It proves nothing and uses one machine. Its races come first: three rounds, on a slower
-machine than the others.
+**A script of a hundred lines (`loader`) beats a cold start of ours**, and takes about as much processor as ours with
+Spark running. It proves nothing. Its races come first: three rounds, on a slower machine than the others.
 """
 PARTS = """
 ## On the parts people run
@@ -50,7 +49,7 @@ catalog with its store and the cluster, not PostgreSQL.
 CEILINGS = """
 ## Ceilings
 
-Parts of the work alone: reading in Spark without writing, rows in memory to Parquet, plain files without a table.
+Parts of the work alone.
 """
 STEPS = """
 ## Where our time goes
@@ -90,20 +89,16 @@ METHOD = """
   page cache. Others get their fastest start: jars on the class path, no Spark UI.
 - Every round runs each way once, every second round backwards. The first does not count, except beside `loader`.
 - The clock of another way stops at its commit. Ours stops when the command has ended.
-- Kafka Connect commits every 10 s when tuned, so small work says little about its speed. Its table lacks the record's
-  key.
+- Kafka Connect commits every 10 s when tuned, so small work says little about its speed. Its table lacks the key.
 - CPU seconds are those of all processes of the command; the broker's are apart.
 - ‡: other work used more than a tenth of the cores meanwhile.
 - `connect` and `submit-for-each` run once.
 
 ```
-make bench                                                                    # everything: many hours
 make bench ARGS="--only race --workload uniform --arm ours --arm loader"      # one workload, two ways
 make bench ARGS="--only race --workload uniform --scale 1 --scale 4"          # growth
 make bench ARGS="--only race --report bench/results/NAME.json --resume"       # keep results; go on after a stop
 ```
-
-This page is written from `bench/results` by `python docs/generate.py`.
 """
 
 

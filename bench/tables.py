@@ -91,7 +91,7 @@ def speed_table(races: Iterable[Race], *, lands: bool = True) -> str:
                     *(middle(spread(runs, NUMBERS[head][0]), NUMBERS[head][1]) for head in burden),
                 ]
             )
-    return table(("workload", "way", "MB/s", "MB per CPU-second", "time", "CPU time", *burden), rows)
+    return table(("workload", "way", "MB/s", "MB per CPU-second", "time", "CPU time", *burden), _named_once(rows))
 
 
 def steps_table(races: Iterable[Race]) -> str:
@@ -107,7 +107,15 @@ def steps_table(races: Iterable[Race]) -> str:
         [f"`{workload}`", f"`{name}`", *(middle(parts.get(step), 1) for step in steps)]
         for workload, name, parts in found
     ]
-    return table(("workload", "way", *steps), rows)
+    return table(("workload", "way", *steps), _named_once(rows))
+
+
+def _named_once(rows: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+    """Yield the rows with the first cell left empty where the row before begins alike."""
+    before = None
+    for first, *rest in rows:
+        yield ["" if first == before else first, *rest]
+        before = first
 
 
 def _fastest_first(arms: Mapping[str, Sequence[Run]], *, lands: bool = True) -> list[tuple[str, Sequence[Run]]]:

@@ -156,6 +156,8 @@ A name is that of a file in `[kafka_lake] pipelines_folder`, or of a pipeline th
 `[from, to)`.
 """
 PARAMETER = ("parameter", "default", "", "is")
+OF_A_PERIOD = "Parameters of a period"
+PERIOD = tuple(f"`{name}`" for name in ("topic", "partitions", "from_", "to", "reason", "is_dry_run", "conf_keys"))
 BARE = frozenset({"Hooks", "Triggers", "Links", "Plugin"})
 """Groups whose members a person does not make: a sentence of each."""
 
@@ -173,8 +175,9 @@ def airflow_page() -> str:
             parts += [f"## {heading}", _table(("class", "is"), rows)]
         else:
             parts += [f"## {heading}", *(_airflow_item(item, shared) for item in items)]
-    several = [f"## {SEVERAL}", SEVERAL_INTRO.strip(), _table(PARAMETER, shared)]
-    return _page("Airflow", AIRFLOW_INTRO, *parts, *several)
+    several = [f"## {SEVERAL}", SEVERAL_INTRO.strip(), _table(PARAMETER, (i for i in shared if i[0] not in PERIOD))]
+    period = [f"## {OF_A_PERIOD}", _table(PARAMETER, (row for row in shared if row[0] in PERIOD))]
+    return _page("Airflow", AIRFLOW_INTRO, *parts, *several, *period)
 
 
 def _shared(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -231,8 +234,11 @@ def _airflow_item(item: Any, shared: Sequence[tuple[str, ...]]) -> str:
     rows = _rows(item)
     call = f"```text\n{item.__name__}({', '.join(name for name in _signature(item) if name != 'self')})\n```"
     own = [row for row in rows if row not in shared]
-    common = ", ".join(row[0] for row in rows if row in shared)
-    last = f"Also {common}: [as of several](#{SEVERAL.lower().replace(' ', '-')})." if common else ""
+    common = [row[0] for row in rows if row in shared]
+    has_period = set(PERIOD) <= set(common)
+    told = ", ".join(name for name in common if not has_period or name not in PERIOD)
+    last = f"Also {told}: [as of several](#{_anchor(SEVERAL)})." if common else ""
+    last += f" And those [of a period](#{_anchor(OF_A_PERIOD)})." if has_period else ""
     parts = [f"### {item.__name__}", _described(item)[0], _table(PARAMETER, own) if own else "", last]
     return "\n\n".join(filter(None, [*parts, "" if rows else call]))
 
@@ -279,8 +285,12 @@ def _described(item: Any) -> tuple[str, dict[str, str]]:
         elif match["error"]:
             text += f" Raises `{match['error']}`: {about}."
         else:
-            text += f" Returns {about}."
+            text += f" Returns {about.rstrip('.')}."
     return text, params
+
+
+def _anchor(heading: str) -> str:
+    return heading.lower().replace(" ", "-")
 
 
 def _first(item: Any) -> str:
@@ -341,7 +351,8 @@ SAID_ABOVE = {"pipeline file (*.toml), or a name that the ledger knows", "why, f
 
 
 def _command(command: Command) -> str:
-    head = f"## {command.name}\n\n{_sentence(command.help)}\n\n```text\n{usage(command)}\n{EXAMPLES[command.name]}\n```"
+    example = f"{EXAMPLES[command.name]}\n" if "--" in usage(command) else ""  # else it is the same words
+    head = f"## {command.name}\n\n{_sentence(command.help)}\n\n```text\n{usage(command)}\n{example}```"
     told = (f"- `{name}`: {about}" for name, about in _options(command) if (name, about) not in _common())
     return "\n\n".join(filter(None, [head, "\n".join(told)]))
 
@@ -401,7 +412,6 @@ RANGES_CLOSE = (
     "claimed (fence 0) can be withdrawn: "
     "[`kafka-lake withdraw …`](../how-to/pause.md#withdraw-a-plan)."
 )
-WAVES_CLOSE = "A claim of a wave that is CLAIMED, STAGED or PUBLISHING takes it over from a holder that has died."
 
 
 def states_page() -> str:
@@ -420,7 +430,7 @@ def states_page() -> str:
         "States",
         STATES_INTRO,
         f"## Ranges\n\n{ranges}\n\n{RANGES_CLOSE}",
-        f"## Waves\n\n{waves}\n\n{acts}\n\n{WAVES_CLOSE}",
+        f"## Waves\n\n{waves}\n\n{acts}",
         f"## Attempts\n\n{attempts}",
     )
 
@@ -506,22 +516,17 @@ Each commit of ours has in its snapshot summary: `kafka-lake.pipeline`, `kafka-l
 LEDGER_TABLES = """
 ## The ledger
 
-`*`: may be null. What each table is for: [architecture](../explanation/architecture.md#the-ledger).
+[What each table is for](../explanation/architecture.md#the-ledger); its columns: `tests/promise/frozen/ledger.txt`.
 """
 
 
 def tables_page() -> str:
-    """Return tables.md from the schemas of the lake, the receipts and the ledger."""
+    """Return tables.md from the schemas of the lake and the receipts."""
     from airflow_kafka_lake.adapters.iceberg.receipts import RECEIPTS
     from airflow_kafka_lake.adapters.iceberg.schema import LANDING
-    from airflow_kafka_lake.adapters.sql_ledger.tables import metadata
 
-    ledger = (
-        f"- `{table.name}`: " + ", ".join(f"{column.name}{'*' if column.nullable else ''}" for column in table.columns)
-        for table in metadata.sorted_tables
-    )
     parts = (LAKE_TABLE, _columns(LANDING), RECEIPTS_TABLE, _columns(RECEIPTS), PROPERTIES, LEDGER_TABLES)
-    return _page("Tables", TABLES_INTRO, *parts, "\n".join(ledger))
+    return _page("Tables", TABLES_INTRO, *parts)
 
 
 def _columns(schema: Schema) -> str:
@@ -534,7 +539,7 @@ def _columns(schema: Schema) -> str:
 
 LAWS = Path(__file__).parents[1] / "tests" / "laws.toml"
 LAWS_INTRO = """
-Each promise, and how many tests fail when it breaks: `tests/laws.toml` names them. The limits: [how each answer is
+Each promise has tests that fail when it breaks: `tests/laws.toml` names them. The limits: [how each answer is
 known](known.md).
 """
 LAWS_CLOSE = """
@@ -545,19 +550,9 @@ LAWS_CLOSE = """
 def laws_page() -> str:
     """Return laws.md from the list of laws and their tests."""
     laws = tomllib.loads(LAWS.read_text(encoding="utf-8"))
-    main = [(name, law["says"], _held(law)) for name, law in laws.items() if re.fullmatch(r"L\d+", name)]
-    detail = [(law["says"], _held(law)) for name, law in laws.items() if not re.fullmatch(r"L\d+", name)]
-    return _page(
-        "Guarantees",
-        LAWS_INTRO,
-        _table(("law", "guarantee", "tests"), main),
-        LAWS_CLOSE,
-        _table(("guarantee", "tests"), detail),
-    )
-
-
-def _held(law: Mapping[str, str]) -> str:
-    return str(len(f"{law['tests']} {law.get('nightly', '')}".split()))
+    main = [(name, law["says"]) for name, law in laws.items() if re.fullmatch(r"L\d+", name)]
+    detail = (f"- {law['says']}" for name, law in laws.items() if not re.fullmatch(r"L\d+", name))
+    return _page("Guarantees", LAWS_INTRO, _table(("law", "guarantee"), main), LAWS_CLOSE, "\n".join(detail))
 
 
 # -- parts ------------------------------------------------------------------------------------------------------------
@@ -567,13 +562,11 @@ CELLS = {"contracts": "contract tests", "run": "run and audit", "faults": "fault
 PARTS_INTRO = """
 Which of the parts that people run on were tried, by the tests that `tests/parts.toml` names: **daily** ones run before
 every push, **nightly** ones passed on the commit that is named. A dash says that no test does it: it may work.
-How to set each up: [connections](connections.md), [log in to Kafka](../how-to/secure.md),
-[object stores](../how-to/object-store.md).
 """
 PARTS_COLUMNS = """
-**Contract tests**: what the product expects of such a part, tried on it alone. **Run and audit**: planned, landed by
-Spark, every offset accounted for. **Faults**: killed, cut off, answered wrongly or late in mid-run, and exact
-afterwards. **Secrets searched for**: in arguments, messages, logs, ledger or lake; none was found.
+**Contract tests**: each call, on the part alone. **Run and audit**: planned, landed by Spark, every offset accounted
+for. **Faults**: killed, cut off, wrong or late in mid-run, and exact afterwards. **Secrets searched for**: in
+arguments, messages, logs, ledger or lake; none was found.
 """
 
 
@@ -611,8 +604,7 @@ INSTALLATIONS = """
 ## Where it was installed
 
 The wheel beside each Airflow under its constraints; a real topic was planned, run, and audited with `--deep`. Airflow
-3.2 is the oldest that works: 3.1 lacks parts of the SDK, 3.0 pins SQLAlchemy 1.4, where PyIceberg needs 2. Iceberg has
-no runtime for Spark 4.2 yet.
+3.2 is the oldest that works: 3.1 lacks parts of the SDK, 3.0 pins SQLAlchemy 1.4, where PyIceberg needs 2.
 """
 
 
@@ -628,9 +620,9 @@ def proof_page() -> str:
         red = ", **red**" if any(item.red for item in evidence.chunks.values()) else ""
         found = f"{evidence.passed:,} {part.cases}{_unkilled(evidence)}{red}" if evidence.chunks else "not run yet"
         rows.append((f"`{part.name}`", part.proves, found, evidence.played() or "–"))
-        versions |= {", ".join(map(" ".join, item.versions.items())) for item in evidence.chunks.values()}
+        versions |= {" ".join(used) for item in evidence.chunks.values() for used in item.versions.items()}
     table = _table(("part", "tests", "passed", "commit, day"), rows)
-    used = "; ".join(sorted(filter(None, versions))) or "nothing on record"
+    used = ", ".join(sorted(versions)) or "nothing on record"
     return _page("Proof", PROOF_INTRO, table, f"Versions: {used}.", INSTALLATIONS, _installations())
 
 

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,13 @@ ARMS = {
     "available-now": "Structured Streaming, `AvailableNow`",
     "batch": "plain Spark job",
 }
+COLUMNS = ("seconds", "MB/s", "CPU-seconds", "MB per CPU-second", "memory, MiB", "requests to the broker")
 
 
 def pages() -> dict[str, str]:
     """Return each page with its table as the report has it, by its path."""
-    tables = {"README.md": table, "docs/explanation/comparison.md": table, "docs/how-to/size.md": rules}
+    short = partial(table, ("seconds", "MB/s", "CPU-seconds"))
+    tables = {"README.md": short, "docs/explanation/comparison.md": table, "docs/how-to/size.md": rules}
     return {name: _with_table((ROOT / name).read_text(encoding="utf-8"), made()) for name, made in tables.items()}
 
 
@@ -81,13 +84,12 @@ def _runs(report: str) -> list[Any]:
     return list(good(Report.read(RESULTS / f"{report}.json").runs))
 
 
-def table() -> str:
+def table(columns: Collection[str] = COLUMNS) -> str:
     """Return the medians of the arms that take part, as a table."""
-    head = "| | seconds | MB/s | CPU-seconds | MB per CPU-second | memory, MiB | requests to the broker |"
-    return "\n".join([head, "|---|---|---|---|---|---|---|", *_rows(), ""])
+    return "\n".join([f"| | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|", *_rows(columns), ""])
 
 
-def _rows() -> Iterator[str]:
+def _rows(columns: Collection[str]) -> Iterator[str]:
     from bench.results import spread
     from bench.tables import MB_A_CPU_SECOND, MB_A_SECOND, NUMBERS, middle
 
@@ -96,7 +98,8 @@ def _rows() -> Iterator[str]:
         *(NUMBERS["seconds"], (MB_A_SECOND, 0), NUMBERS["CPU-s"], (MB_A_CPU_SECOND, 0)),
         *(NUMBERS["memory, MiB"], NUMBERS["requests"]),
     )
+    taken = [number for name, number in zip(COLUMNS, shown, strict=True) if name in columns]
     for arm, name in ARMS.items():
         if its := [run for run in runs if run.arm == arm]:
-            cells = (middle(spread(its, number), digits) for number, digits in shown)
+            cells = (middle(spread(its, number), digits) for number, digits in taken)
             yield f"| {name} | {' | '.join(cells)} |"

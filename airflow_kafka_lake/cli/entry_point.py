@@ -103,7 +103,7 @@ STORES = Argument(
 SETUP_COMMANDS = (
     Command(
         name="check",
-        help="try every part of a pipeline: connections, rights, versions, tables, schemas, Spark; nothing stays",
+        help="try every part of a pipeline: connections, rights, versions, tables, schemas, Spark; nothing is recorded",
         arguments=(PIPELINE,),
         action=check,
         view=show_check,

@@ -62,10 +62,10 @@ from airflow_kafka_lake.wiring.assemble import clock_and_processes, open_ledger
 def plan(arguments: argparse.Namespace, output: Output) -> Result:
     """Plan, and record it unless it is a dry run."""
     spec, bounds = _asked(arguments)
-    with ports_of(arguments, output, spec) as ports:
+    dry = arguments.dry_run
+    with ports_of(arguments, output, spec, dry_run=dry) as ports:
         where = ports.runner.where()  # first: a Spark connection that is not there refuses the plan, not its display
-        dry, plan_id = arguments.dry_run, decisions.new_id()
-        made = planning.plan(ports, spec, bounds, plan_id=plan_id, dry_run=dry, timeout=spec.timeout)
+        made = planning.plan(ports, spec, bounds, plan_id=decisions.new_id(), dry_run=dry, timeout=spec.timeout)
     return Result(
         document=made,
         beside={

@@ -142,11 +142,10 @@ NOTIFY_PAUSE = 2
 class AdvanceWatermarkOperator(PipelineTask):
     """Moves every watermark of a pipeline to the end of its unbroken committed run, also when waves failed.
 
-    Each wave has moved them before; this task moves the rest. Its events of the pipeline's asset
-    (`assets.pipeline_asset`) name the offsets that no task of a wave has notified of, also of the command line.
+    Its events (`assets.pipeline_asset`) name the offsets that no task of a wave has notified of, also of commands.
 
     With `closes` also events of the hours or days (UTC) that are complete in the lake, each once, and of late records:
-    of the assets `closed_periods` and `late_records`, which have to be among its `outlets`.
+    of `closed_periods` and `late_records`, which have to be among its `outlets`.
 
     :param plan_task_id: the PlanIngestOperator of this Dag: a dry run advances nothing, a plan that failed fails this
         task too; left out, the task just advances

@@ -120,16 +120,10 @@ GATE_TIMEOUT = timedelta(days=1)
 class IngestWaveOperator(WithLineage, SparkTask):
     """Claims, stages, audits, publishes and records one wave, and advances; safe to repeat at any moment.
 
-    Then watermarks move as far as they can, with events of the pipeline's asset, unless another task does so just then;
-    AdvanceWatermarkOperator does the rest.
-
-    With `stage_by="worker"` `kafka-lake worker` does the work: the task waits without a worker slot, and ends in the
-    worker's answer. Killing the task ends the worker's Spark driver too; clearing it goes on with the attempt that
-    runs.
-
-    It also waits without a worker slot while another task works on the wave, records that come first are not in the
-    lake, the pipeline is paused, or has as many waves at work as it allows at once. Killing the task ends the Spark
-    driver; staged rows stay invisible.
+    Watermarks move with events of the pipeline's asset. Killing the task ends the Spark driver; staged rows stay
+    invisible. With `stage_by="worker"` `kafka-lake worker` does the work, and a cleared task goes on with the attempt
+    that runs. The task waits without a worker slot for the worker, while another task works on the wave, records that
+    come first are not in the lake, the pipeline is paused, or has as many waves at work as it allows at once.
 
     :param wave: wave id, usually mapped over the waves of a plan (templated)
     :param pipeline: the wave's pipeline, as a check; may be left out (templated)

@@ -57,12 +57,11 @@ class PlanIngestOperator(PeriodTask):
     rest: `{"pipeline", "plan", "plans", "waves", "later", "left", "ranges", "records", "bytes", "lake_bytes",
     "blocked", "hanging", "dry_run"}`.
 
-    Without bounds: all that is missing from the origin to the pipeline's end policy. `from_` and `to` ask for
-    `[from_, to)`, also below the origin. Without them, a run of Airflow's backfill asks for its data interval, and is
-    refused where that has no length. A dry run explains itself in the log and returns no waves. Unfinished waves of
-    earlier runs are returned too: all of them without bounds or with `all_waves`, else those with something of the
-    period. The log names the waves that are taken and left. Of more than `[core] max_map_length` waves the rest stays
-    for the next run (`later`), and `FinishPlanOperator` fails until it is in the lake.
+    Without bounds: all that is missing from the origin to the pipeline's end policy; in a run of Airflow's backfill,
+    its data interval. `from_` and `to` ask for `[from_, to)`, also below the origin. A dry run explains itself in the
+    log and returns no waves. Unfinished waves of earlier runs are returned too: all of them without bounds or with
+    `all_waves`, else those with something of the period. Of more than `[core] max_map_length` waves the rest stays for
+    the next run (`later`), and `FinishPlanOperator` fails until it is in the lake.
 
     :param all_waves: with bounds, too: take everything that earlier runs left unfinished (templated)
     :param max_waves: take at most so many waves; the rest stays planned, and is left as not asked for (templated)

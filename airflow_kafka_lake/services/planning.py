@@ -305,7 +305,7 @@ def _look(ports: Ports, table: str) -> None:
     ports.progress(
         f"the catalog answers; whether files may be written is known when table {table} is there"
         if place is None
-        else f"catalog and store answer: a file was written in {place}, and removed"
+        else f"catalog and store answer: a file was written in {place}"
     )
 
 

@@ -106,6 +106,7 @@ def open_ports(
     kafka_seconds: float = ANSWER_SECONDS,
     spark_conf: Mapping[str, str] | None = None,
     engine: Engine | None = None,
+    dry_run: bool = False,
 ) -> Iterator[Ports]:
     """Open ledger, Kafka, lake and Spark of a pipeline; `kafka_seconds` is how long an admin call waits for Kafka.
 
@@ -136,7 +137,7 @@ def open_ports(
         )
 
     opened = [
-        OnFirstUse(LedgerConnection(ledger_conn_id).ledger),
+        OnFirstUse(lambda: LedgerConnection(ledger_conn_id).ledger(dry_run=dry_run)),
         OnFirstUse(lambda: kafka.source(kafka_seconds)),
         OnFirstUse(lambda: kafka.batches(spec.slowest_audit)),
         OnFirstUse(lake.lake),

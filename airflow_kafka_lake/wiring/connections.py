@@ -430,11 +430,13 @@ class LedgerConnection:
         """The database's address; ConnectionSettingsError names the fault."""
         return ledger_url(get_connection(self.ledger_conn_id, *LEDGER_TYPES))
 
-    def ledger(self) -> SqlLedger:
-        """Return the ledger (`ports.Ledger`); opens on first use. Close it when done."""
+    def ledger(self, *, dry_run: bool = False) -> SqlLedger:
+        """Return the ledger (`ports.Ledger`); opens on first use. Close it when done. A dry run makes no file."""
         from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 
-        return SqlLedger(self.url)
+        file = Path(self.url.database or "") if dry_run and self.url.drivername == "sqlite" else None
+        missing = file and not file.exists() and os.access(file.parent, os.W_OK | os.X_OK)
+        return SqlLedger("sqlite://" if missing else self.url)
 
     def check(self) -> str:
         """Return in one sentence that the ledger answers, takes a write and has this machine's time; raises the error

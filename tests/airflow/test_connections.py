@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from airflow_kafka_lake.wiring.connections import (
     EMBEDDED_MASTER,
     ConnectionSettings,
     KafkaConnection,
+    LedgerConnection,
     RegistryConnection,
     SparkConnection,
     aget_connection,
@@ -239,6 +241,22 @@ def test_ledger_address_that_cannot_be_meant_is_refused(connection: ConnectionSe
     """A ledger that every worker would see differently, or that has no database, is no ledger."""
     with pytest.raises(ConnectionSettingsError, match="'l'"):
         ledger_url(connection)
+
+
+def test_a_dry_run_creates_no_ledger_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its ledger is empty; a missing folder is refused as by a real run, and a file that is there is read."""
+    file = tmp_path / "ledger.db"
+    for path, refuses in ((file, False), (file.with_name("no") / "ledger.db", True)):
+        given(monkeypatch, "kafka_lake_ledger", {"conn_type": "sqlite", "host": str(path)})
+        refused = pytest.raises(ConnectionSettingsError, match="there is no folder") if refuses else nullcontext()
+        with closing(LedgerConnection().ledger(dry_run=True)) as ledger, refused:
+            assert ledger.pipeline("orders") is None
+    assert not file.exists()
+    given(monkeypatch, "kafka_lake_ledger", {"conn_type": "sqlite", "host": str(file)})
+    with closing(LedgerConnection().ledger()) as real:
+        known = real.ledger_id()
+    with closing(LedgerConnection().ledger(dry_run=True)) as ledger:
+        assert ledger.ledger_id() == known
 
 
 def spark(host: str | None = "local[2]", port: int | None = None, **extra: Any) -> ConnectionSettings:

@@ -172,6 +172,7 @@ def test_a_dry_run_shows_ranges_bytes_time_and_deadline_and_writes_nothing(sandb
     ]
     assert plan["estimated_bytes"] > 0
     assert plan["estimated_seconds"] > 0
+    assert not list(sandbox.home.glob("*.db"))
     deadline = datetime.fromisoformat(plan["retention_deadline"])
     assert 6 <= (deadline - datetime.now(UTC)).days <= 7
     status = sandbox.command("status", sandbox.name, "--json")

@@ -132,7 +132,7 @@ class OpenCatalog:
         with self._opening:
             if self._catalog is None:
                 require_pyiceberg()
-                self._require_folder()
+                self._is_unborn()
                 # Not by `load_catalog`, which would mix in a configuration file of this machine that Spark ignores.
                 kind = BoundedRestCatalog if self._is_rest else SqlCatalog
                 self._catalog = kind(CATALOG_NAME, **self._settings.pyiceberg())
@@ -140,11 +140,13 @@ class OpenCatalog:
                     _keep_no_locks(self._catalog.engine)
             return self._catalog
 
-    def _require_folder(self) -> None:
-        """Refuse a SQLite catalog in a folder that does not exist, because repeating would not help."""
+    def _is_unborn(self) -> bool:
+        """Return whether a SQLite catalog has no file, and may have: a look makes none. A missing folder is refused."""
         file = self._sqlite_file()
         if file is not None and not file.parent.is_dir():
             raise self._settings_error("open the catalog", f"there is no folder {file.parent} for its SQLite file")
+        missing = self._catalog is None and file is not None and not file.exists()
+        return missing and os.access(file.parent, os.W_OK | os.X_OK)
 
     def _sqlite_file(self) -> Path | None:
         scheme, _, path = self._settings.uri.partition("///")
@@ -189,6 +191,8 @@ class OpenCatalog:
 
     def find(self, identifier: str) -> Table | None:
         """Load a table's newest metadata; None when it does not exist."""
+        if self._is_unborn():
+            return None
         with self.reaching(f"load table {identifier}"):
             try:
                 return self._with_lasting_keys(checked_identifier(identifier))
@@ -260,8 +264,9 @@ class OpenCatalog:
         """
         if (table := self.find(identifier)) is not None:
             return self._write_and_remove(table.io, f"{table.location()}/metadata")
-        with self.reaching("list the namespaces"):
-            self.api.list_namespaces()
+        if not self._is_unborn():
+            with self.reaching("list the namespaces"):
+                self.api.list_namespaces()
         warehouse = self._settings.warehouse or ""
         if not _ADDRESS.match(warehouse):
             return None

@@ -39,6 +39,16 @@ def test_credential_that_a_catalog_refuses_is_a_matter_of_settings(kind: type[Ex
         raise kind("token expired")
 
 
+def test_a_look_creates_no_catalog_file(tmp_path: Path) -> None:
+    """A dry run leaves an empty folder empty; a folder that is missing is named all the same."""
+    catalog = OpenCatalog(local(tmp_path))
+    assert catalog.find("raw.orders") is None
+    assert catalog.look("raw.orders") == f"file://{tmp_path}, read and removed"
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ConnectionSettingsError, match="there is no folder"):
+        OpenCatalog(local(tmp_path / "no" / "such")).find("raw.orders")
+
+
 def test_connection_that_is_given_back_has_no_open_transaction() -> None:
     """Its next user would see a commit that never was."""
     connection: Any = sqlite3.connect(":memory:")
