@@ -121,7 +121,7 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE--
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.+?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
 _PEM_HINTS = {_CERTIFICATE: "certificates begin with BEGIN CERTIFICATE", _PRIVATE_KEY: "keys with BEGIN PRIVATE KEY"}
 _PLAIN = forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption()
-_SERVER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")
+_SERVER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|([A-Za-z0-9_-]{1,63}(\.|(?=:|$)))+)(?::(?P<port>[0-9]{1,5}))?")
 
 _LOOK_SECONDS = 1.5
 _NUMBER, _NOT_WANTED, _ENCRYPTED = b"look", b"\x00\x22", b"TLS"
