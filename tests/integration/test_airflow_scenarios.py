@@ -201,6 +201,12 @@ def reads_into_its_branch(lane: Lane) -> bool:
     return False
 
 
+def but_for_progress(wave: dict[str, Any]) -> dict[str, Any]:
+    """Return a wave's document without its job's progress and application, which come while it reads."""
+    shown = {"progress": None, "application": None}
+    return {**wave, "attempts": [{**item, **shown} for item in wave["attempts"]]}
+
+
 def test_running_read_is_passed_by_retention_and_not_by_a_skip(world: World) -> None:
     """A job is in the middle of a slow read: a skip of what it reads is refused, and changes nothing; then the log
     start passes most of what it has not read. What it has read counts as little, and the words lead to the end."""
@@ -211,7 +217,7 @@ def test_running_read_is_passed_by_retention_and_not_by_a_skip(world: World) -> 
     with throttled(world, 500_000):
         running = world.airflow.trigger(MANUAL, {"pipeline": lane.name})
         until(lambda: reads_into_its_branch(lane), STORY_SECONDS)
-        before = done(lane, "wave", wave)
+        before = but_for_progress(done(lane, "wave", wave))
         assert (before["state"], before["fence"], len(before["attempts"])) == ("CLAIMED", 1, 1)
         impatient = ["--topic", lane.topic, "--partition", "0", "--from", "0", "--to", "100", "--reason", "impatient"]
         refused = lane.command("skip", lane.name, *impatient, "--json")
@@ -223,7 +229,8 @@ def test_running_read_is_passed_by_retention_and_not_by_a_skip(world: World) -> 
             f"kafka-lake cancel {wave} --reason TEXT"
         )
         lane.delete_before(0, 100_000)
-        assert done(lane, "wave", wave) == before, "still in the middle of the read, and as it was before the skip"
+        after = but_for_progress(done(lane, "wave", wave))
+        assert after == before, "still in the middle of the read, and as it was before the skip"
 
     first = world.end(MANUAL, running, STORY_SECONDS)
     assert states(first) == ("failed", "failed")
