@@ -145,8 +145,7 @@ class OpenCatalog:
         file = self._sqlite_file()
         if file is not None and not file.parent.is_dir():
             raise self._settings_error("open the catalog", f"there is no folder {file.parent} for its SQLite file")
-        missing = self._catalog is None and file is not None and not file.exists()
-        return missing and os.access(file.parent, os.W_OK | os.X_OK)
+        return bool(self._catalog is None and file and not file.exists() and os.access(file.parent, os.W_OK | os.X_OK))
 
     def _sqlite_file(self) -> Path | None:
         scheme, _, path = self._settings.uri.partition("///")
