@@ -263,7 +263,7 @@ class _Reader:
         return value.rstrip("/")
 
     def rest_credential(self, uri: str, login: str | None, password: str | None, further: dict[str, str]) -> str | None:
-        if not re.fullmatch(r"https?://[^/@]+(/.*)?", uri):
+        if not re.fullmatch(r"https?://(?!\.|[^/]*(\.\.|[^./:]{64}))[^/@]+(/.*)?", uri):  # no label is empty or long
             raise self.refuse(
                 "uri of a REST catalog must be http(s)://host[:port][/path]; the credential goes into the password.",
                 "uri",

@@ -379,6 +379,14 @@ def test_credentials_do_not_belong_into_a_rest_uri() -> None:
         parse(REST | {"uri": "https://me:secret@catalog.example.org"})
 
 
+@pytest.mark.parametrize("host", ["a..b", ".b", f"{'a' * 64}.b"])
+def test_host_that_no_name_service_can_be_asked_for_is_refused(host: str) -> None:
+    """Clients fail over it with an error of no kind that means it."""
+    with pytest.raises(ConnectionSettingsError, match="uri of a REST catalog must be"):
+        parse(REST | {"uri": f"https://{host}:8181/api"})
+    assert parse(REST | {"uri": f"http://[::1]:8181/{host}"}).uri.endswith(host)
+
+
 def test_absolute_path_becomes_a_file_uri() -> None:
     """Both engines then agree what a warehouse without a scheme means."""
     assert parse(SQLITE | {"warehouse": "/data/warehouse/"}).warehouse == "file:///data/warehouse"
