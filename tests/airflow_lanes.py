@@ -18,7 +18,8 @@ from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.local.airflow import LocalAirflow
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.local.processes import wait_until
-from tests.sandbox import KEEPS_ALL, Sandbox
+from tests.sandbox import Sandbox
+from tests.warm.broker import KEEPS_ALL
 
 MANUAL = "kafka_lake_manual"
 FOLLOWER = "kafka_lake_landed"

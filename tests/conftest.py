@@ -119,13 +119,11 @@ def service(pytestconfig: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def kafka(service: None) -> Iterator[LocalKafka]:
-    """A real broker for the whole session: tests use topics of their own and never stop it."""
-    from airflow_kafka_lake.local.kafka import LocalKafka
-    from tests.sandbox import KEEPS_ALL
+def kafka(service: None) -> LocalKafka:
+    """A real broker for the whole run, also of other processes: tests use topics of their own and never stop it."""
+    from tests import warm
 
-    with LocalKafka(settings=KEEPS_ALL) as broker:
-        yield broker
+    return warm.kafka()
 
 
 @pytest.fixture(scope="session")

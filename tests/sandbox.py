@@ -35,9 +35,6 @@ CONNECTION = re.compile(r"AIRFLOW_CONN_(?!SPARK_)\w+")
 HOME, COMMAND = "SANDBOX_HOME", "SANDBOX_COMMAND"
 """In the environment of everything that a command starts in a place, also of a driver whose command is gone: the place,
 and which command it was."""
-KEEPS_ALL = dict.fromkeys(("log.retention.check.interval.ms", "log.initial.task.delay.ms"), str(24 * 3600 * 1000))
-"""Settings of a broker that never looks for what retention may delete, which by itself it does 30 s after its start:
-some tests write records of years ago, and read them."""
 _numbers = itertools.count(1)
 NAMED_COMMAND = re.compile(r"kafka-lake ((?:skip|release) [^;]+)")
 

@@ -19,8 +19,9 @@ from airflow_kafka_lake.adapters.spark_submit.submission import PACKAGE
 from airflow_kafka_lake.local.kafka import LocalKafka
 from tests.faults.test_standalone import SLOWLY, TWO_TASKS, assert_landed
 from tests.hosts import Host, Network, can_make_hosts, network
-from tests.sandbox import KEEPS_ALL, Sandbox
+from tests.sandbox import Sandbox
 from tests.spark_cluster import Cluster, wait_for
+from tests.warm.broker import KEEPS_ALL
 
 pytestmark = [pytest.mark.faults, pytest.mark.nightly]
 

@@ -22,64 +22,63 @@ from tests.sandbox import Sandbox
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
 
-STAYS_OPEN = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "3600000"}
-"""A coordinator that never looks for overdue transactions: what it forgets to end hangs."""
-
 
 def test_transactions_that_stay_open_are_named_and_never_passed(
-    spark_jars: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kafka: LocalKafka,
+    spark_jars: list[Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A hanging transaction is named by producer, id and start in plan and status; a pending commit of the end
     policy's group fails the plan within its bound, by partition; after both have ended everything is planned."""
     from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
-    from airflow_kafka_lake.local.kafka import LocalKafka
 
-    with LocalKafka(settings=STAYS_OPEN) as broker:
-        sandbox = Sandbox(tmp_path / "place", broker.bootstrap, partitions=1)
-        sandbox.produce(4)
-        settings = {"bootstrap.servers": broker.bootstrap}
-        slow = Producer({**settings, "transactional.id": "nightly-load", "transaction.timeout.ms": 1000})
-        slow.init_transactions(60)
-        slow.begin_transaction()
-        slow.produce(sandbox.topic, b"late", partition=0)
-        assert slow.flush(60) == 0
-        sandbox.produce(3, begin=4)
+    sandbox = Sandbox(tmp_path / "place", kafka.bootstrap, partitions=1)
+    sandbox.produce(4)
+    settings = {"bootstrap.servers": kafka.bootstrap}
+    slow = Producer({**settings, "transactional.id": "nightly-load", "transaction.timeout.ms": 1000})
+    slow.init_transactions(60)
+    slow.begin_transaction()
+    slow.produce(sandbox.topic, b"late", partition=0)
+    assert slow.flush(60) == 0
+    sandbox.produce(3, begin=4)
 
-        made = sandbox.command("plan", str(sandbox.file), "--dry-run", "--json").document
-        (waiting,) = made["waiting_for_stable"]
-        assert [item["end"] for wave in made["waves"] for item in wave["ranges"]] == [4]
-        assert (waiting["last_stable"], waiting["high_watermark"]) == (4, 8)
-        named = waiting["transaction"]
-        assert (named["transactional_id"], named["first_offset"], named["timeout_seconds"]) == ("nightly-load", 4, 1.0)
-        assert named["producer_id"] >= 0
-        assert named["started_at"] <= made["observed_at"]
+    made = sandbox.command("plan", str(sandbox.file), "--dry-run", "--json").document
+    (waiting,) = made["waiting_for_stable"]
+    assert [item["end"] for wave in made["waves"] for item in wave["ranges"]] == [4]
+    assert (waiting["last_stable"], waiting["high_watermark"]) == (4, 8)
+    named = waiting["transaction"]
+    assert (named["transactional_id"], named["first_offset"], named["timeout_seconds"]) == ("nightly-load", 4, 1.0)
+    assert named["producer_id"] >= 0
+    assert named["started_at"] <= made["observed_at"]
 
-        source = KafkaOffsetSource(KafkaSettings.parse(settings), clock=SystemClock())
-        (seen,) = source.transactions([(sandbox.topic, 0)], None)
-        assert not seen.hangs(SystemClock().now())
-        overdue = SystemClock().now() + timedelta(minutes=2)
-        assert seen.hangs(overdue)
-        assert "transaction 'nightly-load' of producer" in seen.describe(overdue)
-        assert f"abort --topic {sandbox.topic} --partition 0 --start-offset 4" in seen.describe(overdue)
+    source = KafkaOffsetSource(KafkaSettings.parse(settings), clock=SystemClock())
+    (seen,) = source.transactions([(sandbox.topic, 0)], None)
+    assert not seen.hangs(SystemClock().now())
+    overdue = SystemClock().now() + timedelta(minutes=2)
+    assert seen.hangs(overdue)
+    assert "transaction 'nightly-load' of producer" in seen.describe(overdue)
+    assert f"abort --topic {sandbox.topic} --partition 0 --start-offset 4" in seen.describe(overdue)
 
-        with monkeypatch.context() as patch:
-            assert_hanging_needs_a_person(Refusals(sandbox, patch, capsys), lambda: seen.hangs(SystemClock().now()))
-        sandbox.write_pipeline(source='end = "group:live"\nstable_wait = 2')
-        committing = Producer({**settings, "transactional.id": "live-consumer"})
-        committing.init_transactions(60)
-        committing.begin_transaction()
-        commit_in(committing, broker.bootstrap, "live", sandbox.topic, 0, 8)
-        failed = sandbox.command("plan", str(sandbox.file), "--json")
-        error = failed.document["error"]
-        assert (failed.code, error["type"]) == (3, "PendingCommitError"), failed.err
-        assert (error["group"], error["partitions"]) == ("live", [[sandbox.topic, 0]])
-        assert "live-consumer" in {item["transactional_id"] for item in error["transactions"]}
-        committing.commit_transaction(60)
-        slow.abort_transaction(60)
-        wait_until(lambda: not source.transactions([(sandbox.topic, 0)], "live"), timeout=60, failed=AssertionError)
-        made = sandbox.command("plan", str(sandbox.file), "--dry-run", "--json").document
-        assert made["waiting_for_stable"] == []
-        assert [item["end"] for wave in made["waves"] for item in wave["ranges"]] == [8], "what the group committed"
+    with monkeypatch.context() as patch:
+        assert_hanging_needs_a_person(Refusals(sandbox, patch, capsys), lambda: seen.hangs(SystemClock().now()))
+    sandbox.write_pipeline(source='end = "group:live"\nstable_wait = 2')
+    committing = Producer({**settings, "transactional.id": "live-consumer"})
+    committing.init_transactions(60)
+    committing.begin_transaction()
+    commit_in(committing, kafka.bootstrap, "live", sandbox.topic, 0, 8)
+    failed = sandbox.command("plan", str(sandbox.file), "--json")
+    error = failed.document["error"]
+    assert (failed.code, error["type"]) == (3, "PendingCommitError"), failed.err
+    assert (error["group"], error["partitions"]) == ("live", [[sandbox.topic, 0]])
+    assert "live-consumer" in {item["transactional_id"] for item in error["transactions"]}
+    committing.commit_transaction(60)
+    slow.abort_transaction(60)
+    wait_until(lambda: not source.transactions([(sandbox.topic, 0)], "live"), timeout=60, failed=AssertionError)
+    made = sandbox.command("plan", str(sandbox.file), "--dry-run", "--json").document
+    assert made["waiting_for_stable"] == []
+    assert [item["end"] for wave in made["waves"] for item in wave["ranges"]] == [8], "what the group committed"
 
 
 def assert_hanging_needs_a_person(here: Refusals, hangs: Callable[[], bool]) -> None:

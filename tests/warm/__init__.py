@@ -5,9 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.warm.commands import ROOT, WarmCommands
 from tests.warm.driver import SUBMIT, VARIABLE, WarmDriver
+
+if TYPE_CHECKING:
+    from tests.warm.broker import SharedKafka
 
 _commands, _driver = WarmCommands(), WarmDriver()
 
@@ -42,8 +46,15 @@ def spark_append(settings: Mapping[str, str], table: str, attempt: str, select: 
     return _driver.append(settings, table, attempt, select)
 
 
+def kafka() -> SharedKafka:
+    """Return the broker of all processes of this run."""
+    from tests.warm.broker import SharedKafka
+
+    return SharedKafka.of(_driver.broker())
+
+
 def share() -> None:
-    """Let all processes of this run, which it starts after this, have one driver."""
+    """Let all processes of this run, which it starts after this, have one driver and one broker."""
     _driver.open()
 
 

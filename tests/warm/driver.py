@@ -32,8 +32,10 @@ VARIABLE = "TESTS_SPARK_DRIVER"
 """Names the driver's folder, in the environment of a command and of its submits."""
 
 SECONDS = 60
-SOCKET, SUBMIT, PIPE = "socket", "spark-submit", "pipe"
-"""What is in that folder."""
+BROKER_SECONDS = 180
+"""What a broker's files and its start may take (`local/kafka.py`)."""
+SOCKET, SUBMIT, PIPE, BROKER = "socket", "spark-submit", "pipe", "broker.json"
+"""What is in that folder; the broker stands beside the driver, and lives as long."""
 
 SCRIPT = f"""#!{sys.executable} -S
 import importlib.util, sys
@@ -62,31 +64,42 @@ class WarmDriver:
         self._folder = Path(tempfile.mkdtemp(prefix="kafka-lake-driver-"))
         os.mkfifo(self._folder / PIPE)
         self._held = os.open(self._folder / PIPE, os.O_RDWR)
+        script = self._folder / SUBMIT
+        script.write_text(SCRIPT, encoding="utf-8")
+        script.chmod(0o700)
         os.environ[VARIABLE] = str(self._folder)
 
     def environment(self) -> dict[str, str]:
         """Return what a command needs in its environment to find the driver."""
+        folder = self._with(SOCKET, "tests.warm.driver", SECONDS)
+        return {VARIABLE: str(folder)}
+
+    def broker(self) -> Path:
+        """Return the file that tells of the run's broker."""
+        return self._with(BROKER, "tests.warm.broker", BROKER_SECONDS) / BROKER
+
+    def _with(self, name: str, module: str, seconds: float) -> Path:
+        """Return the folder, once the program that serves under a name there does so."""
+        from airflow_kafka_lake.local.processes import wait_until
+
         if VARIABLE not in os.environ:
             self.open()
         folder = Path(os.environ[VARIABLE])
-        with (folder / "lock").open("w") as lock:
+        with (folder / f"{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not (folder / SOCKET).exists():
-                self._start(folder)
-        return {VARIABLE: str(folder)}
+            if not (folder / name).exists():
+                self._start(folder, name, module)
+                wait_until((folder / name).exists, timeout=seconds, failed=AssertionError)
+        return folder
 
-    def _start(self, folder: Path) -> None:
-        from airflow_kafka_lake.local.processes import wait_until
-
-        script = folder / SUBMIT
-        script.write_text(SCRIPT, encoding="utf-8")
-        script.chmod(0o700)
+    @staticmethod
+    def _start(folder: Path, name: str, module: str) -> None:
         kept = {key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW")}
-        with (folder / "log").open("wb") as log, (folder / PIPE).open("rb") as pipe:
+        with (folder / f"{name}.log").open("wb") as log, (folder / PIPE).open("rb") as pipe:
             # It may outlive this process: nobody waits for it as for a child.
             os.posix_spawn(
                 sys.executable,
-                [sys.executable, "-m", "tests.warm.driver", str(folder / SOCKET)],
+                [sys.executable, "-m", module, str(folder / name)],
                 kept | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, pipe.fileno(), 0),
@@ -95,7 +108,6 @@ class WarmDriver:
                 ],
                 setsid=True,
             )
-        wait_until((folder / SOCKET).exists, timeout=SECONDS, failed=AssertionError)
 
     def sql(self, settings: Mapping[str, str], statements: Sequence[str]) -> tuple[int, str]:
         """Run statements with a catalog's settings; returns 0 and the last one's rows as JSON, or 1 and the error."""
@@ -116,12 +128,12 @@ class WarmDriver:
 
         os.close(self._held)
         del os.environ[VARIABLE]
-        wait_until(lambda: not self._exists(SOCKET), timeout=SECONDS, failed=AssertionError)
+        wait_until(lambda: not self._serves(), timeout=SECONDS, failed=AssertionError)
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder = None
 
-    def _exists(self, name: str) -> bool:
-        return self._folder is not None and (self._folder / name).exists()
+    def _serves(self) -> bool:
+        return self._folder is not None and any((self._folder / name).exists() for name in (SOCKET, BROKER))
 
 
 class _Server(socketserver.ThreadingUnixStreamServer):
