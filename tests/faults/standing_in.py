@@ -38,20 +38,10 @@ from tests.faults.standing_kafka import StandingKafka, kafka
 from tests.kit import arming, failpoints, traps
 from tests.kit.memory_runner import MemoryRunner
 from tests.pyiceberg_jobs import TableJobs
+from tests.warm.commands import IMPORTED
 
 DELAY_SECONDS = 0.3
 EVER = "delay@9999"
-WARM = (
-    "airflow_kafka_lake.adapters.sql_ledger",
-    "alembic.autogenerate",
-    "alembic.command",
-    "pandas",
-    "pyiceberg.catalog.sql",
-    "pyiceberg.io.pyarrow",
-    "sqlalchemy.dialects.sqlite",
-    "sqlalchemy.orm",
-)
-"""What commands import on the way: imported once, before the first fork. None of it starts a thread."""
 
 
 class KafkaStandIn:
@@ -161,7 +151,7 @@ def waited(pid: int) -> dict[str, Any]:
 
 def main() -> None:
     """Serve orders until stdin ends; what is stopped then goes on no more."""
-    for module in WARM:
+    for module in IMPORTED:
         importlib.import_module(module)
     gc.freeze()  # no fork looks through it again, and so none copies it
     living: set[int] = set()

@@ -25,15 +25,20 @@ from typing import IO, Any
 
 ROOT = Path(__file__).parents[2]
 IMPORTED = (
-    "airflow_kafka_lake.adapters.sql_ledger",
+    "airflow_kafka_lake.adapters.iceberg.table",
+    "airflow_kafka_lake.adapters.kafka.source",
+    "airflow_kafka_lake.adapters.kafka_batches",
+    "airflow_kafka_lake.adapters.sql_ledger.ledger",
     "airflow_kafka_lake.cli.entry_point",
     "airflow_kafka_lake.wiring.assemble",
     "alembic.autogenerate",
     "alembic.command",
+    "confluent_kafka.admin",
     "kafka",
     "pandas",
     "pyiceberg.catalog.sql",
     "pyiceberg.io.pyarrow",
+    "requests",
     "sqlalchemy.dialects.postgresql.psycopg2",
     "sqlalchemy.dialects.sqlite",
     "sqlalchemy.orm",
