@@ -1,5 +1,5 @@
 # From a fresh clone this needs python 3.11+, Java 17+ and make; everything else lands in .venv and in the jar cache.
-.PHONY: help install jars jar browser demo test suite test-fast suite-fast lint format proof soak matrix bench docs dist pictures clean java
+.PHONY: help install jars jar browser demo test rewritten suite test-fast suite-fast lint format proof soak matrix bench docs dist pictures clean java
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -48,12 +48,14 @@ demo: java ## real Kafka, real Airflow, the main job, the proof (ARGS="--exit --
 	$(BIN)/kafka-lake demo $(ARGS)
 
 test: $(STAMP) ## everything CI runs
-	@$(MAKE) --no-print-directory --jobs 2 lint suite
+	@$(MAKE) --no-print-directory --jobs 4 lint suite
+
+# What four processes would all do anew in a fresh clone, the assertions of the tests' modules, one does before them.
+rewritten: $(STAMP)
+	@ls tests/__pycache__/conftest.*-pytest-*.pyc >/dev/null 2>&1 || $(BIN)/pytest --collect-only -q $(ARGS) >/dev/null 2>&1 || true
 
 # More processes than cores: much of the suite waits for brokers, drivers and Airflow.
-# What four processes would all do anew in a fresh clone, the assertions of the tests' modules, one does before them.
-suite: jars browser
-	@ls tests/__pycache__/conftest.*-pytest-*.pyc >/dev/null 2>&1 || $(BIN)/pytest --collect-only -q $(ARGS) >/dev/null 2>&1 || true
+suite: jars browser rewritten
 	$(BIN)/pytest -n 4 --no-loadscope-reorder --durations 20 $(ARGS)
 
 test-fast: $(STAMP) ## under a minute, no services

@@ -25,8 +25,14 @@ DIVIDED: Mapping[str, int] = {
 }
 """Files whose tests share nothing slow, and into how many lanes each is divided."""
 
-TOGETHER: Mapping[str, str] = {"integration/test_decoding_registered.py": "contracts/test_schema_registry.py"}
-"""Files that run in the lane of another one, with which they share what few others need (a schema registry)."""
+TOGETHER: Mapping[str, str] = {
+    "contracts/test_refusing_stores.py": "contracts/test_lying_catalogs.py",
+    "integration/test_decoding_generated.py": "integration/test_stage.py",
+    "integration/test_decoding_registered.py": "contracts/test_schema_registry.py",
+    "integration/test_foreign_lake.py": "contracts/test_lying_catalogs.py",
+}
+"""Files that run in the lane of another one, with which they share what few others need: a schema registry, a lake of
+another make, a Spark of one's own."""
 
 
 def lane_of(nodeid: str) -> str:
