@@ -129,6 +129,7 @@ def test_rows_are_the_records_of_the_slices(world: RunnerWorld) -> None:
     assert (staged.undecoded, staged.decoding) == ((), None)
 
 
+@shown_by_day
 def test_nothing_staged_is_on_main(world: RunnerWorld) -> None:
     """Before a publish no reader sees a row; after it, the next attempt's are not seen either."""
     world.topic.produce(*FIVE)
@@ -377,6 +378,7 @@ def test_nothing_passes_from_a_job_to_the_next(
     world.close()
 
 
+@pytest.mark.nightly  # by day: one driver reads both topics of a name in integration/test_recreated.py
 def test_topic_of_the_same_name_is_read_anew(spark: Callable[..., SparkWorld], engine: Engine) -> None:
     """Neither records nor connections of a job serve the next: the same offsets of another topic are other records."""
     world = spark(engine)
@@ -410,6 +412,7 @@ def compared(world: RunnerWorld, snapshot: int, start: int, end: int, **ends: tu
     return found
 
 
+@shown_by_day
 def test_rows_that_are_kafkas_records_compare_equal(world: RunnerWorld) -> None:
     """In keys, values, headers and times, whatever they are."""
     world.topic.produce(b"a", None, b"", key=b"k", headers=(("h", None), ("h", b"1")))

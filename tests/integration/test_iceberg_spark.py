@@ -151,6 +151,7 @@ def test_files_survive_real_expiry_and_the_rows_testify(spark: Spark, lake: Iceb
     assert (type(found).__name__, getattr(found, "snapshot", 0)) == ("Found", None)
 
 
+@pytest.mark.nightly  # by day: a run and an audit go on after Spark's DELETE and expiry (test_rebuild.py)
 def test_rows_that_spark_deletes_are_no_rollback(spark: Spark, lake: IcebergLake) -> None:
     """Main stands on the publish; the history says how many rows went, and by which engine."""
     name = f"raw.t{attempt_id()}"
