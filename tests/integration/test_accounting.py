@@ -10,7 +10,6 @@ import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -139,24 +138,24 @@ class Writing:
         resource = ConfigResource(kind, name, incremental_configs=entries)
         self.admin.incremental_alter_configs([resource])[resource].result(120)
 
-    def dump(self, truth: Truth) -> Truth:
-        """Complete a truth by what Kafka's own tool finds in the partition's files and says of its bounds."""
-        folder = self.kafka.log_dir / f"{truth.topic}-0"
-        text = self.kafka.tool("kafka.tools.DumpLogSegments", "--print-data-log", "--files", segments(folder))
+    def dump(self, truths: Sequence[Truth]) -> None:
+        """Complete truths by what Kafka's own tool finds in the partitions' files and says of their bounds."""
+        folders = {truth.topic: self.kafka.log_dir / f"{truth.topic}-0" for truth in truths}
+        files = {str(path): truth for truth in truths for path in sorted(folders[truth.topic].glob("*.log"))}
+        text = self.kafka.tool("kafka.tools.DumpLogSegments", "--print-data-log", "--files", ",".join(files))
         for line in text.splitlines():
-            if record := _RECORD.match(line):
+            if line.startswith("Dumping "):
+                truth = files.pop(line.removeprefix("Dumping "))
+            elif record := _RECORD.match(line):
                 offset = int(record[1])
                 (truth.markers if record[2] else truth.present).add(offset)
             elif shell := _SHELL.match(line):
                 truth.shells.add(int(shell[1]))
-        truth.log_start, truth.last_stable, truth.end = (
-            bound(self.admin, truth.topic, which) for which in ("earliest", "stable", "latest")
-        )
-        return truth
-
-
-def segments(folder: Path) -> str:
-    return ",".join(str(path) for path in sorted(folder.glob("*.log")))
+        assert not files
+        for truth in truths:
+            truth.log_start, truth.last_stable, truth.end = (
+                bound(self.admin, truth.topic, which) for which in ("earliest", "stable", "latest")
+            )
 
 
 def topic_id(admin: Any, topic: str) -> str:
@@ -325,7 +324,10 @@ def truths(kafka: LocalKafka) -> Iterator[Sequence[Truth]]:
         deleted_prefix(writing),
         *(coded(writing, codec) for codec in CODECS),
     ]
-    yield [writing.dump(truth) for truth in made]
+    # The broker is other tests' too.
+    writing.configure(ResourceType.BROKER, "1", log_cleaner_backoff_ms="15000")
+    writing.dump(made)
+    yield made
     # Only tidying: the broker may have ended the transaction before us.
     with contextlib.suppress(KafkaException):
         producer.abort_transaction(120)
