@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,8 +50,8 @@ class SparkLake:
 
 
 @contextmanager
-def started(lake: SparkLake, jars: Sequence[Path], more: Mapping[str, str] = {}) -> Iterator[SparkSession]:
-    """Yield one Spark, in a JVM that ends with it; `more` are further settings."""
+def started(lake: SparkLake, jars: Sequence[Path]) -> Iterator[SparkSession]:
+    """Yield one Spark, in a JVM that ends with it."""
     settings = {
         **lake.spark(),
         "spark.sql.extensions": EXTENSIONS,
@@ -61,7 +61,6 @@ def started(lake: SparkLake, jars: Sequence[Path], more: Mapping[str, str] = {})
         "spark.log.level": "ERROR",
         "spark.sql.session.timeZone": "UTC",
         "spark.executor.heartbeatInterval": "1s",
-        **more,
     }
     os.environ["PYSPARK_PYTHON"] = sys.executable  # a session takes it from nowhere else
     builder = SparkSession.builder.master("local[2]")
@@ -75,5 +74,5 @@ def started(lake: SparkLake, jars: Sequence[Path], more: Mapping[str, str] = {})
     gateway.shutdown()
     gateway.proc.stdin.close()
     gateway.proc.wait(120)
-    # PySpark would ask the ended JVM for the next session when a worker comes back to this module.
+    # PySpark would ask the ended JVM for the next session of this process.
     SparkContext._gateway = SparkContext._jvm = None

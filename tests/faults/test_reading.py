@@ -19,7 +19,7 @@ from airflow_kafka_lake.jobs.stage import stage
 from airflow_kafka_lake.local.processes import wait_until
 from tests.brokers import Brokers
 from tests.consumer_jar import SOURCE, read_with
-from tests.integration import test_stage as staging
+from tests.integration import conftest as sharing
 from tests.integration.test_stage import Lake, Topic, job, offsets, staged, summary
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-lake, spark = staging.lake, staging.spark
+lake, spark = sharing.lake, sharing.spark
 
 SMALL = {"max.partition.fetch.bytes": "16384", "fetch.max.bytes": "16384"}
 """So that much is left to be fetched whenever a reader is stopped."""

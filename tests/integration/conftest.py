@@ -11,9 +11,29 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from airflow_kafka_lake.local.kafka import LocalKafka
     from tests.integration.refusing import Refusals
     from tests.sandbox import Sandbox
+    from tests.spark_lake import SparkLake
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> SparkLake:
+    """A catalog for `spark`; its users' tables have names of their own."""
+    from tests.spark_lake import SparkLake
+
+    return SparkLake(tmp_path_factory.mktemp("lake"))
+
+
+@pytest.fixture(scope="session")
+def spark(lake: SparkLake, spark_jars: list[Path]) -> Iterator[SparkSession]:
+    """A Spark of this process alone, in which a test sees everything."""
+    from tests.spark_lake import started
+
+    with started(lake, spark_jars) as session:
+        yield session
 
 
 @pytest.fixture(scope="session")

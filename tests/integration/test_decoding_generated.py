@@ -13,7 +13,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fastavro
@@ -25,10 +24,11 @@ from airflow_kafka_lake.services.reading import registered_decoder
 from tests.decoding import avro, json_values, protobuf
 from tests.decoding.cases import NONE, Case, Drawn, Stage
 from tests.decoding.landing import Seen, land
-from tests.spark_lake import SparkLake, started
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from tests.spark_lake import SparkLake
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
 
@@ -41,15 +41,12 @@ KNOWN: frozenset[str] = frozenset()
 """Peculiarities whose faults are known and not mended yet: a fault that is mended leaves this list."""
 
 
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> SparkLake:
-    return SparkLake(tmp_path_factory.mktemp("lake"))
-
-
-@pytest.fixture(scope="module")
-def spark(lake: SparkLake, spark_jars: list[Path]) -> Iterator[SparkSession]:
-    with started(lake, spark_jars, {"spark.log.level": "OFF"}) as session:
-        yield session
+@pytest.fixture(scope="module", autouse=True)
+def unlogged(spark: SparkSession) -> Iterator[None]:
+    """What does not decode is an error in Spark's log, a thousand times."""
+    spark.sparkContext.setLogLevel("OFF")
+    yield
+    spark.sparkContext.setLogLevel("ERROR")
 
 
 @pytest.mark.parametrize("cases", [60, pytest.param(CASES, marks=pytest.mark.nightly)])

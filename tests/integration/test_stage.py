@@ -59,7 +59,6 @@ from tests.consumer_jar import SOURCE, read_with
 from tests.integration import test_accounting as accounting
 from tests.silence import SilentServer
 from tests.spark_lake import SparkLake as Lake
-from tests.spark_lake import started
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -118,18 +117,6 @@ def collected() -> Iterator[None]:
     """Let no socket of PySpark be closed in the test of another module."""
     yield
     gc.collect()
-
-
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    return Lake(tmp_path_factory.mktemp("lake"))
-
-
-@pytest.fixture(scope="module")
-def spark(lake: Lake, spark_jars: list[Path]) -> Iterator[SparkSession]:
-    """One Spark for the module, in a JVM that ends with it."""
-    with started(lake, spark_jars) as session:
-        yield session
 
 
 def job(table: Table, *slices: Slice, tasks: int = 1, limit: int | None = None) -> StageJob:
