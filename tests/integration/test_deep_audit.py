@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_kafka_lake.core.spec import legal_table_part
 from airflow_kafka_lake.local.kafka import LocalKafka
 from tests import markers
 from tests.sandbox import Sandbox
@@ -108,12 +109,23 @@ DAMAGES = (
 """What is done to partition 0, 1, …"""
 
 
+class Nested(Sandbox):
+    """A place whose table lies in nested namespaces, one of them the topic's, with names that must be quoted."""
+
+    @property
+    def table(self) -> str:
+        return f"deep.lake-{legal_table_part(self.topic)}.2026-select"
+
+    def write_pipeline(self, source: str = "", sizes: str = "", table: str = "deep.lake-{topic}.2026-select") -> None:
+        super().write_pipeline(source, sizes, table)
+
+
 @pytest.fixture(scope="module")
 def landed(kafka: LocalKafka, spark_jars: list[Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """A topic with the same transaction in every partition, brought into the lake by a real run."""
+    """A topic with the same transaction in every partition, brought by a real run into a table of a difficult name."""
     from confluent_kafka import Producer
 
-    place = Sandbox(tmp_path_factory.mktemp("deep") / "place", kafka.bootstrap, partitions=len(DAMAGES))
+    place = Nested(tmp_path_factory.mktemp("deep") / "place", kafka.bootstrap, partitions=len(DAMAGES))
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": secrets.token_hex(4)})
     producer.init_transactions(120)
     producer.begin_transaction()

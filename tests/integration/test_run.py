@@ -127,7 +127,7 @@ def test_a_reader_never_sees_a_wave_in_part_nor_an_aborted_record(sandbox: Sandb
 
     def poll() -> None:
         while True:
-            last = stop.wait(0.05)
+            last = stop.wait(0.15)
             try:
                 seen.append(sandbox.rows())
             except NoSuchTableError:
@@ -211,10 +211,11 @@ def test_compaction_and_expiry_between_any_two_steps_lose_nothing(sandbox: Sandb
     assert sandbox.command("audit", sandbox.name, "--json").document["ok"] is True
 
 
-def test_a_terminated_run_ends_its_driver_and_says_how_to_go_on(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.nightly)])
+def test_a_terminated_run_ends_its_driver_and_says_how_to_go_on(sandbox: Sandbox, *, quick: bool) -> None:
     """SIGTERM, as `kill` and service managers send it, unwinds as Ctrl-C does: 143, no driver, the attempt recorded."""
-    sandbox.produce(20)
-    process = sandbox.start("run", str(sandbox.file))
+    sandbox.produce(20, size=100_000)
+    process = sandbox.start("run", str(sandbox.file), "--bytes-per-second", "100 kB", quick=quick)
     sandbox.wait_for_job(process)
     drivers = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGTERM)
@@ -230,6 +231,7 @@ def test_a_terminated_run_ends_its_driver_and_says_how_to_go_on(sandbox: Sandbox
     sandbox.assert_exact()
 
 
+@pytest.mark.nightly  # by day: the table of test_deep_audit.py
 def test_table_in_nested_namespaces_of_any_name_is_run_and_audited(sandbox: Sandbox) -> None:
     """Quoted right by both engines, the topic in a namespace too."""
     place = sandbox
