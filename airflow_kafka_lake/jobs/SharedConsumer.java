@@ -30,17 +30,21 @@ import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.function.FlatMapFunction;
 import org.apache.spark.kafka010.KafkaConfigUpdater;
-import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.kafka010.KafkaRecordToRowConverter;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.util.GenericArrayData;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
 import org.apache.spark.util.CollectionAccumulator;
 import org.apache.spark.util.TaskCompletionListener;
 
 /**
- * Reads the slices of a task with one consumer; shared_consumer.py says why. `make jar` compiles it.
+ * Reads the slices of a task with one consumer, as rows of the table; shared_consumer.py says why. `make jar` compiles
+ * it.
  *
- * A slice is a line of topic, partition, start, end and the leader epoch that it was seen under (-1: not known),
- * separated by tabs; those of a partition are in order. There are no generics, so that tests can have a changed text
- * compiled by Spark's own compiler (Janino), which does not infer them.
+ * A slice is a line of topic, partition, start, end, the leader epoch that it was seen under (-1: not known) and the
+ * topic's id, separated by tabs; those of a partition are in order, and a topic has one id. There are no generics, so
+ * that tests can have a changed text compiled by Spark's own compiler (Janino), which does not infer them.
  *
  * A broker that does not know that epoch was deposed and has not heard of it: nothing is read from it. Of each slice the
  * last record is told to `tips`, with the epoch under which it was written: topic, partition, start, offset, epoch.
@@ -50,21 +54,41 @@ public final class SharedConsumer implements FlatMapFunction {
     private final HashMap settings;
     private final int width;
     private final long rate;
+    private final String attempt;
     private final CollectionAccumulator tips;
 
     /**
-     * With the client's settings, which may hold secrets, how many partitions are read at the same time, and how many
-     * bytes a task may read in a second; 0: as many as come.
+     * With the client's settings, which may hold secrets, how many partitions are read at the same time, how many bytes
+     * a task may read in a second (0: as many as come), and the attempt that the rows are of.
      */
-    public SharedConsumer(Map settings, int width, long rate, CollectionAccumulator tips) {
+    public SharedConsumer(Map settings, int width, long rate, String attempt, CollectionAccumulator tips) {
         this.settings = new HashMap(settings);
         this.width = width;
         this.rate = rate;
+        this.attempt = attempt;
         this.tips = tips;
+    }
+
+    /** Return the columns of the rows, as the table has them (`adapters/iceberg/schema.py`). */
+    public static StructType schema() {
+        StructType header = new StructType().add("key", DataTypes.StringType).add("value", DataTypes.BinaryType);
+        return new StructType()
+            .add("key", DataTypes.BinaryType)
+            .add("value", DataTypes.BinaryType)
+            .add("headers", DataTypes.createArrayType(header))
+            .add("kafka_topic", DataTypes.StringType)
+            .add("kafka_topic_id", DataTypes.StringType)
+            .add("kafka_partition", DataTypes.IntegerType)
+            .add("kafka_offset", DataTypes.LongType)
+            .add("kafka_timestamp", DataTypes.TimestampType)
+            .add("kafka_timestamp_type", DataTypes.IntegerType)
+            .add("kafka_timestamp_raw", DataTypes.LongType)
+            .add("ingest_attempt", DataTypes.StringType);
     }
 
     public Iterator call(Object texts) {
         LinkedHashMap slices = new LinkedHashMap();
+        HashMap names = new HashMap();
         while (((Iterator) texts).hasNext()) {
             for (String line : ((String) ((Iterator) texts).next()).split("\n")) {
                 String[] parts = line.split("\t");
@@ -74,11 +98,14 @@ public final class SharedConsumer implements FlatMapFunction {
                 }
                 ((ArrayDeque) slices.get(place)).add(
                     new long[] {Long.parseLong(parts[2]), Long.parseLong(parts[3]), Long.parseLong(parts[4])});
+                names.put(parts[0], new UTF8String[] {UTF8String.fromString(parts[0]), UTF8String.fromString(parts[5])});
             }
         }
         TaskContext task = TaskContext.get();
         long partition = Long.parseLong((String) settings.get("max.partition.fetch.bytes"));
         Rows rows = new Rows(task, slices, width, rate, 2 * Math.min(width, slices.size()) * partition);
+        rows.names = names;
+        rows.attempt = UTF8String.fromString(attempt);
         rows.tips = tips;
         rows.maker = this;
         rows.consumer = consumer();
@@ -99,9 +126,9 @@ public final class SharedConsumer implements FlatMapFunction {
         private static final Duration POLL = Duration.ofMillis(500);
         private static final long LOOK_AFTER_MS = 1000;
         private static final long OVERHEAD_BYTES = 16;
-        /** What is earlier Spark's class takes for a time of another calendar, and of a zone as it was then. */
-        private static final long EXACT_SINCE_MS = -2208902400000L;
-        private static final int TIMESTAMP = 5;
+        /** The times that a table can hold, as `core/kafka/batches.py` has them. */
+        private static final long EARLIEST_MS = -62135596800000L;
+        private static final long LATEST_MS = 253402300799999L;
         private static final long NANOS_PER_MS = 1000000L;
         private static final long SHORTEST_SLEEP_MS = 20;
         private static final long LONGEST_NANOS = 60000 * NANOS_PER_MS;
@@ -114,11 +141,12 @@ public final class SharedConsumer implements FlatMapFunction {
         private final long ahead;
         private final LinkedHashMap open = new LinkedHashMap();
         private final ArrayDeque records = new ArrayDeque();
-        private final scala.Function1 row = new KafkaRecordToRowConverter().toInternalRowWithHeaders();
         private final long timeoutMs = SparkEnv.get().conf().getTimeAsMs("spark.network.timeout", "120s");
         private final HashMap last = new HashMap();
         KafkaConsumer consumer;
         SharedConsumer maker;
+        HashMap names;
+        UTF8String attempt;
         CollectionAccumulator tips;
         private boolean begun;
         private boolean polled;
@@ -179,11 +207,41 @@ public final class SharedConsumer implements FlatMapFunction {
             if (rate > 0) {
                 pace(record);
             }
-            InternalRow found = (InternalRow) row.apply(record);
-            if (record.timestamp() < EXACT_SINCE_MS) {
-                found.update(TIMESTAMP, Long.valueOf(record.timestamp() * 1000L));
+            return row(record);
+        }
+
+        /** A number that is no time in microseconds fails, as in Spark's source. */
+        private GenericInternalRow row(ConsumerRecord record) {
+            long time = record.timestamp();
+            Long micros = Long.valueOf(Math.multiplyExact(time, 1000L));
+            boolean holds = time >= EARLIEST_MS && time <= LATEST_MS && time != ConsumerRecord.NO_TIMESTAMP;
+            UTF8String[] its = (UTF8String[]) names.get(record.topic());
+            return new GenericInternalRow(new Object[] {
+                record.key(),
+                record.value(),
+                headers(record.headers().toArray()),
+                its[0],
+                its[1],
+                Integer.valueOf(record.partition()),
+                Long.valueOf(record.offset()),
+                holds ? micros : null,
+                Integer.valueOf(record.timestampType().id),
+                holds ? null : Long.valueOf(time),
+                attempt,
+            });
+        }
+
+        /** As Spark's source has it: no headers are no list. */
+        private static GenericArrayData headers(Header[] all) {
+            if (all.length == 0) {
+                return null;
             }
-            return found;
+            Object[] found = new Object[all.length];
+            for (int place = 0; place < all.length; place++) {
+                UTF8String key = UTF8String.fromString(all[place].key());
+                found[place] = new GenericInternalRow(new Object[] {key, all[place].value()});
+            }
+            return new GenericArrayData(found);
         }
 
         public void remove() {

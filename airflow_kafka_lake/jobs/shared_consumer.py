@@ -93,8 +93,8 @@ def cores_of(spark: Any) -> int:
 #
 # Spark's Kafka source gives every range a consumer with a connection of its own, which waits for some ten answers
 # before its first record; with a thousand quiet partitions nothing else matters. `SharedConsumer.java` reads all
-# slices of a task with one consumer of the same Java client and the same settings, and the source's own class makes
-# the rows. It comes as a jar with every submit, before those of Spark's source and of Kafka's client.
+# slices of a task with one consumer of the same Java client and the same settings, and makes rows of the table, without
+# a query of Spark's. It comes as a jar with every submit, before those of Spark's source and of Kafka's client.
 #
 # Spark has no public way to the same: its Kafka source has a consumer for each range, and rows of Python, or those of
 # a public `createDataFrame`, would be converted one by one.
@@ -155,8 +155,8 @@ def shared_rows(
     *,
     rate: int | None = None,
 ) -> tuple[DataFrame, Callable[[], list[Tip]]]:
-    """Return the records of the slices of each task, as Spark's Kafka source has them, of which nothing is fetched yet;
-    and a function that returns, once they are written, the last record of each slice.
+    """Return the records of the slices of each task, as rows of the table, of which nothing is fetched yet; and a
+    function that returns, once they are written, the last record of each slice.
 
     No task takes more than `rate` bytes per second; None: as fast as Kafka answers. Raises the errors of a session
     without a Java of its own (Spark Connect), or of a Spark without the jar.
@@ -167,17 +167,16 @@ def shared_rows(
     texts, options = jvm.java.util.ArrayList(), jvm.java.util.HashMap()
     epochs = dict(job.epochs)
     for slices in tasks:
-        texts.add("\n".join(_line(item, epochs.get(item.stream, -1)) for item in slices))
+        texts.add("\n".join(f"{_line(item)}\t{epochs.get(item.stream, -1)}\t{item.stream.topic_id}" for item in slices))
     for key, value in settings.items():
         options.put(key, value)
     told = context.collectionAccumulator("last records")
-    reader = consumer_class(spark)(options, WIDTH, rate or 0, told)
     parts = jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(context).parallelize(texts, len(tasks))
-    rows = parts.mapPartitions(reader).setName("slices")
-    schema = jvm.org.apache.spark.sql.kafka010.KafkaRecordToRowConverter.kafkaSchema(True)
-    found = DataFrame(java_session(spark).internalCreateDataFrame(rows.rdd(), schema, False), spark)
+    reader = consumer_class(spark)(options, WIDTH, rate or 0, job.attempt, told)
+    rows, schema = parts.mapPartitions(reader).setName("slices").rdd(), jvm.airflow_kafka_lake.SharedConsumer.schema()
+    found = DataFrame(java_session(spark).internalCreateDataFrame(rows, schema, False), spark)
     if rate:
-        found = found.where("offset >= 0")  # the others are signs of life, and no records
+        found = found.where("kafka_offset >= 0")  # the others are signs of life, and no records
     streams = {(item.stream.topic, item.stream.partition): item.stream for item in job.slices}
     return found, lambda: [_tip(line, streams) for line in told.value()]
 
@@ -187,8 +186,8 @@ def consumer_class(spark: SparkSession) -> Any:
     return java_of(spark).airflow_kafka_lake.SharedConsumer
 
 
-def _line(item: Slice, epoch: int) -> str:
-    return f"{item.stream.topic}\t{item.stream.partition}\t{item.range.start}\t{item.range.end}\t{epoch}"
+def _line(item: Slice) -> str:
+    return f"{item.stream.topic}\t{item.stream.partition}\t{item.range.start}\t{item.range.end}"
 
 
 def _tip(line: str, streams: Mapping[tuple[str, int], Stream]) -> Tip:

@@ -53,7 +53,6 @@ _SHAPE = (
     "key binary, value binary, headers array<struct<key: string, value: binary>>, topic string, partition int, "
     "offset bigint, timestamp bigint, timestampType int"
 )
-_PER_POLL = "500"
 
 
 def overflowing_rows(spark: SparkSession, job: StageJob, kafka: Mapping[str, str]) -> tuple[DataFrame, tuple[Tip, ...]]:
@@ -77,7 +76,7 @@ def _read(
         "isolation.level": job.isolation.value,
         "enable.auto.commit": "false",
         "auto.offset.reset": "none",
-        "max.poll.records": _PER_POLL,
+        "max.poll.records": "500",
     }
     for key, value in {**kafka, **fixed}.items():
         settings.put(key, value)
@@ -143,13 +142,12 @@ _TOPIC_ID = re.compile(r"[A-Za-z0-9_+/=-]{1,64}")
 _FEWEST_PER_POLL, _MOST_PER_POLL = 500, 50_000
 _POLLS_PER_TASK = 16
 
-OF_SHARED_CONSUMER, OF_DRIVER = "unix_millis(timestamp)", "timestamp"
 OF_SPARKS_SOURCE = (
     f"unix_millis(timestamp_millis(IF(unix_millis(timestamp) < {SPARK_EARLIEST_MS}, {2**63 - 1}, "
     "unix_millis(timestamp))))"
 )
-"""Kafka's time of a record, by reader. Where Spark's source may have read another number, this fails as the source
-itself does with a number that is too large: the driver then reads such records."""
+"""Kafka's time of a record of Spark's source. Where that may have read another number, this fails as the source itself
+does with a number that is too large: the driver then reads such records."""
 
 
 Tips = list[Callable[[], Iterable[Tip]]]
@@ -257,18 +255,20 @@ def branch_name(job: StageJob) -> str:
     return job.branch
 
 
-def columns(job: StageJob, number: str = OF_SHARED_CONSUMER) -> list[str]:
-    """Return the SELECT list that turns a record, as Spark's Kafka source has it, into a row of the table; `number` is
-    Kafka's time of the record. Raises RefusedError for a topic of two ids."""
-    holdable = f"({number} BETWEEN {EARLIEST_MS} AND {LATEST_MS} AND {number} <> {NO_TIMESTAMP})"
+def topic_ids(job: StageJob) -> dict[str, str]:
+    """Return the id of each topic of the job. Raises RefusedError for a topic of two ids, or of illegal characters."""
     ids = dict(sorted({(slice_.stream.topic, slice_.stream.topic_id) for slice_ in job.parts}))
     for slice_ in job.parts:
         if ids[slice_.stream.topic] != slice_.stream.topic_id:
             raise RefusedError(f"Topic {slice_.stream.topic} has two ids in one job; only its present one can be read.")
-    pairs = ", ".join(
-        f"'{_checked(TOPIC_NAME, topic, 'topic')}', '{_checked(_TOPIC_ID, topic_id, 'topic id')}'"
-        for topic, topic_id in ids.items()
-    )
+    return {_checked(TOPIC_NAME, topic, "topic"): _checked(_TOPIC_ID, its, "topic id") for topic, its in ids.items()}
+
+
+def columns(job: StageJob, number: str = OF_SPARKS_SOURCE) -> list[str]:
+    """Return the SELECT list that turns a record, as Spark's Kafka source has it, into a row of the table; `number` is
+    Kafka's time of the record. Raises the errors of `topic_ids`."""
+    holdable = f"({number} BETWEEN {EARLIEST_MS} AND {LATEST_MS} AND {number} <> {NO_TIMESTAMP})"
+    pairs = ", ".join(f"'{topic}', '{topic_id}'" for topic, topic_id in topic_ids(job).items())
     return [
         "key",
         "value",
@@ -377,15 +377,15 @@ def _rows(work: Steps) -> DataFrame:
 def _frames(work: Steps, pace: Pace | None) -> list[DataFrame]:
     spark, job, kafka = work.spark, work.job, work.kafka
     if (shared := _shared(spark, job, kafka, pace)) is not None:
-        frames = [shared[0].selectExpr(*columns(job))]
+        frames = [shared[0]]
         work.tips.append(shared[1])
     else:
         found = [_gathered(spark, job, read, kafka, pace=pace) for read in reads(job)]
-        frames = [frame.selectExpr(*columns(job, OF_SPARKS_SOURCE)) for frame in found]
+        frames = [frame.selectExpr(*columns(job)) for frame in found]
         work.looked_up.append(lambda: tips_of_source(spark, job))
     if job.overflowing or not frames:
         rows, late = overflowing_rows(spark, job, kafka)
-        frames.append(rows.selectExpr(*columns(job, OF_DRIVER)))
+        frames.append(rows.selectExpr(*columns(job, "timestamp")))
         work.tips.append(lambda: late)
     return frames
 
@@ -398,7 +398,8 @@ def is_shared(job: StageJob) -> bool:
 def _shared(
     spark: SparkSession, job: StageJob, kafka: Mapping[str, str], pace: Pace | None
 ) -> tuple[DataFrame, Callable[[], list[Tip]]] | None:
-    """Return the records of tasks with one consumer each; None where Spark's own Kafka source has to read."""
+    """Return the rows of tasks with one consumer each; None where Spark's own Kafka source has to read."""
+    topic_ids(job)
     if not is_shared(job) or spark.conf.get(SETTING, "true").lower() == "false":
         return None
     tasks, rate = _tasks(job, pace), pace.rate if pace else None

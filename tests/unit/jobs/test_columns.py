@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from functools import reduce
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from airflow_kafka_lake.jobs.formats import (
     mend,
     refused,
 )
+from tests.consumer_jar import SOURCE
 
 pytestmark = pytest.mark.unit
 
@@ -163,6 +165,7 @@ def test_columns_that_every_table_has_are_named_once() -> None:
     )
     assert tuple(column.rsplit(" AS ", 1)[-1] for column in columns(job)) == LANDED
     assert tuple(field.name for field in LANDING.fields) == LANDED
+    assert tuple(re.findall(r'^ +\.add\("(\w+)"', SOURCE.read_text(encoding="utf-8"), re.MULTILINE)) == LANDED
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.core.errors import RefusedError
+from airflow_kafka_lake.core.kafka.batches import EARLIEST_MS, LATEST_MS
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spark.job import StageJob
 from airflow_kafka_lake.core.spec import Isolation
@@ -127,6 +129,13 @@ def test_session_without_java_is_read_by_sparks_source(capsys: pytest.CaptureFix
     assert capsys.readouterr().err == ""
 
 
+def test_topic_of_two_ids_is_refused_before_anything_reads() -> None:
+    """A row has the id of its topic, and a shared consumer knows a topic by its name."""
+    other = Slice(Stream("orders", "BBBB", 1), OffsetRange(0, 10))
+    with pytest.raises(RefusedError, match="two ids"):
+        _shared(WithoutJava(), replace(JOB, slices=(*JOB.slices, other)), {}, None)
+
+
 def test_jar_is_built_of_the_source_beside_it() -> None:
     """It carries the text that it was compiled of."""
     with zipfile.ZipFile(TARGET) as jar:
@@ -143,12 +152,15 @@ def test_jar_is_what_its_source_compiles_to(spark_jars: list[Path]) -> None:
     assert TARGET.read_bytes() == built(), "run: make jar"
 
 
-def test_both_readers_count_and_sleep_alike() -> None:
-    """What a record costs does not depend on who reads it: the Java text has the numbers of the SQL."""
+def test_both_readers_count_sleep_and_hold_alike() -> None:
+    """What a record costs, and whether its time is kept as one, does not depend on who reads it: the Java text has the
+    numbers of the SQL."""
     text = SOURCE.read_text(encoding="utf-8")
     for line in (
         f"long OVERHEAD_BYTES = {OVERHEAD_BYTES};",
         f"long SHORTEST_SLEEP_MS = {SHORTEST_SLEEP_MS};",
         f"long LONGEST_NANOS = {LONGEST_SLEEP_MS} * NANOS_PER_MS;",
+        f"long EARLIEST_MS = {EARLIEST_MS}L;",
+        f"long LATEST_MS = {LATEST_MS}L;",
     ):
         assert line in text
