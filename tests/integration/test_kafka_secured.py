@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -56,6 +57,7 @@ REPLICATED = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
     "super.users": "User:ANONYMOUS",
+    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
 }
 
 
@@ -337,6 +339,36 @@ def test_quota_slows_a_run_and_fails_nothing(brokers: Brokers, place: Place) -> 
         ran = place.end(place.begin())
         assert ran.code == 0, ran
         place.finish()
+
+
+def test_replicas_fewer_than_the_least_in_step_keep_nothing_from_being_read(brokers: Brokers, place: Place) -> None:
+    """Two of three die in mid-wave: producers are refused, what was acknowledged before lands, and what is written once
+    they are back lands too."""
+    with slowly(brokers):
+        started = place.begin()
+        place.wait_for_rows(started)
+        brokers[2].kill()
+        brokers[3].kill()
+        ran = place.end(started)
+    assert ran.code in {0, 3}, ran
+    told: list[str] = []
+    producer = Producer({"bootstrap.servers": brokers.bootstrap, "message.timeout.ms": 5000})
+    producer.produce(place.topic, b"refused", partition=0, on_delivery=lambda error, _: told.append(str(error)))
+    producer.flush(60)
+    assert told != ["None"]
+    place.finish()
+    brokers.restore()
+    place.produce(60, begin=900)
+    place.finish()
+
+
+def test_rack_of_the_connection_is_that_of_every_client(brokers: Brokers, authority: Authority, place: Place) -> None:
+    """Samples and the job may be read from its replicas, the raw batches of the audit are the leader's: all of it
+    agrees."""
+    place.open(login(brokers, authority, "SCRAM-SHA-256") | {"client.rack": "rack-3"})
+    planned = place.command("plan", str(place.file), "--dry-run", "--json", env=place.connection)
+    assert planned.code == 0, planned
+    place.finish()
 
 
 @contextmanager

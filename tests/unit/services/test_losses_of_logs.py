@@ -254,3 +254,17 @@ def test_topic_without_a_right_lets_the_others_land_and_ends_the_run_for_a_perso
         assert world.offsets() == [0, 1, 2]
     assert world.run().exit_code == 0
     world.check()
+
+
+def test_of_several_reasons_the_one_that_a_person_mends_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing of a wave can be read: that another topic has no leader passes."""
+    world = World()
+    world.create("payments")
+    world.with_spec(topics=("orders", "payments"), table="raw.orders", leader_wait=0)
+    for topic in ("orders", "payments"):
+        world.produce(3, topic=topic)
+    wave = world.planned_wave()
+    world.kafka.log("orders", 0).unreachable = "it has no leader now"
+    lacking(world, "payments", monkeypatch)
+    with pytest.raises(ConnectionSettingsError, match="lacks DescribeConfigs"):
+        world.ingest(wave)
