@@ -1,6 +1,6 @@
-"""The jar of the shared consumer, built of its source: `python -m tests.consumer_jar` writes it into the package.
+"""The jar of the classes for Spark, built of their sources: `python -m tests.consumer_jar` writes it into the package.
 
-The jar carries the source that it was built of, so that one of another source is seen without a compiler.
+The jar carries the sources that it was built of, so that one of others is seen without a compiler.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pytest
 
 SOURCE = PACKAGE / "jobs" / "SharedConsumer.java"
+SOURCES = (SOURCE, SOURCE.with_name("RestCatalog.java"))
 TARGET = PACKAGE / "jobs" / shared_consumer.JAR
 JAVA = "17"
 """The oldest Java that Spark runs on. Its own compiler makes the same bytes anywhere."""
@@ -33,11 +34,10 @@ def built() -> bytes:
     libraries = [spark_home() / "jars" / "*", *verified(JarSet.SPARK)]
     options = ["--release", JAVA, "-encoding", "UTF-8", "-g:source,lines", "-proc:none", "-Xlint:none"]
     with tempfile.TemporaryDirectory() as folder:
-        words = ["javac", *options, "-cp", ":".join(map(str, libraries)), "-d", folder, str(SOURCE)]
+        words = ["javac", *options, "-cp", ":".join(map(str, libraries)), "-d", folder, *map(str, SOURCES)]
         subprocess.run(words, check=True, stderr=subprocess.PIPE)
         found = {str(path.relative_to(folder)): path.read_bytes() for path in Path(folder).rglob("*.class")}
-    found[f"{PACKAGE.name}/{SOURCE.name}"] = SOURCE.read_bytes()
-    return _zipped(found)
+    return _zipped(found | {f"{PACKAGE.name}/{source.name}": source.read_bytes() for source in SOURCES})
 
 
 def read_with(text: str, monkeypatch: pytest.MonkeyPatch) -> None:

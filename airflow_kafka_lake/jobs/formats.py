@@ -246,7 +246,7 @@ def aligned(column: Column, there: DataType, wanted: DataType) -> Column:
 # Tables, branches and appends in Spark's SQL for Iceberg.
 
 CATALOG = "lake"
-CATALOG_CLASS = "org.apache.iceberg.spark.SparkCatalog"
+CATALOG_CLASS, REST_CLASS = "org.apache.iceberg.spark.SparkCatalog", "airflow_kafka_lake.RestCatalog"
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 """Branches need them."""
 # The worker commits to the same tables: a cached one would be old.

@@ -16,6 +16,7 @@ from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 from tests.catalog_proxy import CatalogProxy
 from tests.kit.local_lake import KEY, SECRET, WAREHOUSE, LocalLake
 from tests.sandbox import Ended, Sandbox, drivers
+from tests.store_proxy import StoreProxy
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "object-store.md"
 LAKE, SPARK = "AIRFLOW_CONN_LAKE_DEFAULT", "AIRFLOW_CONN_SPARK_DEFAULT"
@@ -147,6 +148,27 @@ def test_answers_of_the_catalog_are_looked_at(sandbox: Sandbox, foreign_lake: Lo
         assert "no job is run" in again.err
         assert place.command("audit", str(place.file), env={LAKE: env[LAKE]}).code == 0
     assert place.acknowledged == _rows(foreign_lake, f"seen.{name}")
+
+
+@pytest.mark.nightly
+def test_store_that_is_busy_and_deletes_nothing_holds_a_run_up_alone(sandbox: Sandbox, foreign_lake: LocalLake) -> None:
+    """Both engines ask again; no file that is to go is needed again."""
+    place, name = sandbox, f"busy.{sandbox.name.replace('-', '_')}"
+    place.write_pipeline(table=name)
+    place.produce(300)
+    with StoreProxy(foreign_lake.endpoint) as proxy:
+        env = {
+            LAKE: json.dumps(foreign_lake.connection(**proxy.addresses)),
+            SPARK: json.dumps({"conn_type": "spark", "host": "local[2]"}),
+        }
+        proxy.refuse(403, "AccessDenied", method="DELETE")
+        started = place.start("run", str(place.file), "--json", env=env)
+        place.wait_for_job(started)
+        slow = proxy.refuse(503, "SlowDown", times=4)
+        ran = place.end(started)
+        assert (ran.code, ran.document["rows"], slow.told) == (0, 300, 4), ran.err or ran.out
+        assert place.command("audit", str(place.file), env={LAKE: env[LAKE]}).code == 0
+    assert place.acknowledged == _rows(foreign_lake, name)
 
 
 def _rows(lake: LocalLake, table: str) -> dict[tuple[int, int], bytes]:

@@ -20,7 +20,7 @@ from airflow_kafka_lake.adapters import clients
 from airflow_kafka_lake.adapters.jars.cache import JarSet
 from airflow_kafka_lake.core.addresses import template_problem
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
-from airflow_kafka_lake.jobs.formats import CATALOG_CLASS, EXTENSIONS
+from airflow_kafka_lake.jobs.formats import CATALOG_CLASS, EXTENSIONS, REST_CLASS
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
@@ -181,7 +181,7 @@ class LakeSettings:
         else:
             # An exchanged token may end with the first one, and not every server exchanges them.
             own = {_EXCHANGED: "false"} if self.credential else {}
-            options = {"type": "rest", "uri": self.uri, **_DELEGATED, **own, **clients.REST, **options}
+            options = {"catalog-impl": REST_CLASS, "uri": self.uri, **_DELEGATED, **own, **clients.REST, **options}
         return confs | {f"{_CONF}.{key}": value for key, value in options.items()}
 
 

@@ -75,10 +75,10 @@ REASONS = (
     ),
     Reason(
         name="commit-conflict",
-        pattern=r"add snapshot with sequence number",
-        advice="Another commit to the table came first, and the catalog refused Spark's so that Spark does not try it "
-        "again (older REST catalogs do, and some new ones). Nothing was staged; repeat the call. Where it "
-        "happens often, let fewer jobs and programs write to this table at once.",
+        pattern=r"add snapshot with sequence number|exceptions\.CommitFailedException",
+        advice="Another commit to the table came first, as often as Spark has tried (commit.retry.num-retries of the "
+        "table). Nothing was staged; repeat the call. Where it happens often, let fewer jobs and programs write to "
+        "this table at once.",
     ),
     Reason(
         name="clock",
@@ -139,7 +139,7 @@ REASONS = (
         pattern=r"Unable to load (region|credentials)|NoSuchBucketException|\(Service: S3, Status Code: (301|40[03])",
         advice="The store refuses Spark, or Amazon's SDK lacks a setting for it: look at client.region, "
         "s3.access-key-id, s3.secret-access-key, s3.session-token and s3.endpoint of the lake connection, and at the "
-        "rights of that key. Repeating it does not help.",
+        "rights of that key; of a request time that is too far off, at the clock. Repeating it does not help.",
         may_pass=False,
     ),
     Reason(

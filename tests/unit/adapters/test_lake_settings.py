@@ -125,7 +125,7 @@ def test_rest_catalog_takes_its_credential_from_the_password_field() -> None:
     assert settings.pyiceberg()["credential"] == settings.spark()[f"{CONF}.credential"] == "client:s3cret"
     assert parse(REST, password="s3cret").pyiceberg()["credential"] == "s3cret"
     assert "credential" not in parse(REST).pyiceberg()
-    assert settings.spark()[f"{CONF}.type"] == "rest"
+    assert settings.spark()[f"{CONF}.catalog-impl"] == "airflow_kafka_lake.RestCatalog"
 
 
 def test_tokens_are_renewed_by_the_credential_unless_an_exchange_is_asked_for() -> None:

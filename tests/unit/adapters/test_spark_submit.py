@@ -595,6 +595,7 @@ def test_a_foreign_reference_is_no_orphan(ref: str) -> None:
         ("java.lang.IllegalArgumentException: Ref kafka_lake_0011 already exists", "branch-exists"),
         ("BadRequestException: Malformed request: can't add snapshot with sequence number 16", "commit-conflict"),
         ("ValidationException: Cannot add snapshot with sequence number 16 older than", "commit-conflict"),
+        ("org.apache.iceberg.exceptions.CommitFailedException: Commit failed: Requirement failed", "commit-conflict"),
         ("[TABLE_OR_VIEW_NOT_FOUND] The table or view `lake`.`raw`.`x` cannot be found.", "table-not-found"),
         ("org.apache.kafka.common.errors.TimeoutException: Call(callName=listOffsets)", "kafka-unreachable"),
         (

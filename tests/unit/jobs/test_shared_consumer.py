@@ -28,7 +28,7 @@ from airflow_kafka_lake.jobs.shared_consumer import (
     consumer_settings,
 )
 from airflow_kafka_lake.jobs.stage import _shared, is_shared
-from tests.consumer_jar import JAVA, SOURCE, TARGET, built
+from tests.consumer_jar import JAVA, SOURCE, SOURCES, TARGET, built
 
 pytestmark = pytest.mark.unit
 
@@ -136,15 +136,16 @@ def test_topic_of_two_ids_is_refused_before_anything_reads() -> None:
         _shared(WithoutJava(), replace(JOB, slices=(*JOB.slices, other)), {}, None)
 
 
-def test_jar_is_built_of_the_source_beside_it() -> None:
-    """It carries the text that it was compiled of."""
+def test_jar_is_built_of_the_sources_beside_it() -> None:
+    """It carries the texts that it was compiled of."""
     with zipfile.ZipFile(TARGET) as jar:
-        assert jar.read(f"airflow_kafka_lake/{SOURCE.name}") == SOURCE.read_bytes(), "run: make jar"
+        for source in SOURCES:
+            assert jar.read(f"airflow_kafka_lake/{source.name}") == source.read_bytes(), "run: make jar"
 
 
 @pytest.mark.integration
 @pytest.mark.skipif(shutil.which("javac") is None, reason="no javac in PATH")
-def test_jar_is_what_its_source_compiles_to(spark_jars: list[Path]) -> None:
+def test_jar_is_what_its_sources_compile_to(spark_jars: list[Path]) -> None:
     """Whoever builds it anew, with the compiler of the oldest Java that Spark runs on, has the same bytes."""
     said = subprocess.run(["javac", "-version"], capture_output=True, text=True, check=True)
     if not (said.stdout + said.stderr).startswith(f"javac {JAVA}."):
