@@ -226,6 +226,7 @@ def test_unknown_key_of_a_configuration_is_refused_before_anything_starts(world:
     assert "'form', which is none of its keys; did you mean 'from'?" in world.log(run_id, "review")
 
 
+@pytest.mark.nightly  # by day: the same words from the same task (tests/airflow/test_forms.py)
 def test_wrong_value_is_refused_in_words_before_anything_starts(world: World) -> None:
     """The first task says what is wrong with it and what helps; nothing else of the run begins."""
     state, tasks, run_id = world.run(MANUAL, {"pipeline": "shown", "from": "2026-01-31", "to_offset": "9"})
