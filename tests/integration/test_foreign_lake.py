@@ -13,7 +13,7 @@ from pyarrow.fs import FileSelector
 
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
-from tests.catalog_proxy import CatalogProxy
+from tests.catalog_proxy import MAIN, CatalogProxy, Commit
 from tests.kit.local_lake import KEY, SECRET, WAREHOUSE, LocalLake
 from tests.sandbox import Ended, Sandbox, drivers
 from tests.store_proxy import StoreProxy
@@ -148,6 +148,35 @@ def test_answers_of_the_catalog_are_looked_at(sandbox: Sandbox, foreign_lake: Lo
         assert "no job is run" in again.err
         assert place.command("audit", str(place.file), env={LAKE: env[LAKE]}).code == 0
     assert place.acknowledged == _rows(foreign_lake, f"seen.{name}")
+
+
+@pytest.mark.nightly
+def test_commit_that_another_came_before_is_made_again_without_a_second_read(
+    sandbox: Sandbox, foreign_lake: LocalLake
+) -> None:
+    """Three times another branch's commit comes between a job's look at the table and its own commit; the catalog
+    refuses it, and one job, which has read each record once, stages and lands them."""
+    place, name = sandbox, sandbox.name.replace("-", "_")
+    place.write_pipeline(table=f"raced.{name}")
+    other, raced = _opened(foreign_lake), []
+
+    def come_first(commit: Commit) -> None:
+        if commit.table == name and commit.appends and commit.refs - {MAIN} and len(raced) < 3:
+            table = other.catalog.load(f"raced.{name}")
+            table.append(table.scan(limit=0).to_arrow(), branch=f"other{len(raced)}")
+            raced.append(commit.refs)
+
+    with CatalogProxy(foreign_lake.uri) as proxy:
+        env = {LAKE: json.dumps(foreign_lake.connection(**proxy.addresses))}
+        place.produce(100)
+        assert place.run(env=env).code == 0
+        place.produce(200, begin=100)
+        proxy.before(come_first)
+        ran = place.run(env=env)
+        assert (ran.code, len(raced), len({*map(frozenset, raced)})) == (0, 3, 1), ran.err or ran.out
+        assert place.command("audit", str(place.file), env=env).code == 0
+    other.close()
+    assert place.acknowledged == _rows(foreign_lake, f"raced.{name}")
 
 
 @pytest.mark.nightly
