@@ -127,7 +127,7 @@ def page(found: Mapping[str, Report]) -> tuple[str, ...]:
         CEILINGS,
         speed_table(races, lands=False),
         STEPS,
-        steps_table(races),
+        steps_table(race for race in races if "loader" in race.arms),
         GROWTH,
         growth_table(found.values()),
         COSTS,

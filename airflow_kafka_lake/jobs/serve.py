@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_kafka_lake.core.spark.job import DriverAge
+from airflow_kafka_lake.core.spark.job import MOST_HEAP, DriverAge
 from airflow_kafka_lake.jobs.driver import Work, perform, session, taken, write_whole
 from airflow_kafka_lake.jobs.formats import close_catalog
 from airflow_kafka_lake.jobs.java import activate, java_of
@@ -123,8 +123,7 @@ def serve(
 ) -> None:
     """Carry out orders until there are no more; a job's error passes through.
 
-    `new_session` opens a job's session, given its name; `wear` tells, given the number of jobs and of seconds, the
-    resources of the driver.
+    `new_session` opens a job's session, given its name; `wear` returns a driver's age, given its jobs and seconds.
     """
     jobs, begun = 0, time.monotonic()
     (home / READY_FILE).touch()
@@ -151,24 +150,25 @@ def work_of(program: str) -> Work:
 def session_of_a_job(base: SparkSession, name: str) -> Iterator[SparkSession]:
     """Yield a session that shares only the cluster with others; its jobs have their group's name in Spark's page."""
     spark = base.newSession()
-    context = spark.sparkContext
-    context.setJobGroup(name, name)
+    spark.sparkContext.setJobGroup(name, name)
     activate(spark)
     yield spark
     spark.catalog.clearCache()
     close_catalog(spark)
     for item in _JOB_GROUP:
-        context.setLocalProperty(item, None)  # removes it
+        spark.sparkContext.setLocalProperty(item, None)  # removes it
     activate(base)
 
 
 def wear_of(base: SparkSession, jobs: int, seconds: int) -> DriverAge:
     """Return the age and memory of a driver after a collection, in which Spark also removes its shuffle files."""
-    gc.collect()
     jvm = java_of(base)
     beans = jvm.java.lang.management.ManagementFactory
-    jvm.java.lang.System.gc()
-    heap = beans.getMemoryMXBean().getHeapMemoryUsage()
+    memory = beans.getMemoryMXBean()
+    if jobs > 1 or memory.getHeapMemoryUsage().getUsed() > MOST_HEAP * memory.getHeapMemoryUsage().getMax():
+        gc.collect()  # not after a first job with room in the heap: most commands have no other, and would wait for it
+        jvm.java.lang.System.gc()
+    heap = memory.getHeapMemoryUsage()
     classes = sum(pool.getUsage().getUsed() for pool in beans.getMemoryPoolMXBeans() if pool.getName() == "Metaspace")
     return DriverAge(jobs=jobs, seconds=seconds, heap=heap.getUsed(), heap_most=heap.getMax(), metaspace=classes)
 
