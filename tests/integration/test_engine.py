@@ -58,8 +58,11 @@ class Watched:
 
 
 def growth(used: dict[int, int]) -> float:
-    """Return what the later jobs of a driver use, of what its first ones have used; 1 where there are no later ones."""
-    first = max(size for jobs, size in used.items() if jobs <= WARM_UP)
+    """Return what the later jobs of a driver use, of what its first ones have used; 1 where there are no later ones.
+
+    The very first does not count: nothing was collected after it.
+    """
+    first = max(size for jobs, size in used.items() if 1 < jobs <= WARM_UP)
     return max((size for jobs, size in used.items() if jobs > WARM_UP), default=first) / first
 
 
