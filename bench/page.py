@@ -42,9 +42,8 @@ Spark running. It proves nothing. Its races come first: three rounds, on a slowe
 PARTS = """
 ## On the parts people run
 
-Each way changes one part of `ours`, the last one all four; the seconds of the steps say where the difference goes. All
-of it is one machine: no network lies between the parts, and executors start anew for each run. CPU seconds include the
-catalog with its store and the cluster, not PostgreSQL.
+Each way changes one part of `ours`, the last one all four, on one machine, without a network between. The steps say
+where the difference goes: to executors that start anew for each run. CPU seconds include store and cluster.
 """
 CEILINGS = """
 ## Ceilings
@@ -64,7 +63,7 @@ Exponent 1 is time in proportion to size; less than 1 is better.
 COSTS = """
 ## Parts by themselves
 
-Measured alone by `make bench ARGS="--only …"` on two cores, once, with the default sizes unless said.
+Measured alone by `make bench ARGS="--only …"` on two cores, once.
 
 | part (`--only`) | size | takes |
 | --- | --- | --- |
@@ -79,7 +78,7 @@ Measured alone by `make bench ARGS="--only …"` on two cores, once, with the de
 | `history`: publish after 1,000 waves, nothing expired | one wave | 2.2 CPU-s |
 | `mapped`: a Dag run with 1,000 waves, a `kafka-lake worker` | 1,000 waves | 1,376 s, 1.4 s a wave |
 
-The smallest run through Airflow (1,000 records) takes 13.8 s: 4.4 s Spark, 2.8 s Airflow loading itself into the first
+The smallest run through Airflow takes 13.8 s: 4.4 s Spark, 2.8 s Airflow loading itself into the first
 task, the rest other tasks and the scheduler.
 """
 METHOD = """
@@ -90,13 +89,11 @@ METHOD = """
 - Every round runs each way once, every second round backwards. The first does not count, except beside `loader`.
 - The clock of another way stops at its commit. Ours stops when the command has ended.
 - Kafka Connect commits every 10 s when tuned, so small work says little about its speed. Its table lacks the key.
-- CPU seconds are those of all processes of the command; the broker's are apart.
+- CPU seconds are those of the command; the broker's are apart.
 - ‡: other work used more than a tenth of the cores meanwhile.
-- `connect` and `submit-for-each` run once.
 
 ```
 make bench ARGS="--only race --workload uniform --arm ours --arm loader"      # one workload, two ways
-make bench ARGS="--only race --workload uniform --scale 1 --scale 4"          # growth
 make bench ARGS="--only race --report bench/results/NAME.json --resume"       # keep results; go on after a stop
 ```
 """
@@ -119,13 +116,13 @@ def page(found: Mapping[str, Report]) -> tuple[str, ...]:
         INTRO,
         speed_table(races),
         *shown,
-        *((PARTS, speed_table(parts), steps_table(parts)) if parts else ()),
+        *((PARTS, speed_table(parts, burden=()), steps_table(parts)) if parts else ()),
         "## The ways",
         arms_table({arm for race in every for arm in race.arms}),
         "## The workloads",
         workloads_table({workload for report in found.values() for workload, _ in report.races()}),
         CEILINGS,
-        speed_table(races, lands=False),
+        speed_table(races, lands=False, burden=()),
         STEPS,
         steps_table(race for race in races if "loader" in race.arms),
         GROWTH,

@@ -72,10 +72,10 @@ MB_A_SECOND: Number = lambda run: run.bytes / 1e6 / run.seconds if run.seconds e
 MB_A_CPU_SECOND: Number = lambda run: run.bytes / 1e6 / run.cpu_seconds if run.cpu_seconds else None  # noqa: E731
 
 
-def speed_table(races: Iterable[Race], *, lands: bool = True) -> str:
-    """Return how fast each way was, the fastest of a workload first; of ways that land a table also what they asked of
-    the broker, of memory and of the disk."""
-    rows, burden = [], BURDEN if lands else ()
+def speed_table(races: Iterable[Race], *, lands: bool = True, burden: Sequence[str] = BURDEN) -> str:
+    """Return how fast each way was, the fastest of a workload first, and what it asked of the broker, of memory and of
+    the disk (`burden`)."""
+    rows: list[list[str]] = []
     for title, arms, cores in races:
         ours = arms[against_of(arms)]
         for name, runs in _fastest_first(arms, lands=lands):
@@ -210,11 +210,11 @@ def growth_table(reports: Iterable[Report]) -> str:
 def on_what_table(reports: Mapping[str, Report]) -> str:
     """Return the commit, the machine and the versions of each report."""
     rows = [
-        (f"`{name}`", f"{found['commit']}, {found['at']}", f"{found['machine']['load']:.1f}")
+        (f"`{name}`", f"{found['commit']}, {found['at']}")
         for name, found in ((name, report.described) for name, report in reports.items())
     ]
     said = dict.fromkeys(text for tell in (_machine, _versions) for text in map(tell, reports.values()))
-    return "\n\n".join([table(("report", "commit, day", "load before"), rows), *said])
+    return "\n\n".join([table(("report", "commit, day"), rows), *said])
 
 
 def _machine(report: Report) -> str:

@@ -33,9 +33,7 @@ ARMS: dict[str, Arm] = {
         OursOnParts("secured", "`ours`, logged in to the broker by SASL over TLS", "login"),
         OursOnParts("rest-s3", "`ours`, with a REST catalog over S3 (SeaweedFS)", "lake"),
         OursOnParts("postgresql", "`ours`, with a ledger in PostgreSQL", "ledger"),
-        OursOnParts(
-            "cluster", "`ours`, with a standalone Spark: a worker for each core, executors started anew", "cluster"
-        ),
+        OursOnParts("cluster", "`ours`, with a standalone Spark: a worker for each core", "cluster"),
         OursOnParts("on-parts", "`ours`, with these four together", "login", "lake", "ledger", "cluster"),
         SubmitForEach(),
         SparkArm(
