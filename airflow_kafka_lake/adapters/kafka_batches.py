@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import random
 import time
 import uuid
 from collections import defaultdict
@@ -16,7 +15,6 @@ from typing import Any, TypeVar
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.kafka_python import (
     FAILED,
-    LOGIN_REFUSED,
     NO_ID,
     DescribeConfigsRequest,
     FetchRequest,
@@ -30,6 +28,7 @@ from airflow_kafka_lake.adapters.kafka_python import (
     failure,
     raise_for,
     text_of,
+    try_login,
 )
 from airflow_kafka_lake.core.accounting import Explanation, Fate
 from airflow_kafka_lake.core.errors import IdentityError, UnavailableError
@@ -668,34 +667,13 @@ class KafkaBatchReader:
         own = {"request_timeout_ms": timeout_ms, "receive_message_max_bytes": _ANY_SIZE, "slow_task_threshold_secs": 0}
         client = KafkaClient(**{"reconnect_backoff_max_ms": _RECONNECT_AFTER_MS, **arguments(self._settings), **own})
         try:
-            client.manager.run(_try_login, client.manager, timeout_ms // 2)
+            client.manager.run(try_login, client.manager, timeout_ms // 2)
             client.manager.bootstrap(timeout_ms)
             yield client
         except FAILED as error:
             raise failure(self._settings, error, "reading record batches") from error
         finally:
             client.close()
-
-
-async def _try_login(manager: Any, timeout_ms: int) -> None:
-    """Try the login before the bootstrap, which would repeat a refused one until its time is over. kafka-python
-    overlooks a refusal at the end of a connection: a broker that twice hears the login and hangs up refuses it."""
-    broker = random.choice(manager.cluster.bootstrap_brokers())
-    for _ in range(2):
-        try:
-            connection = manager.get_connection(broker.node_id, timeout_ms=timeout_ms, refresh_metadata_on_err=False)
-            await connection
-        except LOGIN_REFUSED:
-            raise
-        except errors.NodeNotReadyError:
-            return
-        except errors.KafkaError:
-            answered = connection.parser is not None and connection.broker_version_data is not None
-            if not (answered and connection.sasl_enabled):
-                return
-        else:
-            return
-    raise errors.SaslAuthenticationFailedError
 
 
 async def _in_turn(scans: Sequence[GapScan]) -> None:

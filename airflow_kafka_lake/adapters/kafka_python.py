@@ -1,12 +1,10 @@
-"""kafka-python, made quiet: it serves requests that librdkafka's admin client lacks, and reads raw record batches.
-
-Its import warns, and its log calls every refused connection an error.
-"""
+"""kafka-python, made quiet, for requests that librdkafka's admin client lacks, and for raw record batches."""
 
 from __future__ import annotations
 
 import base64
 import logging
+import random
 import selectors
 import time
 import uuid
@@ -106,6 +104,27 @@ def arguments(settings: KafkaSettings) -> dict[str, object]:
     return found
 
 
+async def try_login(manager: Any, timeout_ms: int) -> None:
+    """Try the login before the bootstrap, which would repeat a refused one until its time is over. kafka-python
+    overlooks a refusal at the end of a connection: a broker that twice hears the login and hangs up refuses it."""
+    broker = random.choice(manager.cluster.bootstrap_brokers())
+    for _ in range(2):
+        try:
+            connection = manager.get_connection(broker.node_id, timeout_ms=timeout_ms, refresh_metadata_on_err=False)
+            await connection
+        except LOGIN_REFUSED:
+            raise
+        except errors.NodeNotReadyError:
+            return
+        except errors.KafkaError:
+            answered = connection.parser is not None and connection.broker_version_data is not None
+            if not (answered and connection.sasl_enabled):
+                return
+        else:
+            return
+    raise errors.SaslAuthenticationFailedError
+
+
 def ask_brokers(
     settings: KafkaSettings, ask: Callable[[Any], Awaitable[T]], doing: str, *, timeout: float, clock: Clock
 ) -> T:
@@ -115,6 +134,7 @@ def ask_brokers(
     milliseconds = int(timeout * 1000)
     client = KafkaClient(**arguments(settings), request_timeout_ms=milliseconds)
     try:
+        client.manager.run(try_login, client.manager, milliseconds // 2)
         client.manager.bootstrap(milliseconds)
         while True:
             try:
@@ -155,5 +175,5 @@ __all__ = [
     "FAILED", "LOGIN_REFUSED", "DescribeConfigsRequest", "FetchRequest", "FindCoordinatorRequest", "KafkaAdminClient",
     "KafkaClient", "LegacyRecordBatch", "ListOffsetsRequest", "MemoryRecords", "MetadataRequest", "NO_ID",
     "OffsetFetchRequest", "OffsetForLeaderEpochRequest", "TopicPartition", "arguments", "ask_brokers", "errors",
-    "failure", "raise_for", "text_of",
+    "failure", "raise_for", "text_of", "try_login",
 ]  # fmt: skip
