@@ -13,7 +13,13 @@ import pytest
 from airflow_kafka_lake.core.errors import UnknownSubjectError
 
 
-@pytest.mark.parametrize("door", [["airflow_kafka_lake.cli"], ["airflow", "kafka-lake"]], ids=["kafka-lake", "airflow"])
+@pytest.mark.parametrize(
+    "door",
+    [
+        pytest.param(["airflow_kafka_lake.cli"], id="kafka-lake", marks=pytest.mark.nightly),
+        pytest.param(["airflow", "kafka-lake"], id="airflow"),
+    ],
+)
 def test_document_is_alone_on_stdout_whatever_airflow_logs(door: list[str], tmp_path: Path) -> None:
     """The ledger's connection comes from a secrets backend, the ledger is created on the way, and stdout is JSON."""
     secrets = tmp_path / "connections.json"

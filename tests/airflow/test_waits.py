@@ -660,6 +660,7 @@ def test_sensor_that_may_fail_softly_is_skipped(world: World, context: dict[str,
             poked(timeout=0, poke_interval=0, **soft).execute(context)
 
 
+@pytest.mark.nightly  # by day: the decision to defer, beside it
 def test_sensor_defers_where_airflow_is_configured_so() -> None:
     """Left out, it is `[operators] default_deferrable`."""
     assert not poked().deferrable

@@ -190,6 +190,7 @@ print(json.dumps(seen))
 """
 
 
+@pytest.mark.nightly  # by day: core imports no clock and no I/O, below
 @pytest.mark.slow
 def test_importing_any_module_touches_nothing(tmp_path: Path) -> None:
     """No import of ours opens a socket, writes a file or starts a process."""

@@ -21,14 +21,16 @@ _schemas = itertools.count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave to the nightly three of four tests that PostgreSQL plays like SQLite; those of locks have no double.
+    """Leave to the nightly three of four tests that PostgreSQL plays like SQLite, or a table of one file like one of
+    several; those of locks have no double.
 
     Pytest passes the tests of all folders, and those of other ones are races of processes: they have no double either.
     """
     for item in items:
         params = getattr(getattr(item, "callspec", None), "params", {})
         is_ours = item.path.is_relative_to(Path(__file__).parent)
-        if is_ours and params.get("ledger") == "postgres" and crc32(item.nodeid.encode()) % 4:
+        has_double = params.get("ledger") == "postgres" or params.get("world") == "iceberg, one file"
+        if is_ours and has_double and crc32(item.nodeid.encode()) % 4:
             item.add_marker(pytest.mark.nightly)
 
 

@@ -50,6 +50,7 @@ def published(world: IcebergWorld, offset: int) -> tuple[str, PublishOutcome]:
     return attempt, world.table.publish(ready(world, attempt))
 
 
+@pytest.mark.nightly  # by day: the history stays short, above
 def test_many_small_manifests_become_one_in_a_publish(world: IcebergWorld) -> None:
     """Their number stays bounded; each file keeps the commit that brought it, and every row is there once."""
     attempts = [published(world, offset) for offset in range(3 * MOST)]
@@ -104,6 +105,7 @@ def test_receipts_keep_every_row_and_few_snapshots(world: IcebergWorld) -> None:
     assert [row.attempt for row in world.table.receipts(attempts[0])] == attempts[:1]
 
 
+@pytest.mark.nightly  # by day: few files after many waves, above
 def test_receipts_files_are_put_together_and_no_row_changes(
     world: IcebergWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -276,7 +276,7 @@ def test_catalog_that_answers_no_commit_is_not_waited_for(
     came_right(world, patient)
 
 
-@pytest.mark.parametrize("where", ["everywhere", "at the table"])
+@pytest.mark.parametrize("where", [pytest.param("everywhere", marks=pytest.mark.nightly), "at the table"])
 def test_not_found_is_believed_only_when_the_lists_say_so_too(
     world: World, lake: IcebergLake, proxy: CatalogProxy, where: str
 ) -> None:

@@ -80,7 +80,7 @@ def record(world: World) -> object:
     return streams, epochs, [(r.range, r.state, r.rows, r.first_offset, r.last_offset, r.accounting) for r in found]
 
 
-@pytest.mark.parametrize("expired", [False, True])
+@pytest.mark.parametrize("expired", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_lost_ledger_is_rebuilt_from_an_iceberg_table(
     lived: World, real: IcebergWorld, fresh_ledger: OpenLedger, expired: bool
 ) -> None:
@@ -102,6 +102,7 @@ def test_lost_ledger_is_rebuilt_from_an_iceberg_table(
     assert [offset for offset, _ in real.rows()] == [0, 1, 2, 8, 9, 10, 11, 12]
 
 
+@pytest.mark.nightly  # by day: the decision (unit/services/test_rebuilding.py)
 def test_backup_that_knows_the_newest_commit_is_found_out(
     lived: World, real: IcebergWorld, fresh_ledger: OpenLedger, tmp_path: Path
 ) -> None:
@@ -127,7 +128,7 @@ def test_backup_that_knows_the_newest_commit_is_found_out(
     assert [offset for offset, _ in before][-4:] == [11, 12, 13, 14]
 
 
-@pytest.mark.parametrize("expired", [False, True])
+@pytest.mark.parametrize("expired", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_rows_deleted_by_retention_stop_nothing(
     lived: World, real: IcebergWorld, fresh_ledger: OpenLedger, expired: bool
 ) -> None:
@@ -165,6 +166,7 @@ def audited(world: World) -> Any:
     return pipeline_audit.audit(world.worker(), world.spec).to_json()
 
 
+@pytest.mark.nightly  # by day: the decision (unit/services/test_rebuilding.py)
 def test_cherry_picked_rows_of_an_iceberg_table_stop_nothing_after_a_rebuild(lived: World, real: IcebergWorld) -> None:
     """A foreign commit is undone by a roll-back, and what was published after it is picked onto main again."""
     kept = real.load().metadata.current_snapshot_id

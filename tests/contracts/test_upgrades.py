@@ -91,6 +91,7 @@ def test_a_ledger_of_each_version_is_upgraded_goes_on_and_audits_clean(left: Wor
     assert not [item for item in ledger_of(left).attempts() if item.outcome is AttemptOutcome.RUNNING]
 
 
+@pytest.mark.nightly  # by day: a lost ledger (test_rebuild_of_real_tables.py)
 def test_a_lake_of_each_version_gives_its_ledger_back(left: World, tmp_path: Path) -> None:
     """A lost ledger is rebuilt from the table alone; only what was not committed, or reopened, is read again."""
     stored = ledger_of(left).pipeline

@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import psutil
+import pytest
 
 from tests.sandbox import Sandbox, drivers
 
@@ -47,6 +48,7 @@ def test_a_killed_driver_fails_the_attempt_and_the_next_run_lands_it(sandbox: Sa
     sandbox.assert_exact()
 
 
+@pytest.mark.nightly  # by day: a run that was killed and its successor (test_matrix.py)
 def test_a_driver_whose_command_was_killed_is_ended_by_the_next_run(sandbox: Sandbox) -> None:
     """It stands still and would finish one day: the successor ends it before it publishes."""
     sandbox.produce(300)

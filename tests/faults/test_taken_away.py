@@ -83,7 +83,14 @@ def taken_over(person: Ports, wave: str) -> None:
     landed(staging.ingest(person, wave))
 
 
-@pytest.mark.parametrize("decision", [cancelled, one_range_cancelled, skipped, taken_over])
+@pytest.mark.parametrize(
+    "decision",
+    [
+        cancelled,
+        *(pytest.param(item, marks=pytest.mark.nightly) for item in (one_range_cancelled, skipped)),
+        taken_over,
+    ],
+)
 def test_a_publisher_that_was_overtaken_shows_nothing(world: StoredWorld, decision: Decision) -> None:
     """Its commit is refused by the catalog, its outcome by the ledger; the history names both."""
     person, held = world.worker(), Held()

@@ -113,6 +113,7 @@ def test_stopped_before_its_staging_commit(sandbox: Sandbox) -> None:
     assert_overtaken(sandbox, url, sandbox.end(first), jobs=("abandoned", "committed"))
 
 
+@pytest.mark.nightly  # by day: a publisher that was overtaken (test_taken_away.py)
 def test_stopped_between_staging_and_publish(sandbox: Sandbox) -> None:
     """What it has staged is complete and proven: the successor publishes it, and runs no job."""
     sandbox.produce(300)

@@ -28,7 +28,7 @@ from airflow_kafka_lake.local.processes import wait_until
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
 
-RANGES = int(os.environ.get("KAFKA_LAKE_ACCOUNTING_RANGES", "5000"))
+RANGES = int(os.environ.get("KAFKA_LAKE_ACCOUNTING_RANGES", "2000"))
 RANGES_PER_PARTITION = 10
 ROUNDS = int(os.environ.get("KAFKA_LAKE_ACCOUNTING_ROUNDS", "60"))
 GAPS_PER_ROUND = 8

@@ -98,6 +98,7 @@ def audit(place: Sandbox) -> Ended:
     return place.command("audit", place.name, "--cutover", "live.orders", "--cutover-columns", COLUMNS, "--json")
 
 
+@pytest.mark.nightly  # by day: the rules (unit/features/cutover)
 def test_the_cutover_with_a_live_stream_is_proven(sandbox: Sandbox, live: Live, spark_jars: list[Any]) -> None:
     """Ingest up to the group, the live stream goes on: sound. A row less, or a row more, on its side: named."""
     sandbox.write_pipeline(source=f'end = "group:{sandbox.topic}"')

@@ -68,6 +68,7 @@ def test_what_lands_is_what_an_independent_library_says(spark: SparkSession, lak
     assert seen.decoded, f"KAFKA_LAKE_SEED={SEED}: {kinds}"
 
 
+@pytest.mark.nightly  # by day: the decoder by itself (unit/features/decoding)
 def test_numbers_beyond_their_columns_are_errors(spark: SparkSession, lake: SparkLake) -> None:
     """Spark cuts seconds to 64 bits of microseconds, and a byte to eight; a half of a character may stand anywhere."""
     ddl = "at TIMESTAMP, small TINYINT, word STRING, inside ARRAY<STRUCT<at: TIMESTAMP, id: BIGINT>>"
@@ -84,6 +85,7 @@ def test_numbers_beyond_their_columns_are_errors(spark: SparkSession, lake: Spar
     _lands(spark, lake, Decoding(format=Format.JSON, schema=ddl), (), cases)
 
 
+@pytest.mark.nightly  # by day: the decoder by itself (unit/features/decoding)
 def test_no_frame_and_no_schema_stops_a_landing(spark: SparkSession, lake: SparkLake) -> None:
     """Java's Avro refuses what registries of other makes hold, and four bytes may be more than an id. Values of a
     version that cannot be used say why."""
@@ -111,6 +113,7 @@ def test_no_frame_and_no_schema_stops_a_landing(spark: SparkSession, lake: Spark
     assert found == [(None, f"schema id 3: {why}"), (3, None)]
 
 
+@pytest.mark.nightly  # by day: the decoder by itself (unit/features/decoding)
 def test_fields_go_by_their_names_and_numbers_keep_their_digits(spark: SparkSession, lake: SparkLake) -> None:
     """A name that was given away is the old field's; a whole number that no float is, is none."""
     old: dict[str, Any] = {"name": "b", "type": "long"}

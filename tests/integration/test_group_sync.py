@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.groups import commit, committed, member
 from tests.sandbox import Ended, Sandbox
 
@@ -18,6 +20,7 @@ def told(ended: Ended) -> tuple[dict[int, int], dict[int, str]]:
     )
 
 
+@pytest.mark.nightly  # by day: the rules (unit/services), the group of a real broker (contracts/test_offset_source.py)
 def test_group_has_the_watermarks_of_whole_runs_and_is_never_believed(sandbox: Sandbox) -> None:
     """Forward with every run; a group that lives, or is ahead, keeps what it has, and the run says so and lands all the
     same; a group that was put back or ahead decides nothing."""

@@ -129,6 +129,7 @@ def test_branch_on_a_table_without_commits_is_unfinished(spark: Spark, lake: Ice
     assert table.head().snapshot is None
 
 
+@pytest.mark.nightly  # by day: a rebuild after Spark's expiry (test_rebuild.py)
 def test_files_survive_real_expiry_and_the_rows_testify(spark: Spark, lake: IcebergLake) -> None:
     """Spark's expiry deletes no staged and no published file, and deletes a dropped attempt's."""
     name = f"raw.t{attempt_id()}"

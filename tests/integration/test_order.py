@@ -42,6 +42,7 @@ def test_every_key_keeps_its_order_over_two_expansions(keyed: KeyedRecords) -> N
     assert (audit.code, audit.document["ok"]) == (0, True)
 
 
+@pytest.mark.nightly  # by day: the decision (unit/services/test_order.py)
 def test_child_is_not_published_before_a_cancelled_range_of_its_parent(keyed: KeyedRecords) -> None:
     """The new partition stays empty until the parent's range is released, and status says why."""
     sandbox = keyed.sandbox

@@ -163,6 +163,7 @@ def test_a_database_that_does_not_answer_is_worth_repeating(
     assert SECRET not in json.dumps(found)
 
 
+@pytest.mark.nightly  # by day: what a store refuses (contracts/test_refusing_stores.py)
 def test_what_may_not_be_written_is_a_persons_business(sandbox: Sandbox) -> None:
     """Exit 1 and not "repeat": ledger, catalog and warehouse each say what may not be written."""
     from tests.integration.refusing import hold_against_the_rules

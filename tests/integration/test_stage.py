@@ -693,6 +693,7 @@ def page_of(port: int, path: str) -> str:
         return ""
 
 
+@pytest.mark.nightly  # by day: submitted jobs of two runs at once (test_run.py)
 def test_a_submitted_job_stages_and_leaves_nothing_behind(
     lake: Lake, kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -17,7 +17,7 @@ from tests.properties.histories import History, Step
 from tests.properties.scheduler import counted_ids
 from tests.properties.steps import HAPPENINGS, STEPS
 
-FEW = 40
+FEW = 24
 LOSSES = frozenset({"backup", "old ledger", "set ledger back", "lose ledger", "roll back", "delete rows"})
 UNBROKEN = [step for step in STEPS if step.what not in LOSSES]
 """What a ledger that was restored, or lost, has forgotten, and rows that others took from the table, are findings."""

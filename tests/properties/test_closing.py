@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_kafka_lake.core.errors import ConcurrentError
@@ -200,7 +200,6 @@ def play(story: Story, made: list[tuple], *, in_order: bool) -> None:
                 story.look(given_[0])
 
 
-@settings(deadline=None, max_examples=200)
 @given(steps, st.integers(0, 3))
 def test_hours_are_closed_once_and_late_records_are_told_once(made: list[tuple], lateness: int) -> None:
     """Whatever producers write and whenever tasks die; in the end every hour that is over is closed."""
@@ -211,7 +210,6 @@ def test_hours_are_closed_once_and_late_records_are_told_once(made: list[tuple],
     assert all(item.told for item in story.records if item.seen and item.hour < over)
 
 
-@settings(deadline=None, max_examples=200)
 @given(steps)
 def test_no_record_is_late_where_times_are_of_the_writing(made: list[tuple]) -> None:
     """As with LogAppendTime: a closed hour is complete for ever, also behind open transactions."""

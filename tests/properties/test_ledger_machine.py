@@ -436,7 +436,7 @@ def test_ledgers_agree_and_keep_the_laws() -> None:
     LedgerMachine.sql = SqlLedger("sqlite://")
     LedgerMachine.sql.upgrade()
     machine = LedgerMachine.TestCase()
-    examples = 4 if settings.get_current_profile_name() == "fast" else 8
+    examples = {"fast": 4, "whole": 30}.get(settings.get_current_profile_name(), 6)
     machine.settings = settings(max_examples=examples, stateful_step_count=30, deadline=None)
     try:
         machine.runTest()

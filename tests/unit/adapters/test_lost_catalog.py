@@ -41,7 +41,7 @@ def lose(home: Path, *, newest: int) -> None:
     catalog.close()
 
 
-@pytest.mark.parametrize("newest", [-1, 2])
+@pytest.mark.parametrize("newest", [-1, pytest.param(2, marks=pytest.mark.nightly)])
 def test_table_is_known_by_its_newest_file_and_rolled_back_by_an_older_one(tmp_path: Path, newest: int) -> None:
     """docs/how-to/disasters.md: nothing is lost or read twice where the file is the newest; else the run says so."""
     log = Log(2, 10, 0)

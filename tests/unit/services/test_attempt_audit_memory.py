@@ -69,6 +69,7 @@ def peak_of(transactions: int) -> int:
     return peak
 
 
+@pytest.mark.nightly  # by day: a table of many files (contracts/test_memory.py)
 @pytest.mark.slow
 def test_ten_times_the_gaps_need_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gaps are asked about some at a time; nothing of their explanations is kept but how many offsets each fate has."""

@@ -114,6 +114,7 @@ def backfill(world: World) -> dict[str, int]:
     return {"below the origin": lines_of(lambda: world.run(Bounds(start=0)))}
 
 
+@pytest.mark.nightly  # by day: statements (contracts/test_sql_ledger.py)
 @pytest.mark.slow
 @pytest.mark.parametrize("made", [one_topic, many_topics])
 def test_work_for_a_partition_does_not_grow_with_their_number(made: Callable[[int], World]) -> None:

@@ -114,9 +114,13 @@ ACTIONS: dict[str, Callable[[Scene, Ports], None]] = {
     "recover": _recover,
     "rebuild": _rebuild,
 }
+BY_DAY = {"ingest", "reopen", "skip"}
+"""One that lands, one that reads again, one that decides."""
 
 
-@pytest.mark.parametrize("name", ACTIONS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in BY_DAY else [pytest.mark.nightly]) for name in ACTIONS]
+)
 def test_waves_that_land_beside_it_are_no_fault_of_the_table(name: str) -> None:
     """No rollback, no lost row, no unknown commit: before whichever call they land. Only a repeat may be asked for."""
     action, calls = ACTIONS[name], Calls()
