@@ -8,6 +8,7 @@ from enum import StrEnum
 from heapq import heappop, heappush
 from itertools import pairwise
 
+from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.offsets import HasSlice, OffsetRange, RangeSet, Slice, Stream
 
 SEEN = 10
@@ -32,7 +33,7 @@ EXPLAINED = frozenset({Fate.CONTROL, Fate.ABORTED, Fate.COMPACTED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accounting:
+class Accounting(Document):
     """The numbers of one range, in offsets."""
 
     visible: int = 0
@@ -49,10 +50,6 @@ class Accounting:
 
     def __add__(self, other: Accounting) -> Accounting:
         return Accounting(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
-
-    def to_json(self) -> dict[str, int]:
-        """Return the wire form."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

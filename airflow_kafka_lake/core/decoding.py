@@ -12,9 +12,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.document import Document
 
 ERROR_COLUMN = "decode_error"
 SCHEMA_ID_COLUMN = "value_schema_id"
@@ -35,7 +35,7 @@ class Format(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class Limit(Document):
     """How many records of a wave may fail to decode: a number of them, or a share (0 to 1)."""
 
     records: int | None = None
@@ -52,7 +52,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decoding:
+class Decoding(Document):
     """A pipeline's request for decoding.
 
     `schema` is Spark's DDL for JSON; `registry` a connection and `subject` the registry's name of a topic's schemas
@@ -77,24 +77,6 @@ class Decoding:
         """Return the subject of a topic's values."""
         return self.subject.replace("{topic}", topic)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stored form."""
-        return {
-            "format": self.format.value,
-            "schema": self.schema,
-            "registry": self.registry,
-            "subject": self.subject,
-            "message": self.message,
-            "column": self.column,
-            "limit": None if self.limit is None else {"records": self.limit.records, "share": self.limit.share},
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Decoding:
-        """Read the stored form."""
-        limit = data["limit"]
-        return cls(**{**data, "format": Format(data["format"]), "limit": None if limit is None else Limit(**limit)})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredSchema:
@@ -114,7 +96,7 @@ class RegisteredSchema:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decoder:
+class Decoder(Document):
     """How a job decodes the values of some topics.
 
     `schema` is the reader's: DDL, the newest Avro schema, or the newest Protobuf descriptors. `writers` are the ids a
@@ -135,32 +117,3 @@ class Decoder:
     column: str = ""
     asked: str = ""
     refused: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the form that travels."""
-        return {
-            "format": self.format.value,
-            "topics": list(self.topics),
-            "name": self.name,
-            "subject": self.subject,
-            "schema": self.schema,
-            "writers": [list(item) for item in self.writers],
-            "unusable": [list(item) for item in self.unusable],
-            "message": self.message,
-            "column": self.column,
-            "asked": self.asked,
-            "refused": self.refused,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Decoder:
-        """Read the form that travels."""
-        return cls(
-            **{
-                **data,
-                "format": Format(data["format"]),
-                "topics": tuple(data["topics"]),
-                "writers": tuple((number, text) for number, text in data["writers"]),
-                "unusable": tuple((number, reason) for number, reason in data["unusable"]),
-            }
-        )

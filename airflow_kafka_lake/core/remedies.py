@@ -4,10 +4,9 @@ is a reason for programs: the kind of an error, and its remedies."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.offsets import Slice
 
 PROGRAM = "kafka-lake"
@@ -17,7 +16,7 @@ ACKNOWLEDGE_ORDER = "acknowledge_order"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remedy:
+class Remedy(Document):
     """One command that helps: `str()` is its line, as a person types it.
 
     `subject` is the pipeline, wave, range or plan that it is about; without one the line names the command alone.
@@ -46,34 +45,13 @@ class Remedy:
         generation = f" --topic-id={topic_id}" if self.names_topic_id else ""
         return f"--topic {topic}{generation} --partition {partition} --from {offsets.start} --to {offsets.end}"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the wire form (docs/reference/json.md)."""
-        own = {name: getattr(self, name) for name in self.__slots__}
-        return own | {"slice": self.slice and self.slice.to_json(), "switches": list(self.switches)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Remedy:
-        """Read the form of `to_json`."""
-        item = data["slice"] and Slice.from_json(data["slice"])
-        own = {name: data[name] for name in cls.__slots__}
-        return cls(**own | {"slice": item, "switches": tuple(data["switches"])})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
+class Cause(Document):
     """The cause of a hold, for programs: the name of an error, None where there is none, and the commands that help."""
 
     kind: str | None
     remedies: tuple[Remedy, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the form in which the ledger keeps it."""
-        return {"kind": self.kind, "remedies": [item.to_json() for item in self.remedies]}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Cause:
-        """Read the form of `to_json`."""
-        return cls(kind=data["kind"], remedies=tuple(Remedy.from_json(item) for item in data["remedies"]))
 
 
 def plan(pipeline: str | None = None) -> Remedy:

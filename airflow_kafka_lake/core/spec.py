@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any
 
 from airflow_kafka_lake.core.decoding import Decoding
+from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.errors import PipelineFileError
 
 PIPELINE_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
@@ -74,7 +74,7 @@ class PolicyKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class Policy(Document):
     """A start or end policy; exactly the field that `kind` needs is set.
 
     `timestamp_ms` is in milliseconds since the epoch (Kafka's unit); `offsets` holds `(topic, partition, offset)`.
@@ -89,32 +89,13 @@ class Policy:
         """Return the explicit offset of one partition, or None when the policy names none."""
         return next((o for t, p, o in self.offsets if (t, p) == (topic, partition)), None)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stored form."""
-        return {
-            "kind": self.kind.value,
-            "group": self.group,
-            "timestamp_ms": self.timestamp_ms,
-            "offsets": [list(item) for item in self.offsets],
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Policy:
-        """Read the stored form."""
-        return cls(
-            kind=PolicyKind(data["kind"]),
-            group=data["group"],
-            timestamp_ms=data["timestamp_ms"],
-            offsets=tuple((t, p, o) for t, p, o in data["offsets"]),
-        )
-
 
 EARLIEST = Policy(kind=PolicyKind.EARLIEST)
 LATEST = Policy(kind=PolicyKind.LATEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineSpec:
+class PipelineSpec(Document):
     """A pipeline's recorded configuration: names and numbers, never a secret.
 
     Construct it through `airflow_kafka_lake.pipeline.Pipeline`, which validates; sizes are bytes, `audit_rate` is bytes
@@ -147,6 +128,7 @@ class PipelineSpec:
     """How many waves may be at work at the same time, over all runs, Dags and hosts; None: as many as are begun."""
     bytes_per_second: int | None = None
     """The most Kafka bytes that all jobs together read in a second; None: as fast as Kafka answers."""
+    younger = frozenset({"decoding", "waves_at_once", "bytes_per_second"})
 
     @property
     def timeout(self) -> timedelta:
@@ -168,44 +150,11 @@ class PipelineSpec:
         """Return the table a topic lands in: `table` with `{topic}` replaced by `legal_table_part(topic)`."""
         return self.table.replace("{topic}", legal_table_part(topic))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stored form, with stable keys; keys that the pipeline does not ask for are left out."""
-        stored = {item.name: _stored(getattr(self, item.name)) for item in fields(self)}
-        return {key: value for key, value in stored.items() if value is not None or key not in _STORED_IF_ASKED}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> PipelineSpec:
-        """Read the stored form."""
-        return cls(
-            **{
-                **data,
-                "topics": tuple(data["topics"]),
-                "isolation": Isolation(data["isolation"]),
-                "start": Policy.from_json(data["start"]),
-                "end": Policy.from_json(data["end"]),
-                "ordering": Ordering(data["ordering"]),
-                "partitioner": Partitioner(data["partitioner"]),
-                "decoding": None if data.get("decoding") is None else Decoding.from_json(data["decoding"]),
-            }
-        )
-
     @property
     def digest(self) -> str:
         """Sixteen hex digits over the stored form: two specs that differ anywhere differ here."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-_STORED_IF_ASKED = frozenset({"decoding", "waves_at_once", "bytes_per_second"})
-"""Keys that are younger than recorded pipelines, whose digests must stay."""
-
-
-def _stored(value: Any) -> Any:
-    if isinstance(value, Policy | Decoding):
-        return value.to_json()
-    if isinstance(value, StrEnum):
-        return value.value
-    return list(value) if isinstance(value, tuple) else value
 
 
 def legal_table_part(topic: str) -> str:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.kafka.batches import SPARK_EARLIEST_MS, SPARK_LATEST_MS
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spark.job import CAREFUL_POLL, StageJob, effort
@@ -53,7 +54,7 @@ class Mismatch(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompareJob:
+class CompareJob(Document):
     """Everything a comparing job needs but settings that may hold secrets.
 
     `snapshot` is the table's snapshot that is read. The slices are disjoint, and Kafka has all of them.
@@ -98,28 +99,9 @@ class CompareJob:
     def name(self) -> str:
         return f"kafka-lake {self.pipeline} audit of {self.table}"
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "pipeline": self.pipeline,
-            "table": self.table,
-            "snapshot": self.snapshot,
-            "isolation": self.isolation.value,
-            **{name: [item.to_json() for item in getattr(self, name)] for name in _SLICES},
-            "bucket": self.bucket,
-            "per_slice": self.per_slice,
-            "bytes_per_second": self.bytes_per_second,
-            "epochs": [[*stream, epoch] for stream, epoch in self.epochs],
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> CompareJob:
-        slices = {name: tuple(map(Slice.from_json, data[name])) for name in _SLICES}
-        epochs = tuple((Stream(*stream), epoch) for *stream, epoch in data["epochs"])
-        return cls(**{**data, "isolation": Isolation(data["isolation"]), **slices, "epochs": epochs})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContentDifference:
+class ContentDifference(Document):
     """How many offsets of a stream differ in one way, and the first of them."""
 
     stream: Stream
@@ -129,7 +111,7 @@ class ContentDifference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContentComparison:
+class ContentComparison(Document):
     """The findings of a job: records and bytes of keys and values that Kafka gave, and every difference, sorted."""
 
     records: int
@@ -143,24 +125,6 @@ class ContentComparison:
             differences=self.differences + other.differences,
         )
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "records": self.records,
-            "bytes": self.bytes,
-            "differences": [[*d.stream, d.mismatch.value, d.first, d.offsets] for d in self.differences],
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> ContentComparison:
-        return cls(
-            records=data["records"],
-            bytes=data["bytes"],
-            differences=tuple(
-                ContentDifference(stream=Stream(t, i, p), mismatch=Mismatch(m), first=first, offsets=offsets)
-                for t, i, p, m, first, offsets in data["differences"]
-            ),
-        )
-
 
 NOTHING = ContentComparison(records=0, bytes=0, differences=())
 
@@ -168,9 +132,6 @@ Record = tuple[object, ...]
 """`(key, value, headers, timestamp, timestamp type)`, or the first of them where there is no more."""
 
 _FIELDS = (Mismatch.KEY, Mismatch.VALUE, Mismatch.HEADERS, Mismatch.TIMESTAMP, Mismatch.TIMESTAMP_TYPE)
-
-
-_SLICES = ("slices", "singly", "unread")
 
 
 def per_slice(bytes_per_second: int | None, bytes_per_offset: float | None) -> int:

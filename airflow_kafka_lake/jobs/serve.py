@@ -136,7 +136,7 @@ def serve(
             (folder / DONE_FILE).touch()
             orders.finished()
         jobs += 1
-        write_whole(home / WEAR_FILE, wear(jobs, int(time.monotonic() - begun)).to_json())
+        write_whole(home / WEAR_FILE, json.dumps(wear(jobs, int(time.monotonic() - begun)).to_json()))
 
 
 def work_of(program: str) -> Work:

@@ -8,13 +8,14 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.errors import JobFailedError, RefusedError
 from airflow_kafka_lake.core.kafka.batches import EARLIEST_MS, LATEST_MS, NO_TIMESTAMP, SPARK_EARLIEST_MS
-from airflow_kafka_lake.core.offsets import OffsetRange, Slice
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spark.job import (
     CAREFUL_POLL,
     RECORD_DIGEST,
@@ -25,9 +26,9 @@ from airflow_kafka_lake.core.spark.job import (
     divided,
     evenly,
 )
-from airflow_kafka_lake.core.spec import TOPIC_NAME
+from airflow_kafka_lake.core.spec import TOPIC_NAME, Isolation
 from airflow_kafka_lake.jobs.driver import leave, run
-from airflow_kafka_lake.jobs.formats import append, create_branch, mend, table_name
+from airflow_kafka_lake.jobs.formats import append, create_branch, drop_branch, mend, table_name
 from airflow_kafka_lake.jobs.java import java_of
 from airflow_kafka_lake.jobs.shared_consumer import (
     SETTING,
@@ -239,7 +240,10 @@ def work(
     steps: Callable[[SparkSession, StageJob, Mapping[str, str]], Any] = Steps,
 ) -> Mapping[str, Any]:
     """Do the job of a request, `{"job": …, "kafka": …}`, and return its document, `{"read": …}`; `steps` makes its
-    steps, as in `stage`."""
+    steps, as in `stage`. Without a request only load the classes of a job."""
+    if not request:
+        _load_classes(spark)
+        return {}
     read = stage(spark, StageJob.from_json(request["job"]), request["kafka"], steps)
     return document_of(read)
 
@@ -470,6 +474,39 @@ def _checked(pattern: re.Pattern[str], text: str, what: str) -> str:
     if not pattern.fullmatch(text):
         raise RefusedError(f"The {what} {text!r} has characters that no {what} has; nothing was staged.")
     return text
+
+
+# The steps of a job on one row, so that Java can archive the classes that they load.
+
+_NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "default.api.timeout.ms": "500", "request.timeout.ms": "400"}
+_RECORDS = """
+    SELECT key, value, headers, topic, partition, offset, timestamp, timestampType FROM VALUES
+    (X'01', X'02', array(named_struct('key', 'h', 'value', X'03')), 'class_loading', 0, 0L, TIMESTAMP '2020-01-01', 0)
+    AS record(key, value, headers, topic, partition, offset, timestamp, timestampType)
+"""
+_ONE_ROW = StageJob(
+    pipeline="class_loading",
+    wave="class_loading",
+    attempt="0" * 16,
+    table="class_loading.landing",
+    isolation=Isolation.READ_COMMITTED,
+    slices=(Slice(Stream("class_loading", "class_loading", 0), OffsetRange(0, 1)),),
+    tasks=1,
+    max_records_per_partition=None,
+)
+
+
+def _load_classes(spark: SparkSession) -> None:
+    """Stage one row onto a branch of a new table of the catalog `lake`, and read from a Kafka that does not exist."""
+    table = table_name(_ONE_ROW)
+    spark.sql("CREATE NAMESPACE lake.class_loading")
+    rows = spark.sql(_RECORDS).selectExpr(*columns(_ONE_ROW)).coalesce(1)
+    rows.writeTo(table).create()
+    create_branch(spark, table, branch_name(_ONE_ROW), days=7)
+    append(rows, table, _ONE_ROW.branch, staged_by=_ONE_ROW.attempt)
+    drop_branch(spark, table, _ONE_ROW.branch)
+    with suppress(Exception):
+        stage(spark, _ONE_ROW, _NOWHERE)
 
 
 if __name__ == "__main__":

@@ -36,14 +36,8 @@ class SyncedGroup:
         """Return the value of `group_sync` in the documents of `run` and `advance`."""
         return {
             "group": self.group,
-            "committed": [
-                {"topic": topic, "topic_id": topic_id, "partition": partition, "offset": offset}
-                for (topic, topic_id, partition), offset in sorted(self.committed.items())
-            ],
-            "refused": [
-                {"topic": topic, "topic_id": topic_id, "partition": partition, "reason": reason}
-                for (topic, topic_id, partition), reason in sorted(self.refused.items())
-            ],
+            "committed": [key._asdict() | {"offset": offset} for key, offset in sorted(self.committed.items())],
+            "refused": [key._asdict() | {"reason": reason} for key, reason in sorted(self.refused.items())],
         }
 
 

@@ -85,12 +85,9 @@ class Cutover:
     def to_json(self) -> dict[str, Any]:
         """Return the stream's entry in `audit --json` under `cutover`."""
         asked = self.question
-        topic, topic_id, partition = asked.stream
         sets = {"missing": self.missing, "pending": asked.pending, "twice": asked.twice}
         return {
-            "topic": topic,
-            "topic_id": topic_id,
-            "partition": partition,
+            **asked.stream._asdict(),
             "at": asked.at,
             "live_from": asked.live_from,
             **{name: found.to_pairs()[:SHOWN] for name, found in sets.items()},

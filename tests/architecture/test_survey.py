@@ -33,13 +33,6 @@ BY_NAME = (
 )
 """Modules that Airflow, Alembic, Spark or a shell loads by name."""
 
-SMALL_YET = frozenset(
-    {
-        "jobs.load_classes",
-    }
-)
-"""Small modules with one importer, from before the rule: they are to be merged, and none is added."""
-
 
 @cache
 def house() -> House:
@@ -57,7 +50,7 @@ def test_a_module_has_two_importers_or_is_large() -> None:
     """What one module alone needs stands in it."""
     small = {house().module(path) for path, text in house().text.items() if text.count("\n") < SMALL}
     alone = {name.removeprefix(f"{PACKAGE}.") for name in small if len(house().importers[name]) < IMPORTERS}
-    assert {name for name in alone if not re.match(BY_NAME, name)} <= SMALL_YET
+    assert {name for name in alone if not re.match(BY_NAME, name)} == set()
 
 
 def test_class_names_are_unique() -> None:

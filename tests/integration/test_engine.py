@@ -3,6 +3,7 @@ Six minutes."""
 
 from __future__ import annotations
 
+import json
 import math
 import subprocess
 import threading
@@ -51,9 +52,9 @@ class Watched:
     def _look(self, process: subprocess.Popen[str]) -> bool:
         with suppress(OSError, psutil.Error):
             for driver in drivers(process.pid):
-                if wear := DriverAge.from_json((Path(driver.cwd()) / WEAR_FILE).read_text(encoding="utf-8")):
-                    self.wear.setdefault(driver.pid, {})[wear.jobs] = wear
-                    self.resident.setdefault(driver.pid, {})[wear.jobs] = driver.memory_info().rss
+                wear = DriverAge.from_json(json.loads((Path(driver.cwd()) / WEAR_FILE).read_bytes()))
+                self.wear.setdefault(driver.pid, {})[wear.jobs] = wear
+                self.resident.setdefault(driver.pid, {})[wear.jobs] = driver.memory_info().rss
         return process.returncode is not None
 
 

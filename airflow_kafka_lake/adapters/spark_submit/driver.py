@@ -389,10 +389,9 @@ class WarmDriver:
 
     def _is_worn(self) -> bool:
         try:
-            wear = DriverAge.from_json((self._folder / WEAR_FILE).read_text(encoding="utf-8"))
+            return DriverAge.from_json(json.loads((self._folder / WEAR_FILE).read_bytes())).is_too_much
         except OSError:
             return False
-        return wear is None or wear.is_too_much
 
 
 def _pipe(folder: Path) -> int:

@@ -59,7 +59,7 @@ from airflow_kafka_lake.core.amounts import span
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError, SchemaMismatchError
 from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import IDLE_SECONDS, LIGHT, QUIET_SECONDS, StageJob, Tip, is_local
-from airflow_kafka_lake.jobs import load_classes, serve, stage
+from airflow_kafka_lake.jobs import serve, stage
 from airflow_kafka_lake.jobs.driver import APPLICATION_FILE, MESSAGES_FILE, PROGRESS_FILE, REFUSED, RESULT_FILE
 from airflow_kafka_lake.jobs.formats import CATALOG_CLASS
 from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
@@ -178,7 +178,7 @@ def _load_classes(folder: Path, jars: Sequence[Path], made: Path, java_home: Pat
     driver = runner.submitted(
         folder,
         name="kafka-lake class archive",
-        program=Path(load_classes.__file__),
+        program=STAGE_PROGRAM,
         request={},
         options=[*QUICK_START, f"-XX:ArchiveClassesAtExit={made}"],
     )

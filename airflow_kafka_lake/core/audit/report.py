@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol, assert_never
@@ -12,6 +12,7 @@ from typing import Any, Protocol, assert_never
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.check import AuditInputs, Finding, by_stream, rows_seen
+from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.ledger.deletions import Deletions
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, RangeState
@@ -275,7 +276,7 @@ class AuditedStream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditTotals:
+class AuditTotals(Document):
     """The sums of all streams; numbers of rows are None while some are `unread`."""
 
     streams: int
@@ -309,8 +310,7 @@ class AuditTotals:
 
     def to_json(self) -> Json:
         """Return the wire form."""
-        found = {item.name: getattr(self, item.name) for item in fields(self)}
-        return found | {"accounting": self.accounting.to_json(), "sentence": self.sentence}
+        return Document.to_json(self) | {"sentence": self.sentence}
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:

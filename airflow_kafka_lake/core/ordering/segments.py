@@ -325,9 +325,7 @@ class SegmentOrder:
             "pipeline": self.pipeline,
             "streams": [
                 {
-                    "topic": key.topic,
-                    "topic_id": key.topic_id,
-                    "partition": key.partition,
+                    **key._asdict(),
                     "segments": self.documents(key),
                     "blocked_by": [text for text, _ in self.waits(key)],
                 }
@@ -362,14 +360,7 @@ class SegmentOrder:
             "drained": self.is_drained(segment),
             "launchable": not self._blockers(segment),
             "parents": [
-                {
-                    "topic": parent.stream.topic,
-                    "topic_id": parent.stream.topic_id,
-                    "partition": parent.stream.partition,
-                    "start": parent.start,
-                    "seal": parent.seal,
-                }
-                for parent in self.parents(segment)
+                item.stream._asdict() | {"start": item.start, "seal": item.seal} for item in self.parents(segment)
             ],
         }
 

@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from airflow_kafka_lake.core.amounts import count, size
+from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.errors import HangingTransactionError, HeldError
 from airflow_kafka_lake.core.kafka.snapshots import OBSERVED, OpenTransaction, PartitionSnapshot
 from airflow_kafka_lake.core.offsets import RangeSet, Stream
@@ -32,14 +33,7 @@ def plan_document(plan: Plan, *, recorded: bool) -> Json:
         "pipeline": plan.spec.name,
         "observed_at": timestamp(plan.observed_at),
         "streams": [
-            {
-                "topic": stream.snapshot.stream.topic,
-                "topic_id": stream.snapshot.stream.topic_id,
-                "partition": stream.snapshot.stream.partition,
-                "start": stream.start,
-                "end": stream.end,
-                "reason": stream.reason,
-            }
+            stream.snapshot.stream._asdict() | {"start": stream.start, "end": stream.end, "reason": stream.reason}
             for stream in plan.streams
         ],
         "waves": [
@@ -144,7 +138,7 @@ def waiting_of(plan: Plan) -> tuple[WaitingPartition, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanSummary:
+class PlanSummary(Document):
     """The size of a plan, and the waves that its Dag run takes, that stay for the next run (`later`), and that were not
     asked for (`left`). `plan` is None when nothing is to be read, `hanging` where Kafka did not say which transactions
     are open."""
@@ -184,13 +178,8 @@ class PlanSummary:
             dry_run=dry_run,
         )
 
-    def to_json(self) -> Json:
-        """Return the XCom."""
-        found = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
-
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> PlanSummary:
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Read an XCom, also that of another version: one without `plans` has told its own plan alone."""
         found = cls(**{item.name: data[item.name] for item in fields(cls) if item.name in data})
         return replace(found, plans=[found.plan]) if found.plan and "plans" not in data else found

@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow_kafka_lake.core.amounts import count, size
 from airflow_kafka_lake.core.audit.report import EVERYTHING, TimelineSlice, fewer
+from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.ledger.guards import LEASE, PauseRow
 from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import (
@@ -330,7 +331,7 @@ def worst_first(streams: Iterable[StreamStatus]) -> list[StreamStatus]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamGroup:
+class StreamGroup(Document):
     """Partitions of one topic that are in one state; `lag` is the sum of the known ones, `behind_seconds` the largest
     age."""
 
@@ -344,10 +345,7 @@ class StreamGroup:
 
     def to_json(self) -> Json:
         """Return the wire form, with the partitions as `[[first, last + 1], …]`."""
-        return {item.name: getattr(self, item.name) for item in fields(self)} | {
-            "state": self.state.value,
-            "numbers": self.numbers.to_pairs(),
-        }
+        return Document.to_json(self) | {"numbers": self.numbers.to_pairs()}
 
 
 def groups_of(streams: Iterable[StreamStatus | NewPartition]) -> list[StreamGroup]:
@@ -489,9 +487,7 @@ class PipelineReport:
     def _stream(self, item: StreamStatus) -> Json:
         record, bounds, parts = item.record, item.bounds, tuple(item.timeline())
         return {
-            "topic": item.key.topic,
-            "topic_id": item.key.topic_id,
-            "partition": item.key.partition,
+            **item.key._asdict(),
             "state": item.state.value,
             "lag": item.lag,
             "behind_seconds": item.behind_seconds,
@@ -633,9 +629,7 @@ def range_document(item: RangeRecord) -> Json:
     """Return one range as `wave --json` lists it; accounting is null until it is committed."""
     return {
         "range": item.id,
-        "topic": item.stream.topic,
-        "topic_id": item.stream.topic_id,
-        "partition": item.stream.partition,
+        **item.stream._asdict(),
         "start": item.range.start,
         "end": item.range.end,
         "state": item.state.value,

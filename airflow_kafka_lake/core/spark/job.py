@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 from urllib.parse import quote
 
 from airflow_kafka_lake.core.addresses import web_address
 from airflow_kafka_lake.core.decoding import Decoder
+from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
 
@@ -118,7 +117,7 @@ def job_name(pipeline: str, wave: str, attempt: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tip:
+class Tip(Document):
     """The last record that one consumer has read of a slice; `slice` ends with it.
 
     It stands for all that was read before it: of two logs that have a record of the same offset and leader epoch, all
@@ -142,15 +141,6 @@ class Tip:
             for mine, its in ((self.leader_epoch, held.leader_epoch), (self.digest, held.digest))
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the form in a job's document."""
-        return {"slice": self.slice.to_json(), "leader_epoch": self.leader_epoch, "digest": self.digest}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Tip:
-        """Read the form in a job's document."""
-        return cls(**{**data, "slice": Slice.from_json(data["slice"])})
-
 
 RECORD_DIGEST = (
     "concat_ws('|', coalesce(sha2(key, 256), ''), coalesce(sha2(value, 256), ''), "
@@ -166,7 +156,7 @@ def record_digest(key: bytes | None, value: bytes | None, timestamp_ms: int) -> 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StageJob:
+class StageJob(Document):
     """Everything the Spark job needs but settings that may hold secrets.
 
     `tasks` is the number of write tasks (small ranges are coalesced into that many); `max_records_per_partition`
@@ -229,40 +219,6 @@ class StageJob:
                 reads.append([])
             reads[level].append(slice_)
         return tuple(tuple(read) for read in reads)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the form that travels."""
-        return {
-            "pipeline": self.pipeline,
-            "wave": self.wave,
-            "attempt": self.attempt,
-            "table": self.table,
-            "isolation": self.isolation.value,
-            "slices": [item.to_json() for item in self.slices],
-            "tasks": self.tasks,
-            "max_records_per_partition": self.max_records_per_partition,
-            "decoders": [item.to_json() for item in self.decoders],
-            "overflowing": [item.to_json() for item in self.overflowing],
-            "singly": [item.to_json() for item in self.singly],
-            "rate": self.rate,
-            "by_time": self.by_time,
-            "epochs": [[*stream, epoch] for stream, epoch in self.epochs],
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> StageJob:
-        """Read the form that travels."""
-        return cls(
-            **{
-                **data,
-                "isolation": Isolation(data["isolation"]),
-                "slices": tuple(map(Slice.from_json, data["slices"])),
-                "singly": tuple(map(Slice.from_json, data["singly"])),
-                "overflowing": tuple(map(Slice.from_json, data["overflowing"])),
-                "decoders": tuple(map(Decoder.from_json, data["decoders"])),
-                "epochs": tuple((Stream(*stream), epoch) for *stream, epoch in data["epochs"]),
-            }
-        )
 
 
 def ending(slice_: Slice, records: RangeSet) -> tuple[Slice | None, Slice | None]:
@@ -392,7 +348,7 @@ MOST_SECONDS = 6 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DriverAge:
+class DriverAge(Document):
     """The resources a driver has used: jobs, seconds, and bytes after a garbage collection."""
 
     jobs: int
@@ -406,19 +362,6 @@ class DriverAge:
         """Whether the driver should take no further job."""
         is_old = self.jobs >= MOST_JOBS or self.seconds >= MOST_SECONDS
         return is_old or self.heap > MOST_HEAP * self.heap_most or self.metaspace > MOST_METASPACE
-
-    def to_json(self) -> str:
-        """Return one line of JSON."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> DriverAge | None:
-        """Read the form of `to_json`; None for any other text."""
-        try:
-            found = json.loads(text)
-            return cls(**{item.name: int(found[item.name]) for item in fields(cls)})
-        except (ValueError, TypeError, KeyError):
-            return None
 
 
 # The Spark application that works on a wave, and where people can watch it.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, Decoder
+from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.ledger.waves import DECODE, Token
 from airflow_kafka_lake.core.spark.job import LANDED, LIGHT, RETAIN_DAYS, branch_of
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RedecodeJob:
+class RedecodeJob(Document):
     """Everything a decoding job needs but settings that may hold secrets.
 
     The rows are those of the decoders' topics, with `only_failed` only rows that did not decode before. `id` is 16 hex
@@ -76,19 +77,6 @@ class RedecodeJob:
     def effort(self) -> int:
         """More than a light job's: how many rows the job will read is not known."""
         return LIGHT + 1
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "pipeline": self.pipeline,
-            "table": self.table,
-            "decoders": [item.to_json() for item in self.decoders],
-            "only_failed": self.only_failed,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> RedecodeJob:
-        return cls(**{**data, "decoders": tuple(map(Decoder.from_json, data["decoders"]))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Iterator
@@ -128,7 +129,7 @@ def test_job_is_done_when_all_of_it_is_there(worker: Worker, tmp_path: Path) -> 
     for number in ("1", "2"):
         assert sorted(path.name for path in (tmp_path / number).iterdir()) == [DONE_FILE, "messages", RESULT_FILE]
         assert (tmp_path / number / RESULT_FILE).read_text() == f'{{"number": {number}, "name": "job {number}"}}'
-    noted = DriverAge.from_json((tmp_path / WEAR_FILE).read_text())
+    noted = DriverAge.from_json(json.loads((tmp_path / WEAR_FILE).read_text()))
     assert noted is not None
     assert (noted.jobs, noted.heap, noted.metaspace) == (2, 1, 3)
 
