@@ -132,7 +132,7 @@ def show_run(output: Output, done: Run) -> None:
     for text in period[1:]:
         output.line(text)
     if done.left:
-        bytes_left = size(sum(item.bytes for item in done.left))
+        bytes_left = size(sum(item.estimated_bytes for item in done.left))
         output.line(
             f"left: {count(len(done.left), 'wave')}, planned and not asked for, about {bytes_left} in "
             f"Kafka; take them too with --all, or with: {remedies.run(done.pipeline)}"

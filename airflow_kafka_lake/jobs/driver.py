@@ -21,39 +21,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# Say which Spark application a driver is, in a file beside its request: only the driver knows its id and its page.
-
-APPLICATION_FILE = "application.json"
-
-
-def write_application(spark: Any, folder: Path) -> None:
-    """Write id, page and whether there is an event log; a session that cannot say leaves no file, and works on."""
-    try:
-        context = spark.sparkContext
-        document = {"id": context.applicationId, "page": _page(context), "logged": _is_logged(context)}
-        write_whole(folder / APPLICATION_FILE, json.dumps(document))
-    except Exception:  # noqa: BLE001, S110 - a full disk, Spark Connect: no job fails for want of a link to it
-        pass
-
-
 def write_whole(file: Path, text: str) -> None:
     unfinished = file.with_name(f"{file.name}.part")
     unfinished.write_text(text, encoding="utf-8")
     unfinished.rename(file)
 
 
-def _page(context: Any) -> str | None:
-    """Return where its page is for a browser: behind the master's reverse proxy if there is one."""
-    conf = context.getConf()
+def _application(context: Any) -> dict[str, Any]:
+    """Return the facts of an application in `Counters`; its page is behind the master's reverse proxy if it has one."""
+    conf, page = context.getConf(), context.uiWebUrl
     proxy = conf.get("spark.ui.reverseProxyUrl", "")
     if proxy and conf.get("spark.ui.reverseProxy", "false").lower() == "true":
-        return f"{proxy.rstrip('/')}/proxy/{context.applicationId}/"
-    found: str | None = context.uiWebUrl
-    return found
-
-
-def _is_logged(context: Any) -> bool:
-    return bool(context.getConf().get("spark.eventLog.enabled", "false").lower() == "true")
+        page = f"{proxy.rstrip('/')}/proxy/{context.applicationId}/"
+    is_logged = conf.get("spark.eventLog.enabled", "false").lower() == "true"
+    return {"application": str(context.applicationId), "page": page, "is_logged": is_logged}
 
 
 # Write a driver's counts to a file beside its request.
@@ -163,6 +144,7 @@ class Counts:
     spark: Any
     before: int = -1
     queries: dict[int, Query] = field(default_factory=dict)
+    application: dict[str, Any] = field(default_factory=dict)
 
     def read(self) -> str:
         """Return the present counters as JSON, with a digest that changes with whatever Spark has done."""
@@ -170,6 +152,8 @@ class Counts:
         signs = f"{self._tasks_done()} {list(found.values())}"
         with suppress(Exception):  # the counts shown may be old; the sign of life may not be lost over it
             self._count_rows(found)
+        with suppress(Exception):  # Spark Connect has no context: no job fails for want of a link to it
+            self.application = self.application or _application(self.spark.sparkContext)
         return self._counters().to_json(sign=hashlib.sha256(signs.encode()).hexdigest()[:16])
 
     def _counters(self) -> Counters:
@@ -177,7 +161,7 @@ class Counts:
             rows=sum(query.rows for query in self.queries.values()),
             table_rows=sum(query.table_rows for query in self.queries.values()),
             executors=self._executors(),
-            application=self._application(),
+            **self.application,
         )
 
     def _executors(self) -> int:
@@ -185,11 +169,6 @@ class Counts:
             context = java_context(self.spark)
             return 1 if context.isLocal() else len(context.statusTracker().getExecutorInfos()) - 1
         return 1
-
-    def _application(self) -> str:
-        with suppress(Exception):  # the application may be missing; the sign of life may not be lost over it
-            return str(self.spark.sparkContext.applicationId)
-        return ""
 
     def _tasks_done(self) -> list[tuple[int, int]]:
         stages = java_context(self.spark).statusStore().activeStages()
@@ -287,7 +266,6 @@ def perform(spark: SparkSession, request: Mapping[str, Any], folder: Path, work:
     """
     messages = (folder / MESSAGES_FILE).open("w", encoding="utf-8", buffering=1)
     with messages, progress_lines(spark, folder):
-        write_application(spark, folder)
         try:
             document = work(spark, request, lambda text: messages.write(f"{text}\n"))
         except Exception as error:

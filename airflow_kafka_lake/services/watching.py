@@ -112,7 +112,7 @@ class Places:
 
     def of(self, works: Sequence[Work]) -> Sequence[Work]:
         """Learn the waves that are still to be done, and return them."""
-        self._bytes = {item.wave: item.bytes for item in works} | self._bytes
+        self._bytes = {item.wave: item.estimated_bytes for item in works} | self._bytes
         return works
 
     def at(self, wave: str, ended: Collection[str]) -> Ports:

@@ -661,8 +661,9 @@ def test_rows_of_a_task_that_runs_are_signs_of_progress(spark: SparkSession, kaf
     teller.join()
     read = [found for sign in signs if (found := Counters.from_json(sign))]
     assert len({found.rows for found in read if found.rows < 400}) > 2, signs
-    application = spark.sparkContext.applicationId
-    assert Counters.from_json(file.read_text()) == Counters(rows=400, application=application)
+    context = spark.sparkContext
+    told = Counters(rows=400, application=context.applicationId, page=context.uiWebUrl)
+    assert Counters.from_json(file.read_text()) == told
 
 
 def runner(lake: Lake, topic: Topic, spark_jars: list[Path], tmp_path: Path, **changes: Any) -> SparkSubmitRunner:

@@ -24,7 +24,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import private_folder, 
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.reports.progress import Counters
-from airflow_kafka_lake.core.spark.job import LIGHT, Application, DriverAge
+from airflow_kafka_lake.core.spark.job import LIGHT, DriverAge
 from airflow_kafka_lake.jobs.serve import DONE_FILE, JOB_FILE, ORDERS_FILE, READY_FILE, WEAR_FILE, JobOrder
 
 # The files that a driver writes while it works: its log, and its signs of progress.
@@ -500,33 +500,3 @@ class Engine:
     def _take(self) -> WarmDriver | None:
         driver, self._driver = self._driver, None
         return driver
-
-
-# The Spark application of a driver, which it writes once.
-
-Show = Callable[[Application], None]
-"""Is given a driver's application once, soon after the driver has begun."""
-
-
-class ApplicationFile:
-    """Passes on the application that a driver writes to its file (`jobs.driver`), once."""
-
-    def __init__(self, file: Path, history_server: str | None, show: Show) -> None:
-        self._file = file
-        self._history_server = history_server
-        self._show = show
-        self._was_read = False
-
-    def follow(self) -> None:
-        """Look once; does nothing before the file exists, and after it was read."""
-        if self._was_read:
-            return
-        try:
-            document = json.loads(self._file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return
-        except (OSError, ValueError):
-            document = None
-        self._was_read = True
-        if found := Application.parse(document, self._history_server):
-            self._show(found)

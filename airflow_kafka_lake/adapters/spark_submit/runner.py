@@ -20,13 +20,11 @@ from airflow_kafka_lake.adapters.java import require_java, require_matching_pysp
 from airflow_kafka_lake.adapters.machine import telling
 from airflow_kafka_lake.adapters.spark_submit.driver import (
     LOG_FILE,
-    ApplicationFile,
     Driver,
     DriverStart,
     Engine,
     FollowedLog,
     RunningJob,
-    Show,
     Signs,
     end_orphan,
 )
@@ -58,9 +56,9 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
 from airflow_kafka_lake.core.amounts import span
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError, SchemaMismatchError
 from airflow_kafka_lake.core.reports.progress import Counters
-from airflow_kafka_lake.core.spark.job import IDLE_SECONDS, LIGHT, QUIET_SECONDS, StageJob, Tip, is_local
+from airflow_kafka_lake.core.spark.job import IDLE_SECONDS, LIGHT, QUIET_SECONDS, Application, StageJob, Tip, is_local
 from airflow_kafka_lake.jobs import serve, stage
-from airflow_kafka_lake.jobs.driver import APPLICATION_FILE, MESSAGES_FILE, PROGRESS_FILE, REFUSED, RESULT_FILE
+from airflow_kafka_lake.jobs.driver import MESSAGES_FILE, PROGRESS_FILE, REFUSED, RESULT_FILE
 from airflow_kafka_lake.jobs.formats import CATALOG_CLASS
 from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
 
@@ -243,7 +241,7 @@ class SparkSubmitRunner:
         temporary: Path | None = None,
         cache: Path | None = None,
         stage_program: Path = STAGE_PROGRAM,
-        application: Show = lambda _: None,
+        application: Callable[[Application], None] = lambda _: None,
         history_server: str | None = None,
         heartbeat_seconds: float = 3.0,
         quiet_seconds: float = QUIET_SECONDS,
@@ -348,12 +346,18 @@ class SparkSubmitRunner:
         log = FollowedLog(
             running.log, lambda line: _logger.debug("%s", self._secrets.masked(line)), begin=running.log_begin
         )
-        signs = Signs(running.folder / PROGRESS_FILE, self._quiet_seconds, counted)
-        application = ApplicationFile(running.folder / APPLICATION_FILE, self._history_server, self._application)
+        known = ""
 
-        def tick() -> None:
-            log.follow()
-            application.follow()
+        def told(counters: Counters) -> None:
+            nonlocal known
+            if counters.application != known:
+                server = self._history_server if counters.is_logged else None
+                if found := Application.of(counters.application, counters.page, history_server=server):
+                    self._application(found)
+                known = counters.application
+            counted(counters)
+
+        signs = Signs(running.folder / PROGRESS_FILE, self._quiet_seconds, told)
 
         def renew() -> None:
             if not signs.is_recent():
@@ -362,9 +366,8 @@ class SparkSubmitRunner:
             running.beat()
 
         started(running.ref)
-        code = running.driver.wait(renew, self._heartbeat_seconds, tick, running.is_done)
+        code = running.driver.wait(renew, self._heartbeat_seconds, log.follow, running.is_done)
         log.finish()
-        application.follow()
         signs.is_recent()  # the last counts
         if running.has_failed(code):
             if refused := _left(running).get(REFUSED):

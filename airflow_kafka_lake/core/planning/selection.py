@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from airflow_kafka_lake.core.amounts import count, size
+from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.errors import RangeExpiredError, UnavailableError, UsageError, require_streams
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, WaveRecord
@@ -138,28 +139,19 @@ NAMED_WAVES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """An unfinished wave, and its slices still to be read; `bytes` are Kafka's, estimated."""
+class Work(Document):
+    """An unfinished wave, and its slices still to be read; the bytes are Kafka's."""
 
     wave: str
     plan: str
     table: str
     ranges: int
-    bytes: int
+    estimated_bytes: int
 
     def describe(self) -> str:
         """Return the wave for a log."""
-        return f"wave {self.wave} into {self.table}: {count(self.ranges, 'range')}, about {size(self.bytes)} in Kafka"
-
-    def to_json(self) -> dict[str, object]:
-        """Return the wire form."""
-        return {
-            "wave": self.wave,
-            "plan": self.plan,
-            "table": self.table,
-            "ranges": self.ranges,
-            "estimated_bytes": self.bytes,
-        }
+        about = f"{count(self.ranges, 'range')}, about {size(self.estimated_bytes)} in Kafka"
+        return f"wave {self.wave} into {self.table}: {about}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +190,7 @@ class WaveChoice:
                 earlier = "" if item.plan == plan else f" (planned earlier, by plan {item.plan})"
                 yield f"this run {act} {item.describe()}{earlier}"
             if rest := works[NAMED_WAVES:]:
-                weight = size(sum(item.bytes for item in rest))
+                weight = size(sum(item.estimated_bytes for item in rest))
                 yield f"this run {act} {count(len(rest), 'more wave')}, about {weight} in Kafka"
 
 
@@ -223,7 +215,7 @@ def choose(
 
 def _work(wave: WaveRecord, planned: Sequence[RangeRecord]) -> Work:
     size = sum(item.estimated_bytes for item in planned)
-    return Work(wave=wave.id, plan=wave.plan, table=wave.table, ranges=len(planned), bytes=size)
+    return Work(wave=wave.id, plan=wave.plan, table=wave.table, ranges=len(planned), estimated_bytes=size)
 
 
 def _holds(planned: Iterable[RangeRecord], asked: Mapping[Stream, OffsetRange]) -> bool:

@@ -318,7 +318,7 @@ def plan_markdown(plan: Plan, choice: WaveChoice, where: str, *, reason: str | N
     others = (("are finished too", choice.taken), ("stay for the next run", choice.later), ("stay", choice.left))
     for act, works in others:
         if earlier := [item for item in works if item.plan != plan.id]:
-            waves = [(item.wave, item.plan, item.table, item.ranges, size(item.bytes)) for item in earlier]
+            waves = [(item.wave, item.plan, item.table, item.ranges, size(item.estimated_bytes)) for item in earlier]
             parts.append(f"Waves that an earlier plan left and that {act}:")
             parts.append(table(("wave", "plan", "into", "ranges", "in Kafka"), waves, most=MOST, numbers=(3, 4)))
     return "\n\n".join(parts)

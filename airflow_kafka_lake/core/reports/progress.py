@@ -155,12 +155,14 @@ def _share(whole: int, rows: int, expected: int | None) -> int:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
     """The rows of Kafka and of tables that a Spark job has read so far, its executors, of a local master the driver,
-    and its application's id, empty if unknown."""
+    and its application: the id, empty if unknown, its page, and whether it has an event log."""
 
     rows: int = 0
     table_rows: int = 0
     executors: int = 1
     application: str = ""
+    page: str | None = None
+    is_logged: bool = False
 
     @property
     def note(self) -> str:
@@ -176,8 +178,9 @@ class Counters:
         """Read the form of `to_json`; None for any other text, such as a line that is half written."""
         try:
             found = json.loads(text)
-            numbers = {item.name: int(found[item.name]) for item in fields(cls) if item.name != "application"}
-            return cls(**numbers, application=str(found["application"])[:MOST_LETTERS])
+            given = {item.name: found[item.name] for item in fields(cls)}
+            numbers = {name: int(given[name]) for name in ("rows", "table_rows", "executors")}
+            return cls(**given | numbers | {"application": str(given["application"])[:MOST_LETTERS]})
         except (ValueError, TypeError, KeyError):
             return None
 

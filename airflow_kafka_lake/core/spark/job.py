@@ -384,17 +384,13 @@ class Application:
     history: str | None = None
 
     @classmethod
-    def parse(cls, document: object, history_server: str | None) -> Application | None:
-        """Read a driver's own account: `{"id", "page", "logged"}`; None where it cannot be relied on."""
-        name = document.get("id") if isinstance(document, Mapping) else None
-        if not isinstance(document, Mapping) or not isinstance(name, str) or not _ID.fullmatch(name):
+    def of(cls, name: str, page: str | None, *, history_server: str | None) -> Application | None:
+        """Return the application of a driver's own account; None where that names none."""
+        if not _ID.fullmatch(name):
             return None
-        base = web_address(history_server) if document.get("logged") is True else None
-        return cls(
-            id=name,
-            page=web_address(document.get("page")),
-            history=None if base is None else f"{base.rstrip('/')}/history/{quote(name, safe='')}/",
-        )
+        base = web_address(history_server)
+        history = None if base is None else f"{base.rstrip('/')}/history/{quote(name, safe='')}/"
+        return cls(id=name, page=web_address(page), history=history)
 
     @property
     def has_page(self) -> bool:

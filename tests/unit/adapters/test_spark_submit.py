@@ -39,8 +39,9 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
+from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.halving import is_unknown
-from airflow_kafka_lake.core.spark.job import LIGHT, StageJob
+from airflow_kafka_lake.core.spark.job import LIGHT, Application, StageJob
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs import stage
 from airflow_kafka_lake.jobs.compare import CompareJob, ContentComparison
@@ -192,6 +193,24 @@ def test_private_files_are_private_and_removed(spark: FakeSpark) -> None:
     modes = spark.seen["modes"]
     assert (modes[folder.name], modes["spark.properties"], modes["job.json"]) == (0o700, 0o600, 0o600)
     assert not folder.exists()
+
+
+@pytest.mark.parametrize(("logged", "history"), [(True, "https://history/history/app-1/"), (False, None)])
+def test_application_of_a_driver_is_told_once(spark: FakeSpark, logged: bool, history: str | None) -> None:
+    """With its page, and afterwards with that of the history server, where that will have it."""
+    told: list[Application] = []
+    beats: list[Application] = []
+
+    def beat() -> None:
+        beats.extend(told)
+        if len(beats) > 2:
+            raise StaleFenceError("enough")
+
+    counts = Counters(application="app-1", page="http://driver:4040", is_logged=logged).to_json()
+    spark.does(writes={"progress": counts}, hang=True)
+    with pytest.raises(StaleFenceError):
+        run(spark.runner(application=told.append, history_server="https://history"), beat)
+    assert told == [Application(id="app-1", page="http://driver:4040", history=history)]
 
 
 def test_private_files_are_removed_after_a_failure(spark: FakeSpark) -> None:

@@ -8,12 +8,12 @@ from airflow_kafka_lake.core.spark.job import HISTORY, Application, history_serv
 
 pytestmark = pytest.mark.unit
 
-TOLD = {"id": "app-20260301-0001", "page": "http://driver:4040", "logged": True}
+ID, PAGE = "app-20260301-0001", "http://driver:4040"
 
 
 def test_application_is_shown_while_it_runs_and_afterwards() -> None:
     """Its own page first, then that of the history server."""
-    found = Application.parse(TOLD, "https://history:18480/")
+    found = Application.of(ID, PAGE, history_server="https://history:18480/")
     assert found is not None
     assert (found.page, found.history) == ("http://driver:4040", "https://history:18480/history/app-20260301-0001/")
     assert found.describe() == (
@@ -23,30 +23,29 @@ def test_application_is_shown_while_it_runs_and_afterwards() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "server", "page", "history"),
+    ("told", "server", "page", "history"),
     [
-        ({"page": None}, None, None, None),
-        ({"page": "javascript:alert(1)"}, None, None, None),
-        ({"logged": False}, "https://history", "http://driver:4040", None),
-        ({"logged": "true"}, "https://history", "http://driver:4040", None),
-        ({"page": None}, "https://history", None, "https://history/history/app-20260301-0001/"),
-        ({}, "ftp://history", "http://driver:4040", None),
+        (None, None, None, None),
+        ("javascript:alert(1)", None, None, None),
+        (PAGE, None, PAGE, None),
+        (None, "https://history", None, "https://history/history/app-20260301-0001/"),
+        (PAGE, "ftp://history", PAGE, None),
     ],
 )
 def test_page_that_is_not_there_is_not_shown(
-    changed: dict[str, object], server: str | None, page: str | None, history: str | None
+    told: str | None, server: str | None, page: str | None, history: str | None
 ) -> None:
-    """No page on a local master, none at a history server without an event log, and no address but of the web."""
-    found = Application.parse(TOLD | changed, server)
+    """No page on a local master, and no address but of the web."""
+    found = Application.of(ID, told, history_server=server)
     assert found is not None
     assert (found.page, found.history) == (page, history)
     assert "None" not in found.describe()
 
 
-@pytest.mark.parametrize("document", [None, [], {}, {"id": ""}, {"id": "a b"}, {"id": "../x"}, {"id": "x" * 201}])
-def test_nothing_is_made_of_what_is_no_application(document: object) -> None:
+@pytest.mark.parametrize("name", ["", "a b", "../x", "x" * 201])
+def test_nothing_is_made_of_what_is_no_application(name: str) -> None:
     """A file that was cut off, or written by another, gives no link."""
-    assert Application.parse(document, "https://history") is None
+    assert Application.of(name, PAGE, history_server="https://history") is None
 
 
 def test_history_server_of_yarn_is_spark_own_setting() -> None:

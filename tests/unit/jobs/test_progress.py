@@ -219,6 +219,27 @@ def test_sign_of_life_survives_counts_that_fail() -> None:
     assert told(counts) == Counters()
 
 
+def context(conf: dict[str, str]) -> SimpleNamespace:
+    """Return a session's context."""
+    return SimpleNamespace(applicationId="app-1", uiWebUrl="http://driver:4040", getConf=lambda: conf)
+
+
+def test_application_is_told_with_the_counts() -> None:
+    """Only the driver knows its id and its page, and whether a history server will have it."""
+    spark = FakeSession()
+    spark.sparkContext = context({"spark.eventLog.enabled": "true"})  # type: ignore[attr-defined]
+    assert told(Counts(spark)) == Counters(application="app-1", page="http://driver:4040", is_logged=True)
+
+
+def test_page_behind_the_masters_proxy_is_the_proxys() -> None:
+    """A browser reaches the driver only through it; Spark's setting without an address changes nothing."""
+    spark, proxy = FakeSession(), {"spark.ui.reverseProxyUrl": "https://spark.example.org/"}
+    spark.sparkContext = context(proxy | {"spark.ui.reverseProxy": "true"})  # type: ignore[attr-defined]
+    assert told(Counts(spark)).page == "https://spark.example.org/proxy/app-1/"
+    spark.sparkContext = context(proxy)  # type: ignore[attr-defined]
+    assert told(Counts(spark)) == Counters(application="app-1", page="http://driver:4040")
+
+
 class Turns:
     """An event that is set after some turns."""
 

@@ -337,7 +337,7 @@ def test_bounded_run_takes_only_what_was_asked_for() -> None:
     assert (done.exit_code, len(world.offsets(0)), world.offsets(1)) == (0, max(world.offsets(0)) + 1, [])
     assert 3 <= len(world.offsets(0)) < 20
     assert len(done.left) == len(earlier.waves) - len(done.waves)
-    assert all(item.bytes > 0 for item in done.left)
+    assert all(item.estimated_bytes > 0 for item in done.left)
     for item in done.left:
         assert any(f"leaves wave {item.wave} into raw.orders: 1 range, about" in line for line in world.said)
     assert any(f"takes wave {done.waves[0].id}" in line and earlier.id in line for line in world.said)
