@@ -74,18 +74,12 @@ class CompareJob(Document):
     singly: tuple[Slice, ...] = ()
     unread: tuple[Slice, ...] = ()
     epochs: tuple[tuple[Stream, int], ...] = ()
-
-    @property
-    def program(self) -> str:
-        return "jobs/compare.py"
+    program = "jobs/compare.py"
+    left = "nothing was changed: audit again"
 
     @property
     def task(self) -> str:
         return f"compares {self.table} with Kafka"
-
-    @property
-    def left(self) -> str:
-        return "nothing was changed: audit again"
 
     @property
     def advice(self) -> Mapping[str, str]:

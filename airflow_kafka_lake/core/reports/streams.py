@@ -273,6 +273,7 @@ class NewPartition:
     start: int | None
     age: Age | None = None
     deadline: datetime | None = None
+    state = StreamState.NOT_PLANNED
 
     @property
     def key(self) -> Stream:
@@ -282,11 +283,9 @@ class NewPartition:
     @property
     def bounds_state(self) -> str:
         """Whether its lag is known, and if not, why."""
-        return (
-            OBSERVED_STATES
-            if self.start is not None
-            else UnknownState("where it is read from is for the next plan to find out")
-        )
+        if self.start is None:
+            return UnknownState("where it is read from is for the next plan to find out")
+        return OBSERVED_STATES
 
     @property
     def lag(self) -> int | None:
@@ -297,11 +296,6 @@ class NewPartition:
     def first_unread(self) -> int | None:
         """The first offset that the next plan will find, if there is one."""
         return self.start if self.lag else None
-
-    @property
-    def state(self) -> StreamState:
-        """How it is, as a stream."""
-        return StreamState.NOT_PLANNED
 
     @property
     def behind_seconds(self) -> int | None:

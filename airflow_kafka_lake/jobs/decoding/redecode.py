@@ -38,6 +38,10 @@ class RedecodeJob(Document):
     table: str
     decoders: tuple[Decoder, ...]
     only_failed: bool
+    program = "jobs/decoding/redecode.py"
+    left = "nothing was changed: repeat it"
+    effort = LIGHT + 1
+    """More than a light job's: how many rows the job will read is not known."""
 
     @property
     def name(self) -> str:
@@ -58,25 +62,12 @@ class RedecodeJob(Document):
         return Token(pipeline=self.pipeline, wave=DECODE, attempt=self.staged_as, fence=0, ranges="", kind=DECODE)
 
     @property
-    def program(self) -> str:
-        return "jobs/decoding/redecode.py"
-
-    @property
     def task(self) -> str:
         return f"decodes {self.table} again"
 
     @property
-    def left(self) -> str:
-        return "nothing was changed: repeat it"
-
-    @property
     def advice(self) -> Mapping[str, str]:
         return {}
-
-    @property
-    def effort(self) -> int:
-        """More than a light job's: how many rows the job will read is not known."""
-        return LIGHT + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
