@@ -167,7 +167,8 @@ def shared_rows(
     texts, options = jvm.java.util.ArrayList(), jvm.java.util.HashMap()
     epochs = dict(job.epochs)
     for slices in tasks:
-        texts.add("\n".join(f"{_line(item)}\t{epochs.get(item.stream, -1)}\t{item.stream.topic_id}" for item in slices))
+        known = ((*item.stream, item.range, epochs.get(item.stream, -1)) for item in slices)
+        texts.add("\n".join(f"{name}\t{no}\t{at.start}\t{at.end}\t{era}\t{its}" for name, its, no, at, era in known))
     for key, value in settings.items():
         options.put(key, value)
     told = context.collectionAccumulator("last records")
@@ -184,10 +185,6 @@ def shared_rows(
 def consumer_class(spark: SparkSession) -> Any:
     """Return the class that reads, as the jar has it."""
     return java_of(spark).airflow_kafka_lake.SharedConsumer
-
-
-def _line(item: Slice) -> str:
-    return f"{item.stream.topic}\t{item.stream.partition}\t{item.range.start}\t{item.range.end}"
 
 
 def _tip(line: str, streams: Mapping[tuple[str, int], Stream]) -> Tip:

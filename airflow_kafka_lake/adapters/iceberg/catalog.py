@@ -132,7 +132,7 @@ class OpenCatalog:
         with self._opening:
             if self._catalog is None:
                 require_pyiceberg()
-                self._is_unborn()
+                self._sqlite_file()
                 # Not by `load_catalog`, which would mix in a configuration file of this machine that Spark ignores.
                 kind = BoundedRestCatalog if self._is_rest else SqlCatalog
                 self._catalog = kind(CATALOG_NAME, **self._settings.pyiceberg())
@@ -141,15 +141,17 @@ class OpenCatalog:
             return self._catalog
 
     def _is_unborn(self) -> bool:
-        """Return whether a SQLite catalog has no file, and may have: a look makes none. A missing folder is refused."""
+        """Return whether a SQLite catalog has no file, and may have: a look makes none."""
         file = self._sqlite_file()
-        if file is not None and not file.parent.is_dir():
-            raise self._settings_error("open the catalog", f"there is no folder {file.parent} for its SQLite file")
         return bool(self._catalog is None and file and not file.exists() and os.access(file.parent, os.W_OK | os.X_OK))
 
     def _sqlite_file(self) -> Path | None:
+        """Return the file of a SQLite catalog; one whose folder is missing is refused."""
         scheme, _, path = self._settings.uri.partition("///")
-        return Path(path) if scheme == "sqlite:" else None
+        file = Path(path) if scheme == "sqlite:" else None
+        if file and not file.parent.is_dir():
+            raise self._settings_error("open the catalog", f"there is no folder {file.parent} for its SQLite file")
+        return file
 
     def load(self, identifier: str) -> Table:
         """Load a table's newest metadata; UnknownSubjectError when it does not exist."""

@@ -223,14 +223,14 @@ def _fetch_into(folder: Path, jar_set: JarSet, retrieve: Retrieve, progress: Cal
         arriving = Path(scratch) / "arriving"
         arriving.mkdir()
 
-        told = [0]
+        told = 0
 
         def tell() -> None:
+            nonlocal told
             found = {path.name: path.stat().st_size for path in Path(scratch).glob(f"{_IVY}*/cache/*/*/*/*.jar*")}
-            whole = sum(name.endswith(".jar") for name in found)
-            told.append(sum(found.values()))
-            if told[-1] > told[-2]:  # descriptions come first, and a slow network is no news
-                progress(f"{whole} of {len(pinned(jar_set))} jars are here, {size(told[-1])}")
+            if (here := sum(found.values())) > told:  # descriptions come first, and a slow network is no news
+                told, whole = here, sum(name.endswith(".jar") for name in found)
+                progress(f"{whole} of {len(pinned(jar_set))} jars are here, {size(here)}")
 
         with telling(_TOLD_SECONDS, tell):
             retrieve(list(pinned(jar_set)), arriving)
