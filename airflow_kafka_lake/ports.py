@@ -320,9 +320,9 @@ class TableRows(Protocol):
         not opened. `heartbeat` is called while files are read. Raises as `publish` does for rows that it could not
         replace."""
 
-    def rows_between(self, among: Sequence[Slice], times: Sequence[datetime], each: timedelta) -> Mapping[int, int]:
-        """Return how many rows of some slices have a timestamp from the first to the second of `times`, exclusive, by
-        the number of their period since 1970, `each` so long. Raises as `attempt_rows`."""
+    def rows_between(self, of: Sequence[Slice], *, start: datetime, end: datetime, by: timedelta) -> Mapping[int, int]:
+        """Return how many rows of some slices have a timestamp from one time to another, exclusive, by the number of
+        their period since 1970, of the length `by`; none when the table does not exist. Raises as `attempt_rows`."""
 
     def positions(
         self, columns: PositionColumns, topics: Sequence[str], *, live_only: bool

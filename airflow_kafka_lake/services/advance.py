@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -12,9 +12,10 @@ from typing import Any, Protocol
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, UnknownTopicError, expected
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.ledger.changes import NotifiedRow
-from airflow_kafka_lake.core.ledger.moves import AT_ONCE, PERIODS, BeginDelivery, begin_of, behind, joined, period_of
+from airflow_kafka_lake.core.ledger.moves import AT_ONCE, PERIODS, BeginDelivery, begin_of, behind, period_of
 from airflow_kafka_lake.core.ledger.records import Advance, Claim, OutboxItem, StreamRecord
-from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
+from airflow_kafka_lake.core.ledger.waves import RangeState
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import milliseconds
 from airflow_kafka_lake.ports import Ledger, Ports
@@ -281,15 +282,37 @@ def close_periods(
     found: Counter[int] = Counter()
     if moves:
         after, since = (take_on(ledger, name, through, **deliverer) for name, through in ((late, newest), (begun, 0)))
-        landed: dict[str, list[Slice]] = defaultdict(list)
-        for move in joined(move for move in moves if move.sequence > after and move.rows):
-            landed[spec.table_for(move.stream.topic)].append(Slice(move.stream, OffsetRange(move.start, move.end)))
-        told = begin_of(kind, since + 1), begin_of(kind, closed + 1)
-        for table, slices in landed.items():
-            found.update(ports.lake.table(table).rows_between(slices, told, PERIODS[kind][0]))
+        start, end, by = begin_of(kind, since + 1), begin_of(kind, closed + 1), PERIODS[kind][0]
+        for table, slices in _landed_by(ledger, spec, streams, (move for move in moves if move.sequence > after)):
+            found.update(ports.lake.table(table).rows_between(slices, start=start, end=end, by=by))
         if not found:
             ledger.mark_notified(late, newest)
     return passed, newest, found
+
+
+def landed_in(ledger: Ledger, spec: PipelineSpec, topics: Iterable[str]) -> defaultdict[str, list[Slice]]:
+    """Return all committed slices by their table; none where all tables on record are those of the topics now."""
+    found, known = defaultdict[str, list[Slice]](list), ledger.pipeline(spec.name)
+    if known and not known.tables.keys() <= set(map(spec.table_for, topics)):
+        done, name = (RangeState.COMMITTED,), spec.name
+        ranges, waves = ledger.at_once(lambda read: (read.ranges(pipeline=name, states=done), read.waves(name)))
+        tables = {wave.id: wave.table for wave in waves}
+        for item in (item for item in ranges if tables[item.wave]):
+            found[tables[item.wave]].append(item.slice)
+    return found
+
+
+def _landed_by(
+    ledger: Ledger, spec: PipelineSpec, streams: Iterable[StreamRecord], moves: Iterable[Advance]
+) -> Iterator[tuple[str, tuple[Slice, ...]]]:
+    """Yield the slices that moves have passed by the table that has their rows."""
+    passed = SliceSet(Slice(move.stream, OffsetRange(move.start, move.end)) for move in moves if move.rows)
+    tables = landed_in(ledger, spec, {item.key.topic for item in streams})
+    for part in () if tables else passed:
+        tables[spec.table_for(part.stream.topic)].append(part)
+    for table, parts in tables.items():
+        if its := tuple(passed & SliceSet(parts)):
+            yield table, its
 
 
 def _passed(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRecord], times: Sequence[datetime]) -> int:

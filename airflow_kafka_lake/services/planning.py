@@ -35,8 +35,6 @@ from airflow_kafka_lake.core.kafka.snapshots import (
 )
 from airflow_kafka_lake.core.ledger.guards import refuse_paused
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
-from airflow_kafka_lake.core.ledger.records import PipelineRecord
-from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import Slice, Stream
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.costs import (
@@ -67,13 +65,13 @@ from airflow_kafka_lake.core.planning.decision import (
     start_offsets,
     want,
 )
-from airflow_kafka_lake.core.planning.plan import Elsewhere, Plan
+from airflow_kafka_lake.core.planning.plan import Plan
 from airflow_kafka_lake.core.planning.policies import Bounds, Times, deleted_unread
 from airflow_kafka_lake.core.reports.plan import plan_document
 from airflow_kafka_lake.core.spark.job import effort
 from airflow_kafka_lake.core.spec import RECEIPTS_SUFFIX, PipelineSpec, topic_matcher
-from airflow_kafka_lake.ports import LedgerReader, Ports
-from airflow_kafka_lake.services.advance import flush
+from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.services.advance import flush, landed_in
 from airflow_kafka_lake.services.claims import host_clock, new_id
 from airflow_kafka_lake.services.identity import Problems, ask_about, check_table, moved, register_owner
 
@@ -361,7 +359,8 @@ def _gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation,
     group, doubts = start_group(spec, seen), seen.epochs_in_doubt
     times = _times(ports, spec, bounds, seen)
     topics = sorted({item.stream.topic for item in seen.new})
-    before = ports.ledger.pipeline(spec.name)
+    selected = {item.stream.topic for item in seen.selected}
+    landed = landed_in(ports.ledger, spec, selected | {stream.topic for stream in seen.known})
     return PlanFacts(
         plan_id=plan_id,
         spec=spec,
@@ -373,26 +372,9 @@ def _gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation,
         graph=Graph(ports.ledger.segments(spec.name)),
         layouts=ports.ledger.layouts(spec.name),
         costs=ports.ledger.throughput(spec.name),
-        before=before,
-        elsewhere=_elsewhere(ports, spec, before, seen),
+        before=ports.ledger.pipeline(spec.name),
+        elsewhere=elsewhere(spec, selected, landed),
     )
-
-
-def _elsewhere(
-    ports: Ports, spec: PipelineSpec, before: PipelineRecord | None, seen: Observation
-) -> tuple[Elsewhere, ...]:
-    """Return the committed ranges in other tables than the file names; asked only where others are on record."""
-    selected = {item.stream.topic for item in seen.selected}
-    topics = selected | {stream.topic for stream in seen.known}
-    if before is None or before.tables.keys() <= {spec.table_for(topic) for topic in topics}:
-        return ()
-
-    def read(ledger: LedgerReader) -> tuple[Elsewhere, ...]:
-        ranges = ledger.ranges(pipeline=spec.name, states=(RangeState.COMMITTED,))
-        tables = {wave.id: wave.table for wave in ledger.waves(spec.name)}
-        return elsewhere(spec, [item for item in ranges if item.stream.topic in selected], tables)
-
-    return ports.ledger.at_once(read)
 
 
 def _times(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation) -> Times:

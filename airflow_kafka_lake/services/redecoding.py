@@ -6,7 +6,6 @@ import secrets
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from operator import attrgetter
 from typing import assert_never
 
@@ -26,7 +25,6 @@ from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import (
     Committed,
     PublishOutcome,
-    RangeState,
     Rejected,
     Requirement,
     TableHead,
@@ -35,7 +33,8 @@ from airflow_kafka_lake.core.ledger.waves import (
 from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.jobs.decoding.redecode import RedecodeJob, RedecodeResult
-from airflow_kafka_lake.ports import LedgerReader, Ports
+from airflow_kafka_lake.ports import Ledger, Ports
+from airflow_kafka_lake.services.advance import landed_in
 from airflow_kafka_lake.services.identity import check_head, check_table
 from airflow_kafka_lake.services.publishing import PUBLISH_TRIES
 from airflow_kafka_lake.services.reading import decoders
@@ -62,7 +61,7 @@ def redecode(
     if topic is not None and topic not in known:
         raise unknown_topic(spec.name, topic, known)
     done = {}
-    for table, topics in ports.ledger.at_once(partial(_topics_in, spec, [topic] if topic else known)).items():
+    for table, topics in _topics_in(ports.ledger, spec, [topic] if topic else known).items():
         how = decoders(ports, spec.decoding, topics)
         for item in how:
             if item.refused:
@@ -74,17 +73,14 @@ def redecode(
     return done
 
 
-def _topics_in(spec: PipelineSpec, topics: Sequence[str], ledger: LedgerReader) -> dict[str, list[str]]:
+def _topics_in(ledger: Ledger, spec: PipelineSpec, topics: Sequence[str]) -> dict[str, list[str]]:
     """Return the tables that have rows of some topics, or get them, sorted: also those of an earlier pipeline file."""
-    found: dict[str, set[str]] = defaultdict(set)
-    tables = {wave.id: wave.table for wave in ledger.waves(spec.name)}
-    for item in ledger.ranges(pipeline=spec.name, states=(RangeState.COMMITTED,)):
-        if item.stream.topic in topics and (table := tables.get(item.wave)):
-            found[table].add(item.stream.topic)
+    landed = landed_in(ledger, spec, topics).items()
+    found = defaultdict(set, {table: {item.stream.topic for item in its}.intersection(topics) for table, its in landed})
     for name in topics:
         if all(name not in its for its in found.values()):
             found[spec.table_for(name)].add(name)
-    return {table: sorted(its) for table, its in sorted(found.items())}
+    return {table: sorted(its) for table, its in sorted(found.items()) if its}
 
 
 def _redecode(ports: Ports, job: RedecodeJob, topic_ids: Sequence[str]) -> RedecodeResult:

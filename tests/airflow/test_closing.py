@@ -188,6 +188,20 @@ def test_late_records_are_told_as_such_once(world: World, told: Events) -> None:
     assert closed(told) == ["2026-01-01T00", "2026-01-01T01", "2026-01-01T02"]
 
 
+def test_late_record_that_lands_in_the_table_of_before_is_told(world: World, told: Events) -> None:
+    """The pipeline names another table since its wave was planned; each record is told of once."""
+    produce(world, 0, 0.1)
+    world.clock.advance(HOUR)
+    told.succeed(run(world, told))
+    produce(world, 0, 0.2, 0.3)
+    PlanIngestOperator(task_id="plan", pipeline=ORDERS).execute(told.task("plan", number=next(_runs)))
+    produce(world, 0, 0.4)
+    produce(world, 1, 0.5)
+    told.succeed(run(world, told, pipeline=Pipeline(name="orders", topics=["orders"], table="raw.other")))
+    assert [len(world.lake.table(name).rows()) for name in ("raw.orders", "raw.other")] == [3, 2]
+    assert late(told) == [("2026-01-01T00", {"2026-01-01T00": 4})]
+
+
 def test_records_within_the_lateness_are_not_late(world: World, told: Events) -> None:
     """An hour waits so long for them after its end; what the first record behind the lateness stands before is in."""
     wait = timedelta(minutes=10)

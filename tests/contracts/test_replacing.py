@@ -192,7 +192,7 @@ def test_rows_of_slices_are_counted_by_hour(world: World) -> None:
     ever = datetime.fromtimestamp(0, UTC)
 
     def counted(*slices: Slice, start: datetime = ever, end: datetime = begin + hour, each: timedelta = hour) -> Any:
-        return world.table.rows_between(slices, (start, end), each)
+        return world.table.rows_between(slices, start=start, end=end, by=each)
 
     assert counted(slice_(10, 16)) == {number - 1: 1, number: 2}
     assert counted(slice_(11, 15)) == {number: 1}
@@ -202,13 +202,15 @@ def test_rows_of_slices_are_counted_by_hour(world: World) -> None:
     assert counted(slice_(4, 8), slice_(0, 1, 1)) == {number: 5}
     assert counted(slice_(10, 16), each=timedelta(days=1)) == {AT_MS // 86_400_000: 3}
     assert counted() == {}
+    no_table = world.lake.table("raw.elsewhere")  # type: ignore[attr-defined]
+    assert no_table.rows_between([slice_(10, 16)], start=ever, end=begin, by=hour) == {}
 
 
 def test_rows_of_many_partitions_are_counted(world: World) -> None:
     """In one question, of as many as a topic has."""
     begin, hour = AT.replace(minute=0, microsecond=0), timedelta(hours=1)
     slices = [slice_(4, 8), *(slice_(0, 1, partition) for partition in range(1, 600))]
-    assert world.table.rows_between(slices, (begin, begin + hour), hour) == {AT_MS // 3_600_000: 5}
+    assert world.table.rows_between(slices, start=begin, end=begin + hour, by=hour) == {AT_MS // 3_600_000: 5}
 
 
 # Iceberg tables

@@ -295,15 +295,16 @@ class IcebergTable:
         with self._catalog.reaching(f"read {self.identifier}"):
             return visible(table, slices, self.identifier, heartbeat)
 
-    def rows_between(self, among: Sequence[Slice], times: Sequence[datetime], each: timedelta) -> Mapping[int, int]:
-        table = self._catalog.load(self.identifier)
-        chosen = And(near(among), within(*times))
+    def rows_between(self, of: Sequence[Slice], *, start: datetime, end: datetime, by: timedelta) -> Mapping[int, int]:
+        if (table := self._catalog.find(self.identifier)) is None:
+            return {}
+        chosen = And(near(of), within(start, end))
 
         def counted(files: Sequence[FileScanTask]) -> Mapping[int, int]:
             found: Counter[int] = Counter()
             for batch in batches_of(table, chosen, ("kafka_timestamp",), files):
                 microseconds = batch.column("kafka_timestamp").cast(pa.int64()).to_numpy()
-                found.update((microseconds // (each // timedelta(microseconds=1))).tolist())
+                found.update((microseconds // (by // timedelta(microseconds=1))).tolist())
             return found
 
         return self._collected(table, chosen, counted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,8 +25,7 @@ from airflow_kafka_lake.core.kafka.snapshots import (
     UnknownPartition,
     waiting_for_stable,
 )
-from airflow_kafka_lake.core.ledger.records import PipelineRecord, RangeRecord, StreamRecord
-from airflow_kafka_lake.core.ledger.waves import RangeState
+from airflow_kafka_lake.core.ledger.records import PipelineRecord, StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.ordering.layouts import (
     KnownLayouts,
@@ -522,13 +521,13 @@ EFFECTS: Mapping[str, tuple[str, str]] = {
 another pipeline."""
 
 
-def elsewhere(spec: PipelineSpec, ranges: Sequence[RangeRecord], tables: Mapping[str, str]) -> tuple[Elsewhere, ...]:
-    """Return the committed ranges in other tables, sorted; `tables` has the table of each wave."""
-    found: dict[tuple[str, str], int] = {}
-    for item in ranges:
-        table = tables.get(item.wave, "")
-        if item.state is RangeState.COMMITTED and table and table != spec.table_for(item.stream.topic):
-            found[item.stream.topic, table] = found.get((item.stream.topic, table), 0) + item.range.span
+def elsewhere(spec: PipelineSpec, topics: set[str], landed: Mapping[str, Sequence[Slice]]) -> tuple[Elsewhere, ...]:
+    """Return the offsets of some topics in other tables than theirs, sorted, from the slices that each table has."""
+    found: Counter[tuple[str, str]] = Counter()
+    for table, slices in landed.items():
+        for topic, span in ((item.stream.topic, item.range.span) for item in slices):
+            if topic in topics and table != spec.table_for(topic):
+                found[topic, table] += span
     return tuple(Elsewhere(topic=topic, table=table, offsets=n) for (topic, table), n in sorted(found.items()))
 
 

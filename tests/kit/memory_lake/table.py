@@ -268,13 +268,13 @@ class MemoryTable:
         wanted = SliceSet(slices)
         return attempt_rows_of(row for row in self.rows() if row.is_in(wanted))
 
-    def rows_between(self, among: Sequence[Slice], times: Sequence[datetime], each: timedelta) -> Mapping[int, int]:
+    def rows_between(self, of: Sequence[Slice], *, start: datetime, end: datetime, by: timedelta) -> Mapping[int, int]:
         """Count the rows of some slices with a time from one to another, by period."""
         self._require_reachable()
-        wanted, length = SliceSet(among), each // timedelta(milliseconds=1)
-        start, end = map(milliseconds, times)
-        found = (row.timestamp_ms for row in self.rows() if row.is_in(wanted))
-        return Counter(time // length for time in found if start <= time < end)
+        wanted, length = SliceSet(of), by // timedelta(milliseconds=1)
+        rows = self.rows() if self._store else ()
+        found = (row.timestamp_ms for row in rows if row.is_in(wanted))
+        return Counter(time // length for time in found if milliseconds(start) <= time < milliseconds(end))
 
     def add_receipts(self, rows: Sequence[ReceiptRow]) -> None:
         """Keep the receipts that are not there yet."""
