@@ -28,7 +28,7 @@ from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.spark.job import is_local
 from airflow_kafka_lake.jobs.driver import JAVA_OPTIONS_FILE, PROPERTIES_FILE
-from airflow_kafka_lake.jobs.formats import EXTENSIONS, SETTINGS
+from airflow_kafka_lake.jobs.formats import CATALOG, EXTENSIONS, SETTINGS
 from airflow_kafka_lake.jobs.shared_consumer import JAR
 
 # A folder that only this user can read, removed after use or, if its process was killed, by the next one.
@@ -133,6 +133,7 @@ _BOUNDED = tuple(
 _TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105
 _JARS = "spark.jars"
 _CLASS_PATH = "spark.driver.extraClassPath"
+_NAMED = {f"spark.sql.catalog.{CATALOG}.type", f"spark.sql.catalog.{CATALOG}.catalog-impl"}
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
 _VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 """Where Java, and Spark's launcher, find further options."""
@@ -213,7 +214,7 @@ def properties(
         _JAVA_OPTIONS: f'"@{folder / JAVA_OPTIONS_FILE}"',
         _EXECUTOR_OPTIONS: " ".join([*_BOUNDED, *java, *filter(None, [conf.get(_EXECUTOR_OPTIONS)])]),
     }
-    return {key: value for key, value in found.items() if key not in (_JARS, _CLASS_PATH)}
+    return {key: value for key, value in found.items() if key not in {_JARS, _CLASS_PATH, *(_NAMED - catalog.keys())}}
 
 
 def token_options(kafka: Mapping[str, str]) -> tuple[str, ...]:
@@ -285,8 +286,7 @@ def spark_jars() -> list[Path]:
 
 def java_of(home: Path | None) -> str:
     """Return the Java of a home, else of JAVA_HOME, else of PATH."""
-    named = home or os.environ.get("JAVA_HOME")
-    return f"{named}/bin/java" if named else shutil.which("java") or "java"
+    return f"{named}/bin/java" if (named := home or os.environ.get("JAVA_HOME")) else shutil.which("java") or "java"
 
 
 def java_start(home: Path | None, folder: Path) -> list[str]:

@@ -27,6 +27,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     all_jars,
     needs_script,
     package_zip,
+    properties,
     properties_text,
     require_jars,
 )
@@ -725,6 +726,18 @@ def test_an_unusual_failure_is_not_guessed() -> None:
 def test_properties_survive_javas_format() -> None:
     """Backslashes, separators, line ends and leading blanks are escaped."""
     assert properties_text({"a b=c": " x\\y\nz"}) == "a\\ b\\=c=\\ x\\\\y\\nz\n"
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("catalog-impl", "type"), ("type", "catalog-impl")])
+def test_catalog_is_named_by_the_lake_connection_alone(tmp_path: Path, ours: str, theirs: str) -> None:
+    """Iceberg refuses one that is named by a type and by a class; other settings of it are the Spark connection's."""
+    name = "spark.sql.catalog.lake"
+    conf = {f"{name}.{theirs}": "theirs", f"{name}.cache-enabled": "true"}
+    found = properties(
+        master="local[2]", catalog={f"{name}.{ours}": "ours"}, conf=conf, driver_memory="1g", folder=tmp_path
+    )
+    named = {key: value for key, value in found.items() if key.startswith(name)}
+    assert named == {f"{name}.{ours}": "ours", f"{name}.cache-enabled": "true"}
 
 
 COMPARE = CompareJob(
