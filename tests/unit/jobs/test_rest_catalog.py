@@ -7,6 +7,7 @@ import subprocess
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
@@ -66,8 +67,21 @@ class Server(LocalHttp):
         (snapshot,) = (item["snapshot"] for item in json.loads(body)["updates"] if item["action"] == "add-snapshot")
         self.commits.append(snapshot)
         status, message = self._answers.pop(0)
+        if message == LANDED[1]:
+            self._land(json.loads(body)["updates"])
         said = {"error": {"message": message, "type": "Any", "code": status}}
         return (status, json.dumps(said).encode()) if message else (status, self._table)
+
+    def _land(self, updates: list[dict[str, Any]]) -> None:
+        table = json.loads(self._table)
+        metadata, table["metadata-location"] = table["metadata"], "memory:/orders/next.metadata.json"
+        for item in updates:
+            if item["action"] == "add-snapshot":
+                metadata["snapshots"] = [item["snapshot"]]
+                metadata["last-sequence-number"] = item["snapshot"]["sequence-number"]
+            elif item["action"] == "set-snapshot-ref":
+                metadata["refs"] = {item["ref-name"]: {"snapshot-id": item["snapshot-id"], "type": item["type"]}}
+        self._table = json.dumps(table).encode()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         server = self
@@ -91,18 +105,22 @@ class Server(LocalHttp):
 
 
 LOST = (400, "Malformed request: Cannot add snapshot with sequence number 1 older than last sequence number 1")
+LANDED = (400, f"{LOST[1]}: its own")
+"""Of a server that has made the commit, and another time met it."""
 DONE = (200, "")
 CASES = (
     ("committed", [LOST, LOST, DONE]),
     ("committed", [(409, "Requirement failed: branch b has changed"), DONE]),
     ("CommitFailedException", [LOST] * 5),
+    ("committed", [LANDED]),
+    ("CommitStateUnknownException", [(500, LOST[1])]),
     ("BadRequestException", [(400, "Malformed request: no")]),
     ("ForbiddenException", [(403, "no")]),
 )
 
 
 def test_commit_that_lost_its_race_is_made_again(spark_jars: list[Path], tmp_path: Path) -> None:
-    """As often as the table says, and no other refusal is."""
+    """As often as the table says, and no other refusal is; never twice where the first has landed, or may have."""
     program = tmp_path / "Commit.java"
     program.write_text(COMMIT)
     places = ":".join(map(str, [TARGET, *spark_jars, spark_home() / "jars" / "*"]))
