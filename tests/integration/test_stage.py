@@ -637,6 +637,30 @@ def test_columns_beside_ours_are_filled_with_null(spark: SparkSession, lake: Lak
     assert [row["decoded"] for row in rows(table, work)] == [None]
 
 
+@pytest.mark.nightly
+def test_table_that_was_changed_since_gets_the_same_rows(
+    spark: SparkSession, lake: Lake, mixed: tuple[str, tuple[Slice, ...]]
+) -> None:
+    """Its columns moved, its partitioning evolved, its rows sorted: each value is in the column of its name."""
+    (bootstrap, slices), found = mixed, list[list[dict[str, Any]]]()
+    for is_changed in (False, True):
+        table = lake.create("hours(kafka_timestamp)")
+        if is_changed:
+            with table.update_schema() as change:
+                change.move_first("ingest_attempt")
+                change.move_after("key", "kafka_offset")
+                change.move_before("kafka_timestamp_raw", "kafka_topic")
+            name = ".".join(table.name())
+            for term in ("kafka_topic", "bucket(4, kafka_topic_id)", "truncate(3, value)"):
+                spark.sql(f"ALTER TABLE lake.{name} ADD PARTITION FIELD {term}")
+            spark.sql(f"ALTER TABLE lake.{name} WRITE ORDERED BY kafka_topic DESC, kafka_timestamp, kafka_offset DESC")
+        work = job(table, *slices, tasks=2)
+        stage(spark, work, {"bootstrap.servers": bootstrap})
+        found.append([row | {"ingest_attempt": ""} for row in rows(table, work)])
+    assert found[0] == found[1]
+    assert len(found[0]) == 171
+
+
 def test_rows_of_a_task_that_runs_are_signs_of_progress(spark: SparkSession, kafka: LocalKafka, tmp_path: Path) -> None:
     """One task may take longer than a driver may be silent: what it has read so far shows, in a local master too."""
     topic, file = Topic(kafka), tmp_path / PROGRESS_FILE
