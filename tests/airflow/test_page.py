@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import pytest
 from airflow.sdk._shared.plugins_manager import is_valid_plugin
+from anyio.from_thread import start_blocking_portal
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
@@ -57,7 +58,9 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]
         patch.setenv("AIRFLOW__API__SECRET_KEY", "s" * 64)
         import_all_models()
         Base.metadata.create_all(settings.engine)
-        yield TestClient(airflow_app.create_app(apps="core"))
+        client = TestClient(airflow_app.create_app(apps="core"))
+        with start_blocking_portal() as client.portal:  # one loop for all requests, not one for each
+            yield client
         airflow_app.purge_cached_app()
 
 
