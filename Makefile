@@ -50,13 +50,13 @@ demo: java ## real Kafka, real Airflow, the main job, the proof (ARGS="--exit --
 test: $(STAMP) ## everything CI runs
 	@$(MAKE) --no-print-directory --jobs 4 lint suite
 
-# What four processes would all do anew in a fresh clone, the assertions of the tests' modules, one does before them.
+# What five processes would all do anew in a fresh clone, the assertions of the tests' modules, one does before them.
 rewritten: $(STAMP)
 	@ls tests/__pycache__/conftest.*-pytest-*.pyc >/dev/null 2>&1 || $(BIN)/pytest --collect-only -q $(ARGS) >/dev/null 2>&1 || true
 
 # More processes than cores: much of the suite waits for brokers, drivers and Airflow.
 suite: jars browser rewritten
-	$(BIN)/pytest -n 4 --no-loadscope-reorder --durations 20 $(ARGS)
+	$(BIN)/pytest -n 5 --no-loadscope-reorder --durations 20 $(ARGS)
 
 test-fast: $(STAMP) ## under a minute, no services
 	@$(MAKE) --no-print-directory --jobs 2 lint suite-fast

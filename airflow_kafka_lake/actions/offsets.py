@@ -23,7 +23,7 @@ from airflow_kafka_lake.core.planning.selection import SelectedSlice, Selection
 from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.reports.plan import bullets, plain, table
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.ports import LedgerReader, Ports
+from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import decisions, reopening
 from airflow_kafka_lake.services.planning import check_bounds
 from airflow_kafka_lake.services.stream_choice import all_or_nothing, choose, one_by_one
@@ -446,10 +446,6 @@ def _finish(
 # Take off the plan what was never claimed.
 
 
-def _planned(ledger: LedgerReader, name: str) -> tuple[str, str | None]:
-    return decisions.find_subject(ledger, name).pipeline, name
-
-
 class WithdrawAction(OffsetsAction):
     """Take off the plan what no run has begun: of a plan, a wave or a range, or of all that is planned."""
 
@@ -468,7 +464,7 @@ class WithdrawAction(OffsetsAction):
         "a plan, a wave or a range, by its id from the command status; otherwise all that is planned",
         needed=False,
         metavar="PIPELINE|PLAN|WAVE|RANGE",
-        find=_planned,
+        find=lambda ledger, name: (decisions.find_subject(ledger, name).pipeline, name),
     )
 
     def preview(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:

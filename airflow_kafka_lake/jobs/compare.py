@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.spark.job import CAREFUL_POLL, StageJob, effort
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs.driver import run
 from airflow_kafka_lake.jobs.formats import at_snapshot, table_name
-from airflow_kafka_lake.jobs.shared_consumer import SETTING
+from airflow_kafka_lake.jobs.shared_consumer import SETTING, frame_of
 from airflow_kafka_lake.jobs.stage import Steps
 
 if TYPE_CHECKING:
@@ -366,7 +366,7 @@ def _kafka(spark: SparkSession, job: CompareJob, part: Sequence[Slice], kafka: M
         max_records_per_partition=PER_TASK,
         epochs=job.epochs,
     )
-    return _digested(Steps(spark, asked, kafka).read())
+    return _digested(frame_of(spark, Steps(spark, asked, kafka).read()))
 
 
 def _overflowing(spark: SparkSession, job: CompareJob, part: Sequence[Slice]) -> tuple[Slice, ...]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.reports.progress import Counters
-from airflow_kafka_lake.jobs.java import java_context, java_session
+from airflow_kafka_lake.jobs.java import java_context, java_of, java_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,7 +67,7 @@ _LOOK_AGAIN = 15
 def progress_lines(spark: SparkSession, folder: Path) -> Iterator[None]:
     """Write Spark's progress to `folder` whenever it changes, and once more when the block has ended."""
     ended, file = threading.Event(), folder / PROGRESS_FILE
-    counts = Counts(spark, before=newest_query(spark))
+    counts = Counts(spark, before=newest_query(spark), written=written(spark))
     reporter = threading.Thread(target=report_progress, args=(counts, file, ended), daemon=True)
     reporter.start()
     try:
@@ -82,6 +82,13 @@ def await_counts(spark: Any) -> None:
     """Wait a moment for the last counts, which are on their way to the place where they are looked up."""
     with suppress(Exception):  # the counts shown may be old
         java_context(spark).listenerBus().waitUntilEmpty(_LAST_MS)
+
+
+def written(spark: Any) -> int:
+    """Return how many rows this driver has written without a query (`TableAppend.java`)."""
+    with suppress(Exception):  # a session without our jar, or without a Java: it has written none
+        return int(java_of(spark).airflow_kafka_lake.TableAppend.rows())
+    return 0
 
 
 def newest_query(spark: Any) -> int:
@@ -134,7 +141,7 @@ class Query:
 
 @dataclass(slots=True)
 class Counts:
-    """The counts of a session over the queries after `before`.
+    """The counts of a session over the queries after `before`, and the rows written without one after `written`.
 
     Executors report the rows of a task that runs every ten seconds, or as `spark.executor.heartbeatInterval` says. In a
     local master the counters of a stage do not change before a task ends, because Spark sends them without names there:
@@ -143,22 +150,24 @@ class Counts:
 
     spark: Any
     before: int = -1
+    written: int = 0
     queries: dict[int, Query] = field(default_factory=dict)
     application: dict[str, Any] = field(default_factory=dict)
 
     def read(self) -> str:
         """Return the present counters as JSON, with a digest that changes with whatever Spark has done."""
         found = {number: self._sql().executionMetrics(number).toString() for number in self._running()}
-        signs = f"{self._tasks_done()} {list(found.values())}"
+        rows = written(self.spark) - self.written
+        signs = f"{self._tasks_done()} {list(found.values())} {rows}"
         with suppress(Exception):  # the counts shown may be old; the sign of life may not be lost over it
             self._count_rows(found)
         with suppress(Exception):  # Spark Connect has no context: no job fails for want of a link to it
             self.application = self.application or _application(self.spark.sparkContext)
-        return self._counters().to_json(sign=hashlib.sha256(signs.encode()).hexdigest()[:16])
+        return self._counters(rows).to_json(sign=hashlib.sha256(signs.encode()).hexdigest()[:16])
 
-    def _counters(self) -> Counters:
+    def _counters(self, rows: int) -> Counters:
         return Counters(
-            rows=sum(query.rows for query in self.queries.values()),
+            rows=rows + sum(query.rows for query in self.queries.values()),
             table_rows=sum(query.table_rows for query in self.queries.values()),
             executors=self._executors(),
             **self.application,

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import random
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_kafka_lake.core.ddl import DEEPEST, MOST_DIGITS, refused_name
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.spec import TABLE_PART
 from airflow_kafka_lake.core.wire import PREFIX
-from airflow_kafka_lake.jobs.java import java_session
+from airflow_kafka_lake.jobs.java import java_map, java_of, java_session
+from airflow_kafka_lake.jobs.shared_consumer import frame_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, SparkSession
     from pyspark.sql.types import DataType, StructField, StructType
+
+    from airflow_kafka_lake.core.spark.job import StageJob
 
 
 # Add and widen a table's columns for decoded values, and cast rows to the table's types.
@@ -46,15 +50,14 @@ def widen(spark: SparkSession, table: str, wanted: Sequence[StructField], whose:
             return
 
 
-def mend(spark: SparkSession, table: str) -> tuple[str, ...]:
-    """Drop the columns that keep every row out of a table, and return their names: structs without a field.
+def mend(spark: SparkSession, table: str) -> None:
+    """Drop the columns that keep every row out of a table, and say so: structs without a field.
 
     Parquet has no such type, so no file can hold a value of theirs, and none of the table's rows could be written.
     """
-    dropped = tuple(_unwritable(spark.table(table).schema, ""))
-    if dropped:
-        spark.sql(f"ALTER TABLE {table} DROP COLUMNS ({', '.join(dropped)})")
-    return tuple(path.replace("`", "") for path in dropped)
+    if dropped := ", ".join(_unwritable(spark.table(table).schema, "")):
+        spark.sql(f"ALTER TABLE {table} DROP COLUMNS ({dropped})")
+        sys.stderr.write(f"dropped of {table}, structs without fields that were never written: {dropped}\n")
 
 
 def _unwritable(kind: DataType, path: str) -> Iterator[str]:
@@ -253,6 +256,8 @@ EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 SETTINGS = {f"spark.sql.catalog.{CATALOG}.cache-enabled": "false"}
 """The default settings of every session; a connection may override them."""
 STAGED_BY, DECODED_AS = PREFIX + "staged-by", PREFIX + "decoded-as"
+LISTENERS = ("spark.extraListeners", "spark.sql.queryExecutionListeners")
+"""Settings of listeners that learn from queries which tables are written, such as OpenLineage's agent."""
 COMMIT_TRIES = 10
 COMMIT_PAUSE_SECONDS = 0.3
 
@@ -332,23 +337,32 @@ def repeated(statement: Callable[[], object], sleep: Callable[[float], object] =
             return
 
 
-def append(records: DataFrame, table: str, branch: str, *, staged_by: str, decoded_as: str | None = None) -> None:
-    """Write rows to a branch in one commit, also of no rows; its summary names the attempt and the decoding.
+def append(spark: SparkSession, records: Any, job: StageJob) -> None:
+    """Write rows, a data frame or `shared_rows`, to the attempt's branch in one commit, also of no rows; its summary
+    names the attempt and the decoding.
 
     Where that fails, the branch is looked at once: a commit that is there was made, whatever was answered.
     """
-    writer = records.writeTo(f"{table}.`branch_{branch}`")
-    summary = {STAGED_BY: staged_by, **({DECODED_AS: decoded_as} if decoded_as else {})}
-    for key, value in {
-        **WRITE_OPTIONS,
-        **{f"snapshot-property.{name}": text for name, text in summary.items()},
-    }.items():
-        writer = writer.option(key, value)
+    table, summary = table_name(job), {STAGED_BY: job.attempt} | ({DECODED_AS: job.decoding} if job.decoding else {})
+    options = WRITE_OPTIONS | {f"snapshot-property.{name}": text for name, text in summary.items()}
     try:
-        writer.append()
+        if not _is_written(spark, records, [*job.table.split("."), f"branch_{job.branch}"], options):
+            mend(spark, table)
+            frame_of(spark, records).writeTo(f"{table}.`branch_{job.branch}`").options(**options).append()
     except Exception:
-        if not _is_staged(records.sparkSession, table, branch, staged_by):
+        if not _is_staged(spark, table, job.branch, job.attempt):
             raise
+
+
+def _is_written(spark: SparkSession, rows: Any, path: Sequence[str], options: Mapping[str, str]) -> bool:
+    """Write `shared_rows` without a query; False, with nothing written, where rows, table or a listener need one."""
+    from pyspark.sql import DataFrame
+
+    if isinstance(rows, DataFrame) or any(spark.conf.get(name, "") for name in LISTENERS):
+        return False
+    catalog = java_session(spark).sessionState().catalogManager().catalog(CATALOG)
+    writer = java_of(spark).airflow_kafka_lake.TableAppend
+    return bool(writer.append(catalog, "\n".join(path), java_map(spark, options), rows))
 
 
 def _is_staged(spark: SparkSession, table: str, branch: str, staged_by: str) -> bool:

@@ -6,6 +6,7 @@ which version has changed one. All that is asked of Java itself is public there.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,6 +28,14 @@ def java_session(spark: SparkSession) -> Any:
 def java_context(spark: SparkSession) -> Any:
     """Return Java's context, which knows stages, accumulators and listeners."""
     return java_session(spark).sparkContext()
+
+
+def java_map(spark: SparkSession, values: Mapping[str, str]) -> Any:
+    """Return a map of Java's."""
+    found = java_of(spark).java.util.HashMap()
+    for key, value in values.items():
+        found.put(key, value)
+    return found
 
 
 def activate(spark: SparkSession) -> None:

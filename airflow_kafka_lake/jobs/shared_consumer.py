@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spark.job import StageJob, Tip
-from airflow_kafka_lake.jobs.java import java_context, java_of, java_session
+from airflow_kafka_lake.jobs.java import java_context, java_map, java_of, java_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,11 +59,6 @@ def readers(rate: int, cores: int, tasks: int) -> int:
 def fetch_bytes(rate: int) -> int:
     """Return how much of a partition one fetch may bring: a second of a task's rate, because the client reads ahead."""
     return min(max(rate, LEAST_FETCH), MOST_FETCH)
-
-
-def paced(records: DataFrame, rate: int) -> DataFrame:
-    """Return the same records, of which no task takes more than so many bytes per second on average."""
-    return records.where(condition(rate))
 
 
 def condition(rate: int) -> str:
@@ -154,32 +149,36 @@ def shared_rows(
     settings: Mapping[str, str],
     *,
     rate: int | None = None,
-) -> tuple[DataFrame, Callable[[], list[Tip]]]:
-    """Return the records of the slices of each task, as rows of the table, of which nothing is fetched yet; and a
-    function that returns, once they are written, the last record of each slice.
+) -> tuple[Any, Callable[[], list[Tip]]]:
+    """Return the records of the slices of each task, as rows of the table in an RDD of Java's, of which nothing is
+    fetched yet; and a function that returns, once they are written, the last record of each slice.
 
     No task takes more than `rate` bytes per second; None: as fast as Kafka answers. Raises the errors of a session
     without a Java of its own (Spark Connect), or of a Spark without the jar.
     """
-    from pyspark.sql import DataFrame
-
     jvm, context = java_of(spark), java_context(spark)
-    texts, options = jvm.java.util.ArrayList(), jvm.java.util.HashMap()
+    texts = jvm.java.util.ArrayList()
     epochs = dict(job.epochs)
     for slices in tasks:
         known = ((*item.stream, item.range, epochs.get(item.stream, -1)) for item in slices)
         texts.add("\n".join(f"{name}\t{no}\t{at.start}\t{at.end}\t{era}\t{its}" for name, its, no, at, era in known))
-    for key, value in settings.items():
-        options.put(key, value)
     told = context.collectionAccumulator("last records")
     parts = jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(context).parallelize(texts, len(tasks))
-    reader = consumer_class(spark)(options, WIDTH, rate or 0, job.attempt, told)
-    rows, schema = parts.mapPartitions(reader).setName("slices").rdd(), jvm.airflow_kafka_lake.SharedConsumer.schema()
-    found = DataFrame(java_session(spark).internalCreateDataFrame(rows, schema, False), spark)
-    if rate:
-        found = found.where("kafka_offset >= 0")  # the others are signs of life, and no records
+    reader = consumer_class(spark)(java_map(spark, settings), WIDTH, rate or 0, job.attempt, told)
+    rows = parts.mapPartitions(reader).setName("slices").rdd()
     streams = {(item.stream.topic, item.stream.partition): item.stream for item in job.slices}
-    return found, lambda: [_tip(line, streams) for line in told.value()]
+    return rows, lambda: [_tip(line, streams) for line in told.value()]
+
+
+def frame_of(spark: SparkSession, rows: Any) -> DataFrame:
+    """Return rows for a query; of `shared_rows` without those of paced tasks that are signs of life, and no records."""
+    from pyspark.sql import DataFrame
+
+    if isinstance(rows, DataFrame):
+        return rows
+    schema = java_of(spark).airflow_kafka_lake.SharedConsumer.schema()
+    found = DataFrame(java_session(spark).internalCreateDataFrame(rows, schema, False), spark)
+    return found.where("kafka_offset >= 0")
 
 
 def consumer_class(spark: SparkSession) -> Any:

@@ -28,15 +28,16 @@ from airflow_kafka_lake.core.spark.job import (
 )
 from airflow_kafka_lake.core.spec import TOPIC_NAME, Isolation
 from airflow_kafka_lake.jobs.driver import leave, run
-from airflow_kafka_lake.jobs.formats import append, create_branch, drop_branch, mend, table_name
-from airflow_kafka_lake.jobs.java import java_of
+from airflow_kafka_lake.jobs.formats import append, create_branch, drop_branch, table_name
+from airflow_kafka_lake.jobs.java import java_map, java_of, java_session
 from airflow_kafka_lake.jobs.shared_consumer import (
     SETTING,
     Pace,
+    condition,
     consumer_settings,
     fetch_bytes,
+    frame_of,
     pace_of,
-    paced,
     shared_rows,
 )
 
@@ -72,15 +73,13 @@ def _read(
 ) -> Iterator[tuple[Any, ...]]:
     jvm = java_of(spark)
     client = jvm.org.apache.kafka
-    settings = jvm.java.util.HashMap()
     fixed = {
         "isolation.level": job.isolation.value,
         "enable.auto.commit": "false",
         "auto.offset.reset": "none",
         "max.poll.records": "500",
     }
-    for key, value in {**kafka, **fixed}.items():
-        settings.put(key, value)
+    settings = java_map(spark, {**kafka, **fixed})
     # Nothing of a group is used, and a user without a right to one may read.
     settings.remove("group.id")
     bytes_as_they_are = client.common.serialization.ByteArrayDeserializer
@@ -177,15 +176,16 @@ class Steps:
     looked_up: Tips = field(default_factory=list)
     """As `tips`, of readers that do not tell by themselves: the rows are read for it."""
 
-    def read(self) -> DataFrame | DecodedRows:
-        """Return the job's records as rows of the table; nothing is fetched yet, and the table is left as it is."""
+    def read(self) -> DataFrame | DecodedRows | Any:
+        """Return the job's records as rows of the table, a data frame or `shared_rows`; nothing is fetched yet, and the
+        table is left as it is."""
         rows = _rows(self)
         if not self.job.decoders:
             return rows
 
         from airflow_kafka_lake.jobs.decoding.decode import decode  # pandas and more, for pipelines that decode
 
-        found = decode(self.spark, rows, self.job.decoders, table_name(self.job))
+        found = decode(self.spark, frame_of(self.spark, rows), self.job.decoders, table_name(self.job))
         for topic, why in found.refused.items():
             sys.stderr.write(f"values of {topic} land as bytes alone, they are not decoded: {why}\n")
         return found
@@ -194,18 +194,13 @@ class Steps:
         """Create the attempt's branch; an existing one is an error."""
         create_branch(self.spark, table_name(self.job), branch_name(self.job), RETAIN_DAYS)
 
-    def append(self, records: DataFrame | DecodedRows) -> tuple[Tip, ...]:
+    def append(self, records: DataFrame | DecodedRows | Any) -> tuple[Tip, ...]:
         """Give the table the columns that the rows need, and write them to the branch in one commit; return the last
         record that each consumer has read of a slice."""
-        table = table_name(self.job)
-        for column in mend(self.spark, table):
-            sys.stderr.write(
-                f"column {column} of {self.job.table} is dropped: a struct without fields, never written\n"
-            )
         if self.job.decoders:
-            records = records.fitted(table)
+            records = records.fitted(table_name(self.job))
         try:
-            append(records, table, self.job.branch, staged_by=self.job.attempt, decoded_as=self.job.decoding)
+            append(self.spark, records, self.job)
         except Exception as error:
             # The rows may be there, and only the answer lost: the last reads are known all the same.
             leave(error, document_of([tip for tips in self.tips for tip in tips()]))
@@ -372,26 +367,23 @@ def source_options(job: StageJob, scan: Iterable[Slice], kafka: Mapping[str, str
     }
 
 
-def _rows(work: Steps) -> DataFrame:
+def _rows(work: Steps) -> DataFrame | Any:
     pace = None if work.job.rate is None else pace_of(work.spark, work.job.rate, work.job.tasks)
-    rows = _union(_frames(work, pace))
-    return rows.coalesce(pace.tasks) if pace else rows
-
-
-def _frames(work: Steps, pace: Pace | None) -> list[DataFrame]:
-    spark, job, kafka = work.spark, work.job, work.kafka
-    if (shared := _shared(spark, job, kafka, pace)) is not None:
-        frames = [shared[0]]
-        work.tips.append(shared[1])
+    if (shared := _shared(work.spark, work.job, work.kafka, pace)) is not None:
+        rows, tips = shared
+        work.tips.append(tips)
+        if not (pace or work.job.overflowing):
+            return rows
+        frames = [frame_of(work.spark, rows)]
     else:
-        found = [_gathered(spark, job, read, kafka, pace=pace) for read in reads(job)]
-        frames = [frame.selectExpr(*columns(job)) for frame in found]
-        work.looked_up.append(lambda: tips_of_source(spark, job))
-    if job.overflowing or not frames:
-        rows, late = overflowing_rows(spark, job, kafka)
-        frames.append(rows.selectExpr(*columns(job, "timestamp")))
+        found = [_gathered(work.spark, work.job, read, work.kafka, pace=pace) for read in reads(work.job)]
+        frames = [frame.selectExpr(*columns(work.job)) for frame in found]
+        work.looked_up.append(lambda: tips_of_source(work.spark, work.job))
+    if work.job.overflowing or not frames:
+        overflowing, late = overflowing_rows(work.spark, work.job, work.kafka)
+        frames.append(overflowing.selectExpr(*columns(work.job, "timestamp")))
         work.tips.append(lambda: late)
-    return frames
+    return _union(frames).coalesce(pace.tasks) if pace else _union(frames)
 
 
 def is_shared(job: StageJob) -> bool:
@@ -401,7 +393,7 @@ def is_shared(job: StageJob) -> bool:
 
 def _shared(
     spark: SparkSession, job: StageJob, kafka: Mapping[str, str], pace: Pace | None
-) -> tuple[DataFrame, Callable[[], list[Tip]]] | None:
+) -> tuple[Any, Callable[[], list[Tip]]] | None:
     """Return the rows of tasks with one consumer each; None where Spark's own Kafka source has to read."""
     topic_ids(job)
     if not is_shared(job) or spark.conf.get(SETTING, "true").lower() == "false":
@@ -429,7 +421,7 @@ def _gathered(
     if pace:
         kafka = {"max.partition.fetch.bytes": str(fetch_bytes(pace.rate)), **kafka}
     found = _union(spark.read.format("kafka").options(**options).load() for options in _scan_options(job, read, kafka))
-    found = paced(found, pace.rate) if pace else found
+    found = found.where(condition(pace.rate)) if pace else found
     return found.coalesce(read.tasks) if read.tasks else found
 
 
@@ -479,10 +471,9 @@ def _checked(pattern: re.Pattern[str], text: str, what: str) -> str:
 # The steps of a job on one row, so that Java can archive the classes that they load.
 
 _NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "default.api.timeout.ms": "500", "request.timeout.ms": "400"}
-_RECORDS = """
-    SELECT key, value, headers, topic, partition, offset, timestamp, timestampType FROM VALUES
-    (X'01', X'02', array(named_struct('key', 'h', 'value', X'03')), 'class_loading', 0, 0L, TIMESTAMP '2020-01-01', 0)
-    AS record(key, value, headers, topic, partition, offset, timestamp, timestampType)
+_RECORD = """
+    SELECT X'01' AS key, X'02' AS value, array(named_struct('key', 'h', 'value', X'03')) AS headers, 't' AS topic,
+    0 AS partition, 0L AS offset, TIMESTAMP '2020-01-01' AS timestamp, 0 AS timestampType
 """
 _ONE_ROW = StageJob(
     pipeline="class_loading",
@@ -500,10 +491,9 @@ def _load_classes(spark: SparkSession) -> None:
     """Stage one row onto a branch of a new table of the catalog `lake`, and read from a Kafka that does not exist."""
     table = table_name(_ONE_ROW)
     spark.sql("CREATE NAMESPACE lake.class_loading")
-    rows = spark.sql(_RECORDS).selectExpr(*columns(_ONE_ROW)).coalesce(1)
-    rows.writeTo(table).create()
+    spark.sql(_RECORD).selectExpr(*columns(_ONE_ROW)).coalesce(1).writeTo(table).create()
     create_branch(spark, table, branch_name(_ONE_ROW), days=7)
-    append(rows, table, _ONE_ROW.branch, staged_by=_ONE_ROW.attempt)
+    append(spark, java_session(spark).table(table).queryExecution().toRdd(), _ONE_ROW)
     drop_branch(spark, table, _ONE_ROW.branch)
     with suppress(Exception):
         stage(spark, _ONE_ROW, _NOWHERE)

@@ -38,7 +38,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceS
 from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import FEWEST, StageJob
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.jobs import shared_consumer
+from airflow_kafka_lake.jobs import formats, shared_consumer
 from airflow_kafka_lake.jobs.compare import CompareJob, compare
 from airflow_kafka_lake.jobs.decoding.decode import decoded
 from airflow_kafka_lake.jobs.driver import (
@@ -48,9 +48,10 @@ from airflow_kafka_lake.jobs.driver import (
     await_counts,
     newest_query,
     report_progress,
+    written,
 )
 from airflow_kafka_lake.jobs.formats import STAGED_BY
-from airflow_kafka_lake.jobs.shared_consumer import SETTING
+from airflow_kafka_lake.jobs.shared_consumer import SETTING, frame_of
 from airflow_kafka_lake.jobs.stage import Steps, stage
 from airflow_kafka_lake.local.processes import free_ports
 from tests import markers
@@ -391,7 +392,7 @@ def read(spark: SparkSession, work: StageJob, bootstrap: str, shared: str) -> li
     """Return the rows of a job, in an order of their own, by one of the two ways to read Kafka."""
     spark.conf.set(SETTING, shared)
     try:
-        rows = Steps(spark, work, {"bootstrap.servers": bootstrap}).read()
+        rows = frame_of(spark, Steps(spark, work, {"bootstrap.servers": bootstrap}).read())
         shown = rows.selectExpr("*", "hex(key) AS k", "hex(value) AS v").drop("key", "value")
         return sorted(shown.collect(), key=str)
     finally:
@@ -597,7 +598,7 @@ def test_a_shared_consumer_sleeps_for_aborted_records(
     run(spark, topic, work)
     assert offsets(table, work) == [201]
     await_counts(spark)
-    counts = Counts(spark, before=before)
+    counts = Counts(spark, before=before, written=written(spark))
     assert json.loads(counts.read())["rows"] == 1
     assert given_rows(counts) > 1, "a sign of life now and then, of which nothing lands"
     (record, aborted), ahead = (10_016, 2_000_000), 2 * 64 * 1024
@@ -620,7 +621,7 @@ def test_few_tasks_of_heavy_records_fit_into_the_heap(spark: SparkSession, lake:
     slices = (topic.slice_(0, count // 20, partition) for partition in range(20))
     estimated = count * len(TWO_MB) // (64 * 1024 * 1024)
     work = replace(job(lake.create(), *slices, tasks=estimated), rate=10**12)
-    rows = Steps(spark, work, {"bootstrap.servers": topic.bootstrap}).read()
+    rows = frame_of(spark, Steps(spark, work, {"bootstrap.servers": topic.bootstrap}).read())
     rows.where("octet_length(value) = 2097152").write.format("noop").mode("overwrite").save()
 
 
@@ -661,6 +662,99 @@ def test_table_that_was_changed_since_gets_the_same_rows(
     assert len(found[0]) == 171
 
 
+FILED = ("record_count", "file_size_in_bytes", "column_sizes", "value_counts", "null_value_counts", "lower_bounds")
+FILED += ("upper_bounds", "split_offsets", "sort_order_id", "spec_id", "partition", "file_format")
+"""What a manifest says of a file, but for its name."""
+
+
+def filed(table: Table, work: StageJob) -> list[str]:
+    """Return what the attempt's manifest says of its files."""
+    found = table.inspect.files(staged(table, work).snapshot_id).to_pylist()
+    return sorted(str([file.get(name) for name in FILED]) for file in found)
+
+
+@pytest.mark.parametrize("partition_by", ["", "days(kafka_timestamp), bucket(3, key)"])
+def test_rows_are_written_without_a_query_as_a_query_writes_them(
+    spark: SparkSession,
+    lake: Lake,
+    mixed: tuple[str, tuple[Slice, ...]],
+    partition_by: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows, files with their sizes, statistics and order, and the summary of the commit are the same."""
+    bootstrap, slices = mixed
+    plain, queried = lake.create(partition_by), lake.create(partition_by)
+    work = job(plain, *slices, tasks=2)
+    before = newest_query(spark)
+    stage(spark, work, {"bootstrap.servers": bootstrap})
+    await_counts(spark)
+    assert newest_query(spark) <= before + 1, "of the branch, none of the rows"
+    again = replace(work, table=".".join(queried.name()))
+    monkeypatch.setattr(formats, "_is_written", lambda *_: False)
+    stage(spark, again, {"bootstrap.servers": bootstrap})
+    assert rows(plain, work) == rows(queried, again)
+    assert filed(plain, work) == filed(queried, again)
+    assert summary(staged(plain, work)) == summary(staged(queried, again))
+
+
+def test_rows_are_sorted_where_the_table_wants_it(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
+    """A table with an order of its own gets it, which takes a query."""
+    topic, table = Topic(kafka), lake.create()
+    spark.sql(f"ALTER TABLE lake.{'.'.join(table.name())} WRITE ORDERED BY kafka_offset DESC")
+    topic.send(*({"value": b"v"} for _ in range(10)))
+    work = job(table, topic.slice_(0, 10))
+    run(spark, topic, work)
+    found = table.scan(snapshot_id=staged(table, work).snapshot_id).to_arrow()
+    assert found.column("kafka_offset").to_pylist() == list(reversed(range(10)))
+
+
+def test_listener_of_a_connection_is_told_of_a_query(
+    spark: SparkSession, lake: Lake, kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What learns from Spark's queries which tables were written, such as OpenLineage's agent, goes on learning it."""
+    monkeypatch.setattr(formats, "LISTENERS", ("spark.app.name",))
+    topic, table = Topic(kafka), lake.create()
+    topic.send({"value": b"v"})
+    before = newest_query(spark)
+    run(spark, topic, job(table, topic.slice_(0, 1)))
+    await_counts(spark)
+    assert newest_query(spark) > before + 1
+
+
+def test_rows_that_tasks_have_written_are_counted_while_they_run(
+    spark: SparkSession, lake: Lake, kafka: LocalKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once each, before their task ends and after it; a task that fails has written nothing."""
+    text = SOURCE.read_text(encoding="utf-8")
+    taken = "ConsumerRecord record = (ConsumerRecord) records.removeFirst();"
+    assert text.count(taken) == 1
+    slow = "try { Thread.sleep(20L); } catch (InterruptedException error) { throw new IllegalStateException(error); }"
+    read_with(text.replace(taken, f"{taken} {slow}"), monkeypatch)
+    topic, table, counts = (
+        Topic(kafka),
+        lake.create(),
+        Counts(spark, before=newest_query(spark), written=written(spark)),
+    )
+    topic.send(*({"value": b"v"} for _ in range(300)))
+    seen: list[int] = []
+    ended = threading.Event()
+
+    def count() -> None:
+        while not ended.wait(0.1):
+            seen.append(json.loads(counts.read())["rows"])
+
+    teller = threading.Thread(target=count)
+    teller.start()
+    try:
+        run(spark, topic, job(table, topic.slice_(0, 200), topic.slice_(200, 300), tasks=2))
+    finally:
+        ended.set()
+        teller.join()
+    assert seen == sorted(seen)
+    assert len(set(seen) - {0, 300}) > 2
+    assert json.loads(counts.read())["rows"] == 300
+
+
 def test_rows_of_a_task_that_runs_are_signs_of_progress(spark: SparkSession, kafka: LocalKafka, tmp_path: Path) -> None:
     """One task may take longer than a driver may be silent: what it has read so far shows, in a local master too."""
     topic, file = Topic(kafka), tmp_path / PROGRESS_FILE
@@ -673,7 +767,7 @@ def test_rows_of_a_task_that_runs_are_signs_of_progress(spark: SparkSession, kaf
             return super().wait(0.2)
 
     ended = Ended()
-    counts = Counts(spark, before=newest_query(spark))
+    counts = Counts(spark, before=newest_query(spark), written=written(spark))
     teller = threading.Thread(target=report_progress, args=(counts, file, ended))
     teller.start()
     options = {"kafka.bootstrap.servers": topic.bootstrap, "subscribe": topic.name, "startingOffsets": "earliest"}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from airflow_kafka_lake.core.errors import UnavailableError, UsageError
 from airflow_kafka_lake.core.spark.job import StageJob, Tip
 from airflow_kafka_lake.jobs.driver import leave
+from airflow_kafka_lake.jobs.shared_consumer import frame_of
 from airflow_kafka_lake.jobs.stage import Steps, document_of
 from tests.kit.arming import DIARY, FAILPOINTS
 
@@ -133,19 +134,19 @@ class InDriver:
         points = [entry for entry in os.environ.get(FAILPOINTS, "").split(",") if entry.startswith("driver.")]
         return cls(Steps(spark, job, kafka), ",".join(points), os.environ.get(DIARY, ""))
 
-    def read(self) -> DataFrame:
+    def read(self) -> DataFrame | Any:
         """Read, between two points."""
-        records: DataFrame = self._crossed("read")
+        records: DataFrame | Any = self._crossed("read")
         return records
 
     def branch(self) -> None:
         """Create the branch, between two points."""
         self._crossed("branch")
 
-    def append(self, records: DataFrame) -> tuple[Tip, ...]:
+    def append(self, records: DataFrame | Any) -> tuple[Tip, ...]:
         """Append; with a trap among the rows they go through one task, so that its end is the end of all."""
         if self._in_rows:
-            records = records.coalesce(1).mapInArrow(_passing(self._traps), records.schema)
+            records = frame_of(self._steps.spark, records).coalesce(1).mapInArrow(_passing(self._traps), records.schema)
         tips: tuple[Tip, ...] = self._crossed("append", records)
         return tips
 

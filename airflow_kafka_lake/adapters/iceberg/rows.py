@@ -468,7 +468,7 @@ def _is_within(file: DataFile, schema: Schema, part: Slice) -> bool:
 
 def _inside(rows: pa.Table | pa.RecordBatch, wanted: SliceSet) -> _Flags:
     """Return, for each row, whether its position is among the wanted ones; a row without a position is not."""
-    offsets = _numbers(rows.column("kafka_offset"))
+    offsets = np.asarray(pc.fill_null(rows.column("kafka_offset"), -1)).astype(np.int64)
     streams = (
         _of(rows, topic_id, partition) & _among(offsets, part) for (_, topic_id, partition), part in wanted.items()
     )
@@ -480,10 +480,6 @@ def _of(rows: pa.Table | pa.RecordBatch, topic_id: str, partition: int) -> _Flag
     numbered = pc.equal(rows.column("kafka_partition"), partition)
     both = pc.fill_null(pc.and_(named, numbered), False)
     return np.asarray(both).astype(bool)
-
-
-def _numbers(column: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
-    return np.asarray(pc.fill_null(column, -1)).astype(np.int64)
 
 
 def _among(offsets: NDArray[np.int64], wanted: RangeSet) -> _Flags:

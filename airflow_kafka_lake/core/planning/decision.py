@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import (
@@ -602,10 +601,6 @@ def _changed(facts: PlanFacts) -> Iterator[str]:
     if facts.before is None or not facts.seen.known:
         return
     for name, (place, effect) in EFFECTS.items():
-        before, now = (_value(spec, name) for spec in (facts.before.spec, facts.spec))
+        before, now = (getattr(spec, name) for spec in (facts.before.spec, facts.spec))
         if before != now:
             yield f"{place} was changed since the last plan: {effect}"
-
-
-def _value(spec: PipelineSpec, name: str) -> Any:
-    return getattr(spec, name)

@@ -172,7 +172,8 @@ def _out_of_order(streams: Iterable[StreamStatus], order: SegmentOrder) -> Itera
 
 
 def _retention(pipeline: str, streams: Iterable[StreamStatus], now: datetime) -> Iterator[Attention]:
-    urgent = [(i.deadline, i) for i in streams if i.deadline and i.deadline < now + SOON and _waits_for_a_run(i)]
+    waiting = (i for i in streams if not i.running and i.state is not StreamState.LOST)
+    urgent = [(i.deadline, i) for i in waiting if i.deadline and i.deadline < now + SOON]
     if urgent:
         at, first = min(urgent, key=lambda one: one[0])
         more = f", and {count(len(urgent) - 1, 'more partition')} within a day" if len(urgent) > 1 else ""
@@ -209,10 +210,6 @@ def _untaken(pipeline: str, requests: Iterable[RequestRecord], now: datetime) ->
             commands=(remedies.worker(),),
             subject=first.wave,
         )
-
-
-def _waits_for_a_run(stream: StreamStatus) -> bool:
-    return not stream.running and stream.state is not StreamState.LOST
 
 
 def _named(slices: Sequence[Slice]) -> str:

@@ -67,7 +67,8 @@ class Progress:
         """Return the progress with so many rows done; a number that falls, as when a task is repeated, is not taken
         back."""
         rows = max(rows, self.rows)
-        return replace(self, rows=rows, bytes=_share(self.bytes_expected or 0, rows, self.rows_expected))
+        whole, expected = self.bytes_expected or 0, self.rows_expected
+        return replace(self, rows=rows, bytes=min(whole, whole * rows // expected) if expected else 0)
 
     def finished(self) -> Progress:
         """Return the progress at the end of its step: every expected byte was read, also of offsets without a row."""
@@ -146,10 +147,6 @@ class Progress:
             yield f"{rows_per_second:,.0f} {self.step.counts}s/s"
         if left := self.seconds_left(rows_per_second):
             yield f"about {span(left)} left"
-
-
-def _share(whole: int, rows: int, expected: int | None) -> int:
-    return min(whole, whole * rows // expected) if expected else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

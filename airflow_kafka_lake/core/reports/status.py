@@ -190,7 +190,7 @@ def summary_of(
     plans = {wave.plan for wave in waves if wave.state in UNFINISHED}
     current = [wave for wave in waves if wave.plan in plans and wave.state is not WaveState.DISSOLVED]
     committed = [wave for wave in waves if wave.state is WaveState.COMMITTED]
-    last = max(committed, key=_committed_at, default=None)
+    last = max(committed, key=lambda wave: wave.committed_at.timestamp() if wave.committed_at else 0.0, default=None)
     skipped = sum(item.skipped.span for item in streams)
     lag, lag_state = _lag(everything)
     aged = [(item.age.seconds, item) for item in everything if item.age]
@@ -238,10 +238,6 @@ def summary_of(
 
 def _state(states: Counter[StreamState]) -> str:
     return next((state.value for state in WORST_FIRST if states[state]), NOTHING_PLANNED)
-
-
-def _committed_at(wave: WaveRecord) -> float:
-    return wave.committed_at.timestamp() if wave.committed_at else 0.0
 
 
 def _lag(streams: Sequence[StreamStatus | NewPartition]) -> tuple[int | None, str]:

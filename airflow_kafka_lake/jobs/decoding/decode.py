@@ -33,7 +33,7 @@ from airflow_kafka_lake.jobs.decoding.quirks import (
     times,
     wrapped,
 )
-from airflow_kafka_lake.jobs.formats import METADATA_COLUMNS, aligned, changes, field_of, refused, widen
+from airflow_kafka_lake.jobs.formats import METADATA_COLUMNS, aligned, changes, field_of, mend, refused, widen
 from airflow_kafka_lake.jobs.java import java_of
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class DecodedRows:
         """Widen the table (a quoted name) where it lacks columns, and return the rows in its types."""
         from pyspark.sql import functions as f
 
+        mend(self.spark, table)
         wanted = [field for field in self.rows.schema.fields if field.name not in self.columns]
         widen(self.spark, table, wanted, self.whose)
         there = self.spark.table(table).schema

@@ -237,7 +237,8 @@ class _Misfit:
 
         path = (*above, field.name)
         mine, value = f.try_element_at(raw, f.lit(field.name)), read.getField(field.name)
-        said = f.schema_of_variant(f.try_variant_get(f.try_parse_json(self.whole), _path(path), "variant"))
+        where = "$" + "".join(f"['{name}']" for name in path)
+        said = f.schema_of_variant(f.try_variant_get(f.try_parse_json(self.whole), where, "variant"))
         wrong = f.concat(
             f.lit(f"field {'.'.join(path)}: "),
             f.coalesce(f.substring(said, 1, 60), f.lit("another type")),
@@ -253,10 +254,6 @@ class _Misfit:
             again = f.from_json(f.concat(f.lit('{"x":'), mine, f.lit("}")), alone, corrupt)
             return f.when(mine.isNotNull() & (value.isNull() | again.getField("c").isNotNull()), wrong)
         return f.when(mine.isNotNull() & value.isNull(), wrong)
-
-
-def _path(names: tuple[str, ...]) -> str:
-    return "$" + "".join(f"['{name}']" for name in names)
 
 
 def single(column: Column, kind: DataType) -> Column:

@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.spark.job import LANDED, LIGHT, RETAIN_DAYS, branch
 from airflow_kafka_lake.jobs.compare import FIELDS
 from airflow_kafka_lake.jobs.decoding.decode import decode
 from airflow_kafka_lake.jobs.driver import REFUSED, leave, run
-from airflow_kafka_lake.jobs.formats import create_branch, drop_branch, mend, table_name
+from airflow_kafka_lake.jobs.formats import create_branch, drop_branch, table_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -116,7 +116,6 @@ def redecode(
     decoded = decode(spark, rows.select(*LANDED), job.decoders, table)
     for topic, why in decoded.refused.items():
         raise RefusedError(f"[decode] values of {topic} cannot be decoded: {why}. Nothing was changed.")
-    mend(spark, table)
     found = decoded.fitted(table)
     names = [name for name in found.columns if name not in LANDED]
     create_branch(spark, table, job.branch, RETAIN_DAYS)

@@ -91,7 +91,6 @@ def _rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Spark alone can do is done elsewhere: the rows of the job are three, and decode."""
     monkeypatch.setattr(module, "_rows", lambda *_: Rows(3, (3, 3, 1)))
     monkeypatch.setattr(module, "decode", lambda _, rows, *__: SimpleNamespace(refused=REFUSED, fitted=lambda _: rows))
-    monkeypatch.setattr(module, "mend", lambda *_: ())
 
 
 def redecoded(session: Session) -> RedecodeResult:
