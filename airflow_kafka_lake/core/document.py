@@ -25,9 +25,9 @@ class Document:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Read that form; KeyError for one that lacks a field, or has another one."""
+        """Read that form; KeyError with the field that it lacks, or else with one that is not there."""
         types, given = _types(cls), {**dict.fromkeys(cls.younger), **data}  # type: ignore[arg-type]
-        return cls(**{name: _read(types[name], given[name]) for name in types.keys() | given.keys()})
+        return cls(**{name: _read(types[name], given[name]) for name in dict.fromkeys((*types, *given))})
 
 
 @cache
