@@ -347,7 +347,8 @@ def append(spark: SparkSession, records: Any, job: StageJob) -> None:
     options = WRITE_OPTIONS | {f"snapshot-property.{name}": text for name, text in summary.items()}
     try:
         if not _is_written(spark, records, [*job.table.split("."), f"branch_{job.branch}"], options):
-            mend(spark, table)
+            if not job.decoders:  # decoded rows were fitted to a mended table
+                mend(spark, table)
             frame_of(spark, records).writeTo(f"{table}.`branch_{job.branch}`").options(**options).append()
     except Exception:
         if not _is_staged(spark, table, job.branch, job.attempt):
