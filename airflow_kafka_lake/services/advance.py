@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, Unkn
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.ledger.changes import NotifiedRow
 from airflow_kafka_lake.core.ledger.moves import AT_ONCE, PERIODS, BeginDelivery, begin_of, behind, period_of
-from airflow_kafka_lake.core.ledger.records import Advance, Claim, OutboxItem, StreamRecord
+from airflow_kafka_lake.core.ledger.records import Advance, Claim, OutboxItem, PipelineRecord, StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice, SliceSet, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -290,9 +290,11 @@ def close_periods(
     return passed, newest, found
 
 
-def landed_in(ledger: Ledger, spec: PipelineSpec, topics: Iterable[str]) -> defaultdict[str, list[Slice]]:
+def landed_in(
+    ledger: Ledger, spec: PipelineSpec, known: PipelineRecord | None, topics: Iterable[str]
+) -> defaultdict[str, list[Slice]]:
     """Return all committed slices by their table; none where all tables on record are those of the topics now."""
-    found, known = defaultdict[str, list[Slice]](list), ledger.pipeline(spec.name)
+    found = defaultdict[str, list[Slice]](list)
     if known and not known.tables.keys() <= set(map(spec.table_for, topics)):
         done, name = (RangeState.COMMITTED,), spec.name
         ranges, waves = ledger.at_once(lambda read: (read.ranges(pipeline=name, states=done), read.waves(name)))
@@ -307,7 +309,7 @@ def _landed_by(
 ) -> Iterator[tuple[str, tuple[Slice, ...]]]:
     """Yield the slices that moves have passed by the table that has their rows."""
     passed = SliceSet(Slice(move.stream, OffsetRange(move.start, move.end)) for move in moves if move.rows)
-    tables = landed_in(ledger, spec, {item.key.topic for item in streams})
+    tables = landed_in(ledger, spec, ledger.pipeline(spec.name), {item.key.topic for item in streams})
     for part in () if tables else passed:
         tables[spec.table_for(part.stream.topic)].append(part)
     for table, parts in tables.items():

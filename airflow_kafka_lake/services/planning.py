@@ -360,7 +360,8 @@ def _gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation,
     times = _times(ports, spec, bounds, seen)
     topics = sorted({item.stream.topic for item in seen.new})
     selected = {item.stream.topic for item in seen.selected}
-    landed = landed_in(ports.ledger, spec, selected | {stream.topic for stream in seen.known})
+    before = ports.ledger.pipeline(spec.name)
+    landed = landed_in(ports.ledger, spec, before, selected | {stream.topic for stream in seen.known})
     return PlanFacts(
         plan_id=plan_id,
         spec=spec,
@@ -372,7 +373,7 @@ def _gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation,
         graph=Graph(ports.ledger.segments(spec.name)),
         layouts=ports.ledger.layouts(spec.name),
         costs=ports.ledger.throughput(spec.name),
-        before=ports.ledger.pipeline(spec.name),
+        before=before,
         elsewhere=elsewhere(spec, selected, landed),
     )
 

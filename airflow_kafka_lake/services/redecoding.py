@@ -75,7 +75,7 @@ def redecode(
 
 def _topics_in(ledger: Ledger, spec: PipelineSpec, topics: Sequence[str]) -> dict[str, list[str]]:
     """Return the tables that have rows of some topics, or get them, sorted: also those of an earlier pipeline file."""
-    landed = landed_in(ledger, spec, topics).items()
+    landed = landed_in(ledger, spec, ledger.pipeline(spec.name), topics).items()
     found = defaultdict(set, {table: {item.stream.topic for item in its}.intersection(topics) for table, its in landed})
     for name in topics:
         if all(name not in its for its in found.values()):
