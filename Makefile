@@ -1,4 +1,4 @@
-# From a fresh clone this needs python 3.11+, Java 17+ and make; everything else lands in .venv and in the jar cache.
+# From a fresh clone this needs python 3.11+, Java 17 or 21 and make; everything else lands in .venv and in the jar cache.
 .PHONY: help install jars jar browser demo test rewritten suite test-fast suite-fast lint format proof soak matrix bench docs dist pictures clean java
 .DEFAULT_GOAL := help
 

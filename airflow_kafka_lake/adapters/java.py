@@ -17,6 +17,9 @@ from airflow_kafka_lake.core.errors import KafkaLakeError, TerminalError
 _CORE = "jars/spark-core_*.jar"
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _ANSWER_SECONDS = 60
+OLDEST, NEWEST = 17, 22
+"""The versions of Java that Spark 4.0 and 4.1 run on: their Hadoop calls `Subject.getSubject`, refused by Java 23."""
+_INSTALL = f"Install a JDK {OLDEST} or 21"
 SPARK_HOME_VARIABLE = "KAFKA_LAKE_SPARK_HOME"
 """Names the folder of a Spark to run jobs on where the installed PySpark is of another version, or is missing."""
 
@@ -25,8 +28,8 @@ class JavaMissingError(TerminalError):
     """No Java runtime was found where Spark would look for one."""
 
 
-class JavaTooOldError(TerminalError):
-    """The Java runtime that Spark would use is older than the one it needs."""
+class JavaVersionError(TerminalError):
+    """The Java runtime that Spark would use is older, or newer, than those it runs on."""
 
 
 class PysparkMissingError(TerminalError):
@@ -37,21 +40,20 @@ class PysparkMismatchError(TerminalError):
     """`pyspark` and `pyspark-client` differ and overwrite each other's files, or are of another Spark than the jars."""
 
 
-def require_java(minimum: int = 17, *, environ: Mapping[str, str] | None = None) -> Path:
-    """Return the `java` that Spark will use (JAVA_HOME, else PATH), of feature version `minimum` or newer.
+def require_java(*, environ: Mapping[str, str] | None = None) -> Path:
+    """Return the `java` that Spark will use (JAVA_HOME, else PATH), of a version that Spark runs on.
 
-    Raises JavaMissingError or JavaTooOldError. A JAVA_HOME without a Java in it is an error and not passed over,
+    Raises JavaMissingError or JavaVersionError. A JAVA_HOME without a Java in it is an error and not passed over,
     because spark-submit would use it too.
     """
-    java = _find_java(os.environ if environ is None else environ, minimum)
+    java = _find_java(os.environ if environ is None else environ)
     version = _feature_version(java)
-    if version < minimum:
-        raise JavaTooOldError(
-            f"{java} is Java {version}, and Spark 4 and Kafka 4 need {minimum} or newer. "
-            f"Install a JDK {minimum}+ and point JAVA_HOME at it, or put it first in PATH.",
+    if not OLDEST <= version <= NEWEST:
+        raise JavaVersionError(
+            f"{java} is Java {version}, and Spark runs on Java {OLDEST} to {NEWEST}. {_INSTALL} and point JAVA_HOME at "
+            "it, or put it first in PATH.",
             java=str(java),
             version=version,
-            minimum=minimum,
         )
     return java
 
@@ -132,21 +134,21 @@ def _install_both(version: str) -> str:
     return f"Run: pip install --force-reinstall pyspark=={version} pyspark-client=={version}"
 
 
-def _find_java(environ: Mapping[str, str], minimum: int) -> Path:
+def _find_java(environ: Mapping[str, str]) -> Path:
     if home := environ.get("JAVA_HOME"):
         java = Path(home) / "bin" / "java"
         if os.access(java, os.X_OK) and java.is_file():
             return java
         raise JavaMissingError(
             f"JAVA_HOME is {home}, but there is no bin/java in it. "
-            f"Point JAVA_HOME at a JDK {minimum}+, or unset it to use the java in PATH.",
+            "Point it at a JDK, or unset it to use the java in PATH.",
             java_home=home,
         )
     found = shutil.which("java", path=environ.get("PATH", ""))
     if found is None:
         raise JavaMissingError(
             f"No Java was found: JAVA_HOME is not set and PATH has no java. "
-            f"Install a JDK {minimum}+ (on Debian or Ubuntu: apt-get install openjdk-17-jre-headless)."
+            f"{_INSTALL} (on Debian or Ubuntu: apt-get install openjdk-17-jre-headless)."
         )
     return Path(found)
 
@@ -157,12 +159,11 @@ def _feature_version(java: Path) -> int:
             [java, "-version"], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise JavaMissingError(f"{java} does not run ({error}). Install a JDK 17+ or correct JAVA_HOME.") from error
+        raise JavaMissingError(f"{java} does not run ({error}). {_INSTALL} or correct JAVA_HOME.") from error
     found = _VERSION.search(answer.stderr) or _VERSION.search(answer.stdout)
     if answer.returncode != 0 or found is None:
         raise JavaMissingError(
-            f"{java} -version ended with {answer.returncode} and named no version. "
-            "Install a JDK 17+ or correct JAVA_HOME.",
+            f"{java} -version ended with {answer.returncode} and named no version. {_INSTALL} or correct JAVA_HOME.",
             java=str(java),
         )
     return int(found.group(1))

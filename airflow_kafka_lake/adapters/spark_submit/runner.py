@@ -40,8 +40,8 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     checked_conf,
     checked_master,
     environment,
-    java_of,
     java_options,
+    java_program,
     java_start,
     needs_script,
     options_of_spark,
@@ -130,13 +130,13 @@ def _ask(host: str, port: int, method: str, path: str, *, form: str | None = Non
 _MASTER = "local[1]"
 
 
-def archive_path(jars: Sequence[Path | str], *, java_home: Path | None = None, cache: Path | None = None) -> Path:
+def archive_path(jars: Sequence[Path | str], *, cache: Path | None = None) -> Path:
     """Return where the archive for this Spark, this Java and these jars is or would be.
 
     Java maps no archive whose jars have another size or time than those it was made from, so a Spark that was installed
     anew has another archive.
     """
-    place = _digest([str(spark_home()), str(Path(java_of(java_home)).resolve()), *map(str, jars)])
+    place = _digest([str(spark_home()), str(Path(java_program()).resolve()), *map(str, jars)])
     files = sorted([*spark_jars(), *map(Path, all_jars(jars))])
     stats = [(path.name, path.stat()) for path in files if path.exists()]
     state = _digest([f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in stats])
@@ -147,18 +147,18 @@ def _digest(parts: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
-def make_archive(jars: Sequence[Path], *, java_home: Path | None = None, cache: Path | None = None) -> Path:
+def make_archive(jars: Sequence[Path], *, cache: Path | None = None) -> Path:
     """Return the archive of a job's classes (about 180 MB), made before or now (half a minute).
 
     Raises JobFailedError when it cannot be made; jobs run without an archive too, but start more slowly.
     """
-    target = archive_path(jars, java_home=java_home, cache=cache)
+    target = archive_path(jars, cache=cache)
     if target.exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     with private_folder(None) as folder:
         made = folder / target.name
-        _load_classes(folder, jars, made, java_home)
+        _load_classes(folder, jars, made)
         arriving = target.with_name(f".{folder.name}-{target.name}")
         shutil.move(made, arriving)
         arriving.rename(target)
@@ -169,10 +169,8 @@ def make_archive(jars: Sequence[Path], *, java_home: Path | None = None, cache: 
     return target
 
 
-def _load_classes(folder: Path, jars: Sequence[Path], made: Path, java_home: Path | None) -> None:
-    runner = SparkSubmitRunner(
-        master=_MASTER, catalog=_catalog(folder), kafka={}, jars=jars, java_home=java_home, driver_memory="1g"
-    )
+def _load_classes(folder: Path, jars: Sequence[Path], made: Path) -> None:
+    runner = SparkSubmitRunner(master=_MASTER, catalog=_catalog(folder), kafka={}, jars=jars, driver_memory="1g")
     driver = runner.submitted(
         folder,
         name="kafka-lake class archive",
@@ -218,7 +216,7 @@ class SparkSubmitRunner:
     `catalog` holds the `spark.sql.catalog.lake…` settings, `kafka` Java client settings, `conf` further Spark settings;
     all three may hold secrets, which reach the driver in files of mode 0600 and appear nowhere else. `jars` are local
     paths; `verify` is called before every start of a driver, and its errors pass on. `spark_submit` stands in the place
-    of the installed Spark, `java_home` in that of JAVA_HOME. `driver_memory` defaults to the master's usual size,
+    of the installed Spark. `driver_memory` defaults to the master's usual size,
     `temporary` to the machine's place for temporary files, `cache` (where the class archive is) to the one of the jars.
     `stage_program` is the program of a staging driver. `application` is given each driver's application, with its page
     at `history_server`. With an `engine` jobs run in its warm driver, which waits `idle_seconds` for the next one;
@@ -237,7 +235,6 @@ class SparkSubmitRunner:
         conf: Mapping[str, str] | None = None,
         driver_memory: str | None = None,
         spark_submit: Path | None = None,
-        java_home: Path | None = None,
         temporary: Path | None = None,
         cache: Path | None = None,
         stage_program: Path = STAGE_PROGRAM,
@@ -257,7 +254,6 @@ class SparkSubmitRunner:
         self._verify = verify
         self._driver_memory = driver_memory or ("2g" if is_local(self._master) else "1g")
         self._spark_submit = spark_submit
-        self._java_home = java_home
         self._temporary = temporary
         self._cache = cache
         self._stage_program = stage_program
@@ -392,7 +388,7 @@ class SparkSubmitRunner:
         return DriverStart(
             settings=(
                 *(self._master, self._catalog, self._conf, self._driver_memory, self._jars, self._waits),
-                *(self._spark_submit, self._java_home),
+                self._spark_submit,
                 # One set of secrets for each driver, so that all in its log can be masked. A client's id is no secret.
                 {key: value for key, value in self._kafka.items() if key != "client.id"},
             ),
@@ -434,11 +430,11 @@ class SparkSubmitRunner:
         start = [str(self._spark_submit or f"{home}/bin/spark-submit")]
         if home and not needs_script(self._master, self._conf):
             options = [*options_of_spark(class_path, self._conf, self._driver_memory), *options]
-            start, class_path = java_start(self._java_home, folder), []
+            start, class_path = java_start(folder), []
         text = java_options(folder, [*options, *java], self._conf)
         write_files(folder, request=request, settings=settings, options=text)
         words = arguments(folder, self._master, name=name, class_path=class_path, shipped=shipped, program=program)
-        env = environment(java_home=self._java_home, spark_home=home)
+        env = environment(spark_home=home)
         return Driver([*start, *words], log=folder / LOG_FILE, env=env, cwd=folder)
 
     def _program(self, job: Job) -> Path:
@@ -447,7 +443,7 @@ class SparkSubmitRunner:
     def _start_options(self, *, is_heavy: bool) -> list[str]:
         """Return the options that make the driver fast; a heavy job in a local master is worth the better compiler."""
         options = HOT_ONLY if is_local(self._master) and is_heavy else QUICK_START
-        archive = archive_path(self._jars, java_home=self._java_home, cache=self._cache)
+        archive = archive_path(self._jars, cache=self._cache)
         return [*options, *([f"-XX:SharedArchiveFile={archive}"] if archive.exists() else [])]
 
 
@@ -513,6 +509,7 @@ def fetch_jars(progress: Callable[[str], None], stores: Sequence[str] = ()) -> l
     """
     from airflow_kafka_lake.adapters.jars.cache import fetch  # the part that downloads
 
+    require_java()
     require_matching_pyspark(jars_of=fitting_sparks())
     jars = [path for jar_set in (JarSet.SPARK, *map(JarSet, stores)) for path in fetch(jar_set, progress=progress)]
     if not archive_path(jars).exists():

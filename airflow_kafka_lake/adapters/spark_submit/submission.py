@@ -284,13 +284,13 @@ def spark_jars() -> list[Path]:
     return [jar for jar in sorted((spark_home() / "jars").glob("*.jar")) if not jar.name.startswith("spark-mllib")]
 
 
-def java_of(home: Path | None) -> str:
-    """Return the Java of a home, else of JAVA_HOME, else of PATH."""
-    return f"{named}/bin/java" if (named := home or os.environ.get("JAVA_HOME")) else shutil.which("java") or "java"
+def java_program() -> str:
+    """Return the Java of JAVA_HOME, else of PATH."""
+    return f"{home}/bin/java" if (home := os.environ.get("JAVA_HOME")) else shutil.which("java") or "java"
 
 
-def java_start(home: Path | None, folder: Path) -> list[str]:
-    return [java_of(home), f"@{folder / JAVA_OPTIONS_FILE}", "org.apache.spark.deploy.SparkSubmit"]
+def java_start(folder: Path) -> list[str]:
+    return [java_program(), f"@{folder / JAVA_OPTIONS_FILE}", "org.apache.spark.deploy.SparkSubmit"]
 
 
 def brought_with(master: str, jars: Sequence[Path | str], conf: Mapping[str, str]) -> tuple[list[str], list[str]]:
@@ -348,7 +348,7 @@ def _local_file(jar: str) -> Path | None:
     return None if ":" in path or set(path) & set("*?[{") else Path(path)
 
 
-def environment(*, java_home: Path | None, spark_home: Path | None) -> dict[str, str]:
+def environment(*, spark_home: Path | None) -> dict[str, str]:
     """Return this process's environment without Airflow's part, which holds connections and keys."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN)}
     ours = {
@@ -356,8 +356,7 @@ def environment(*, java_home: Path | None, spark_home: Path | None) -> dict[str,
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONHASHSEED": "0",  # as Spark's script has it: the hashes of a cluster's Pythons have to be alike
     }
-    homes = {"JAVA_HOME": java_home, "SPARK_HOME": spark_home}
-    return kept | ours | {key: str(path) for key, path in homes.items() if path}
+    return kept | ours | ({"SPARK_HOME": str(spark_home)} if spark_home else {})
 
 
 def properties_text(settings: Mapping[str, str]) -> str:

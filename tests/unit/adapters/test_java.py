@@ -9,13 +9,14 @@ import pytest
 
 from airflow_kafka_lake.adapters.java import (
     JavaMissingError,
-    JavaTooOldError,
+    JavaVersionError,
     PysparkMismatchError,
     PysparkMissingError,
     require_java,
     require_matching_pyspark,
     spark_home,
 )
+from airflow_kafka_lake.adapters.spark_submit.runner import fetch_jars
 from airflow_kafka_lake.core.errors import TerminalError
 
 SPARKS = ("4.0.2", "4.1.3")
@@ -48,12 +49,12 @@ def versions(**installed: str):
     [
         'openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment (build 17.0.15+6)',
         'java version "21.0.2" 2024-01-16 LTS',
-        'Picked up JAVA_TOOL_OPTIONS: -Dx=y\nopenjdk version "25" 2025-09-16',
+        'Picked up JAVA_TOOL_OPTIONS: -Dx=y\nopenjdk version "22" 2024-03-19',
         'openjdk version "17-ea" 2021-09-14',
     ],
 )
-def test_new_enough_java_in_path_is_taken(tmp_path: Path, answer: str) -> None:
-    """Every way in which a Java 17+ prints its version is understood."""
+def test_fitting_java_in_path_is_taken(tmp_path: Path, answer: str) -> None:
+    """Every way in which a Java prints its version is understood."""
     java = fake_java(tmp_path / "bin", answer)
     assert require_java(environ={"PATH": f"{java.parent}:/usr/bin:/bin"}) == java
 
@@ -66,19 +67,38 @@ def test_java_home_wins_over_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "version"), [('openjdk version "11.0.22" 2024-01-16', 11), ('java version "1.8.0_392"', 8)]
+    ("answer", "version"),
+    [
+        ('openjdk version "11.0.22" 2024-01-16', 11),
+        ('java version "1.8.0_392"', 8),
+        ('openjdk version "23" 2024-09-17', 23),
+        ('openjdk version "25.0.1" 2025-10-21 LTS', 25),
+    ],
 )
-def test_old_java_is_refused_with_its_version(tmp_path: Path, answer: str, version: int) -> None:
-    """A too old Java is named with its version and its path, `1.8` being 8."""
+def test_java_that_spark_does_not_run_on_is_refused_with_its_version(tmp_path: Path, answer: str, version: int) -> None:
+    """It is named with its version (`1.8` is 8) and its path, and so is the one to install: no repetition helps."""
     java = fake_java(tmp_path, answer)
-    with pytest.raises(JavaTooOldError, match=f"{java} is Java {version}, .* need 17 or newer") as refused:
+    told = f"{java} is Java {version}, and Spark runs on Java 17 to 22. Install a JDK 17 or 21 and point JAVA_HOME"
+    with pytest.raises(JavaVersionError, match=told) as refused:
         require_java(environ={"PATH": f"{tmp_path}:/bin"})
     assert refused.value.facts["version"] == version
 
 
+def test_nothing_is_fetched_for_a_java_that_spark_does_not_run_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`kafka-lake jars fetch` refuses it, whether the jars are there or not: no class archive would come of it."""
+    fake_java(tmp_path / "bin", 'openjdk version "25"')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    said: list[str] = []
+    with pytest.raises(JavaVersionError, match="is Java 25"):
+        fetch_jars(said.append)
+    assert said == []
+
+
 def test_no_java_at_all_says_where_it_looked(tmp_path: Path) -> None:
     """Without JAVA_HOME and without a java in PATH the message says so and what to install."""
-    with pytest.raises(JavaMissingError, match=r"JAVA_HOME is not set and PATH has no java.*Install a JDK 17\+"):
+    with pytest.raises(JavaMissingError, match=r"JAVA_HOME is not set and PATH has no java.*Install a JDK 17 or 21"):
         require_java(environ={"PATH": str(tmp_path)})
 
 
@@ -161,6 +181,6 @@ def test_missing_pyspark_names_the_extra() -> None:
 
 def test_every_trouble_is_terminal_and_of_its_own_kind() -> None:
     """Repeating the call cannot help, and a program can tell the four apart."""
-    leaves = {JavaMissingError, JavaTooOldError, PysparkMissingError, PysparkMismatchError}
+    leaves = {JavaMissingError, JavaVersionError, PysparkMissingError, PysparkMismatchError}
     assert all(issubclass(leaf, TerminalError) for leaf in leaves)
     assert not any(issubclass(a, b) for a in leaves for b in leaves - {a})

@@ -251,7 +251,8 @@ def test_a_local_driver_is_started_by_java_itself(
     java.symlink_to(spark.path)
     conf = {"spark.driver.memory": "3g", "spark.driver.extraClassPath": "/jars/d.jar"}
     conf |= {"spark.driver.defaultJavaOptions": "-Xss2m", "spark.driver.extraJavaOptions": "-Xss3m"}
-    run(spark.runner(spark_submit=None, java_home=tmp_path / "jdk", conf=conf))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    run(spark.runner(spark_submit=None, conf=conf))
     folder, argv = Path(spark.seen["folder"]), spark.seen["argv"]
     assert argv[:4] == [f"@{folder / 'java.options'}", "org.apache.spark.deploy.SparkSubmit", "--master", "local[2]"]
     assert not {"--driver-class-path", "--jars"} & set(argv)
@@ -834,10 +835,9 @@ def test_what_is_compiled_travels_compiled(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_class_archive_is_one_of_this_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another `JAVA_HOME` is another archive, and the same as if it had been named."""
-    found = []
+    """Another `JAVA_HOME` is another archive."""
+    found = set()
     for name in ("java-17", "java-21"):
         monkeypatch.setenv("JAVA_HOME", str(tmp_path / name))
-        found.append(archive_path([], cache=tmp_path))
-        assert found[-1] == archive_path([], java_home=tmp_path / name, cache=tmp_path)
-    assert found[0] != found[1]
+        found.add(archive_path([], cache=tmp_path))
+    assert len(found) == 2
