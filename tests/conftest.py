@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from tests.kit.rest_catalog import RestCatalogServer
     from tests.sandbox import Sandbox
 
-settings.register_profile("house", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("fast", settings.get_profile("house"), max_examples=25)
+settings.register_profile("house", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("whole", settings.get_profile("house"), max_examples=300)
 settings.load_profile("house")
 """Enough examples, and no deadline: a shared machine may be slow at any moment."""
@@ -54,8 +53,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if config.getoption("--fast") or config.getoption("--whole"):
-        settings.load_profile("whole" if config.getoption("--whole") else "fast")
+    if config.getoption("--whole"):
+        settings.load_profile("whole")
     if not hasattr(config, "workerinput"):
         if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))

@@ -154,7 +154,7 @@ def _histories(wish: Wish) -> Sequence[Work]:
         count = min(PER_CHUNK, wish.histories - number * PER_CHUNK)
         chosen = {"KAFKA_LAKE_HISTORIES": str(count), "KAFKA_LAKE_SEED": str(wish.seed + 10 * number)}
         words = (*ALL, "-n", "2", "tests/properties/test_protocol.py")
-        works.append(Work(name=_nth(number, of), words=words, minutes=0.3 + count / 2700, environment=chosen))
+        works.append(Work(name=_nth(number, of), words=words, minutes=0.3 + count / 1200, environment=chosen))
     return works
 
 
@@ -241,7 +241,7 @@ PARTS = (
     ),
     _part(
         "examples", "tests", _examples, pytest_report,
-        "generated inputs, six times as many as in `make test`",
+        "generated inputs, twelve times as many as in `make test`",
     ),
     _part(
         "histories", "histories", _histories, pytest_report,

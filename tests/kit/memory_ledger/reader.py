@@ -207,8 +207,11 @@ class MemoryReader:
     def knows(self, token: Token, line: EventRef | None = None) -> EventRef | None:
         found = self._state.attempts.get((token.wave, token.fence))
         known = token.wave == guards.OWNER_WAVE or (found is not None and found.attempt == token.attempt)
-        lines = [event.line for name, event in self._state.events if name == token.pipeline]
-        return lines[-1] if known and lines and (line is None or line in lines) else None
+        events = [event for name, event in self._state.events if name == token.pipeline]
+        if not (known and events):
+            return None
+        has_line = line is None or any(event.line == line for event in events if event.sequence == line.sequence)
+        return events[-1].line if has_line else None
 
     def layouts(self, pipeline: str) -> tuple[Layout, ...]:
         mine = {key: row.layout for key, row in self._state.layouts.items() if row.pipeline == pipeline}
