@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,8 +50,10 @@ class SparkLake:
 
 
 @contextmanager
-def started(lake: SparkLake, jars: Sequence[Path]) -> Iterator[SparkSession]:
-    """Yield one Spark, in a JVM that ends with it."""
+def started(
+    lake: SparkLake, jars: Sequence[Path], master: str = "local[2]", further: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """Yield one Spark, in a JVM that ends with it, of some `further` settings."""
     settings = {
         **lake.spark(),
         "spark.sql.extensions": EXTENSIONS,
@@ -61,9 +63,10 @@ def started(lake: SparkLake, jars: Sequence[Path]) -> Iterator[SparkSession]:
         "spark.log.level": "ERROR",
         "spark.sql.session.timeZone": "UTC",
         "spark.executor.heartbeatInterval": "1s",
+        **(further or {}),
     }
     os.environ["PYSPARK_PYTHON"] = sys.executable  # a session takes it from nowhere else
-    builder = SparkSession.builder.master("local[2]")
+    builder = SparkSession.builder.master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
     with lean_home(jars, "1g"):

@@ -17,6 +17,7 @@ import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerExecutorMetricsUpdate;
 import org.apache.spark.scheduler.SparkListenerTaskEnd;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
@@ -58,16 +59,18 @@ public final class TableAppend {
 
     /**
      * Append the rows of shared consumers by one commit; the lines of `path` name the table. Return false, with nothing
-     * written, where only a query does it: the table has other columns than the rows, or wants them arranged.
+     * written, where only a query does it: the table has other columns or types than the rows, or wants them arranged.
      */
     public static boolean append(
             TableCatalog catalog, String path, Map<String, String> options, RDD<InternalRow> rows) throws Exception {
         String[] parts = path.split("\n");
         String[] namespace = Arrays.copyOf(parts, parts.length - 1);
         SupportsWrite table = (SupportsWrite) catalog.loadTable(Identifier.of(namespace, parts[namespace.length]));
-        StructType schema = SharedConsumer.schema();
-        String[] names = Arrays.stream(table.columns()).map(column -> column.name()).toArray(String[]::new);
-        if (!Arrays.equals(names, schema.fieldNames())) {
+        StructType schema = SharedConsumer.schema(), there = new StructType();
+        for (Column column : table.columns()) {
+            there = there.add(column.name(), column.dataType(), column.nullable());
+        }
+        if (!there.equals(schema)) {
             return false;
         }
         Write write = table.newWriteBuilder(new Request(new CaseInsensitiveStringMap(options), schema)).build();
@@ -171,6 +174,7 @@ public final class TableAppend {
                         writer.write(rows.next());
                         all.add(1L);
                     }
+                    task.killTaskIfInterrupted(); // another attempt has ended: no file shall be left of this one
                     return writer.commit();
                 } catch (Throwable error) {
                     try {

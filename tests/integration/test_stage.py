@@ -23,8 +23,11 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pyarrow as pa
 import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import BinaryType, ListType, NestedField, StringType, StructType
 from pyspark.sql import Row, SparkSession
 
+from airflow_kafka_lake.adapters.iceberg.schema import LANDING
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.spark_submit.failures import recognised
 from airflow_kafka_lake.adapters.spark_submit.runner import SparkJobs, SparkSubmitRunner, archive_path, make_archive
@@ -627,8 +630,6 @@ def test_few_tasks_of_heavy_records_fit_into_the_heap(spark: SparkSession, lake:
 
 def test_columns_beside_ours_are_filled_with_null(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
     """A table may have further nullable columns."""
-    from pyiceberg.types import StringType
-
     topic, table = Topic(kafka), lake.create()
     with table.update_schema() as change:
         change.add_column("decoded", StringType())
@@ -695,6 +696,24 @@ def test_rows_are_written_without_a_query_as_a_query_writes_them(
     assert rows(plain, work) == rows(queried, again)
     assert filed(plain, work) == filed(queried, again)
     assert summary(staged(plain, work)) == summary(staged(queried, again))
+
+
+@pytest.mark.parametrize("is_required", [(True, False), (False, True)], ids=["header", "its key"])
+def test_rows_land_in_a_table_whose_headers_may_not_be_null(
+    spark: SparkSession, lake: Lake, kafka: LocalKafka, is_required: tuple[bool, bool]
+) -> None:
+    """A query writes there: Iceberg refuses rows whose types say less, whatever their values are."""
+    of_a_header, its_key = is_required
+    key, value = NestedField(12, "key", StringType(), required=its_key), NestedField(13, "value", BinaryType())
+    stricter = NestedField(3, "headers", ListType(11, StructType(key, value), element_required=of_a_header))
+    fields = [stricter if field.name == "headers" else field for field in LANDING.fields]
+    table = lake.catalog.create_table(f"raw.t_{secrets.token_hex(4)}", Schema(*fields))
+    topic = Topic(kafka)
+    topic.send({"value": b"v", "headers": [("a", b"1")]}, {"value": b"w"})
+    work = job(table, topic.slice_(0, 2))
+    run(spark, topic, work)
+    found = spark.sql(f"SELECT headers FROM lake.{work.table} VERSION AS OF '{work.branch}' ORDER BY kafka_offset")
+    assert [row.headers for row in found.collect()] == [[Row(key="a", value=bytearray(b"1"))], None]
 
 
 def test_rows_are_sorted_where_the_table_wants_it(spark: SparkSession, lake: Lake, kafka: LocalKafka) -> None:
