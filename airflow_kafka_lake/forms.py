@@ -24,7 +24,7 @@ _SHOWN_ONLY: Mapping[str, Any] = {
     "$ref": "#/definitions/anything",
     "definitions": {"anything": {}},
 }
-_ZONE = "as the time zone shows that is chosen in Airflow's menu. A program gives the zone: 2026-03-01T06:00:00+01:00"
+_ZONE = "in the time zone of Airflow's menu. A program gives the zone: 2026-03-01T06:00:00+01:00"
 
 
 def ingest_form(pipelines: Mapping[str, Pipeline]) -> dict[str, Param]:
@@ -42,7 +42,7 @@ def ingest_form(pipelines: Mapping[str, Pipeline]) -> dict[str, Param]:
         "acknowledge_order": _switch(
             HOW,
             "Acknowledge order",
-            "Read below where a stream began, though records that come after it may be in the table already.",
+            "Also read offsets before those the pipeline began with, though later records are in the table already.",
         ),
         "max_waves": _text(HOW, "Waves at most", "Begin so many waves at most, and leave the rest planned."),
         "bytes_per_second": _text(
@@ -168,8 +168,8 @@ def _times(begin: str, end: str) -> dict[str, Param]:
 def _offsets(section: str | None) -> dict[str, Param]:
     """Return the ends of a period as offsets: which of the ends are filled in decides."""
     return {
-        "from_offset": _text(section, "From offset", "Begin as an offset, such as 1200, instead of a time."),
-        "to_offset": _text(section, "To offset", "End as an offset, exclusive, instead of a time."),
+        "from_offset": _text(section, "From offset", "Begin as an offset, of each partition chosen above."),
+        "to_offset": _text(section, "To offset", "End as an offset, exclusive, of each partition chosen above."),
     }
 
 

@@ -77,7 +77,7 @@ def drop_staged() -> Any:
     """Declare the switch that gives up the staged rows."""
     return switch(
         "Drop staged rows",
-        "also if what is staged and would go is the only copy of records",
+        "also if rows would be dropped that are staged, not landed, and gone from Kafka",
         "Staged records that exist nowhere else may be dropped: they are lost then.",
     )
 

@@ -170,13 +170,13 @@ class SkipAction(OffsetsAction):
     name = "skip"
     help = "pass offsets unread, by your decision"
     label = "Skip offsets …"
-    title = "Pass offsets unread"
-    consequences = ("They will not be in the table. Fill in which, and see here how many they are.",)
+    title = "Skip offsets"
+    consequences = ("They will not be in the table.", "Fill in which, and see here how many they are.")
     grave = True
 
     acknowledge_order: bool = switch(
         "Acknowledge order",
-        "later segments may start over it: records that come after the gap in the order may be read",
+        "records that come later in the order may be read although these are missing",
         "Records that come later in the order may be read although these are missing.",
     )
     drop_staged: bool = drop_staged()
@@ -308,7 +308,8 @@ class ReopenAction(OffsetsAction):
     title = "Read offsets again"
     consequences = (
         "What is in the table is replaced, in one commit, by what Kafka has now; until then it stays as it is.",
-        "The watermarks move back. Fill in which offsets, and see here how many they are.",
+        "The watermarks move back, and consumers are told of these offsets once more.",
+        "Fill in which offsets, and see here how many they are.",
     )
 
     accept_fewer: bool = switch(
@@ -453,7 +454,7 @@ class WithdrawAction(OffsetsAction):
     help = "take off the plan what no attempt has begun to read; a later plan takes it again"
     label = "Withdraw from the plan …"
     title = "Withdraw what no run has begun"
-    consequences = ("Planned ranges that were never claimed are taken off the plan. A later plan takes them again.",)
+    consequences = ("A later plan takes again what is taken off this one.", "See here how many offsets that would be.")
 
     selection: Selection = asked(  # a field
         FieldKind.SELECTION, "Offsets", "only these", needed=False, default=Selection()

@@ -169,7 +169,7 @@ _AFTER_ANSWER = (
 
 def _after_dry_run(address: str | None) -> str:
     again = "trigger the Dag again without *dry run*"
-    return f"Nothing was recorded. To read it, {f'[go on with just this]({address}), or ' if address else ''}{again}."
+    return f"Nothing was recorded. To read it, {f'[run it in earnest]({address}), or ' if address else ''}{again}."
 
 
 def _why(chosen: str, person: str | None) -> str:

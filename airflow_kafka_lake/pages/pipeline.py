@@ -55,12 +55,7 @@ def facts_of(summary: PipelineSummary) -> tuple[Fact, ...]:
         _landed(summary),
         ("lag", number(summary.lag), _unless_observed(summary.lag_state, "offsets to read"), ""),
         ("behind by", behind(summary), _behind_note(summary), ""),
-        (
-            "needs a person",
-            number(needs),
-            "see what blocks" if needs else _nothing_blocks(summary),
-            "bad" if needs else "",
-        ),
+        ("needs a person", number(needs), "see below" if needs else _nothing_blocks(summary), "bad" if needs else ""),
         _deadline(summary),
         _running(summary),
     )
@@ -101,19 +96,19 @@ def _landed(summary: PipelineSummary) -> Fact:
 
 
 def _unless_observed(state: str, otherwise: str) -> str:
-    return otherwise if state == OBSERVED_STATES else state
+    known = otherwise if state == OBSERVED_STATES else state
+    return "Kafka did not answer" if isinstance(state, UnknownState) else known
 
 
 def _behind_note(summary: PipelineSummary) -> str:
     where = summary.behind_stream
-    known = f"the oldest unread record, in {where}" if where else "everything is read"
-    return _unless_observed(summary.behind_state, known)
+    return _unless_observed(summary.behind_state, f"the first unread one: {where}" if where else "everything is read")
 
 
 def _deadline(summary: PipelineSummary) -> Fact:
-    at, state, where = summary.retention_deadline, summary.retention_deadline_state, str(summary.retention_stream)
-    note = where if state == OBSERVED_STATES else f"{where}; {state}"
-    return "retention deadline", macro("moment", at) if at else "none known", note if at else state, ""
+    at, where = summary.retention_deadline, summary.retention_stream
+    note = _unless_observed(summary.retention_deadline_state, f"the first unread one of {where}" if at else "")
+    return "kept by Kafka at least until", macro("moment", at) if at else "–", note, ""
 
 
 def _running(summary: PipelineSummary) -> Fact:
@@ -274,7 +269,8 @@ def _line(wave: WaveRecord, attempt: AttemptRecord | None, *, paused: bool) -> W
     since = attempt.started_at if attempt else None
     match wave.state:
         case WaveState.PLANNED:
-            note = "waits for a resume" if paused else "waits for its turn"
+            tried = f"tried {count(wave.fence, 'time')}, not landed: waits for the next try"
+            note = "waits for a resume" if paused else tried if wave.fence else "waits for its turn"
             return WaveLine(wave=wave, kind="behind", label="planned", note=note)
         case WaveState.CANCELLED:
             return WaveLine(wave=wave, kind="blocked", label="cancelled", note="waits for a release")

@@ -266,7 +266,7 @@ def test_decision_is_asked_explained_and_answered_in_words(page: Page, site: Sit
 
 
 def test_partitions_are_written_as_a_list_and_tried_first(page: Page, site: Site) -> None:
-    """A dry run says how many offsets, before a person confirms them."""
+    """A dry run says how many offsets, before a person confirms them; never of other ones than are filled in."""
     page.go(f"{site.url}/pipelines/orders")
     done = {
         "pipeline": "orders",
@@ -297,6 +297,21 @@ def test_partitions_are_written_as_a_list_and_tried_first(page: Page, site: Site
         "dry_run": True,
         "reason": "dry run on the page",
     }
+    assert page.text("#ask-lines").splitlines()[1:] == ["They will not be in the table."]
+    page.js("document.getElementById('ask-field-to').value = ''")
+    page.js("document.getElementById('ask-field-to').dispatchEvent(new Event('change'))")
+    before = ["They will not be in the table.", "Fill in which, and see here how many they are."]
+    assert page.text("#ask-lines").splitlines() == before
+
+
+def test_nothing_is_wrong_before_anything_was_filled_in(page: Page, site: Site) -> None:
+    """A question that opens with nothing to do for it says so, and not in red."""
+    page.go(f"{site.url}/pipelines/orders")
+    site.answers = [(409, {"error": {"type": "StateError", "message": "nothing of it is planned"}})]
+    page.click('[data-key="decisions"] button:last-child')
+    page.until("document.getElementById('ask-answer').innerText === 'nothing of it is planned'")
+    assert page.js("document.getElementById('ask-answer').className") == ""
+    assert [text for text in page.complaints() if "409" not in text] == []
 
 
 def test_lost_connection_is_said_and_ends(page: Page, site: Site) -> None:

@@ -42,6 +42,9 @@
       if (Number.isNaN(at.getTime())) continue;
       item.textContent = `${(item.dataset.exact === undefined ? short : exact).format(at)}, ${fromNow(at)}`;
     }
+    for (const item of within.querySelectorAll("[data-zone]")) {
+      item.textContent = `times of ${Intl.DateTimeFormat().resolvedOptions().timeZone}, this browser's zone`;
+    }
   }
 
   // Airflow shows these pages in a frame that may not leave its place: its own page follows the link.
@@ -281,6 +284,7 @@
       ? `${count(done.waiting, "wave")} may be begun by the next run.` : "It was not paused."],
     skip: (done) => [
       `${count(done.skipped, "offset")} of ${places(done)} ${done.dry_run ? "would be skipped" : "skipped"}.`,
+      ...(done.skipped ? [] : ["All of them are in the table, or were skipped before: what has landed is not skipped."]),
       ...(done.waves.length ? [`${count(done.waves.length, "wave")} ${done.dry_run ? "would go" : "goes"} on with the rest.`] : []),
     ],
     reopen: (done) => [
@@ -308,17 +312,22 @@
   // A second click with the same id is answered as the first, and decides nothing.
   const unique = () => `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
 
-  async function tryFirst() {
+  // What would come of it takes the place of the line that asks for offsets, or of the one that tells their number.
+  let tried = 0;
+  async function tryFirst(event) {
+    const mine = (tried += 1);
+    ask("lines").replaceChildren(...act.lines.map(item));
+    answered("", "");
     const complete = [...ask("fields").querySelectorAll("input, select")].every((box) => box.checkValidity());
     if (!act.first || !complete) return;
-    const mine = act;
     try {
       const lines = sentences(await send(body({ dry_run: true, reason: "dry run on the page" })));
-      if (act !== mine) return;
-      ask("lines").replaceChildren(...[...lines, ...act.lines.slice(1)].map(item));
-      answered("", "");
+      if (tried !== mine) return;
+      const rest = act.fields.length ? act.lines.slice(0, -1) : act.lines.slice(1);
+      ask("lines").replaceChildren(...[...lines, ...rest].map(item));
     } catch (problem) {
-      if (act === mine) answered("failed", why(problem));
+      // Where nothing was typed yet, nothing is wrong: there is nothing to do now.
+      if (tried === mine) answered(event ? "failed" : "", why(problem));
     }
   }
 
@@ -346,11 +355,13 @@
     const reason = ask("reason").value.trim();
     if (!reason) { answered("failed", "Give a reason: it is recorded with your name."); ask("reason").focus(); return; }
     ask("do").disabled = true;
+    tried += 1;
     answered("", "…");
     try {
       const what = await send(body({ reason, request: act.request }));
       const done = sentences(what);
       if (what.changed !== false) done.push("Recorded with your name and reason.");
+      ask("lines").replaceChildren();
       answered("ok", done.join("\n"));
       ask("do").hidden = true;
       ask("reason").disabled = true;
@@ -400,7 +411,7 @@
       const given = Object.entries(conf).filter(([, value]) => ![null, "", false].includes(value));
       goOn("conf").replaceChildren(...given.map(([name, value]) => fact(name, value)));
       if (dry !== true) { goOnSaid("", "This was no dry run: there is nothing to go on with."); return; }
-      goOnSaid("", "It was a dry run and has written nothing. Read it now, and records that have arrived since come with it where the period has no end.");
+      goOnSaid("", "It was a dry run and has written nothing. Read it now, and it is planned anew: what was read in the meantime is left out, and where the period has no end, records that have arrived since come with it.");
       goOn("do").hidden = false;
       goOn("do").addEventListener("click", () => start(box, conf));
     } catch (problem) {

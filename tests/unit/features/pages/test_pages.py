@@ -121,7 +121,7 @@ def test_page_of_a_pipeline_says_how_far_it_is(landed: World) -> None:
         for item in page.one("dl", class_="facts").parts
         if isinstance(item, Element)
     }
-    assert list(facts) == ["landed", "lag", "behind by", "needs a person", "retention deadline", "running"]
+    assert list(facts) == ["landed", "lag", "behind by", "needs a person", "kept by Kafka at least until", "running"]
     assert facts["landed"].startswith("4 rows last at ")
     assert facts["lag"] == "3 offsets to read"
     assert facts["behind by"].startswith("under ")
@@ -143,7 +143,7 @@ def test_page_tells_nothing_left_from_not_known(landed: World) -> None:
 
     assert (facts()["lag"], facts()["behind by"]) == ("0 offsets to read", "nothing everything is read")
     landed.kafka.down = True
-    assert "Kafka in memory is down" in facts()["lag"]
+    assert facts()["lag"] == "not known Kafka did not answer"
     assert "offsets to read" not in facts()["lag"]
 
 
@@ -309,6 +309,20 @@ def test_wave_keeps_what_its_attempts_took_and_for_whom(world: World) -> None:
     last = page.one("tr", data_key=f"attempt {landed.attempt}").text
     assert f"landed {utc(landed.started_at)} 2.0 s, 8 rows, 4 rows per second" in last
     assert "written by ann" in last
+
+
+def test_wave_that_was_tried_in_vain_does_not_just_wait_for_its_turn(world: World) -> None:
+    """The page of the pipeline says how often it was tried; an error of thousands of characters is folded."""
+    world.produce(3)
+    wave = world.planned_wave()
+    assert "waits for its turn" in read(pipeline_page(LOOKS, status(world))).text
+    for error in ("it died", "x" * 2000):
+        key = claims.claim_wave(world.worker(), wave).key
+        world.ledger.commit(EndAttempt(key=key, outcome=AttemptOutcome.FAILED, error=error))
+    page = read(pipeline_page(LOOKS, status(world))).one("tr", data_key=f"wave {wave}")
+    assert "tried 2 times, not landed: waits for the next try" in page.text
+    folded = read(wave_page(LOOKS, reporting.wave(world.ledger, wave))).one("details")
+    assert (folded.one("summary").text, folded.one("pre").text) == ("x" * 300 + " …", "x" * 2000)
 
 
 def test_wave_whose_worker_is_gone_can_be_retried(world: World) -> None:
