@@ -230,7 +230,7 @@ def pipeline_page(visitor: Visitor, report: PipelineReport) -> str:
         report=report,
         counts=[(state, kind_of(state), count) for state, count in counts_of(report.groups).items()],
         facts=facts_of(report.summary),
-        banners=tuple(banners_of(report.summary)),
+        banners=tuple(banners_of(report.summary, visitor.paused)),
         needs=[(item, list(need_buttons(item, name, visitor))) for item in report.needs[:NEEDS]],
         places=PLACES,
         more_needs=len(report.needs[NEEDS:]),
@@ -292,7 +292,7 @@ def _bar(wave: WaveRecord, attempt: AttemptRecord | None) -> Bar:
     return bar_of(attempt.progress, pace(wave, attempt)) if attempt else bar_of(None)
 
 
-def banners_of(summary: PipelineSummary) -> Iterator[tuple[str, tuple[str, ...], str]]:
+def banners_of(summary: PipelineSummary, paused: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...], str]]:
     """Yield the remarks about the whole page, as title, lines and kind: without Kafka, only the ledger's records are
     known."""
     if isinstance(summary.lag_state, UnknownState):
@@ -307,6 +307,8 @@ def banners_of(summary: PipelineSummary) -> Iterator[tuple[str, tuple[str, ...],
         )
     if new := summary.new_partitions:
         yield f"Kafka has {count(new, 'partition')} that no plan has seen", ("The next plan finds them.",), "calm"
+    if paused:
+        yield f"Paused in Airflow: {', '.join(paused)}", ("No run of it begins until it is unpaused there.",), "calm"
 
 
 def _worst(groups: Iterable[ListedGroup]) -> str | None:

@@ -28,13 +28,15 @@ from airflow_kafka_lake.core.wire import timestamp
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
     """A user before a page: `base` is the address of these pages without a slash at its end, `csrf` goes with every
-    decision in the header `X-Kafka-Lake-Token`, `may_decide` whether the user may decide about its subject."""
+    decision in the header `X-Kafka-Lake-Token`, `may_decide` whether the user may decide about its subject; `paused`
+    are the Dags of it that are paused in Airflow."""
 
     base: str
     name: str
     csrf: str
     ledger: str
     may_decide: bool = False
+    paused: tuple[str, ...] = ()
 
 
 # Addresses of the pages: below one base, and with the ledger where it is not the usual one.

@@ -22,7 +22,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 from itsdangerous import TimestampSigner, URLSafeTimedSerializer
-from sqlalchemy import inspect
+from sqlalchemy import delete, inspect
 
 from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.pages.web import access
@@ -33,6 +33,7 @@ from tests.airflow.page_server import COOKIE, PageServer, token
 from tests.airflow.page_server import ROOT as ROOT_PATH
 from tests.canaries import planted
 from tests.documented import strange, undocumented
+from tests.reading_html import read
 from tests.world import World
 
 pytestmark = pytest.mark.airflow
@@ -126,6 +127,28 @@ def test_pipeline_is_as_visible_as_the_dags_that_plan_it(server: PageServer) -> 
     assert seen("op:gamma") == ["clicks"]
     assert seen("admin:none") == []
     assert server.get("/api/pipelines/orders", "viewer:beta").json()["pipeline"] == "orders"
+
+
+def test_page_says_which_dag_is_paused_in_airflow(server: PageServer) -> None:
+    """Of the Dags that have planned the pipeline, and only to a user who may see the Dag; not one that runs."""
+    from airflow.models.dag import DagModel
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.utils.session import create_session
+
+    server.planned_by("alpha")
+    server.planned_by("beta")
+    with create_session() as session:
+        session.add(DagBundleModel(name="dags-folder"))
+        session.flush()
+        for dag, is_paused in (("alpha", True), ("beta", False), ("gamma", True)):
+            session.add(DagModel(dag_id=dag, bundle_name="dags-folder", is_paused=is_paused))
+    try:
+        assert "Paused in Airflow: alpha No run of it begins" in read(server.get("/pipelines/orders").text).text
+        assert "Paused in Airflow" not in server.get("/pipelines/orders", "viewer:beta").text
+    finally:
+        with create_session() as session:
+            session.execute(delete(DagModel))
+            session.execute(delete(DagBundleModel))
 
 
 def test_pipeline_that_one_may_not_see_is_as_unknown_as_none(server: PageServer) -> None:

@@ -29,6 +29,7 @@ from pyspark.sql import Row, SparkSession
 
 from airflow_kafka_lake.adapters.iceberg.schema import LANDING
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
+from airflow_kafka_lake.adapters.jars.cache import CACHE_VARIABLE
 from airflow_kafka_lake.adapters.spark_submit.failures import recognised
 from airflow_kafka_lake.adapters.spark_submit.runner import SparkJobs, SparkSubmitRunner, archive_path, make_archive
 from airflow_kafka_lake.cli.entry_point import main as kafka_lake
@@ -907,11 +908,12 @@ def test_a_rehearsed_driver_maps_its_class_archive(
 
 
 @pytest.mark.nightly
-def test_a_class_archive_is_made_once(spark_jars: list[Path], tmp_path: Path) -> None:
+def test_a_class_archive_is_made_once(spark_jars: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second class loading is none."""
-    made = make_archive(spark_jars, cache=tmp_path)
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    made = make_archive(spark_jars)
     when = made.stat().st_mtime_ns
-    assert make_archive(spark_jars, cache=tmp_path) == made
+    assert make_archive(spark_jars) == made
     assert made.stat().st_mtime_ns == when
 
 

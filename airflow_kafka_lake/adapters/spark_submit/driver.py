@@ -288,13 +288,12 @@ _POLL_ENGINE_SECONDS = 0.01
 class DriverStart:
     """How a driver is started: two with equal `settings` may stand in for each other.
 
-    A driver that is not `is_heavy` compiles quickly, and is too slow for heavy jobs. `begin` starts it in a folder
-    below `temporary`. It is given `stop_seconds` to leave the cluster in an orderly way; a local one needs none.
+    A driver that is not `is_heavy` compiles quickly, and is too slow for heavy jobs. `begin` starts it in a private
+    folder. It is given `stop_seconds` to leave the cluster in an orderly way; a local one needs none.
     """
 
     settings: tuple[object, ...]
     is_heavy: bool
-    temporary: Path | None
     begin: Callable[[Path], Driver]
     stop_seconds: float
 
@@ -310,7 +309,7 @@ class WarmDriver:
         self._start = start
         self._jobs = 0
         with ExitStack() as stack:
-            self._folder = stack.enter_context(private_folder(start.temporary))
+            self._folder = stack.enter_context(private_folder())
             self._orders = _pipe(self._folder)
             self._open = stack.enter_context(ExitStack())
             self._open.callback(os.close, self._orders)
@@ -333,7 +332,7 @@ class WarmDriver:
             write_private(folder / JOB_FILE, json.dumps(request))
             write_current(self._folder, number)
         except OSError as error:
-            raise unusable(self._start.temporary, error) from None
+            raise unusable(error) from None
         job = RunningJob(
             driver=self._driver,
             ref=f"{self._driver.ref}{OF_DRIVER}{number}",

@@ -130,7 +130,7 @@ def _ask(host: str, port: int, method: str, path: str, *, form: str | None = Non
 _MASTER = "local[1]"
 
 
-def archive_path(jars: Sequence[Path | str], *, cache: Path | None = None) -> Path:
+def archive_path(jars: Sequence[Path | str]) -> Path:
     """Return where the archive for this Spark, this Java and these jars is or would be.
 
     Java maps no archive whose jars have another size or time than those it was made from, so a Spark that was installed
@@ -140,23 +140,23 @@ def archive_path(jars: Sequence[Path | str], *, cache: Path | None = None) -> Pa
     files = sorted([*spark_jars(), *map(Path, all_jars(jars))])
     stats = [(path.name, path.stat()) for path in files if path.exists()]
     state = _digest([f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in stats])
-    return (cache or default_cache()) / "classes" / f"spark-{place}-{state}.jsa"
+    return default_cache() / "classes" / f"spark-{place}-{state}.jsa"
 
 
 def _digest(parts: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
-def make_archive(jars: Sequence[Path], *, cache: Path | None = None) -> Path:
+def make_archive(jars: Sequence[Path]) -> Path:
     """Return the archive of a job's classes (about 180 MB), made before or now (half a minute).
 
     Raises JobFailedError when it cannot be made; jobs run without an archive too, but start more slowly.
     """
-    target = archive_path(jars, cache=cache)
+    target = archive_path(jars)
     if target.exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    with private_folder(None) as folder:
+    with private_folder() as folder:
         made = folder / target.name
         _load_classes(folder, jars, made)
         arriving = target.with_name(f".{folder.name}-{target.name}")
@@ -216,12 +216,10 @@ class SparkSubmitRunner:
     `catalog` holds the `spark.sql.catalog.lake…` settings, `kafka` Java client settings, `conf` further Spark settings;
     all three may hold secrets, which reach the driver in files of mode 0600 and appear nowhere else. `jars` are local
     paths; `verify` is called before every start of a driver, and its errors pass on. `spark_submit` stands in the place
-    of the installed Spark. `driver_memory` defaults to the master's usual size,
-    `temporary` to the machine's place for temporary files, `cache` (where the class archive is) to the one of the jars.
-    `stage_program` is the program of a staging driver. `application` is given each driver's application, with its page
-    at `history_server`. With an `engine` jobs run in its warm driver, which waits `idle_seconds` for the next one;
-    without, each in a driver of its own. Raises ConnectionSettingsError for a missing master, a setting that is not
-    Spark's, and deploy mode `cluster`.
+    of the installed Spark. `driver_memory` defaults to the master's usual size. `stage_program` is the program of a
+    staging driver. `application` is given each driver's application, with its page at `history_server`. With an
+    `engine` jobs run in its warm driver, which waits `idle_seconds` for the next one; without, each in a driver of its
+    own. Raises ConnectionSettingsError for a missing master, a setting that is not Spark's, and deploy mode `cluster`.
     """
 
     def __init__(
@@ -235,8 +233,6 @@ class SparkSubmitRunner:
         conf: Mapping[str, str] | None = None,
         driver_memory: str | None = None,
         spark_submit: Path | None = None,
-        temporary: Path | None = None,
-        cache: Path | None = None,
         stage_program: Path = STAGE_PROGRAM,
         application: Callable[[Application], None] = lambda _: None,
         history_server: str | None = None,
@@ -254,8 +250,6 @@ class SparkSubmitRunner:
         self._verify = verify
         self._driver_memory = driver_memory or ("2g" if is_local(self._master) else "1g")
         self._spark_submit = spark_submit
-        self._temporary = temporary
-        self._cache = cache
         self._stage_program = stage_program
         self._application = application
         self._history_server = history_server
@@ -320,7 +314,7 @@ class SparkSubmitRunner:
                     yield warm
                     self._engine.spent(job.effort)
                     return
-        with private_folder(self._temporary) as folder:
+        with private_folder() as folder:
             options = self._start_options(is_heavy=job.effort > LIGHT)
             driver = self.submitted(folder, name=job.name, program=self._program(job), request=request, options=options)
             try:
@@ -379,7 +373,7 @@ class SparkSubmitRunner:
         ended = job is not None and end_orphan(job)
         if self._master.startswith(SCHEME):
             ended = end_application(self._master, self._conf.get(UI_PORT), name) or ended
-        sweep_folders(self._temporary)
+        sweep_folders()
         return ended
 
     def _start(self, *, is_heavy: bool) -> DriverStart:
@@ -393,7 +387,6 @@ class SparkSubmitRunner:
                 {key: value for key, value in self._kafka.items() if key != "client.id"},
             ),
             is_heavy=is_heavy and is_local(self._master),  # elsewhere its executors compute
-            temporary=self._temporary,
             begin=lambda folder: self.submitted(
                 folder,
                 name=f"kafka-lake driver {folder.name}",
@@ -443,7 +436,7 @@ class SparkSubmitRunner:
     def _start_options(self, *, is_heavy: bool) -> list[str]:
         """Return the options that make the driver fast; a heavy job in a local master is worth the better compiler."""
         options = HOT_ONLY if is_local(self._master) and is_heavy else QUICK_START
-        archive = archive_path(self._jars, cache=self._cache)
+        archive = archive_path(self._jars)
         return [*options, *([f"-XX:SharedArchiveFile={archive}"] if archive.exists() else [])]
 
 

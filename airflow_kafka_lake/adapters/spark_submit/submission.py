@@ -39,39 +39,38 @@ OWNER_FILE = "owner"
 
 
 @contextmanager
-def private_folder(parent: Path | None) -> Iterator[Path]:
-    """Yield a new folder of mode 0700 below `parent` (None: the machine's temporary files); remove it at the end."""
-    sweep_folders(parent)
+def private_folder() -> Iterator[Path]:
+    """Yield a new folder of mode 0700 among the machine's temporary files; remove it at the end."""
+    sweep_folders()
     try:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     except OSError as error:
-        raise unusable(parent, error) from None
+        raise unusable(error) from None
     try:
         try:
             (folder / OWNER_FILE).write_text(str(HostProcesses().this()), encoding="utf-8")
         except OSError as error:
-            raise unusable(parent, error) from None
+            raise unusable(error) from None
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def unusable(parent: Path | None, error: OSError) -> UnavailableError:
+def unusable(error: OSError) -> UnavailableError:
     """Return the error of temporary files that cannot be written: without room, or without a folder."""
-    where = f"in {parent}" if parent else "in the machine's folder for temporary files (TMPDIR)"
     return UnavailableError(
-        f"A Spark job needs a few kilobytes {where}, and they cannot be written: {error.strerror or error}. Make room "
-        "there, or name another folder; then repeat."
+        f"A Spark job needs a few kilobytes in {tempfile.gettempdir()}, and they cannot be written: "
+        f"{error.strerror or error}. Make room there, or name another folder by TMPDIR; then repeat."
     )
 
 
-def sweep_folders(parent: Path | None) -> tuple[Path, ...]:
-    """Remove the folders that killed processes of ours left below `parent`, which may hold secrets; return them.
+def sweep_folders() -> tuple[Path, ...]:
+    """Remove the private folders of killed processes of ours, which may hold secrets; return them.
 
     A folder is removed only if it is this user's and its owner is known to be dead: of this host, and no process has
     its pid and start time. One without an owner is still empty, and stays.
     """
-    found = Path(parent or tempfile.gettempdir()).glob(f"{PREFIX}*")
+    found = Path(tempfile.gettempdir()).glob(f"{PREFIX}*")
     left = tuple(folder for folder in found if _is_left_behind(folder))
     for folder in left:
         shutil.rmtree(folder, ignore_errors=True)

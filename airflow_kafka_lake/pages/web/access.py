@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -133,6 +133,10 @@ class Access:
     def may_decide(self, dags: Collection[str]) -> bool:
         """Return whether the user, who sees a pipeline that these Dags have planned, may decide about it."""
         return self._triggers(self.readable(dags)) or self._has_connection("PUT")
+
+    def paused(self, dags: Collection[str]) -> tuple[str, ...]:
+        """Return those of some Dags that the user may read and that are paused in Airflow, sorted."""
+        return tuple(sorted(DagModel.get_paused_dag_ids(sorted(self.readable(dags)))))
 
     def readable(self, dags: Collection[str]) -> frozenset[str]:
         """Return those of some Dags that the user may read."""
@@ -390,14 +394,19 @@ class PageRequest:
         """The user, as the ledger's history names one."""
         return history.user(str(self.access.user.get_name()))
 
-    def visitor(self, *, may_decide: bool = False) -> Visitor:
+    async def before(self, pipeline: str) -> Visitor:
+        """Return the user as one before a page of a pipeline. Raises UnknownSubjectError for a hidden one."""
+        dags = await self.dags(pipeline)
+        may_decide, paused = await self.run(lambda: (self.access.may_decide(dags), self.access.paused(dags)))
+        return replace(self.visitor(), may_decide=may_decide, paused=paused)
+
+    def visitor(self) -> Visitor:
         """Return the user as one before a page."""
         return Visitor(
             base=self.request.scope.get("root_path", ""),
             name=str(self.access.user.get_name()),
             csrf=token_for(self.server.secret(), self.user_id),
             ledger=self.ledger,
-            may_decide=may_decide,
         )
 
     async def planners(self) -> Planners:
@@ -411,11 +420,6 @@ class PageRequest:
         if dags is None or not await self.run(lambda: self.access.sees(dags)):
             raise unknown("pipeline", rendering.FIRST_PLAN)
         return dags
-
-    async def may_decide(self, pipeline: str) -> bool:
-        """Return whether the user may decide about a pipeline. Raises UnknownSubjectError for a hidden one."""
-        dags = await self.dags(pipeline)
-        return await self.run(lambda: self.access.may_decide(dags))
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do something in a thread; whatever it raises is an error of this package."""

@@ -121,7 +121,7 @@ def add_route(action: type[Action]) -> None:
 
 async def _decide(asked: PageRequest, pipeline: str, action: type[Action], body: DecisionBody) -> Json:
     """Let a user that may decide about a pipeline decide; a subject of another one is as unknown as none."""
-    if not await asked.may_decide(pipeline):
+    if not (await asked.before(pipeline)).may_decide:
         raise HTTPException(
             403,
             f"you may see pipeline {pipeline} and not decide about it: that needs the right to trigger one of its "

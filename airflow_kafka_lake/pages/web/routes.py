@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.reports.status import wave_line
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.pages import charts, pipeline
-from airflow_kafka_lake.pages.rendering import static_files
+from airflow_kafka_lake.pages.rendering import Visitor, static_files
 from airflow_kafka_lake.pages.web import answers, reads
 from airflow_kafka_lake.pages.web.access import (
     AskedDep,
@@ -146,7 +146,7 @@ def _serve(path: str, make: Callable[..., Awaitable[CachedDocument]]) -> None:
         return as_json(asked.request, made)
 
     async def as_page(asked: AskedDep, name: Name, made: CachedDocument = report) -> Response:
-        return await _page(asked, made, may_decide=await asked.may_decide(name))
+        return await _page(asked, made, await asked.before(name))
 
     api.get(path)(as_document)
     pages.get(path)(as_page)
@@ -159,10 +159,9 @@ _serve("/pipelines/{pipeline}/waves/{wave}", wave)
 _serve("/pipelines/{pipeline}/events", events)
 
 
-async def _page(asked: PageRequest, made: CachedDocument, *, may_decide: bool) -> Response:
+async def _page(asked: PageRequest, made: CachedDocument, visitor: Visitor) -> Response:
     """Draw a page for one visitor, unless he has it: a page changes with its document and with his rights."""
-    visitor = asked.visitor(may_decide=may_decide)
-    version = digest(made.version, asked.user_id, may_decide, __version__)
+    version = digest(made.version, asked.user_id, visitor.may_decide, visitor.paused, __version__)
     if is_known(asked.request, version):
         return unchanged(version)
     return HTMLResponse(await asked.run(lambda: made.page(visitor)), headers=named(version))
@@ -213,19 +212,19 @@ async def pipelines(asked: AskedDep, dag: Annotated[str | None, Query(max_length
 @api.get("/pipelines/{pipeline}/rights")
 async def rights(asked: AskedDep, name: Name) -> dict[str, Any]:
     """Return the rights of the user about a pipeline."""
-    return {"pipeline": name, "may_decide": await asked.may_decide(name)}
+    return {"pipeline": name, "may_decide": (await asked.before(name)).may_decide}
 
 
 @pages.get("/")
 async def overview_page(asked: AskedDep) -> Response:
     """Show all pipelines."""
-    return await _page(asked, await _overview(asked), may_decide=False)
+    return await _page(asked, await _overview(asked), asked.visitor())
 
 
 @pages.get("/dags/{dag}")
 async def dag_page(asked: AskedDep, dag: DagId) -> Response:
     """Show the pipelines that a Dag has planned."""
-    return await _page(asked, await _overview(asked, dag), may_decide=False)
+    return await _page(asked, await _overview(asked, dag), asked.visitor())
 
 
 @pages.get("/dags/{dag}/runs/{run}")

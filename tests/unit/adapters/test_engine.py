@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -135,8 +136,6 @@ class FakeSpark:
         return {
             "spark_submit": self._submit,
             "stage_program": self._program,
-            "temporary": self.temporary,
-            "cache": self.temporary.parent,
             "heartbeat_seconds": 0.05,
         }
 
@@ -151,8 +150,12 @@ class FakeSpark:
 
 
 @pytest.fixture
-def spark(tmp_path: Path) -> FakeSpark:
-    return FakeSpark(tmp_path)
+def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSpark:
+    """A spark-submit of the test, with temporary files of its own."""
+    made = FakeSpark(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(made.temporary))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return made
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import py_compile
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ import psutil
 import pytest
 
 from airflow_kafka_lake.adapters.clients import Secrets
+from airflow_kafka_lake.adapters.jars.cache import CACHE_VARIABLE
 from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit.driver import end_orphan
 from airflow_kafka_lake.adapters.spark_submit.failures import REASONS, job_failed, recognised, tail
@@ -128,16 +130,24 @@ class FakeSpark:
             "jars": [Path("/jars/a.jar"), Path("/jars/b.jar")],
             "conf": CONF,
             "spark_submit": self.path,
-            "temporary": self.temporary,
-            "cache": self.temporary.parent,
             "heartbeat_seconds": 0.05,
         }
         return SparkSubmitRunner(**(given | changes))  # type: ignore[arg-type]
 
 
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The class archives of this machine are none of a test's."""
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+
+
 @pytest.fixture
-def spark(tmp_path: Path) -> FakeSpark:
-    return FakeSpark(tmp_path)
+def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSpark:
+    """A spark-submit of the test, with temporary files of its own."""
+    made = FakeSpark(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(made.temporary))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return made
 
 
 @pytest.fixture
@@ -384,30 +394,30 @@ def collectors(spark: FakeSpark) -> list[str]:
     return re.findall(r"Use\w+GC", spark.seen["texts"]["java.options"])
 
 
-def test_a_class_archive_is_used_when_there_is_one(spark: FakeSpark, tmp_path: Path) -> None:
+def test_a_class_archive_is_used_when_there_is_one(spark: FakeSpark) -> None:
     """The runner takes the archive of its Spark, Java and jars from the cache, and does without."""
     jars = [Path("/jars/a.jar")]
-    run(spark.runner(jars=jars, cache=tmp_path))
+    run(spark.runner(jars=jars))
     assert "SharedArchiveFile" not in spark.seen["texts"]["java.options"]
-    archive = archive_path(jars, cache=tmp_path)
+    archive = archive_path(jars)
     archive.parent.mkdir()
     archive.touch()
-    run(spark.runner(jars=jars, cache=tmp_path))
+    run(spark.runner(jars=jars))
     assert f"-XX:SharedArchiveFile={archive}" in spark.seen["texts"]["java.options"]
-    assert archive_path([Path("/jars/other.jar")], cache=tmp_path) != archive
+    assert archive_path([Path("/jars/other.jar")]) != archive
 
 
 def test_jars_that_were_installed_anew_have_an_archive_of_their_own(tmp_path: Path) -> None:
     """Java refuses an archive whose jars have another time or size, whatever their names."""
     jar = tmp_path / "a.jar"
     jar.write_bytes(b"a")
-    before = archive_path([jar], cache=tmp_path)
-    assert archive_path([jar], cache=tmp_path) == before
+    before = archive_path([jar])
+    assert archive_path([jar]) == before
     os.utime(jar, (1, 1))
-    later = archive_path([jar], cache=tmp_path)
+    later = archive_path([jar])
     jar.write_bytes(b"another")
     os.utime(jar, (1, 1))
-    assert len({before, later, archive_path([jar], cache=tmp_path)}) == 3
+    assert len({before, later, archive_path([jar])}) == 3
 
 
 def test_settings_of_the_connection_win_over_ours(spark: FakeSpark) -> None:
@@ -839,5 +849,5 @@ def test_class_archive_is_one_of_this_java(tmp_path: Path, monkeypatch: pytest.M
     found = set()
     for name in ("java-17", "java-21"):
         monkeypatch.setenv("JAVA_HOME", str(tmp_path / name))
-        found.add(archive_path([], cache=tmp_path))
+        found.add(archive_path([]))
     assert len(found) == 2

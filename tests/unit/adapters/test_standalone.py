@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
@@ -107,10 +106,10 @@ def test_master_that_does_not_answer_ends_nothing(port: str) -> None:
     assert not end_application("spark://127.0.0.1:7077", port, NAME)
 
 
-def test_end_of_the_application_alone_is_an_end(master: Master, tmp_path: Path) -> None:
+def test_end_of_the_application_alone_is_an_end(master: Master) -> None:
     """The driver was on another host, or is gone already: what was ended of the job is told all the same."""
     runner = SparkSubmitRunner(
-        master=master.url, catalog={}, kafka={}, jars=[], conf={"spark.master.ui.port": master.port}, temporary=tmp_path
+        master=master.url, catalog={}, kafka={}, jars=[], conf={"spark.master.ui.port": master.port}
     )
     master.applications = {"1": NAME}
     assert runner.end_orphan(None, NAME)
