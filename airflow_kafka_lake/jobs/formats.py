@@ -256,8 +256,8 @@ EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 SETTINGS = {f"spark.sql.catalog.{CATALOG}.cache-enabled": "false"}
 """The default settings of every session; a connection may override them."""
 STAGED_BY, DECODED_AS = PREFIX + "staged-by", PREFIX + "decoded-as"
-LISTENERS = ("spark.extraListeners", "spark.sql.queryExecutionListeners")
-"""Settings of listeners that learn from queries which tables are written, such as OpenLineage's agent."""
+USUAL = {"spark.extraListeners": "", "spark.sql.queryExecutionListeners": "", "spark.sql.extensions": EXTENSIONS}
+"""The settings of what may watch queries, such as OpenLineage's agent or rules about rights, where nothing does."""
 COMMIT_TRIES = 10
 COMMIT_PAUSE_SECONDS = 0.3
 
@@ -359,7 +359,7 @@ def _is_written(spark: SparkSession, rows: Any, path: Sequence[str], options: Ma
     """Write `shared_rows` without a query; False, with nothing written, where rows, table or a listener need one."""
     from pyspark.sql import DataFrame
 
-    if isinstance(rows, DataFrame) or any(spark.conf.get(name, "") for name in LISTENERS):
+    if isinstance(rows, DataFrame) or any(spark.conf.get(name, usual) != usual for name, usual in USUAL.items()):
         return False
     catalog = java_session(spark).sessionState().catalogManager().catalog(CATALOG)
     writer = java_of(spark).airflow_kafka_lake.TableAppend

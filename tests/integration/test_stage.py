@@ -728,11 +728,12 @@ def test_rows_are_sorted_where_the_table_wants_it(spark: SparkSession, lake: Lak
     assert found.column("kafka_offset").to_pylist() == list(reversed(range(10)))
 
 
-def test_listener_of_a_connection_is_told_of_a_query(
-    spark: SparkSession, lake: Lake, kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("usual", [{"spark.app.name": ""}, {"spark.sql.extensions": ""}], ids=["listener", "rules"])
+def test_what_watches_queries_is_told_of_one(
+    spark: SparkSession, lake: Lake, kafka: LocalKafka, usual: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What learns from Spark's queries which tables were written, such as OpenLineage's agent, goes on learning it."""
-    monkeypatch.setattr(formats, "LISTENERS", ("spark.app.name",))
+    """What learns of a write from Spark's queries, such as OpenLineage's agent or rules about rights, still does."""
+    monkeypatch.setattr(formats, "USUAL", usual)
     topic, table = Topic(kafka), lake.create()
     topic.send({"value": b"v"})
     before = newest_query(spark)
