@@ -725,6 +725,21 @@ def test_head_names_the_publishes_that_lie_beside_main(world: World) -> None:
     assert world.table.head().ancestry.left == {goes}
 
 
+def test_publish_that_a_branch_stands_on_is_not_beside_main_when_history_has_expired(world: World) -> None:
+    """Expiry keeps the head of a job's branch and forgets what main has had since: nothing tells that it was left."""
+    older, newer = attempt_id(), attempt_id()
+    world.stage(older, offsets(0))
+    assert isinstance(publish(world, older), Committed)
+    world.begin_job(attempt_id())
+    world.stage(newer, offsets(1))
+    assert isinstance(publish(world, newer), Committed)
+    world.write_foreign()
+    world.expire()
+    head = world.table.head()
+    assert (head.ancestry.left, head.lost((LEDGER, "orders"))) == (frozenset(), None)
+    assert {row[1] for row in world.rows()} >= {older, newer}
+
+
 def lost(world: World) -> int | None:
     """Return the snapshot of the newest publish, when main was moved away from it."""
     place = world.table.head().lost((LEDGER, "orders"))

@@ -42,17 +42,17 @@ FAILS = """
 """
 STANDS = """
     if (record.offset() == %d) {
-        boolean stands = task.attemptNumber() < %d;
+        boolean stands = %s;
         java.io.File here = new java.io.File("%s/stands");
         if (stands) {
             here.mkdir();
         }
-        while (!(stands ? new java.io.File("%s/goes") : here).exists()) {
-            java.util.concurrent.locks.LockSupport.parkNanos(100000000L); // also when it is interrupted
+        while (stands ? !(%s) : !here.exists()) {
+            java.util.concurrent.locks.LockSupport.parkNanos(100000000L);
         }
     }
 """
-"""So many attempts of a task stand at an offset until they may go; the next ones go on when one stands."""
+"""Some attempts of a task stand at an offset until they may go; the others go on once one stands."""
 TRIED_TWICE = {
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
@@ -146,16 +146,13 @@ def test_a_task_that_fails_leaves_no_file_and_its_next_attempt_lands(
 def test_an_attempt_that_outlives_its_job_shows_nothing_and_leaves_no_file(
     spark: SparkSession, lake: SparkLake, topic: Topic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its task was tried a second time, which came first; it does not hear that it is over, and ends its rows."""
-    reads_so(STANDS % (299, 1, tmp_path, tmp_path), monkeypatch)
+    """Its task was tried a second time, which came first; it hears that it is over only after its last record."""
+    reads_so(STANDS % (299, "task.attemptNumber() == 0", tmp_path, "task.isInterrupted()"), monkeypatch)
     table = lake.create("bucket(2, key)")
     work = job(table, topic.slice_(0, 300), topic.slice_(300, 900), tasks=2)
-    try:
-        read = stage(spark, work, {"bootstrap.servers": topic.bootstrap})
-        assert sorted(tip.slice.range.end for tip in read) == [300, 900]
-        before = named(table, work)
-    finally:
-        (tmp_path / "goes").mkdir()
+    read = stage(spark, work, {"bootstrap.servers": topic.bootstrap})
+    assert sorted(tip.slice.range.end for tip in read) == [300, 900]
+    before = named(table, work)
     tracker = spark.sparkContext._jsc.sc().statusTracker()
     wait_for(lambda: all(its.numRunningTasks() == 0 for its in tracker.getExecutorInfos()))
     wait_for(lambda: files(table) == named(table, work))
@@ -172,7 +169,7 @@ def test_rows_of_an_executor_that_dies_in_mid_write_are_written_by_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Tasks that had ended there are not repeated: their files are there, and named."""
-    reads_so(STANDS % (899, 9, tmp_path, tmp_path), monkeypatch)
+    reads_so(STANDS % (899, "true", tmp_path, f'new java.io.File("{tmp_path}/goes").exists()'), monkeypatch)
     table = lake.create("bucket(2, key)")
     work = job(table, *(topic.slice_(start, start + 300) for start in (0, 300, 600)), tasks=3)
     with ThreadPoolExecutor(1) as pool:

@@ -53,11 +53,14 @@ def ancestry_of(metadata: TableMetadata) -> Ancestry:
     """Return main's ancestors, and how far back they are known."""
     walked = tuple(main_history(metadata))
     whole = not walked or is_first_of_table(walked[-1], metadata)
+    since = 0 if whole else walked[-1].sequence_number or 0
     stood_on = frozenset(snapshot.snapshot_id for snapshot in walked)
-    beside = (_token(snapshot) for snapshot in metadata.snapshots if snapshot.snapshot_id not in stood_on)
+    # An older one may be an ancestor of main's oldest: expiry forgets main's, and keeps those that branches stand on.
+    newer = (item for item in metadata.snapshots if (item.sequence_number or 0) >= since)
+    beside = (_token(snapshot) for snapshot in newer if snapshot.snapshot_id not in stood_on)
     return Ancestry(
         snapshots=stood_on,
-        since=0 if whole else walked[-1].sequence_number or 0,
+        since=since,
         left=frozenset(token.attempt for token in beside if token and token.kind in PUBLISHES),
         beside=frozenset(snapshot.snapshot_id for snapshot in metadata.snapshots) - stood_on,
     )

@@ -26,8 +26,8 @@ class Ancestry:
     """Main's history as one load has it: newest to oldest, until it ends or has expired.
 
     `since` is the sequence number of the oldest snapshot; 0 where nothing came before it, so that nothing has expired.
-    `left` are the attempts whose publishes the table still has beside main: it was moved away from them, whatever
-    clocks say. `beside` are all snapshots that the table still has beside main's.
+    `left` are the attempts whose publishes the table still has beside that history, none of them older: main was moved
+    away from them, whatever clocks say. `beside` are all snapshots that the table still has beside main's.
     """
 
     snapshots: frozenset[int] = frozenset()

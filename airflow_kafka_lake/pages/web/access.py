@@ -134,10 +134,6 @@ class Access:
         """Return whether the user, who sees a pipeline that these Dags have planned, may decide about it."""
         return self._triggers(self.readable(dags)) or self._has_connection("PUT")
 
-    def paused(self, dags: Collection[str]) -> tuple[str, ...]:
-        """Return those of some Dags that the user may read and that are paused in Airflow, sorted."""
-        return tuple(sorted(DagModel.get_paused_dag_ids(sorted(self.readable(dags)))))
-
     def readable(self, dags: Collection[str]) -> frozenset[str]:
         """Return those of some Dags that the user may read."""
         manager = get_auth_manager()
@@ -397,8 +393,9 @@ class PageRequest:
     async def before(self, pipeline: str) -> Visitor:
         """Return the user as one before a page of a pipeline. Raises UnknownSubjectError for a hidden one."""
         dags = await self.dags(pipeline)
-        may_decide, paused = await self.run(lambda: (self.access.may_decide(dags), self.access.paused(dags)))
-        return replace(self.visitor(), may_decide=may_decide, paused=paused)
+        may_decide = await self.run(lambda: self.access.may_decide(dags))
+        paused = await self.run(lambda: DagModel.get_paused_dag_ids(sorted(self.access.readable(dags))))
+        return replace(self.visitor(), may_decide=may_decide, paused=tuple(sorted(paused)))
 
     def visitor(self) -> Visitor:
         """Return the user as one before a page."""

@@ -137,10 +137,11 @@ class Store:
         """Return what a load supplies; ids of snapshots grow, so they are their sequence numbers too."""
         walked = tuple(self.history())
         stood_on = frozenset(commit.id for commit in walked)
-        beside = (commit.token for commit in self.commits.values() if commit.id not in stood_on)
+        since = walked[-1].id if walked and walked[-1].parent is not None else 0
+        beside = (item.token for item in self.commits.values() if item.id >= since and item.id not in stood_on)
         ancestry = Ancestry(
             snapshots=stood_on,
-            since=walked[-1].id if walked and walked[-1].parent is not None else 0,
+            since=since,
             left=frozenset(token.attempt for token in beside if token and token.kind in PUBLISHES),
             beside=frozenset(self.commits) - stood_on,
         )
