@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.services import decisions, pipeline_audit
 from airflow_kafka_lake.services.pipeline_audit import accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild
-from tests.contracts.lake_worlds import IcebergWorld
+from tests.contracts.lake_worlds import IcebergWorld, attempt_id
 from tests.gates import Before
 from tests.kit.clock import FakeClock
 from tests.kit.memory_runner import MemoryRunner
@@ -100,6 +100,25 @@ def test_lost_ledger_is_rebuilt_from_an_iceberg_table(
     lived.produce(2)
     assert sum(wave.rows or 0 for wave in lived.run().waves) == 2
     assert [offset for offset, _ in real.rows()] == [0, 1, 2, 8, 9, 10, 11, 12]
+
+
+def test_history_that_expired_while_a_job_had_its_branch_is_no_roll_back(
+    lived: World, real: IcebergWorld, fresh_ledger: OpenLedger
+) -> None:
+    """The branch keeps the publish on which the job began, and main has forgotten its way back to it: runs go on, and a
+    rebuild, also one that accepts a roll-back, reads nothing again."""
+    real.begin_job(attempt_id())
+    for _ in range(2):
+        lived.produce(2)
+        assert lived.run().exit_code == 0
+    real.expire()
+    before = [offset for offset, _ in real.rows()]
+    lived.produce(2)
+    assert lived.run().exit_code == 0
+    lived.ledger = fresh_ledger()  # type: ignore[assignment]
+    rebuild(lived.worker(), lived.spec, accept_rollback=True)
+    assert lived.run().exit_code == 0
+    assert [offset for offset, _ in real.rows()] == [*before, 15, 16]
 
 
 @pytest.mark.nightly  # by day: the decision (unit/services/test_rebuilding.py)
