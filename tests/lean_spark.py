@@ -43,6 +43,6 @@ def lean_home(jars: Sequence[Path], memory: str) -> Iterator[str]:
     try:
         yield str(home)
     finally:
-        del os.environ["SPARK_HOME"]
+        os.environ.pop("SPARK_HOME", None)  # another thread may have come first
         if before is not None:
             os.environ["SPARK_HOME"] = before

@@ -177,10 +177,14 @@ public final class TableAppend {
                     task.killTaskIfInterrupted(); // another attempt has ended: no file shall be left of this one
                     return writer.commit();
                 } catch (Throwable error) {
+                    boolean interrupted = Thread.interrupted(); // to delete files is to wait, which would be cut short
                     try {
                         writer.abort();
                     } catch (Throwable another) {
                         error.addSuppressed(another);
+                    }
+                    if (interrupted) {
+                        Thread.currentThread().interrupt();
                     }
                     throw error;
                 }

@@ -31,6 +31,14 @@ ENDS_WELL = frozenset({0, 1})
 EXIT_CODES = frozenset({0, 1, 3, 4})
 Traces = Mapping[str, Mapping[str, int]]
 
+OF_TASKS = ("table.rows_between:",)
+"""Points of calls that no command makes, only Airflow's task that closes hours (tests/properties/test_closing.py)."""
+
+
+def crossed() -> tuple[str, ...]:
+    """Return the points that commands cross."""
+    return tuple(point for point in points() if not point.startswith(OF_TASKS))
+
 
 class RedError(AssertionError):
     """The case is red; the text says why."""

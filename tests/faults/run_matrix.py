@@ -96,7 +96,9 @@ def _traces(place: Place, chosen: argparse.Namespace) -> Traces:
 
 def _named(chosen: argparse.Namespace) -> list[str]:
     return [
-        point for point in points() if re.search(chosen.points, point) and (chosen.real or not point.startswith(DRIVER))
+        point
+        for point in matrix.crossed()
+        if re.search(chosen.points, point) and (chosen.real or not point.startswith(DRIVER))
     ]
 
 

@@ -57,7 +57,7 @@ def _one_for_each_command() -> Iterator[ParameterSet]:
 
 
 def _pairs() -> Iterator[ParameterSet]:
-    for point in points():
+    for point in matrix.crossed():
         if not point.startswith(DRIVER):
             yield from (pytest.param(point, mode) for mode in modes(point))
 
@@ -174,6 +174,13 @@ def test_every_command_gets_its_share_of_the_points() -> None:
     assert {case.act for case in dealt if case.point == "rare:after"} == {ACTS[-1]}
     assert [str(case) for case in dealt] == [str(case) for case in matrix.dealt(traces, pairs, seed=7)]
     assert [str(case) for case in dealt] != [str(case) for case in matrix.dealt(traces, pairs, seed=8)]
+
+
+def test_points_that_no_command_crosses_are_those_of_calls_there_are() -> None:
+    """A call that is gone, or that a command makes by now, leaves the list."""
+    assert {point for point in points() if point.startswith(matrix.OF_TASKS)} == {
+        f"{name}{side}" for name in matrix.OF_TASKS for side in ("before", "after")
+    }
 
 
 def test_a_sample_leaves_no_point_and_no_mode_inside_the_driver_out() -> None:
