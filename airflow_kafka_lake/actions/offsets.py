@@ -454,7 +454,7 @@ class WithdrawAction(OffsetsAction):
     help = "take off the plan what no attempt has begun to read; a later plan takes it again"
     label = "Withdraw from the plan …"
     title = "Withdraw what no run has begun"
-    consequences = ("A later plan takes again what is taken off this one.", "See here how many offsets that would be.")
+    consequences = ("A later plan takes these offsets again.", "See here how many offsets that would be.")
 
     selection: Selection = asked(  # a field
         FieldKind.SELECTION, "Offsets", "only these", needed=False, default=Selection()

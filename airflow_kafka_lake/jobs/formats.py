@@ -257,7 +257,7 @@ SETTINGS = {f"spark.sql.catalog.{CATALOG}.cache-enabled": "false"}
 """The default settings of every session; a connection may override them."""
 STAGED_BY, DECODED_AS = PREFIX + "staged-by", PREFIX + "decoded-as"
 USUAL = {"spark.extraListeners": "", "spark.sql.queryExecutionListeners": "", "spark.sql.extensions": EXTENSIONS}
-"""The settings of what may watch queries, such as OpenLineage's agent or rules about rights, where nothing does."""
+"""Settings by which queries may be watched, as by OpenLineage's agent or rules about rights, where nothing watches."""
 COMMIT_TRIES = 10
 COMMIT_PAUSE_SECONDS = 0.3
 
