@@ -55,14 +55,14 @@ def ancestry_of(metadata: TableMetadata) -> Ancestry:
     whole = not walked or is_first_of_table(walked[-1], metadata)
     since = 0 if whole else walked[-1].sequence_number or 0
     stood_on = frozenset(snapshot.snapshot_id for snapshot in walked)
-    # An older one may be an ancestor of main's oldest: expiry forgets main's, and keeps those that branches stand on.
-    newer = (item for item in metadata.snapshots if (item.sequence_number or 0) >= since)
-    beside = (_token(snapshot) for snapshot in newer if snapshot.snapshot_id not in stood_on)
+    beside = [snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id not in stood_on]
+    # Expiry forgets how main came to an older one, and keeps it where a branch stands on it: it may be an ancestor.
+    tokens = (_token(snapshot) for snapshot in beside if (snapshot.sequence_number or 0) >= since)
     return Ancestry(
         snapshots=stood_on,
         since=since,
-        left=frozenset(token.attempt for token in beside if token and token.kind in PUBLISHES),
-        beside=frozenset(snapshot.snapshot_id for snapshot in metadata.snapshots) - stood_on,
+        left=frozenset(token.attempt for token in tokens if token and token.kind in PUBLISHES),
+        beside=frozenset(snapshot.snapshot_id for snapshot in beside),
     )
 
 

@@ -130,9 +130,10 @@ class Access:
         """Return whether the user may see a pipeline that these Dags have planned."""
         return bool(self.readable(dags)) if dags else self.reads_ledger
 
-    def may_decide(self, dags: Collection[str]) -> bool:
-        """Return whether the user, who sees a pipeline that these Dags have planned, may decide about it."""
-        return self._triggers(self.readable(dags)) or self._has_connection("PUT")
+    def rights(self, dags: Collection[str]) -> tuple[bool, set[str]]:
+        """Return whether the user may decide about a pipeline of these Dags, and the readable ones that are paused."""
+        own = self.readable(dags)
+        return self._triggers(own) or self._has_connection("PUT"), DagModel.get_paused_dag_ids(sorted(own))
 
     def readable(self, dags: Collection[str]) -> frozenset[str]:
         """Return those of some Dags that the user may read."""
@@ -393,8 +394,7 @@ class PageRequest:
     async def before(self, pipeline: str) -> Visitor:
         """Return the user as one before a page of a pipeline. Raises UnknownSubjectError for a hidden one."""
         dags = await self.dags(pipeline)
-        may_decide = await self.run(lambda: self.access.may_decide(dags))
-        paused = await self.run(lambda: DagModel.get_paused_dag_ids(sorted(self.access.readable(dags))))
+        may_decide, paused = await self.run(lambda: self.access.rights(dags))
         return replace(self.visitor(), may_decide=may_decide, paused=tuple(sorted(paused)))
 
     def visitor(self) -> Visitor:
