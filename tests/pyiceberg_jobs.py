@@ -51,6 +51,16 @@ class TableJobs:
         self._columns = columns or {}
         self._decoded = decoded
 
+    def begin(self, identifier: str, attempt: str) -> None:
+        """Create an attempt's branch at main's head; an existing one is an error."""
+        table = self._load(identifier)
+        if branch_of(attempt) in table.metadata.refs:
+            raise JobFailedError(f"Branch {branch_of(attempt)} exists already.", reason="branch-exists")
+        try:
+            begin(table, attempt)
+        except MOVED as error:
+            raise JobFailedError(f"the branch could not be made: {error}", attempt=attempt) from error
+
     def stage(
         self,
         identifier: str,
@@ -60,10 +70,8 @@ class TableJobs:
         undecoded: Sequence[UndecodedOffsets] = (),
         decoding: str | None = None,
     ) -> None:
-        """Commit rows to a new branch of the attempt, some of which did not decode."""
+        """Commit rows to the attempt's branch, some of which did not decode."""
         table = self._load(identifier)
-        if branch_of(attempt) in table.metadata.refs:
-            raise JobFailedError(f"Branch {branch_of(attempt)} exists already.", reason="branch-exists")
         columns = {**({ERROR_COLUMN: StringType()} if undecoded else {}), **self._columns}
         table = widened(table, columns)
         wrong = {item.stream: item for item in undecoded}
@@ -74,7 +82,6 @@ class TableJobs:
 
         told = [{**landed(row, attempt), **error(row), **self._decoded(row[5])} for row in rows]
         try:
-            begin(table, attempt)
             commit(table, attempt, told, decoding)
         except Exception as error:
             if is_staged(self._load(identifier), attempt):

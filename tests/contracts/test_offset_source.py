@@ -532,6 +532,16 @@ def test_both_ends_of_a_partition_are_sampled(world: World, name: str) -> None:
     assert found[0].read != OffsetRange(0, 1200)
 
 
+def test_what_is_gone_is_left_out_of_a_sample(world: World, name: str) -> None:
+    """A topic may be re-created with fewer partitions, or deleted, while a plan is made."""
+    world.create(name)
+    world.produce(name, 3)
+    missing = Slice(stream=Stream(name, "-", 7), range=OffsetRange(0, 3))
+    gone = Slice(stream=Stream(f"{name}-gone", "-", 0), range=OffsetRange(0, 3))
+    found = world.source.sample([missing, part(name, OffsetRange(0, 3)), gone], COMMITTED)
+    assert [item.stream.partition for item in found] == [0]
+
+
 def test_sample_never_resets_to_another_offset(world: World, name: str) -> None:
     """A slice below the log start gives nothing, rather than what lies elsewhere."""
     world.create(name)

@@ -54,6 +54,9 @@ class Reader(Protocol):
 class Stage(Protocol):
     """Where rows go to."""
 
+    def begin(self, identifier: str, attempt: str) -> None:
+        """Create an attempt's branch; an existing one is an error."""
+
     def stage(
         self,
         identifier: str,
@@ -157,8 +160,22 @@ class MemoryRunner:
         self.jobs.append(job)
         facts = {"wave": job.wave, "attempt": job.attempt}
         started(f"memory-{len(self.jobs)}")
+        with _as_a_driver("catalog-unreachable", **facts):
+            self._lake.begin(job.table, job.attempt)
         if self.failures:
             raise JobFailedError(self.failures.popleft(), reason=None, **facts)
+        self.finish(job, heartbeat=heartbeat, counted=counted, read=read)
+
+    def finish(
+        self,
+        job: StageJob,
+        *,
+        heartbeat: Callable[[], None] = lambda: None,
+        counted: Callable[[Counters], None] = uncounted,
+        read: Callable[[Sequence[Tip]], None] = unread,
+    ) -> None:
+        """Do what is left of a job that has begun: one that outlives its worker goes on by itself."""
+        facts = {"wave": job.wave, "attempt": job.attempt}
         rows: list[Position] = []
         tips: list[Tip] = []
         for part in job.parts:

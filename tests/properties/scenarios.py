@@ -16,6 +16,11 @@ OTHERS = (Step("run"), Step("ingest"), Step("recover"))
 GO_ON = Step("go on", -1)
 """The newest worker: the one that the episode is about."""
 
+
+def _two_runs(*, late: bool) -> Episode:
+    return (Step("produce", 0, 3), Step("run"), Step("produce", 0, 3), Step("run", stop="job.read", late=late))
+
+
 EPISODES: tuple[Episode, ...] = (
     # A worker stops somewhere in its work; a person decides, or others take over; it goes on.
     *(
@@ -57,6 +62,12 @@ EPISODES: tuple[Episode, ...] = (
         (Step("ingest", stop="ledger.record_commit", late=True), Step("foreign"), Step("expire"), other, GO_ON)
         for _ in range(3)
         for other in (*OTHERS, Step("skip"), Step("cancel"))
+    ),
+    # Snapshots expire while a job has its branch, which keeps what main once was: nobody has moved main back.
+    *(
+        (*_two_runs(late=late), Step("foreign"), Step("foreign"), Step("expire"), other, GO_ON)
+        for late in (False, True)
+        for other in (Step("run"), Step("advance"), Step("recover"))
     ),
     # The topic becomes another one under a worker.
     *(

@@ -30,8 +30,9 @@ class Jobs:
 class OrphaningRunner:
     """One worker's job runner: a job goes on when its worker is killed, until another one ends it or lets it finish."""
 
-    def __init__(self, runner: JobRunner, jobs: Jobs, pid: int, dead: set[int]) -> None:
+    def __init__(self, runner: JobRunner, jobs: Jobs, pid: int, dead: set[int], passing: Callable[[str], None]) -> None:
         self._runner = runner
+        self._passing = passing
         self._jobs = jobs
         self._pid = pid
         self._dead = dead
@@ -50,15 +51,19 @@ class OrphaningRunner:
         counted: Callable[[Counters], None] = uncounted,
         read: Callable[[Sequence[Tip]], None] = unread,
     ) -> None:
-        """Run the job; one whose worker is killed meanwhile is an orphan."""
+        """Run the job, and let others go on while it reads; one whose worker is killed meanwhile is an orphan."""
 
         def noted(reference: str) -> None:
             self._reference = reference
             self._jobs.owners[reference] = self._pid
             started(reference)
 
+        def amid(so_far: Counters) -> None:
+            self._passing("job.read")
+            counted(so_far)
+
         try:
-            self._runner.stage(job, started=noted, heartbeat=heartbeat, counted=counted, read=read)
+            self._runner.stage(job, started=noted, heartbeat=heartbeat, counted=amid, read=read)
         except KilledError:
             self._jobs.orphans[self._reference] = job
             raise
@@ -85,7 +90,7 @@ class Worker:
         self._work = greenlet(self._do)
         ports = world.worker(self._pass)
         self.pid = ports.processes.this().pid
-        self._ports = replace(ports, runner=OrphaningRunner(ports.runner, jobs, self.pid, world.dead))
+        self._ports = replace(ports, runner=OrphaningRunner(ports.runner, jobs, self.pid, world.dead, self._pass))
 
     def step(self) -> None:
         """Let the worker make the call it waits at, and wait until it waits again or is done."""

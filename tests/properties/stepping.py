@@ -114,7 +114,7 @@ class _Crossing:
 
 
 class _Lake:
-    """A lake whose tables' calls are crossings, and so is the commit of a job."""
+    """A lake whose tables' calls are crossings, and so are a job's branch and commit."""
 
     def __init__(self, lake: Any, calls: _Calls) -> None:
         self._lake, self._calls = lake, calls
@@ -122,6 +122,10 @@ class _Lake:
     def table(self, identifier: str) -> Any:
         """Return the table."""
         return _Crossing("table", self._lake.table(identifier), self._calls)
+
+    def begin(self, identifier: str, attempt: str) -> None:
+        """Create a job's branch."""
+        self._calls.cross("job.branch", lambda: self._lake.begin(identifier, attempt))
 
     def stage(self, identifier: str, attempt: str, rows: Iterable[Position], **decoded: Any) -> None:
         """Commit a job's rows."""

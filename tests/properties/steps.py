@@ -84,6 +84,7 @@ HAPPENINGS: dict[str, Callable[[History, Step], object]] = {
 
 WORK = (
     "runner.stage",
+    "job.read",
     "ledger.mark_staged",
     "table.find_commit",
     "ledger.mark_publishing",

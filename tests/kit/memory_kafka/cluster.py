@@ -256,9 +256,10 @@ class MemoryKafka:
         return logs[partition] if partition < len(logs) else None
 
     def sample(self, slices: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
-        """See `ports.OffsetSource`."""
+        """See `ports.OffsetSource`; a partition that is gone has no record, as for librdkafka."""
         self._reach()
-        weighed = (weigh(self.log(item.stream.topic, item.stream.partition), item, isolation) for item in slices)
+        there = ((self._there(item.stream.topic, item.stream.partition), item) for item in slices)
+        weighed = (weigh(log, item, isolation) for log, item in there if log)
         return tuple(item for item in weighed if item)
 
     def explain(

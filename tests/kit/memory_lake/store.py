@@ -170,20 +170,25 @@ class Store:
     def add(
         self, branch: str, added: Iterable[Row], *, token: Token | None = None, without: Sequence[Slice] = ()
     ) -> Commit:
-        """Commit rows on top of main, less what is replaced there, and let a branch point there."""
-        parent, new, gone = self.refs.get(MAIN), tuple(added), SliceSet(without)
-        rows = (*(row for row in self.rows() if not row.is_in(gone)), *new)
+        """Commit rows on top of a branch, less what is replaced there; a branch that is not there begins at main."""
+        parent, new, gone = self.refs.get(branch, self.refs.get(MAIN)), tuple(added), SliceSet(without)
+        before = () if parent is None else self.commits[parent].rows
+        rows = (*(row for row in before if not row.is_in(gone)), *new)
         commit = Commit(id=next(_IDS), parent=parent, at=self.now(), spec=self.spec, token=token, added=new, rows=rows)
         self.commits[commit.id] = commit
         self.refs[branch] = commit.id
         return commit
 
-    def decode(self, branch: str, rows: Sequence[Row]) -> Commit:
-        """Commit the rows of main, decoded again, to a branch."""
-        parent = self.refs[MAIN]
-        commit = Commit(id=next(_IDS), parent=parent, at=self.now(), spec=self.spec, rows=tuple(rows))
+    def begin(self, branch: str) -> None:
+        """Create a branch at main's head; where main has none, Iceberg lets it begin with an empty snapshot."""
+        self.refs[branch] = self.refs[MAIN] if MAIN in self.refs else self.add(branch, ()).id
+
+    def decode(self, name: str, rows: Sequence[Row]) -> Commit:
+        """Commit the rows of main, decoded again, to the branch of a job."""
+        parent, kept = self.refs[MAIN], tuple(rows)
+        commit = Commit(id=next(_IDS), parent=parent, at=self.now(), spec=self.spec, staged_by=name, rows=kept)
         self.commits[commit.id] = commit
-        self.refs[branch] = commit.id
+        self.refs[branch_of(name)] = commit.id
         return commit
 
     def delete(self, gone: Callable[[Row], bool]) -> Commit:

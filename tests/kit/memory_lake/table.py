@@ -98,6 +98,10 @@ class MemoryLake:
         beside.ensure(partition_by)
         return identifier, self.left
 
+    def begin(self, identifier: str, attempt: str) -> None:
+        """Create an attempt's branch, as a Spark job does before it reads."""
+        self.table(identifier).begin(attempt)
+
     def stage(self, identifier: str, attempt: str, rows: Iterable[Position], **decoded: Any) -> None:
         """Commit rows to an attempt's branch, as a Spark job does."""
         self.table(identifier).stage(attempt, rows, **decoded)
@@ -194,6 +198,8 @@ class MemoryTable:
             return None
         if ref in self._damaged:
             raise JobFailedError(f"Staged file of snapshot {ref} of attempt {attempt} cannot be read. Stage again.")
+        if store.commits[ref].staged_by != attempt:
+            return None
         added = store.commits[ref].added
         heartbeat(len(added))
         if foreign := {row.attempt for row in added} - {attempt}:
@@ -296,6 +302,18 @@ class MemoryTable:
 
     # What a job does.
 
+    def begin(self, attempt: str) -> None:
+        """Create an attempt's branch at main's head; JobFailedError when it exists already."""
+        with self._committing:
+            store = self._load()
+            self._require_new(attempt, store.refs)
+            if self.keeps_branches:
+                store.begin(branch_of(attempt))
+
+    def _require_new(self, attempt: str, branches: Collection[str]) -> None:
+        if branch_of(attempt) in branches:
+            raise JobFailedError(f"Branch {branch_of(attempt)} exists already.", reason="branch-exists")
+
     def stage(
         self,
         attempt: str,
@@ -304,7 +322,7 @@ class MemoryTable:
         written_as: str | None = None,
         **decoded: Any,
     ) -> None:
-        """Commit rows to a branch of their own; JobFailedError when the branch exists already.
+        """Commit rows to an attempt's branch, which need not have begun; JobFailedError when it has rows already.
 
         `written_as` is the attempt that the rows themselves name, when it differs; `decoded` is what `Staged` tells of
         their decoding.
@@ -312,14 +330,14 @@ class MemoryTable:
         self._decoded[attempt] = decoded
         with self._committing:
             store = self._load()
-            if branch_of(attempt) in store.refs:
-                raise JobFailedError(f"Branch {branch_of(attempt)} exists already.", reason="branch-exists")
+            self._require_new(
+                attempt, {ref for ref, at in store.refs.items() if store.commits[at].staged_by == attempt}
+            )
             wrong = {item.stream: item for item in decoded.get("undecoded", ())}
             made = (Row.at(position, written_as or attempt) for position in rows)
             added = tuple(_judged(row, wrong.get(row.stream)) for row in made)
             commit = store.add(branch_of(attempt) if self.keeps_branches else MAIN, added)
-            if not self.keeps_branches:
-                store.commits[commit.id] = replace(commit, staged_by=attempt)
+            store.commits[commit.id] = replace(commit, staged_by=attempt)
 
     def redecode(self, job: RedecodeJob, problem: Callable[[str, bytes | None], str | None]) -> dict[str, Any]:
         """Commit main's rows to the job's branch, those of its topics judged again."""
@@ -332,7 +350,7 @@ class MemoryTable:
         if not mine:
             return {"rows": 0, "failed": 0}
         with self._committing:
-            base, staged = store.refs[MAIN], store.decode(job.branch, [mine.get(row, row) for row in store.rows()])
+            base, staged = store.refs[MAIN], store.decode(job.staged_as, [mine.get(row, row) for row in store.rows()])
         failed = sum(row.undecoded is not None for row in mine.values())
         return {"rows": len(mine), "failed": failed, "base": base, "staged": staged.id}
 
