@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, dataclass_transform
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.ledger.decisions import needed_reason
 from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -112,6 +113,7 @@ class Action(ABC):
     label: ClassVar[str]
     title: ClassVar[str]
     consequences: ClassVar[tuple[str, ...]]
+    asks: ClassVar[str] = ""
     grave: ClassVar[bool] = False
     is_command: ClassVar[bool] = True
     has_dry_run: ClassVar[bool] = False
@@ -173,6 +175,13 @@ class Action(ABC):
     def button_title(cls, remedy: Remedy) -> str:
         """Return the title of the question to a person."""
         return f"{cls.title} {remedy.subject}" if cls.subject_field() and remedy.subject else cls.title
+
+    @classmethod
+    def button_asks(cls, remedy: Remedy) -> str:
+        """Return the line that the effects of a dry run replace; empty without a dry run."""
+        if not cls.has_dry_run or (known := remedy.slice) is None:
+            return cls.asks
+        return f"{count(known.range.span, 'offset')} of {known.stream}, {known.range.start} to {known.range.end}."
 
     @classmethod
     def button_lines(cls, remedy: Remedy, ranges: int = 0) -> tuple[str, ...]:  # noqa: ARG003  # for actions that say more

@@ -91,6 +91,7 @@ class OffsetsAction(Action):
     """
 
     has_dry_run = True
+    asks = "Fill in which offsets, and see here how many they are."
 
     selection: Selection = asked(FieldKind.SELECTION, "Period", "a period of one topic")  # a field
     shown: str | None = None
@@ -171,7 +172,11 @@ class SkipAction(OffsetsAction):
     help = "pass offsets unread, by your decision"
     label = "Skip offsets …"
     title = "Skip offsets"
-    consequences = ("They will not be in the table.", "Fill in which, and see here how many they are.")
+    consequences = (
+        "They will not be in the table. The watermark passes them.",
+        "Every audit counts them as skipped, with your name and reason.",
+        "Only a reopen reads them later, and only while Kafka still has them.",
+    )
     grave = True
 
     acknowledge_order: bool = switch(
@@ -193,17 +198,9 @@ class SkipAction(OffsetsAction):
 
     @classmethod
     def button_lines(cls, remedy: Remedy, ranges: int = 0) -> tuple[str, ...]:  # noqa: ARG003  # a slice has none
-        """Return the consequences for a known slice."""
-        if (meant := remedy.slice) is None:
-            return cls.consequences
-        what = count(meant.range.span, "offset")
+        """Return the consequences, also for the order where that is acknowledged."""
         order = "Later partitions of the topic no longer wait for them: the order of records has a gap here."
-        return (
-            f"{what} of {meant.stream}, {meant.range.start} to {meant.range.end}, will not be in the table.",
-            "The watermark passes them, and every audit counts them as skipped, with your name and reason.",
-            "Only a reopen reads them later, and only while Kafka still has them.",
-            *((order,) if "acknowledge_order" in remedy.switches else ()),
-        )
+        return (*cls.consequences, *((order,) if "acknowledge_order" in remedy.switches else ()))
 
     def preview(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
         """Return the offsets that would be passed, from which waves, and which held offsets would go on."""
@@ -309,7 +306,6 @@ class ReopenAction(OffsetsAction):
     consequences = (
         "What is in the table is replaced, in one commit, by what Kafka has now; until then it stays as it is.",
         "The watermarks move back, and consumers are told of these offsets once more.",
-        "Fill in which offsets, and see here how many they are.",
     )
 
     accept_fewer: bool = switch(
@@ -454,7 +450,8 @@ class WithdrawAction(OffsetsAction):
     help = "take off the plan what no attempt has begun to read; a later plan takes it again"
     label = "Withdraw from the plan …"
     title = "Withdraw what no run has begun"
-    consequences = ("A later plan takes these offsets again.", "See here how many offsets that would be.")
+    consequences = ("A later plan takes these offsets again.",)
+    asks = "See here how many offsets that would be."
 
     selection: Selection = asked(  # a field
         FieldKind.SELECTION, "Offsets", "only these", needed=False, default=Selection()

@@ -40,13 +40,13 @@ class PysparkMismatchError(TerminalError):
     """`pyspark` and `pyspark-client` differ and overwrite each other's files, or are of another Spark than the jars."""
 
 
-def require_java(*, environ: Mapping[str, str] | None = None) -> Path:
+def require_java(*, environ: Mapping[str, str] = os.environ) -> Path:
     """Return the `java` that Spark will use (JAVA_HOME, else PATH), of a version that Spark runs on.
 
     Raises JavaMissingError or JavaVersionError. A JAVA_HOME without a Java in it is an error and not passed over,
     because spark-submit would use it too.
     """
-    java = _find_java(os.environ if environ is None else environ)
+    java = find_java(environ)
     version = _feature_version(java)
     if not OLDEST <= version <= NEWEST:
         raise JavaVersionError(
@@ -56,6 +56,26 @@ def require_java(*, environ: Mapping[str, str] | None = None) -> Path:
             version=version,
         )
     return java
+
+
+def find_java(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the `java` of JAVA_HOME, else of PATH, of whatever version; raises JavaMissingError."""
+    if home := environ.get("JAVA_HOME"):
+        java = Path(home) / "bin" / "java"
+        if os.access(java, os.X_OK) and java.is_file():
+            return java
+        raise JavaMissingError(
+            f"JAVA_HOME is {home}, but there is no bin/java in it. "
+            "Point it at a JDK, or unset it to use the java in PATH.",
+            java_home=home,
+        )
+    found = shutil.which("java", path=environ.get("PATH", ""))
+    if found is None:
+        raise JavaMissingError(
+            f"No Java was found: JAVA_HOME is not set and PATH has no java. "
+            f"{_INSTALL} (on Debian or Ubuntu: apt-get install openjdk-17-jre-headless)."
+        )
+    return Path(found)
 
 
 def spark_home() -> Path:
@@ -132,25 +152,6 @@ def _installed(version_of: Callable[[str], str]) -> tuple[str, str]:
 
 def _install_both(version: str) -> str:
     return f"Run: pip install --force-reinstall pyspark=={version} pyspark-client=={version}"
-
-
-def _find_java(environ: Mapping[str, str]) -> Path:
-    if home := environ.get("JAVA_HOME"):
-        java = Path(home) / "bin" / "java"
-        if os.access(java, os.X_OK) and java.is_file():
-            return java
-        raise JavaMissingError(
-            f"JAVA_HOME is {home}, but there is no bin/java in it. "
-            "Point it at a JDK, or unset it to use the java in PATH.",
-            java_home=home,
-        )
-    found = shutil.which("java", path=environ.get("PATH", ""))
-    if found is None:
-        raise JavaMissingError(
-            f"No Java was found: JAVA_HOME is not set and PATH has no java. "
-            f"{_INSTALL} (on Debian or Ubuntu: apt-get install openjdk-17-jre-headless)."
-        )
-    return Path(found)
 
 
 def _feature_version(java: Path) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from airflow_kafka_lake.actions.action import Action, FieldKind
@@ -21,7 +21,9 @@ from airflow_kafka_lake.pages.rendering import Json, Visitor, address
 class Button:
     """One command: `body` is sent to `url` with the reason, after the person has read `consequences`.
 
-    A `grave` one cannot be taken back; one with `first` is tried as a dry run, which tells its exact effects.
+    A `grave` one cannot be taken back. Where it `asks`, the effects of a dry run take the place of that line: the
+    page's script sends the same body with `dry_run` whenever all needed `fields` are filled in, and words the answer by
+    the `command`.
     """
 
     command: str
@@ -29,26 +31,15 @@ class Button:
     label: str
     title: str
     consequences: tuple[str, ...]
+    asks: str = ""
     body: Json = field(default_factory=dict)
     fields: tuple[Json, ...] = ()
     grave: bool = False
-    first: bool = False
 
     @property
     def wire(self) -> str:
         """The button for the page's script."""
-        document = {
-            "command": self.command,
-            "url": self.url,
-            "title": self.title,
-            "label": self.label,
-            "lines": self.consequences,
-            "body": self.body,
-            "fields": self.fields,
-            "grave": self.grave,
-            "first": self.first,
-        }
-        return json.dumps(document, separators=(",", ":"))
+        return json.dumps(asdict(self), separators=(",", ":"))
 
 
 def button_of(remedy: Remedy, pipeline: str, visitor: Visitor) -> Button | None:
@@ -84,10 +75,10 @@ def action_button(
         label=action.button_label(known),
         title=action.button_title(known),
         consequences=action.button_lines(known, ranges),
+        asks=action.button_asks(known),
         body=_body(action, pipeline, known),
         fields=() if is_chosen else tuple(_fields(action, topics)),
         grave=action.is_grave(known),
-        first=action.has_dry_run,
     )
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.adapters.iceberg.catalog import BoundedRestCatalog
-from airflow_kafka_lake.adapters.java import spark_home
-from airflow_kafka_lake.adapters.spark_submit.submission import java_program, options_of_spark
+from airflow_kafka_lake.adapters.java import find_java, spark_home
+from airflow_kafka_lake.adapters.spark_submit.submission import options_of_spark
 
 pytestmark = pytest.mark.contracts
 
@@ -73,7 +73,7 @@ def _pyspark_keeps_the_active_session() -> bool:
 
 def _pyspark_gives_java_the_options_of_ours() -> bool:
     """Apart from the module of its machine learning and a database that no job opens."""
-    words = [java_program(), "-cp", f"{spark_home()}/jars/*", "org.apache.spark.launcher.Main"]
+    words = [str(find_java()), "-cp", f"{spark_home()}/jars/*", "org.apache.spark.launcher.Main"]
     words += ["org.apache.spark.deploy.SparkSubmit", "--master", "local", "any.jar"]
     home = {"SPARK_HOME": str(spark_home()), "SPARK_SCALA_VERSION": "2.13"}
     said = subprocess.run(words, env=os.environ | home, capture_output=True, text=True, check=True).stdout.split("\0")

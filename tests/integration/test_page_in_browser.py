@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.actions.offsets import SkipAction
 from airflow_kafka_lake.core.reports.status import PipelineReport, groups_of
 from airflow_kafka_lake.core.reports.streams import StreamState
 from airflow_kafka_lake.local.processes import wait_until
@@ -297,11 +298,11 @@ def test_partitions_are_written_as_a_list_and_tried_first(page: Page, site: Site
         "dry_run": True,
         "reason": "dry run on the page",
     }
-    assert page.text("#ask-lines").splitlines()[1:] == ["They will not be in the table."]
+    told = list(SkipAction.consequences)
+    assert page.text("#ask-lines").splitlines()[1:] == told
     page.js("document.getElementById('ask-field-to').value = ''")
     page.js("document.getElementById('ask-field-to').dispatchEvent(new Event('change'))")
-    before = ["They will not be in the table.", "Fill in which, and see here how many they are."]
-    assert page.text("#ask-lines").splitlines() == before
+    assert page.text("#ask-lines").splitlines() == [SkipAction.asks, *told]
 
 
 def test_nothing_is_wrong_before_anything_was_filled_in(page: Page, site: Site) -> None:

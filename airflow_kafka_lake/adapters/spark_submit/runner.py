@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 from airflow_kafka_lake.adapters.clients import Secrets
 from airflow_kafka_lake.adapters.jars.cache import JarSet, default_cache, files, fitting_sparks, verified
-from airflow_kafka_lake.adapters.java import require_java, require_matching_pyspark, spark_home
+from airflow_kafka_lake.adapters.java import find_java, require_java, require_matching_pyspark, spark_home
 from airflow_kafka_lake.adapters.machine import telling
 from airflow_kafka_lake.adapters.spark_submit.driver import (
     LOG_FILE,
@@ -41,7 +41,6 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     checked_master,
     environment,
     java_options,
-    java_program,
     java_start,
     needs_script,
     options_of_spark,
@@ -136,7 +135,7 @@ def archive_path(jars: Sequence[Path | str]) -> Path:
     Java maps no archive whose jars have another size or time than those it was made from, so a Spark that was installed
     anew has another archive.
     """
-    place = _digest([str(spark_home()), str(Path(java_program()).resolve()), *map(str, jars)])
+    place = _digest([str(spark_home()), str(find_java().resolve()), *map(str, jars)])
     files = sorted([*spark_jars(), *map(Path, all_jars(jars))])
     stats = [(path.name, path.stat()) for path in files if path.exists()]
     state = _digest([f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in stats])

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 import airflow_kafka_lake
 from airflow_kafka_lake.adapters.clients import CONNECT_SECONDS, SPARK_PATTERN
-from airflow_kafka_lake.adapters.java import spark_home
+from airflow_kafka_lake.adapters.java import find_java, spark_home
 from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
@@ -283,13 +283,8 @@ def spark_jars() -> list[Path]:
     return [jar for jar in sorted((spark_home() / "jars").glob("*.jar")) if not jar.name.startswith("spark-mllib")]
 
 
-def java_program() -> str:
-    """Return the Java of JAVA_HOME, else of PATH."""
-    return f"{home}/bin/java" if (home := os.environ.get("JAVA_HOME")) else shutil.which("java") or "java"
-
-
 def java_start(folder: Path) -> list[str]:
-    return [java_program(), f"@{folder / JAVA_OPTIONS_FILE}", "org.apache.spark.deploy.SparkSubmit"]
+    return [str(find_java()), f"@{folder / JAVA_OPTIONS_FILE}", "org.apache.spark.deploy.SparkSubmit"]
 
 
 def brought_with(master: str, jars: Sequence[Path | str], conf: Mapping[str, str]) -> tuple[list[str], list[str]]:

@@ -312,19 +312,20 @@
   // A second click with the same id is answered as the first, and decides nothing.
   const unique = () => `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
 
-  // What would come of it takes the place of the line that asks for offsets, or of the one that tells their number.
+  function say(effects) {
+    ask("lines").replaceChildren(...[...effects, ...act.consequences].filter(Boolean).map(item));
+  }
+
   let tried = 0;
   async function tryFirst(event) {
     const mine = (tried += 1);
-    ask("lines").replaceChildren(...act.lines.map(item));
+    say([act.asks]);
     answered("", "");
     const complete = [...ask("fields").querySelectorAll("input, select")].every((box) => box.checkValidity());
-    if (!act.first || !complete) return;
+    if (!act.asks || !complete) return;
     try {
-      const lines = sentences(await send(body({ dry_run: true, reason: "dry run on the page" })));
-      if (tried !== mine) return;
-      const rest = act.fields.length ? act.lines.slice(0, -1) : act.lines.slice(1);
-      ask("lines").replaceChildren(...[...lines, ...rest].map(item));
+      const effects = sentences(await send(body({ dry_run: true, reason: "dry run on the page" })));
+      if (tried === mine) say(effects);
     } catch (problem) {
       // Where nothing was typed yet, nothing is wrong: there is nothing to do now.
       if (tried === mine) answered(event ? "failed" : "", why(problem));
@@ -335,7 +336,6 @@
     act = JSON.parse(button.dataset.act);
     act.request = unique();
     ask("title").textContent = act.title;
-    ask("lines").replaceChildren(...act.lines.map(item));
     ask("fields").replaceChildren(...act.fields.flatMap(input));
     ask("reason").value = "";
     ask("reason").disabled = false;

@@ -848,6 +848,9 @@ def test_class_archive_is_one_of_this_java(tmp_path: Path, monkeypatch: pytest.M
     """Another `JAVA_HOME` is another archive."""
     found = set()
     for name in ("java-17", "java-21"):
+        java = tmp_path / name / "bin" / "java"
+        java.parent.mkdir(parents=True)
+        java.touch(0o755)
         monkeypatch.setenv("JAVA_HOME", str(tmp_path / name))
         found.add(archive_path([]))
     assert len(found) == 2

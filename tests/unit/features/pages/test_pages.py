@@ -207,9 +207,12 @@ def test_skip_says_how_many_offsets_before_it_is_confirmed(world: World) -> None
     page = read(pipeline_page(DECIDES, status(world)))
     (skip,) = [item for item in acts(page) if item["command"] == "skip" and item["body"]]
     assert skip["label"] == "Skip 4 offsets"
-    assert skip["lines"][0] == "4 offsets of orders/0, 0 to 4, will not be in the table."
+    assert (skip["asks"], skip["consequences"][0]) == (
+        "4 offsets of orders/0, 0 to 4.",
+        "They will not be in the table. The watermark passes them.",
+    )
     assert skip["body"] == {"topic": "orders", "from": "0", "to": "4", "partitions": [0]}
-    assert (skip["grave"], skip["first"]) == (True, True)
+    assert skip["grave"]
 
 
 def test_who_may_not_decide_sees_no_button(landed: World) -> None:
