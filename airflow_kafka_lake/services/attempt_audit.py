@@ -61,8 +61,8 @@ def audit_attempt(
 ) -> AttemptAudit:
     """Compare the staged rows with the planned ranges, and explain every offset without a row from Kafka's batches.
 
-    Topic ids are compared before and after the explanations, ends and leader epochs after them: they bracket the
-    accounting (fine print of §3). `heartbeat` gets how many offsets are explained. Raises the error of the missing
+    Topic ids are compared before and after the explanations, ends and leader epochs after them, so that all of it is
+    told of one log. `heartbeat` gets how many offsets are explained. Raises the error of the missing
     answer when they cannot be compared.
     """
     contents = {item.stream: item for item in staged.streams}

@@ -175,9 +175,9 @@ _UNDECIDED = frozenset({AttemptOutcome.UNKNOWN, AttemptOutcome.ABANDONED})
 class InDoubt:
     """True while a commit of the wave, by this attempt or an earlier one, may have landed or may still land.
 
-    Only a search of the lake decides. One that finds nothing on the very head that a commit requires leaves it in
-    doubt: the catalog may still carry that commit out. Once found, or answered as committed, it stays in doubt until
-    it is recorded.
+    Only a search of the lake decides. Finding nothing proves nothing as long as main has not moved from the head that
+    the commit requires: the catalog may still carry it out. Once found, or answered as committed, it stays in doubt
+    until it is recorded.
     """
 
     def __init__(self, attempts: Iterable[AttemptRecord]) -> None:

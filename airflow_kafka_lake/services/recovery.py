@@ -194,8 +194,8 @@ def newest_resumable(claim: Claim, table: LakeTable) -> AttemptRecord | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """The part to revoke from a wave before the rest can be published: ranges or parts of them, each to a hold or,
-    still PLANNED, to a wave of its own. `spared` is the attempt whose branch holds just that rest."""
+    """The part that must leave a wave before the rest can be published: ranges or parts of them, each put on hold or
+    moved, still PLANNED, to a new wave. `spared` is the attempt whose branch holds just that rest."""
 
     verdicts: tuple[RangeDecision, ...]
     spared: str | None = None

@@ -55,8 +55,8 @@ def land(
     bytes_per_second: int | None = None,
     during: AbstractContextManager[object] | None = None,
 ) -> WaveRecord | Postponement:
-    """Ingest a wave; once it is in the lake (`during` is entered until then), advance and drop the branches of earlier
-    attempts, which fails nothing. Raises the errors of `ingest`."""
+    """Ingest a wave, inside of `during`; then advance the watermarks and drop the branches of earlier attempts, whose
+    errors do not fail the wave. Raises the errors of `ingest`."""
     with during or nullcontext():
         outcome = ingest(ports, wave, bytes_per_second=bytes_per_second)
     if not isinstance(outcome, Postponement):
@@ -86,8 +86,8 @@ class RunWaves:
     """The waves of one run, each of them once, also waves that are split from others meanwhile.
 
     Watermarks advance after each. Waves that wait for their turn are tried again as long as other waves come to an end.
-    Waves of a paused plan are left, and all others when the pipeline is paused, or has as many waves at work as it
-    allows at once.
+    Waves of a paused plan are passed over. The run ends where the pipeline is paused, or has as many waves at work as
+    it allows at once.
     """
 
     ports: Ports

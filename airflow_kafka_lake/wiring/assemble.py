@@ -110,12 +110,12 @@ def open_ports(
 ) -> Iterator[Ports]:
     """Open ledger, Kafka, lake and Spark of a pipeline; `kafka_seconds` is how long an admin call waits for Kafka.
 
-    `live` shows how far the work is; left out, `progress` gets it as lines. Adapters are built on first use. With
-    `need_…` the settings, and Spark on this machine, are checked before the block begins, so that no wave is claimed
-    for a job that could not start: raises ConnectionSettingsError, or the error of a missing Java, PySpark or jar.
-    `application` is given the Spark application of each job once it runs;
-    `spark_conf` are further settings of it, which those of the connection replace. With an `engine`, which the caller
-    closes, jobs run one after another in its warm driver, those of other pipelines too.
+    `live` gets the progress of jobs as events; without it, `progress` gets it as lines. Adapters are built on first
+    use. With `need_…` the settings, and Spark on this machine, are checked before the block begins, so that no wave is
+    claimed for a job that could not start: raises ConnectionSettingsError, or the error of a missing Java, PySpark or
+    jar. `application` is given the Spark application of each job once it runs; `spark_conf` are further settings of
+    it, which those of the connection replace. With an `engine`, which the caller closes, jobs run one after another in
+    its warm driver, those of other pipelines too.
     """
     kafka = KafkaConnection(spec.kafka_connection, client_id=CLIENT_ID.format(spec.name))
     lake = LakeConnection(spec.lake_connection)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -203,6 +204,8 @@ def job_failed(job: Job, code: int, lines: Iterable[str], secrets: Secrets) -> J
     advice = reason.advice if reason else f"Its last words are below; {left}."
     if reason is None and isinstance(job, StageJob) and code > 0 and _is_beside_reading(job, text):
         name, advice = BESIDE_READING, f"No task of it failed, so no record is the cause. {advice}"
+    if reason is None and code == -signal.SIGKILL:
+        advice = f"A system that is short of memory ends a process so, and its log says it. {advice}"
     if reason and not isinstance(job, StageJob):
         advice = job.advice.get(reason.name, advice)
     message = f"{what} {ended}. {advice}\n{end}"

@@ -162,7 +162,7 @@ class Renew(AttemptWrite[None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordBase(AttemptWrite[None]):
-    """Store the head the probe looked at, before any work; StaleFenceError as above (and for all below)."""
+    """Store the head the probe looked at, before any work; raises StaleFenceError, as every write below."""
 
     name: ClassVar[str] = "record_base"
     key: AttemptKey

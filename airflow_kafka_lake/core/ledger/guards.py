@@ -173,8 +173,7 @@ def refuse_above(limits: Limits, pipeline: str, at_work: Sequence[str]) -> None:
 # The most that a machine's clock may be off the ledger's, by which all others are judged.
 
 TOLERANCE = timedelta(minutes=1)
-"""Java takes a table's next commit when it is not more than this before the last; a topic comes to rest in several of
-it."""
+"""Iceberg's Java refuses a commit that is dated further before the last one; a topic comes to rest in several of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,8 +262,8 @@ T = TypeVar("T")
 
 
 class WaitReason(Enum):
-    """The reason for which a wave waits, by its refusals, of which the first that fits counts: a resume, room under its
-    pipeline's limit, its turn in the order of the records, the process that works on it, a task that asks for it again.
+    """The event that a wave waits for: a resume, room under its pipeline's limit, its turn in the order of the records,
+    the process that works on it, a task that asks for it again. Each lists its refusals; the first that fits counts.
     """
 
     RESUME = (PausedError,)

@@ -172,8 +172,7 @@ class WaveChoice:
         )
 
     def only(self, most: int | None) -> WaveChoice:
-        """Return the choice of a run that is asked for no more waves than that: it takes the first, and leaves the rest
-        as it leaves all that it is not asked for. None: for as many as there are."""
+        """Return the choice with the first `most` waves, the rest of them left; None is no limit."""
         if most is None:
             return self
         rest = (*self.taken[max(0, most) :], *self.later)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from airflow_kafka_lake.local.processes import wait_until
 from tests.soak.checking import watermarks
 from tests.soak.faults.strike import Fault
 
@@ -159,11 +160,7 @@ def _ends(fault: Fault, topic: str, partitions: list[int]) -> dict[int, int]:
 
 def _until_gone(fault: Fault, topic: str) -> None:
     admin = fault.scene.place.admin()
-    for _ in range(300):
-        if topic not in admin.list_topics(timeout=30).topics:
-            return
-        time.sleep(0.1)
-    raise TimeoutError(f"topic {topic} is not gone after 30 s")
+    wait_until(lambda: topic not in admin.list_topics(timeout=30).topics, timeout=30, failed=TimeoutError)
 
 
 KAFKA_FAULTS = (BrokerRestart, BrokerKill, RetentionSettled, RetentionUnread, TopicRecreation, PartitionExpansion)

@@ -688,7 +688,9 @@ def test_a_job_that_read_nothing_met_no_bad_record(lines: list[str], is_searched
     error = job_failed(JOB, 1, lines, Secrets())
     assert isinstance(error, JobFailedError)
     assert is_unknown(error) is is_searched
-    assert is_unknown(job_failed(JOB, -9, lines, Secrets())), "a driver that is killed may have read anything"
+    killed = job_failed(JOB, -9, lines, Secrets())
+    assert is_unknown(killed), "a driver that is killed may have read anything"
+    assert "was ended by signal 9. A system that is short of memory ends a process so" in killed.message
     apart = replace(JOB, slices=(), overflowing=JOB.slices)
     assert is_unknown(job_failed(apart, 1, lines, Secrets())), "these the driver itself reads"
 
