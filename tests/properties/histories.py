@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 
 from airflow_kafka_lake.core.errors import (
@@ -87,8 +88,13 @@ class History(Surroundings):
             self.world.lease_ends()
 
     def go(self, worker: Worker, calls: int, *, stop: str = "") -> None:
-        """Let a worker make some calls, at most up to one that it is named to stop before."""
+        """Let a worker make some calls, at most up to one that it is named to stop before.
+
+        Each takes a millisecond: the time is what distinguishes a line of a ledger's history from the line of the same
+        number after a restore.
+        """
         for _ in range(calls):
+            self.world.clock.advance(timedelta(milliseconds=1))
             before, head, call = self.world.ledger._state, self.lives.head(), worker.waits_at
             worker.step()
             brought = self.lives.stepped(worker, call, before, head)
