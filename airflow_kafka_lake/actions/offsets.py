@@ -313,6 +313,11 @@ class ReopenAction(OffsetsAction):
         "also if the second reading has fewer rows than the lake has now",
         "If the second reading has fewer rows, the rows that Kafka has no longer are removed.",
     )
+    restore_deleted: bool = switch(
+        "Restore deleted rows",
+        "also if rows would come back that were deleted on purpose, such as for an erasure request",
+        "Rows that were deleted on purpose come back, as far as Kafka still has their records.",
+    )
     drop_staged: bool = drop_staged()
 
     def preview(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
@@ -356,6 +361,7 @@ class ReopenAction(OffsetsAction):
                 item.interval,
                 reason=self.reason or "",
                 accept_fewer=self.accept_fewer,
+                restore_deleted=self.restore_deleted,
                 drop_staged=self.drop_staged,
             )
 

@@ -126,9 +126,8 @@ def skip(
     )
 
 
-def reopen(pipeline: str, item: Slice, *, accept_fewer: bool = False) -> Remedy:
+def reopen(pipeline: str, item: Slice, *, switches: tuple[str, ...] = ()) -> Remedy:
     """Read a committed slice again."""
-    switches = ("accept_fewer",) if accept_fewer else ()
     return Remedy(command="reopen", subject=pipeline, slice=item, switches=switches, asks_reason=True)
 
 

@@ -371,9 +371,17 @@ class ReopenOperator(DecisionTask):
     decision = ReopenAction
     template_fields: Sequence[str] = (*DecisionTask.template_fields, *ReopenAction.switches())
 
-    def __init__(self, *, accept_fewer: bool | str = False, drop_staged: bool | str = False, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        accept_fewer: bool | str = False,
+        restore_deleted: bool | str = False,
+        drop_staged: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.accept_fewer = accept_fewer
+        self.restore_deleted = restore_deleted
         self.drop_staged = drop_staged
 
 

@@ -8,17 +8,20 @@ from dataclasses import dataclass, replace
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import shares
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import (
     IdentityError,
     LogRewrittenError,
     RangeBeyondEndError,
     RangeExpiredError,
+    StateError,
     UnavailableError,
 )
 from airflow_kafka_lake.core.kafka.losses import EpochEnds, cut_below, epochs_in_doubt, leader_epochs
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.decisions import NEVER_CLAIMED, needed_reason
+from airflow_kafka_lake.core.ledger.deletions import Deletions
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.reopening import (
     REOPEN_HOLDER,
@@ -32,7 +35,7 @@ from airflow_kafka_lake.core.ledger.reopening import (
     to_be_shared,
 )
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, AttemptRecord, RangeState, TableHead, Token
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment, started_after, waiting
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
@@ -96,11 +99,13 @@ def prepare(
     *,
     reason: str,
     accept_fewer: bool = False,
+    restore_deleted: bool = False,
     drop_staged: bool = False,
 ) -> PreparedReopen:
     """Decide a reopen without doing anything of it.
 
-    Raises StateError for offsets that are neither committed nor skipped, ConcurrentError while an attempt works on
+    Raises StateError for offsets that are neither committed nor skipped, and for rows that were deleted on purpose
+    (unless `restore_deleted` brings them back), ConcurrentError while an attempt works on
     them, RangeExpiredError and RangeBeyondEndError for offsets that Kafka has no more, IdentityError for a topic or a
     table that is not the recorded one, OnlyCopyError where rows that must wait for it are staged, would be dropped, and
     exist nowhere else (unless `drop_staged` gives them up).
@@ -120,6 +125,8 @@ def prepare(
     ends = ports.source.epoch_ends(doubts, leader_epochs([seen])) if doubts else {}
     _refuse_rewritten(interval, ranges, seen, ends=ends)
     check_table(ports, spec.name, table, [stream.key.topic_id])
+    if not restore_deleted:
+        _refuse_deleted(ports, table, asked, ranges)
     require_replaceable(ports.lake.table(table), [asked])
     what = reopening(
         new_id(),
@@ -221,6 +228,19 @@ def _refuse_lost(pipeline: str, stream: StreamRecord, interval: OffsetRange, see
             f"again. {stays}",
             **facts,
             high_watermark=seen.high_watermark,
+        )
+
+
+def _refuse_deleted(ports: Ports, table: str, asked: Slice, ranges: Sequence[RangeRecord]) -> None:
+    """Refuse to bring back rows of a range that were deleted on purpose, such as for an erasure request."""
+    known = Deletions.of(ports.lake.table(table).all_receipts())
+    if rows := sum(known.rows(item, NOTHING) for item in ranges if item.state is RangeState.COMMITTED):
+        raise StateError(
+            f"a person has recorded {count(rows, 'row')} of the ranges of {asked} as deleted on purpose: read again, "
+            f"they would come back. Nothing was reopened. If that is meant: "
+            f"{remedies.reopen(ranges[0].pipeline, asked, switches=('restore_deleted',))}",
+            topic=asked.stream.topic,
+            partition=asked.stream.partition,
         )
 
 

@@ -257,7 +257,7 @@ def gone_topic(item: RangeRecord, what: IdentityError) -> IdentityError:
 
 def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> RangeDecision:
     """Return the hold of a second read that has fewer rows than the lake has now; a person may agree to that."""
-    ways = (remedies.reopen(item.pipeline, item.slice, accept_fewer=True), remedies.release(item.id))
+    ways = (remedies.reopen(item.pipeline, item.slice, switches=("accept_fewer",)), remedies.release(item.id))
     named = lost.named(NAMED)
     more = f" and {count(lost.range_count - NAMED, 'more range')}" if lost.range_count > NAMED else ""
     reason = (

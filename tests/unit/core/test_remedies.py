@@ -35,7 +35,7 @@ WHOLE = {
     "release": [remedies.release("r")],
     "resume": [remedies.resume("p")],
     "skip": [remedies.skip("p", ITEM), remedies.skip("p", ITEM, name_topic_id=True, acknowledge_order=True)],
-    "reopen": [remedies.reopen("p", ITEM), remedies.reopen("p", ITEM, accept_fewer=True)],
+    "reopen": [remedies.reopen("p", ITEM), remedies.reopen("p", ITEM, switches=("accept_fewer", "restore_deleted"))],
     "audit": [remedies.audit("p")],
     "accept_deletes": [remedies.accept_deletes("p"), remedies.accept_deletes("p", ITEM)],
     "rebuild": [remedies.rebuild("p"), remedies.rebuild("p", accept_rollback=True)],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,13 +12,13 @@ import pytest
 from airflow_kafka_lake.core.audit.report import EVERYTHING, StreamScope
 from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
-from airflow_kafka_lake.services import pipeline_audit
+from airflow_kafka_lake.services import pipeline_audit, reopening
 from airflow_kafka_lake.services.deep_audit import DeepCheck
 from airflow_kafka_lake.services.pipeline_audit import accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_ledger import MemoryLedger
-from tests.world import World, read_again
+from tests.world import World
 
 pytestmark = pytest.mark.unit
 
@@ -288,12 +289,18 @@ def test_deep_audit_expects_no_row_of_what_was_deleted(landed: World) -> None:
 
 
 def test_what_is_read_again_has_all_of_its_rows_again(landed: World) -> None:
-    """A reopen brings back what Kafka still has: nothing of the new reading was deleted."""
+    """A reopen brings back what Kafka still has, where a person says so: erased rows do not come back by themselves."""
     delete(landed, 0)
     accepted(landed)
-    read_again(
-        landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 5), reason="wrongly deleted", accept_fewer=False
+    reopen = partial(
+        reopening.prepare, landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 5), reason="wrongly deleted"
     )
+    told = "recorded 1 row of the ranges of orders/0 0-5 as deleted on purpose.*--restore-deleted"
+    with pytest.raises(StateError, match=told):
+        reopen()
+    with pytest.raises(StateError, match=told):
+        reopen(accept_fewer=True)
+    reopening.carry_out(landed.worker(), landed.spec, reopen(restore_deleted=True))
     landed.watermarks.clear()
     assert landed.run().exit_code == 0
     document = audited(landed)
