@@ -17,6 +17,7 @@ from airflow_kafka_lake.core.kafka.losses import (
     epochs_of_tips,
     fewer_rows,
     gone_topic,
+    held_loss,
     is_proven,
     leader_epochs,
     not_of_the_leader,
@@ -125,8 +126,10 @@ def _judge(
     losses: Losses,
 ) -> AttemptAudit:
     # Rows that are staged need no log start to prove them: they were read before it moved.
-    lost = {i: held_by(i, e) for i, e in losses.failed.items() if not isinstance(e, LogStartMovedError)}
-    failed = {**changed, **lost}
+    failed = dict(changed)
+    for item in ranges:
+        if (error := losses.failed.get(item.id)) and not isinstance(error, LogStartMovedError):
+            failed[item.id] = held_loss(item, error)
     receipts = []
     for item in ranges:
         offsets = contents[item.stream].offsets if item.stream in contents else RangeSet()
@@ -134,7 +137,7 @@ def _judge(
         receipts.append(result)
         if result.accounting.unexplained and item.id not in failed:
             loss = losses.failed.get(item.id)
-            failed[item.id] = held_by(item.id, loss) if loss else _unexplained(item, tallies[item.id])
+            failed[item.id] = held_loss(item, loss) if loss else _unexplained(item, tallies[item.id])
     failed |= {i: hold(i, reason) for i, reason in _unplanned(ranges, contents).items()}
     gaps = _passed(ranges, failed, losses, tallies)
     return AttemptAudit(receipts=tuple(receipts), failed=gaps or tuple(failed.values()), rest_is_proven=bool(gaps))
@@ -154,7 +157,7 @@ def _passed(
         if item.id not in failed:
             continue
         lost, left = losses.failed.get(item.id), tallies.get(item.id, Tally()).unexplained
-        if not isinstance(lost, LogStartMovedError) or failed[item.id] != held_by(item.id, lost):
+        if not isinstance(lost, LogStartMovedError) or failed[item.id] != held_loss(item, lost):
             return ()
         if left - RangeSet((lost.lost,) if lost.lost else ()) or len(verdicts) + left.range_count > MOST_PASSED:
             return ()

@@ -19,9 +19,9 @@ from airflow_kafka_lake.core.errors import (
     TransientError,
     UnknownSubjectError,
 )
-from airflow_kafka_lake.core.kafka.losses import Losses
+from airflow_kafka_lake.core.kafka.losses import Losses, held_loss
 from airflow_kafka_lake.core.ledger.attempts import RecordJob
-from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRecord, StagedContent, held_by
+from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRecord, StagedContent
 from airflow_kafka_lake.core.ledger.waves import Found
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceSet
 from airflow_kafka_lake.core.reports.progress import Counters, Progress, Step
@@ -201,9 +201,9 @@ def split_deadly(ports: Ports, claim: Claim) -> tuple[RangeDecision, ...]:
     return halving.apart(claim.ranges, why) or (halving.held(first, first.range, why),)
 
 
-def lost_ranges(losses: Losses) -> tuple[RangeDecision, ...]:
-    """Hold the ranges of which Kafka has lost offsets."""
-    return tuple(held_by(item, error) for item, error in losses.failed.items())
+def lost_ranges(losses: Losses, ranges: Sequence[RangeRecord]) -> tuple[RangeDecision, ...]:
+    """Hold the offsets of some ranges that Kafka has lost."""
+    return tuple(held_loss(item, error) for item in ranges if (error := losses.failed.get(item.id)))
 
 
 def read(
@@ -303,7 +303,7 @@ def stage_job(claim: Claim, how: tuple[Decoder, ...] = (), overflowing: Sequence
 def _lost_meanwhile(ports: Ports, claim: Claim) -> tuple[RangeDecision, ...]:
     """Hold the ranges of which Kafka has lost offsets since the job began."""
     try:
-        return lost_ranges(check_losses(ports, claim.ranges))
+        return lost_ranges(check_losses(ports, claim.ranges), claim.ranges)
     except TransientError as error:
         ports.progress(f"whether Kafka lost offsets of wave {claim.key.wave} is not known: {error}")
         return ()

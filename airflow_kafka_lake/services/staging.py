@@ -300,7 +300,7 @@ def _precheck(ports: Ports, claim: Claim, heartbeat: Heartbeat) -> tuple[RangeDe
     on.
     """
     losses = _check_until_known(ports, claim.ranges, timedelta(seconds=claim.spec.leader_wait), heartbeat)
-    lost = lost_ranges(losses)
+    lost = lost_ranges(losses, claim.ranges)
     if len(lost) + len(losses.unknown) < len(claim.ranges):
         return lost + tuple(
             RangeDecision(range_id=item, state=RangeState.PLANNED, reason=error.message)

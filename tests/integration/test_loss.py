@@ -148,7 +148,7 @@ def test_log_that_was_cut_and_has_grown_again_is_told_from_a_restart(spark_jars:
         assert states[1] == ("COMMITTED", None)
         assert states[0][0] == "HELD"
         assert states[0][1].startswith("LogRewrittenError: skip 5-10: 5 offsets, the log was cut at 5")
-        sandbox.assert_exact({key: value for key, value in old.items() if key[0] == 1})
+        sandbox.assert_exact({key: value for key, value in old.items() if key[0] == 1 or key[1] < 5})
 
         stopped = sandbox.command("plan", str(sandbox.file), "--dry-run", "--json")
         (reason,) = [item["reason"] for item in stopped.document["blocked"]]

@@ -189,28 +189,43 @@ def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRec
     facts: dict[str, Any] = {"topic": item.stream.topic, "partition": item.stream.partition}
     if seen.log_start > start:
         gone = OffsetRange(start, min(seen.log_start, end))
+        way = passing(_held(item, gone), gone)
         return LogStartMovedError(
-            f"{_proposed(gone)}, log start moved to {seen.log_start}. Skip them with: {passing(item, gone)}",
+            f"{_proposed(gone)}, log start moved to {seen.log_start}. Skip them with: {way}",
             lost=gone,
             **facts,
         ).ended_by(skipping(item, gone))
     if (cut := cut_below(seen, item.leader_epoch, end, ends)) is None:
         return None
     gone = OffsetRange(max(start, cut), end)
+    held = _held(item, gone)
     if seen.high_watermark < end:
         return LogTruncatedError(
             f"{_proposed(gone)}, the log ends at {cut}: Kafka lost what was there. Bring them back, then: "
-            f"{remedies.release(item.id)}. Or pass them with: {passing(item, gone)}",
+            f"{remedies.release(held.id)}. Or pass them with: {passing(held, gone)}",
             lost=gone,
             **facts,
-        ).ended_by(remedies.release(item.id), skipping(item, gone))
+        ).ended_by(remedies.release(held.id), skipping(item, gone))
     return LogRewrittenError(
         f"{_proposed(gone)}, the log was cut at {cut} after leader epoch {item.leader_epoch} had reached {end}, and "
         f"has grown to {seen.high_watermark} again: these offsets have other records now. Skip them with: "
-        f"{passing(item, gone)}",
+        f"{passing(held, gone)}",
         lost=gone,
         **facts,
     ).ended_by(skipping(item, gone))
+
+
+def _held(item: RangeRecord, gone: OffsetRange) -> RangeRecord:
+    """Return what is held of a range: the lost offsets, so that the rest goes on before it is lost too; all of one that
+    was reopened, because one commit replaces its rows."""
+    return item if item.generation else item.piece(gone)
+
+
+def held_loss(item: RangeRecord, error: KafkaLakeError) -> RangeDecision:
+    """Return the hold of what Kafka lost of a range."""
+    lost = error.lost if isinstance(error, LostRecordsError) else None
+    part = _held(item, lost).range if lost else item.range
+    return held_by(item.id, error, part=None if part == item.range else part)
 
 
 def passed(item: RangeRecord, part: OffsetRange) -> RangeDecision:

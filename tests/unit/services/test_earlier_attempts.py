@@ -536,7 +536,8 @@ def test_row_that_is_missing_otherwise_spares_no_branch(world: World, wave: str)
     world.runner.tamper = lambda rows: [row for row in rows if row[2:4] != (0, 7)]
     world.ingest(wave, world.worker(Before("batches.explain", lambda: world.retain_from(4))))
     held = [item for item in world.ledger.ranges(wave=wave) if item.state is RangeState.HELD]
-    assert [item.range for item in held] == [OffsetRange(0, 8)]
+    assert [item.range for item in held] == [OffsetRange(0, 4), OffsetRange(4, 8)]
+    assert [(item.cause and item.cause.kind) for item in held] == ["LogStartMovedError", "UnexplainedError"]
     assert (world.offsets(), world.offsets(1)) == ([], [0, 1, 2])
 
 
