@@ -254,8 +254,10 @@ class SkipAction(OffsetsAction):
         waits = "Later segments of the topic do not start over this gap; acknowledging the order lets them."
         if waves:
             goes_on = f"What was held for them goes on in wave {', '.join(waves)}: {remedies.run(pipeline)}"
-        else:
+        elif offsets:
             goes_on = f"The watermark moves over them: {remedies.advance(pipeline)}"
+        else:
+            goes_on = "All of them are in the table, or were skipped before: what has landed is not skipped"
         chosen = [item for item, _ in parts]
         return OffsetsOutcome(
             document=_document(pipeline, zip(chosen, results, strict=True), waves, dry_run=dry_run, skipped=offsets),

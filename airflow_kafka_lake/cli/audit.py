@@ -76,7 +76,7 @@ def show_audit(output: Output, report: AuditReport) -> None:
         output.line(line)
     found = [(item.kind, item.where, item.message) for item in report.findings]
     output.long_table(count(len(found), "finding"), ("finding", "where", "what"), found)
-    output.line("nothing is missing, twice or unexplained" if report.ok else "the audit failed")
+    output.line("nothing that landed is missing, twice or unexplained" if report.ok else "the audit failed")
 
 
 def accept_deletes(arguments: argparse.Namespace, output: Output) -> Result:

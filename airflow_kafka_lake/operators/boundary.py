@@ -244,15 +244,12 @@ def of_backfill(context: Mapping[str, Any], bounds: Bounds) -> Bounds:
             _logger.info("reads what is missing: the run's data interval, %s to %s, bounds only backfills", start, end)
         return bounds
     if start is None or end is None or start >= end:
+        found = f"its data interval has no length ({start.isoformat()})" if start else "it has no data interval"
         raise UsageError(
-            f"this is a backfill run, and {_no_interval(start)}: it would read all that is missing, not its own dates. "
+            f"this is a backfill run, and {found}: it would read all that is missing, not its own dates. "
             f"Nothing was read. {_GIVE_INTERVALS}, or trigger kafka_lake_manual with the period"
         )
     return replace(bounds, start=start, end=end)
-
-
-def _no_interval(start: datetime | None) -> str:
-    return f"its data interval has no length ({start.isoformat()})" if start else "it has no data interval"
 
 
 _GIVE_INTERVALS = (

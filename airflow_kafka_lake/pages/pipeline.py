@@ -51,18 +51,15 @@ Fact = tuple[str, str, str, str]
 def facts_of(summary: PipelineSummary) -> tuple[Fact, ...]:
     """Return the summary of a pipeline, the first question of a person first."""
     needs = summary.needs_person
+    nothing = "nothing is blocked" if summary.lag_state == OBSERVED_STATES else "nothing that the ledger knows of"
     return (
         _landed(summary),
         ("lag", number(summary.lag), _unless_observed(summary.lag_state, "offsets to read"), ""),
         ("behind by", behind(summary), _behind_note(summary), ""),
-        ("needs a person", number(needs), "see below" if needs else _nothing_blocks(summary), "bad" if needs else ""),
+        ("needs a person", number(needs), "see below" if needs else nothing, "bad" if needs else ""),
         _deadline(summary),
         _running(summary),
     )
-
-
-def _nothing_blocks(summary: PipelineSummary) -> str:
-    return "nothing is blocked" if summary.lag_state == OBSERVED_STATES else "nothing that the ledger knows of"
 
 
 def behind(summary: PipelineSummary) -> str:

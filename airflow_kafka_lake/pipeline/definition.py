@@ -294,13 +294,11 @@ def _illegal_policies(spec: PipelineSpec) -> Iterator[_Mistake]:
         legal = "a group that no policy asks: it would follow itself"
         yield _Mistake(section="source", key="sync_group", found=shown(spec.sync_group), legal=legal)
     for key, policy in (("start", spec.start), ("end", spec.end)):
-        if foreign := sorted({topic for topic, _, _ in policy.offsets if not _reads(spec, topic)}):
+        pattern = spec.topic_pattern or "(?!)"  # matches nothing
+        named = {topic for topic, _, _ in policy.offsets} - set(spec.topics)
+        if foreign := sorted(topic for topic in named if not re.fullmatch(pattern, topic)):
             found = f"a file that names {', '.join(foreign[:3])}"
             yield _Mistake(section="source", key=key, found=found, legal="offsets of this pipeline's topics")
-
-
-def _reads(spec: PipelineSpec, topic: str) -> bool:
-    return topic in spec.topics or (spec.topic_pattern is not None and bool(re.fullmatch(spec.topic_pattern, topic)))
 
 
 def _refusal(mistakes: Sequence[_Mistake], file: Path | None) -> PipelineFileError:

@@ -202,7 +202,7 @@ def _check_owner(ports: Ports, ledger_id: str, pipeline: str, table: str, *, hea
     if owner[1] == pipeline:
         raise LedgerBehindError(
             f"table {table} was written by pipeline {pipeline} of another ledger ({owner[0]}). If that ledger is lost, "
-            f"run: {remedies.rebuild(pipeline)}; else point kafka_lake_ledger to it",
+            f"name the pipeline file: {remedies.rebuild('FILE')}; else point kafka_lake_ledger to it",
             table=table,
         )
     raise _anothers(table, topic_named(ports, topic_id, owner[1], pipeline), owner[1], pipeline)

@@ -127,7 +127,8 @@ def topics_of(ports: Ports, spec: PipelineSpec, bounds: Bounds) -> tuple[tuple[s
         wanted = {bounds.topic}
     found, problems = ask_about(lambda names: ports.source.topics(names, None), wanted)
     for topic in found:
-        if not _is_legal(table := spec.table_for(topic)):
+        table = spec.table_for(topic)
+        if table.lower().endswith(RECEIPTS_SUFFIX) or max(map(len, table.split("."))) > MAX_TABLE_NAME:
             problems[topic] = PipelineFileError(
                 f"it would land in table {table}, which is too long, or the receipts table of another topic. Leave it "
                 "out, or give it a pipeline with a table of its own",
@@ -176,10 +177,6 @@ def _with_left_out(seen: Snapshot, known: Collection[Stream]) -> Snapshot:
         if (topic, topic_id) in ids and (topic, partition) not in answered
     )
     return replace(seen, unknown=seen.unknown + left_out) if left_out else seen
-
-
-def _is_legal(table: str) -> bool:
-    return not table.lower().endswith(RECEIPTS_SUFFIX) and max(map(len, table.split("."))) <= MAX_TABLE_NAME
 
 
 def _selected(snapshot: Snapshot, bounds: Bounds) -> tuple[PartitionSnapshot, ...]:

@@ -340,10 +340,8 @@ def _sweep_table(ports: Ports, name: str, dropped: list[str], foreign: list[str]
 
 
 def _is_only_recorded(table: LakeTable, attempt: AttemptRecord) -> bool:
-    """Return whether an attempt is recorded as published, and main does not show it.
-
-    Its commit would have taken the branch along, so this may be the only copy of its rows.
-    """
+    """Return whether main does not show an attempt that is recorded as published: its branch, which the commit would
+    have taken along, may be the only copy of its rows."""
     return attempt.outcome is AttemptOutcome.COMMITTED and not isinstance(table.find_commit([attempt]), Found)
 
 

@@ -429,7 +429,8 @@ class OpenCatalog:
         if isinstance(error, ValidationError):
             return "what answers at uri does not speak Iceberg's REST protocol"
         problem = next((text for kinds, text in _TO_MEND.items() if isinstance(error, kinds)), None)
-        if _status_of(error) in _NOTHING_THERE:
+        # PyIceberg's REST client keeps the HTTP status in the cause of its error only.
+        if getattr(getattr(error.__cause__, "response", None), "status_code", None) in _NOTHING_THERE:
             problem = _NOT_THERE
         elif isinstance(error, OSError) and not problem:
             refused = (text for code, text in _REFUSED_BY_STORE.items() if re.search(code, str(error)))
@@ -521,11 +522,6 @@ def _with_parents(place: str) -> list[Path]:
         return []
     folder = Path(unquote(urlsplit(place).path))
     return [folder, *folder.parents]
-
-
-def _status_of(error: BaseException) -> int | None:
-    """Return the HTTP status behind an error of PyIceberg's REST client, which keeps it in its cause only."""
-    return getattr(getattr(error.__cause__, "response", None), "status_code", None)
 
 
 def _looking() -> str:

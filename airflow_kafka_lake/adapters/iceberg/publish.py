@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyiceberg.table import FileScanTask, Table
+from pyiceberg.table import Table
 
 from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog
 from airflow_kafka_lake.adapters.iceberg.commit import Move, PreparedSnapshot, move_main, prepare, unmet
@@ -106,7 +106,9 @@ class Publisher:
             if rejected := unmet(table.metadata, _move(publication, ready)):
                 return rejected
             tasks = tasks_for(table, publication.replaces, self._identifier)
-            key = (publication.audited, *sorted(_shown(task) for task in tasks))
+            # A file and its delete files decide which of its rows a reader sees.
+            shown = ((task.file.file_path, *sorted(file.file_path for file in task.delete_files)) for task in tasks)
+            key = (publication.audited, *sorted(shown))
             if key not in self._replaced:
                 found = replacement(table, tasks, publication.replaces, heartbeat)
                 files = (*ready.prepared.files, *found.rewritten)
@@ -184,11 +186,6 @@ class Publisher:
                 whose = f"belongs to pipeline {pipeline} of ledger {ledger_id}"
                 return Rejected(requirement=Requirement.OWNER, detail=f"topic {topic_id} of {self._identifier} {whose}")
         return None
-
-
-def _shown(task: FileScanTask) -> tuple[str, ...]:
-    """Return the paths of a file and its delete files: they decide which of its rows a reader sees."""
-    return (task.file.file_path, *sorted(file.file_path for file in task.delete_files))
 
 
 def _move(publication: Publication, ready: ReadyAttempt) -> Move:

@@ -110,12 +110,8 @@ def _field(get: Callable[[Any], Any]) -> Value:
     return lambda row, _: get(row)
 
 
-def _sum(name: str) -> Value:
-    return lambda row, _: None if row.accounting is None else getattr(row.accounting, name)
-
-
-def _of_progress(name: str) -> Value:
-    return lambda row, _: None if row.progress is None else getattr(row.progress, name)
+def _within(part: str, name: str) -> tuple[str, Value]:
+    return part, lambda row, _: None if (found := getattr(row, part)) is None else getattr(found, name)
 
 
 def _of_receipt(path: str) -> Value:
@@ -209,7 +205,7 @@ STORED: Mapping[type, RowMapping] = {
         columns={
             **_plain("wave", "fence", "attempt", "job", "base", "audited", "staged_bytes", "outcome", "error", "cause"),
             **_plain("started_at", "ended_at", "actor", "application", lease_holder="holder"),
-            **{column: ("progress", _of_progress(name)) for column, name in PROGRESS.items()},
+            **{column: _within("progress", name) for column, name in PROGRESS.items()},
         },
         key=("wave", "fence", "attempt"),
         required=("outcome",),
@@ -227,7 +223,7 @@ STORED: Mapping[type, RowMapping] = {
             **_SLICE,
             "plan": ("plan", lambda row, _: None if row.plan == row.skip else row.plan),
             "wave": ("wave", lambda row, _: None if row.wave == row.skip else row.wave),
-            **{name: ("accounting", _sum(name)) for name in tables.SUMS},
+            **{name: _within("accounting", name) for name in tables.SUMS},
         },
         key=("id",),
         required=("wave", "state", "start_offset", "end_offset"),

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TypeVar
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.amounts import count, span
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     GateClosedError,
@@ -99,8 +99,9 @@ def forbidden(wave: str, pipeline: str, state: WaveState, transition: Transition
 def busy(wave: str, fence: int, holder: str | None) -> ConcurrentError:
     """Return the refusal: the lease of another attempt is live."""
     return ConcurrentError(
-        f"Wave {wave} is being worked on by {holder} (fence {fence}). Nothing was changed; repeat when its lease has "
-        f"ended, or take it from its holder now with: {remedies.cancel(wave)}",
+        f"Wave {wave} is being worked on by {holder} (fence {fence}). Nothing was changed; repeat when that is over. A "
+        f"dead worker loses it after {span(LEASE.total_seconds())}; from one that hangs, take it with: "
+        f"{remedies.cancel(wave)}",
         wave=wave,
     )
 
@@ -173,7 +174,7 @@ def refuse_above(limits: Limits, pipeline: str, at_work: Sequence[str]) -> None:
 # The most that a machine's clock may be off the ledger's, by which all others are judged.
 
 TOLERANCE = timedelta(minutes=1)
-"""Iceberg's Java refuses a commit that is dated further before the last one; a topic comes to rest in several of it."""
+"""A lake may refuse a commit that is dated further before the last one; a topic comes to rest in several of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -140,6 +140,7 @@ class RecordPlan(Write[None]):
             actor=self.actor,
             detail=_detail(plan) | ({} if self.reason is None else {"reason": self.reason}),
         )
+        told = _numbers(plan) if self.reason is None else f"{_numbers(plan)}: {self.reason}"
         return Change(
             result=None,
             edits=(
@@ -152,11 +153,8 @@ class RecordPlan(Write[None]):
                 *self._layout_change(records),
             ),
             outbox=tuple(self._origins(records)),
-            entries=(Entry(pipeline=name, actor=self.actor, kind="plan", subject=plan.id, detail=self._summary()),),
+            entries=(Entry(pipeline=name, actor=self.actor, kind="plan", subject=plan.id, detail=told),),
         )
-
-    def _summary(self) -> str:
-        return _numbers(self.plan) if self.reason is None else f"{_numbers(self.plan)}: {self.reason}"
 
     def refused(self, *, overlap: bool) -> KafkaLakeError | None:
         if overlap:

@@ -244,7 +244,8 @@ def _relayed(spec: PipelineSpec, topic: ObservedTopic, known: KnownLayouts, curr
     older = _older_generation(topic, known)
     old: dict[int, Segment] = {}
     below = 0
-    for layout in (current, *(n for n in _pending(topic, known) if current < n < topic.partitions)):
+    pending = sorted(item.partitions for item in _layouts(topic, known) if not item.in_force)
+    for layout in (current, *(n for n in pending if current < n < topic.partitions)):
         before = Older(spec, list(old.values()) or older, known.layouts)
         for p in range(below, layout):
             found = known.graph.of(topic.stream(p))
@@ -266,11 +267,6 @@ def _relayed(spec: PipelineSpec, topic: ObservedTopic, known: KnownLayouts, curr
             )
         )
     return (*_sealed_where_they_end(older, known), *(item for item in old.values() if not item.is_empty), *opened)
-
-
-def _pending(topic: ObservedTopic, known: KnownLayouts) -> list[int]:
-    """Return the numbers of partitions that a topic was seen to have and that are not in force yet."""
-    return sorted(item.partitions for item in _layouts(topic, known) if not item.in_force)
 
 
 def written_under(segment: Segment, layouts: Iterable[Layout]) -> frozenset[int]:

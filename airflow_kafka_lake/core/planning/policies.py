@@ -364,8 +364,7 @@ def _refuse_beyond_end(item: PartitionSnapshot, asked: int, what: str, isolation
         name = "last stable offset" if isolation is Isolation.READ_COMMITTED else "high watermark"
         raise RangeBeyondEndError(
             f"{item.stream.topic} partition {item.stream.partition}: {what} is beyond the {name} {end}. Ask for "
-            "less, or "
-            "leave the bound out to end there",
+            f"offsets up to {end}; without an end, all up to there are read",
             topic=item.stream.topic,
             partition=item.stream.partition,
             last_stable=item.last_stable,

@@ -208,14 +208,13 @@ def choose(
     left: list[Work] = []
     for wave in waves:
         mine = ranges[wave.id]
-        (taken if asked is None or _holds(mine, asked) else left).append(_work(wave, mine))
+        is_asked = asked is None or any(
+            each.stream in asked and each.range.overlaps(asked[each.stream]) for each in mine
+        )
+        (taken if is_asked else left).append(_work(wave, mine))
     return WaveChoice(taken=tuple(taken), left=tuple(left))
 
 
 def _work(wave: WaveRecord, planned: Sequence[RangeRecord]) -> Work:
     size = sum(item.estimated_bytes for item in planned)
     return Work(wave=wave.id, plan=wave.plan, table=wave.table, ranges=len(planned), estimated_bytes=size)
-
-
-def _holds(planned: Iterable[RangeRecord], asked: Mapping[Stream, OffsetRange]) -> bool:
-    return any(item.stream in asked and item.range.overlaps(asked[item.stream]) for item in planned)

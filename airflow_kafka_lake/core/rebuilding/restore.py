@@ -88,7 +88,7 @@ def edits(
         if item.state is RangeState.COMMITTED:
             raise overtaken_rebuild(what.spec.name)
         removed.add(item.id)
-        parts = [_piece(item, part) for part in left]
+        parts = [replace(item.piece(at), accounting=item.accounting and Accounting(skipped=at.span)) for at in left]
         kept += parts
         placed += [PlacedRange(record=part, source=item.id) for part in parts]
     again = list(_planned_again(what, kept))
@@ -123,19 +123,10 @@ def _left_of(
     item: RangeRecord, what: Restoration, committed: Mapping[Stream, RangeSet], skipped: Mapping[Stream, RangeSet]
 ) -> RangeSet:
     """Return the part of a recorded range that stays as it is."""
-    if _left_behind(item, what):
-        return NOTHING
+    if item.state is RangeState.PLANNED and item.wave in {wave.wave for wave in what.waves}:
+        return NOTHING  # its wave is in the lake without it, and would never run it: it is planned anew
     wins = committed[item.stream] if item.state in RESOLVED else committed[item.stream] | skipped[item.stream]
     return RangeSet((item.range,)) - wins - what.reopens.later_than(item.stream, item.generation)
-
-
-def _left_behind(item: RangeRecord, what: Restoration) -> bool:
-    """Return whether a range would never be run: its wave is in the lake without it. It is planned anew."""
-    return item.state is RangeState.PLANNED and item.wave in {wave.wave for wave in what.waves}
-
-
-def _piece(item: RangeRecord, part: OffsetRange) -> RangeRecord:
-    return replace(item.piece(part), accounting=item.accounting and Accounting(skipped=part.span))
 
 
 def _committed_ranges(what: Restoration) -> Iterable[PlacedRange]:

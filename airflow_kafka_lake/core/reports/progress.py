@@ -108,10 +108,8 @@ class Progress:
         """The share that is done, 0 to 1; None where the whole is not known, or nothing was counted yet."""
         if not self.rows_expected or not self.rows:
             return None
-        return min(1.0, max(self.rows / self.rows_expected, self._share_of_bytes()))
-
-    def _share_of_bytes(self) -> float:
-        return self.bytes / self.bytes_expected if self.bytes_expected else 0.0
+        of_bytes = self.bytes / self.bytes_expected if self.bytes_expected else 0.0
+        return min(1.0, max(self.rows / self.rows_expected, of_bytes))
 
     def describe(self, rows_per_second: float | None = None) -> str:
         """Return the progress as part of a sentence; unknown numbers are left out."""

@@ -173,7 +173,8 @@ class Resolution:
             elif item.default is MISSING:
                 return self._failing(f"its version has no such field, and {reader} gives no default", item.name)
             elif place is not None:
-                filled.append((place, self._default(item, above)))
+                encoded = Bytes(_encoded(item.node, item.default))
+                filled.append((place, self._value(item.node, item.node, above)(encoded)))
         for item in writer.fields:
             place, wanted = taken.get(item.name, (None, None))
             read = self._skip(item.node) if wanted is None else self._value(item.node, wanted.node, above)
@@ -181,9 +182,6 @@ class Resolution:
         if above is not None and not width and not is_top:
             self.is_plain = False
         return _fields(steps, filled, width if above is not None else None, is_top=is_top)
-
-    def _default(self, item: AvroField, above: tuple[str, ...] | None) -> Any:
-        return self._value(item.node, item.node, above)(Bytes(_encoded(item.node, item.default)))
 
     def _member(self, writer: Node, reader: Node, above: tuple[str, ...] | None) -> Read:
         number = _branch_for(writer, reader.branches)
