@@ -18,6 +18,8 @@ from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.cli.entry_point import main
 from airflow_kafka_lake.core.audit.check import Finding
+from airflow_kafka_lake.core.errors import DamagedTableError
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice
 from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.pipeline_audit import gather_audit
 from tests.contracts.lake_worlds import NAME, IcebergWorld
@@ -310,13 +312,17 @@ def test_a_range_that_vanished_from_the_ledger_is_a_hole(place: Place) -> None:
 
 
 def test_a_data_file_deleted_by_hand_is_lost(place: Place) -> None:
-    """It is named, and what could not be counted is not a number; people see it too."""
+    """It is named, and what could not be counted is not a number; people see it too. To repeat a reopen cannot help."""
+    table = place.lake.lake.table(NAME)
+    everything = [Slice(rows.stream, OffsetRange(0, 1000)) for rows in table.attempt_rows()]
     file = Path(next(iter(place.lake.load().scan().plan_files())).file.file_path.removeprefix("file:"))
     kept = file.read_bytes()
     file.unlink()
     try:
         ended = place.audit()
         people = place.command("audit", PIPELINE)
+        with pytest.raises(DamagedTableError, match=f"{file.name}. Restore that"):
+            table.visible(everything)
     finally:
         file.write_bytes(kept)
     (finding,) = ended.document["findings"]

@@ -395,19 +395,17 @@ class Replacement:
 
 
 def visible(
-    table: Table, slices: Sequence[Slice], identifier: str, heartbeat: Callable[[], None]
+    table: Table, slices: Sequence[Slice], files: Sequence[FileScanTask], heartbeat: Callable[[], None]
 ) -> tuple[AttemptRows, ...]:
     """Read the position columns of the files that may hold rows of some slices."""
-    if not slices:
-        return ()
-    chosen, wanted = near(slices), SliceSet(slices)
+    wanted = SliceSet(slices)
 
     def chosen_rows() -> Iterator[pa.RecordBatch]:
-        for batch in batches_of(table, chosen, (*POSITION, ATTEMPT), files_of(table, chosen, identifier)):
+        for batch in batches_of(table, near(slices), (*POSITION, ATTEMPT), files):
             heartbeat()
             yield batch.filter(pa.array(_inside(batch, wanted)))
 
-    return runs_of(chosen_rows(), identifier).attempt_rows()
+    return runs_of(chosen_rows(), ".".join(table.name())).attempt_rows()
 
 
 def tasks_for(table: Table, slices: Sequence[Slice], identifier: str) -> tuple[FileScanTask, ...]:

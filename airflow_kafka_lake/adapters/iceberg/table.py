@@ -285,15 +285,14 @@ class IcebergTable:
             rows = count(sum(file.record_count for file in broken), "row")
             named = count(len(broken), f"data file of {self.identifier} is", f"data files of {self.identifier} are")
             raise DamagedTableError(
-                f"{named} missing or cannot be read ({rows}), the first is {broken[0].file_path}. Restore that, or "
-                "read the offsets again",
+                f"{named} missing or cannot be read ({rows}), the first is {broken[0].file_path}. Restore that: "
+                "until then its offsets can neither be read again nor be taken out",
                 table=self.identifier,
             )
 
     def visible(self, slices: Sequence[Slice], heartbeat: Callable[[], None] = lambda: None) -> tuple[AttemptRows, ...]:
         table = self._catalog.load(self.identifier)
-        with self._catalog.reaching(f"read {self.identifier}"):
-            return visible(table, slices, self.identifier, heartbeat)
+        return self._collected(table, near(slices), lambda files: visible(table, slices, files, heartbeat))
 
     def rows_between(self, of: Sequence[Slice], *, start: datetime, end: datetime, by: timedelta) -> Mapping[int, int]:
         if (table := self._catalog.find(self.identifier)) is None:
