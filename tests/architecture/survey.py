@@ -264,7 +264,8 @@ def tree_of(commit: str) -> Iterator[Path]:
     """Give a folder with the tree of a commit; its history stays here."""
     archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True).stdout
     with TemporaryDirectory() as folder, tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        tar.extractall(folder, filter="data")
+        tar.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)  # Python 3.11.4
+        tar.extractall(folder)
         yield Path(folder)
 
 

@@ -23,7 +23,7 @@ from airflow_kafka_lake.core.accounting import (
 from airflow_kafka_lake.core.errors import IdentityError
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.local.processes import wait_until
+from airflow_kafka_lake.local.processes import LocalServerError, wait_until
 
 if TYPE_CHECKING:
     from airflow_kafka_lake.local.kafka import LocalKafka
@@ -142,7 +142,13 @@ class Writing:
         """Complete truths by what Kafka's own tool finds in the partitions' files and says of their bounds."""
         folders = {truth.topic: self.kafka.log_dir / f"{truth.topic}-0" for truth in truths}
         files = {str(path): truth for truth in truths for path in sorted(folders[truth.topic].glob("*.log"))}
-        text = self.kafka.tool("kafka.tools.DumpLogSegments", "--print-data-log", "--files", ",".join(files))
+        try:
+            text = self.kafka.tool("kafka.tools.DumpLogSegments", "--print-data-log", "--files", ",".join(files))
+        except LocalServerError as error:
+            if "NoSuchFileException" not in str(error):
+                raise
+            self.dump(truths)  # the cleaner has put others in the place of files since
+            return
         for line in text.splitlines():
             if line.startswith("Dumping "):
                 truth = files.pop(line.removeprefix("Dumping "))

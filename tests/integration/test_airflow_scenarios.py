@@ -224,7 +224,8 @@ def test_running_read_is_passed_by_retention_and_not_by_a_skip(world: World) -> 
         assert (refused.code, error["type"]) == (3, "ConcurrentError")
         assert f"Wave {wave} is being worked on by " in error["message"]
         assert error["message"].endswith(
-            "Nothing was changed; repeat when its lease has ended, or take it from its holder now with: "
+            "Nothing was changed; repeat when that is over. A dead worker loses it after 2 min; from one that hangs, "
+            "take it with: "
             f"kafka-lake cancel {wave} --reason TEXT"
         )
         lane.delete_before(0, 100_000)

@@ -33,9 +33,9 @@ RANGE = "a range is [from, to)"
         (
             ("--from", "5", "--to", "21"),
             "RangeBeyondEndError",
-            ("{topic} partition", "offset 21 is beyond", "Ask for less"),
+            ("{topic} partition", "offset 21 is beyond", "Ask for offsets up to"),
         ),
-        (("--from", "21"), "RangeBeyondEndError", ("21 is beyond the last stable offset 20", "Ask for less")),
+        (("--from", "21"), "RangeBeyondEndError", ("21 is beyond the last stable offset 20", "Ask for offsets up to")),
         (("--to", str(2**63 - 1)), "RangeBeyondEndError", ("beyond the last stable offset 20",)),
         (("--everything",), "UsageError", ("--everything", "--help")),
         (("--dry",), "UsageError", ("--dry", "--help")),
@@ -184,7 +184,7 @@ def test_an_end_inside_an_open_transaction_is_refused(fresh: Refusals) -> None:
     assert producer.flush(120) == 0
     try:
         command = ("plan", str(sandbox.file), "--partition", "0", "--from", "5", "--to", "12")
-        says = ("partition 0: offset 12 is beyond the last stable offset 10", "Ask for less")
+        says = ("partition 0: offset 12 is beyond the last stable offset 10", "Ask for offsets up to")
         found = fresh.refused(*command, kind="RangeBeyondEndError", says=says)
         assert found["last_stable"] == 10
         sandbox.write_pipeline(source='isolation = "read_uncommitted"')

@@ -250,8 +250,11 @@ def committed(kafka: LocalKafka, tmp_path_factory: pytest.TempPathFactory, spark
 @pytest.mark.parametrize(
     ("ledger", "says"),
     [
-        ("older-ledger.db", ("holds a commit of wave", "does not know", "the ledger is older than the lake")),
-        ("empty-ledger.db", ("was written by pipeline", "of another ledger", "If that ledger is lost")),
+        (
+            "older-ledger.db",
+            ("holds a commit of wave", "does not know", "is older", "kafka-lake rebuild {name}"),
+        ),
+        ("empty-ledger.db", ("of another ledger", "If that ledger is lost", "kafka-lake rebuild FILE")),
     ],
 )
 def test_a_ledger_that_does_not_know_the_lakes_newest_commit_is_refused(
@@ -267,8 +270,8 @@ def test_a_ledger_that_does_not_know_the_lakes_newest_commit_is_refused(
     refusals = Refusals(committed, monkeypatch, capsys)
     refusals.settle_in()
     refusals.connect("kafka_lake_ledger", {"conn_type": "sqlite", "host": str(committed.home / ledger)})
-    file, way = str(committed.file), f"kafka-lake rebuild {committed.name}"
+    file, told = str(committed.file), [text.format(name=committed.name) for text in says]
     for words in (("plan", file), ("plan", file, "--dry-run"), ("run", file)):
-        found = refusals.refused(*words, kind="LedgerBehindError", says=("raw.orders", *says, way))
+        found = refusals.refused(*words, kind="LedgerBehindError", says=("raw.orders", *told))
         assert found["table"] == "raw.orders"
     committed.assert_exact()

@@ -64,7 +64,8 @@ class LocalRegistry(LocalServer):
         """
         (archive,) = fetch(JarSet.SCHEMA_REGISTRY, cache=self._cache)
         with tarfile.open(archive) as packed:
-            packed.extractall(self._folder, filter="data")
+            packed.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)  # Python 3.11.4
+            packed.extractall(self._folder)
         (runner,) = self._folder.glob("*-runner.jar")
         self.launch(
             [str(require_java()), *_JVM, f"-Djava.io.tmpdir={self._folder}", "-Dquarkus.http.host=127.0.0.1",

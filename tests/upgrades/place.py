@@ -100,7 +100,8 @@ def _of_nobody(item: tarfile.TarInfo) -> tarfile.TarInfo:
 def unpacked(file: Path, folder: Path) -> Iterator[World]:
     """Open the world of an archive in an empty folder, at the present time, with the Kafka of then."""
     with tarfile.open(file) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)  # Python 3.11.4
+        archive.extractall(folder)
     move(folder, NOBODYS, f"file://{folder}")
     record = json.loads((folder / KAFKA).read_text(encoding="utf-8"))
     with living(folder, datetime.fromisoformat(record["at"])) as world:

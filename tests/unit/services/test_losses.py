@@ -189,8 +189,10 @@ def test_skip_while_a_worker_works_says_whose_and_how_to_end_it(world: World) ->
         decisions.skip(
             world.worker(), "orders", world.stream(), OffsetRange(0, 2), reason="lost", acknowledge_order=False
         )
-    way_out = f"take it from its holder now with: kafka-lake cancel {wave} --reason TEXT"
-    assert refused.value.message.endswith(f"Nothing was changed; repeat when its lease has ended, or {way_out}")
+    way_out = (
+        f"A dead worker loses it after 2 min; from one that hangs, take it with: kafka-lake cancel {wave} --reason TEXT"
+    )
+    assert refused.value.message.endswith(f"Nothing was changed; repeat when that is over. {way_out}")
     assert pieces(world) == [("0-5", "PLANNED")]
     decisions.cancel(world.worker(), wave, "lost in part")
     decisions.skip(world.worker(), "orders", world.stream(), OffsetRange(0, 2), reason="lost", acknowledge_order=False)

@@ -386,6 +386,17 @@ def test_skipped_parent_frees_its_child_only_with_the_order_acknowledged() -> No
     assert world.ingest(second.id).state is WaveState.COMMITTED
 
 
+def test_skip_of_what_has_landed_says_that_it_skips_nothing() -> None:
+    """The rows stay, and no watermark is promised to move."""
+    world = World()
+    world.produce(3)
+    assert world.run().exit_code == 0
+    landed = Selection(topic="orders", partitions=frozenset({0}), start=0, end=2)
+    told = SkipAction(selection=landed, reason="poison").apply(world.worker(), world.spec)
+    assert (told.offsets, world.offsets()) == (0, [0, 1, 2])
+    assert told.lines[-1] == "All of them are in the table, or were skipped before: what has landed is not skipped"
+
+
 def test_order_is_acknowledged_by_name_alone() -> None:
     """Who skips a period and says nothing of the order leaves the child waiting."""
     world = of_three()
