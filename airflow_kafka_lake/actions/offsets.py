@@ -15,6 +15,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConcurrentError, StateError, TerminalError, UsageError
 from airflow_kafka_lake.core.ledger.decisions import KeptRange, Withdraw, Withdrawal
+from airflow_kafka_lake.core.ledger.deletions import Deletions
 from airflow_kafka_lake.core.ledger.records import SkipResult
 from airflow_kafka_lake.core.offsets import Slice, Stream
 from airflow_kafka_lake.core.ordering.segments import Segment
@@ -354,6 +355,7 @@ class ReopenAction(OffsetsAction):
 
     def _prepared(self, ports: Ports, spec: PipelineSpec) -> list[tuple[SelectedSlice, reopening.PreparedReopen]]:
         """Return the decision about each slice: none is reopened where one would be refused."""
+        deletions = (lambda _: Deletions({})) if self.restore_deleted else reopening.recorded_deletions(ports)
 
         def prepare(item: SelectedSlice) -> reopening.PreparedReopen:
             return reopening.prepare(
@@ -362,8 +364,8 @@ class ReopenAction(OffsetsAction):
                 item.stream,
                 item.interval,
                 reason=self.reason or "",
+                deletions=deletions,
                 accept_fewer=self.accept_fewer,
-                restore_deleted=self.restore_deleted,
                 drop_staged=self.drop_staged,
             )
 

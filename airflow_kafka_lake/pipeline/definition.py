@@ -5,7 +5,6 @@ Importing this module is cheap, because Dag files import it: heavy modules are i
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -294,9 +293,7 @@ def _illegal_policies(spec: PipelineSpec) -> Iterator[_Mistake]:
         legal = "a group that no policy asks: it would follow itself"
         yield _Mistake(section="source", key="sync_group", found=shown(spec.sync_group), legal=legal)
     for key, policy in (("start", spec.start), ("end", spec.end)):
-        pattern = spec.topic_pattern or "(?!)"  # matches nothing
-        named = {topic for topic, _, _ in policy.offsets} - set(spec.topics)
-        if foreign := sorted(topic for topic in named if not re.fullmatch(pattern, topic)):
+        if foreign := sorted({topic for topic, _, _ in policy.offsets if not spec.reads(topic)}):
             found = f"a file that names {', '.join(foreign[:3])}"
             yield _Mistake(section="source", key=key, found=found, legal="offsets of this pipeline's topics")
 

@@ -41,7 +41,7 @@ from airflow_kafka_lake.core.rebuilding.comparison import (
     compare,
 )
 from airflow_kafka_lake.core.rebuilding.restore import Restore, restoration
-from airflow_kafka_lake.core.spec import PipelineSpec, topic_matcher
+from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import LakeTable, LedgerReader, Ports
 from airflow_kafka_lake.services.advance import advance
 from airflow_kafka_lake.services.claims import claim_wave, ending_on_error
@@ -284,9 +284,7 @@ def _read(
 
 def _is_ours(spec: PipelineSpec, known: LedgerMemory, topic: str) -> bool:
     """Return whether a topic is this pipeline's: another ledger's pipeline of the same name may have other topics."""
-    if topic in spec.topics or any(stream.key.topic == topic for stream in known.streams):
-        return True
-    return spec.topic_pattern is not None and topic_matcher(spec.topic_pattern)(topic)
+    return spec.reads(topic) or any(stream.key.topic == topic for stream in known.streams)
 
 
 def _owned_without_receipts(ports: Ports, spec: PipelineSpec, head: TableHead, seen: set[str]) -> set[str]:

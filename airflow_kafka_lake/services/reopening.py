@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import shares
@@ -98,17 +99,16 @@ def prepare(
     interval: OffsetRange,
     *,
     reason: str,
+    deletions: Callable[[str], Deletions],
     accept_fewer: bool = False,
-    restore_deleted: bool = False,
     drop_staged: bool = False,
 ) -> PreparedReopen:
-    """Decide a reopen without doing anything of it.
+    """Decide a reopen without doing anything of it; `deletions` are those of a table that are not to be undone.
 
-    Raises StateError for offsets that are neither committed nor skipped, and for rows that were deleted on purpose
-    (unless `restore_deleted` brings them back), ConcurrentError while an attempt works on
-    them, RangeExpiredError and RangeBeyondEndError for offsets that Kafka has no more, IdentityError for a topic or a
-    table that is not the recorded one, OnlyCopyError where rows that must wait for it are staged, would be dropped, and
-    exist nowhere else (unless `drop_staged` gives them up).
+    Raises StateError for offsets that are neither committed nor skipped, and for rows that were deleted on purpose,
+    ConcurrentError while an attempt works on them, RangeExpiredError and RangeBeyondEndError for offsets that Kafka has
+    no more, IdentityError for a topic or a table that is not the recorded one, OnlyCopyError where rows that must wait
+    for it are staged, would be dropped, and exist nowhere else (unless `drop_staged` gives them up).
     """
     reason = needed_reason(reason)
     asked = Slice(stream.key, interval)
@@ -125,8 +125,7 @@ def prepare(
     ends = ports.source.epoch_ends(doubts, leader_epochs([seen])) if doubts else {}
     _refuse_rewritten(interval, ranges, seen, ends=ends)
     check_table(ports, spec.name, table, [stream.key.topic_id])
-    if not restore_deleted:
-        _refuse_deleted(ports, table, asked, ranges)
+    _refuse_deleted(deletions(table), asked, ranges)
     require_replaceable(ports.lake.table(table), [asked])
     what = reopening(
         new_id(),
@@ -231,9 +230,13 @@ def _refuse_lost(pipeline: str, stream: StreamRecord, interval: OffsetRange, see
         )
 
 
-def _refuse_deleted(ports: Ports, table: str, asked: Slice, ranges: Sequence[RangeRecord]) -> None:
+def recorded_deletions(ports: Ports) -> Callable[[str], Deletions]:
+    """Return a look-up of a table's deletions on purpose; however many partitions ask, its receipts are read once."""
+    return cache(lambda table: Deletions.of(ports.lake.table(table).all_receipts()))
+
+
+def _refuse_deleted(known: Deletions, asked: Slice, ranges: Sequence[RangeRecord]) -> None:
     """Refuse to bring back rows of a range that were deleted on purpose, such as for an erasure request."""
-    known = Deletions.of(ports.lake.table(table).all_receipts())
     if rows := sum(known.rows(item, NOTHING) for item in ranges if item.state is RangeState.COMMITTED):
         raise StateError(
             f"a person has recorded {count(rows, 'row')} of the ranges of {asked} as deleted on purpose: read again, "

@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.ledger.waves import PUBLISHES, UNFINISHED, RangeSta
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services import claims, decisions, planning, reopening, staging
+from airflow_kafka_lake.services import claims, decisions, planning, staging
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests import truth
 from tests.kit.memory_lake import Answer
@@ -29,6 +29,7 @@ from tests.properties.crash_histories import Lives
 from tests.properties.environment import BESIDE, SPEC, Step, Surroundings
 from tests.properties.following_remedies import lead_out, pass_unread
 from tests.properties.scheduler import Action, Worker
+from tests.world import read_again
 
 MOST_WORKERS = 6
 MOST_CALLS = 2000
@@ -174,8 +175,8 @@ class History(Surroundings):
         if covered:
             stream, part = covered[step.a % len(covered)]
             slice_ = OffsetRange(part.start + part.span // 3, part.end - part.span // 3)
-            how = partial(reopening.prepare, reason="wrong", accept_fewer=bool(step.b))
-            self.start(step, lambda ports: reopening.carry_out(ports, SPEC, how(ports, SPEC, stream, slice_)))
+            how = {"reason": "wrong", "accept_fewer": bool(step.b)}
+            self.start(step, lambda ports: read_again(ports, SPEC, stream, slice_, **how))
 
     # The table
 

@@ -63,7 +63,7 @@ EPISODES: tuple[Episode, ...] = (
         for _ in range(3)
         for other in (*OTHERS, Step("skip"), Step("cancel"))
     ),
-    # Snapshots expire while a job has its branch, which keeps what main once was: nobody has moved main back.
+    # Snapshots expire while a job has its branch, which keeps an earlier head of main: nobody has moved main back.
     *(
         (*_two_runs(late=late), Step("foreign"), Step("foreign"), Step("expire"), other, GO_ON)
         for late in (False, True)

@@ -69,6 +69,10 @@ def _judged(row: Row, wrong: UndecodedOffsets | None) -> Row:
     return replace(row, undecoded=wrong.reason) if wrong and row.offset in wrong.offsets else row
 
 
+def _branch_exists(branch: str) -> JobFailedError:
+    return JobFailedError(f"Branch {branch} exists already.", reason="branch-exists")
+
+
 class MemoryLake:
     """`ports.Lake` in memory; set `reachable` to False to have every call raise UnavailableError."""
 
@@ -305,14 +309,11 @@ class MemoryTable:
     def begin(self, attempt: str) -> None:
         """Create an attempt's branch at main's head; JobFailedError when it exists already."""
         with self._committing:
-            store = self._load()
-            self._require_new(attempt, store.refs)
+            store, branch = self._load(), branch_of(attempt)
+            if branch in store.refs:
+                raise _branch_exists(branch)
             if self.keeps_branches:
-                store.begin(branch_of(attempt))
-
-    def _require_new(self, attempt: str, branches: Collection[str]) -> None:
-        if branch_of(attempt) in branches:
-            raise JobFailedError(f"Branch {branch_of(attempt)} exists already.", reason="branch-exists")
+                store.begin(branch)
 
     def stage(
         self,
@@ -330,13 +331,13 @@ class MemoryTable:
         self._decoded[attempt] = decoded
         with self._committing:
             store = self._load()
-            self._require_new(
-                attempt, {ref for ref, at in store.refs.items() if store.commits[at].staged_by == attempt}
-            )
+            branch = branch_of(attempt)
+            if branch in store.refs and store.commits[store.refs[branch]].staged_by == attempt:
+                raise _branch_exists(branch)
             wrong = {item.stream: item for item in decoded.get("undecoded", ())}
             made = (Row.at(position, written_as or attempt) for position in rows)
             added = tuple(_judged(row, wrong.get(row.stream)) for row in made)
-            commit = store.add(branch_of(attempt) if self.keeps_branches else MAIN, added)
+            commit = store.add(branch if self.keeps_branches else MAIN, added)
             store.commits[commit.id] = replace(commit, staged_by=attempt)
 
     def redecode(self, job: RedecodeJob, problem: Callable[[str, bytes | None], str | None]) -> dict[str, Any]:

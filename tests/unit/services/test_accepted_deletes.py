@@ -11,6 +11,7 @@ import pytest
 
 from airflow_kafka_lake.core.audit.report import EVERYTHING, StreamScope
 from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSubjectError, UsageError
+from airflow_kafka_lake.core.ledger.deletions import Deletions
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.services import pipeline_audit, reopening
 from airflow_kafka_lake.services.deep_audit import DeepCheck
@@ -18,7 +19,7 @@ from airflow_kafka_lake.services.pipeline_audit import accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_ledger import MemoryLedger
-from tests.world import World
+from tests.world import World, decided_reopen
 
 pytestmark = pytest.mark.unit
 
@@ -293,14 +294,14 @@ def test_what_is_read_again_has_all_of_its_rows_again(landed: World) -> None:
     delete(landed, 0)
     accepted(landed)
     reopen = partial(
-        reopening.prepare, landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 5), reason="wrongly deleted"
+        decided_reopen, landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 5), reason="wrongly deleted"
     )
     told = "recorded 1 row of the ranges of orders/0 0-5 as deleted on purpose.*--restore-deleted"
     with pytest.raises(StateError, match=told):
         reopen()
     with pytest.raises(StateError, match=told):
         reopen(accept_fewer=True)
-    reopening.carry_out(landed.worker(), landed.spec, reopen(restore_deleted=True))
+    reopening.carry_out(landed.worker(), landed.spec, reopen(deletions=lambda _: Deletions({})))
     landed.watermarks.clear()
     assert landed.run().exit_code == 0
     document = audited(landed)

@@ -25,11 +25,11 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.services import decisions, pipeline_audit, reopening
+from airflow_kafka_lake.services import decisions, pipeline_audit
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer
 from tests.unit.services.test_expiry import expire
-from tests.world import World, read_again
+from tests.world import World, decided_reopen, read_again
 
 pytestmark = pytest.mark.unit
 
@@ -80,7 +80,7 @@ def test_decision_reads_what_shares_its_offsets(landed: World, monkeypatch: pyte
 
     for name in ("ranges", "waves"):
         monkeypatch.setattr(landed.ledger, name, noting(name))
-    reopening.prepare(landed.worker(), landed.spec, landed.stream(), asked.range, reason="again", drop_staged=True)
+    decided_reopen(landed.worker(), landed.spec, landed.stream(), asked.range, reason="again", drop_staged=True)
     assert found == {("ranges", asked), ("waves", asked)}
     found.clear()
     decisions.preview_skip(landed.worker(), "orders", landed.stream(), asked.range, reason="broken")
