@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from airflow_kafka_lake.core.audit.check import AuditInputs, StreamTruth
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.pipeline_audit import gather_audit
 from tests.kit.operations import Line, Operation, operations
+from tests.kit.producers_truth import Evidence, StreamTruth
 from tests.kit.recorder import Recorder, recorded
 from tests.world import World
 
@@ -44,15 +44,10 @@ class Notes:
         return operations(map(Line.from_json, self.lines))
 
 
-def evidence_of(world: World, *, at_rest: bool = False, **truth: Any) -> AuditInputs:
+def evidence_of(world: World, *, at_rest: bool = False, **truth: Any) -> Evidence:
     """Return all that is known of a world."""
-    return gather_audit(
-        world.ledger,
-        world.lake,
-        world.spec,
-        truth=truth_of(world, **truth),
-        at_rest=at_rest,
-    )
+    inputs = gather_audit(world.ledger, world.lake, world.spec)
+    return Evidence.of(inputs, truth=truth_of(world, **truth), at_rest=at_rest)
 
 
 def truth_of(world: World, aborted: Iterable[tuple[Stream, int]] = ()) -> dict[Stream, StreamTruth]:

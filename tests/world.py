@@ -97,7 +97,7 @@ def decided_reopen(
     ports: Ports, spec: PipelineSpec, stream: StreamRecord, interval: OffsetRange, **how: Any
 ) -> reopening.PreparedReopen:
     """Decide a reopen, and do nothing of it."""
-    how.setdefault("deletions", reopening.recorded_deletions(ports))
+    how.setdefault("deletions", reopening.recorded_deletions(ports, spec.name))
     return reopening.prepare(ports, spec, stream, interval, **how)
 
 

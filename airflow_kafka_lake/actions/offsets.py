@@ -355,7 +355,8 @@ class ReopenAction(OffsetsAction):
 
     def _prepared(self, ports: Ports, spec: PipelineSpec) -> list[tuple[SelectedSlice, reopening.PreparedReopen]]:
         """Return the decision about each slice: none is reopened where one would be refused."""
-        deletions = (lambda _: Deletions({})) if self.restore_deleted else reopening.recorded_deletions(ports)
+        recorded = reopening.recorded_deletions(ports, spec.name)
+        deletions = (lambda _: Deletions({})) if self.restore_deleted else recorded
 
         def prepare(item: SelectedSlice) -> reopening.PreparedReopen:
             return reopening.prepare(

@@ -38,7 +38,7 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.identity import changed_topics, check_losses, planned_epochs
 
 NAMED_RANGES = 5
-MOST_PASSED = 100
+MOST_PASSED = 4_000
 """Gaps of a wave that are held one by one when the log start has passed them; beyond, whole ranges."""
 GAPS_AT_ONCE = 20_000
 """Gaps in one question to Kafka: about 15 MB of explanations."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from airflow_kafka_lake.core import remedies
@@ -11,7 +11,6 @@ from airflow_kafka_lake.core.audit.check import (
     Finding,
     FindingKind,
     LedgerInputs,
-    StreamTruth,
     TableInputs,
     check,
     offsets_seen,
@@ -39,7 +38,8 @@ from airflow_kafka_lake.core.ledger.decisions import needed_reason
 from airflow_kafka_lake.core.ledger.deletions import RECEIPT as DELETED
 from airflow_kafka_lake.core.ledger.deletions import AcceptDeletes, DeletedRange, undecided, unrecorded
 from airflow_kafka_lake.core.ledger.records import AttemptRows, StreamRecord
-from airflow_kafka_lake.core.offsets import OffsetRange, Stream
+from airflow_kafka_lake.core.ledger.waves import UNRESOLVED
+from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.reports.streams import UnknownState, bounds_states
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Lake, LakeTable, LedgerReader, Ports
@@ -147,13 +147,7 @@ def require_scope(ledger: LedgerReader, spec: PipelineSpec, scope: StreamScope) 
 
 
 def gather_audit(
-    ledger: LedgerReader,
-    lake: Lake,
-    spec: PipelineSpec,
-    *,
-    truth: Mapping[Stream, StreamTruth] | None = None,
-    at_rest: bool = False,
-    scope: StreamScope = EVERYTHING,
+    ledger: LedgerReader, lake: Lake, spec: PipelineSpec, *, scope: StreamScope = EVERYTHING
 ) -> AuditInputs:
     """Read ledger, tables, ledger, each ledger at one moment: ranges committed before the lake was read have their rows
     there, and all that the lake has is on record after it. So a pipeline that goes on meanwhile seems neither ahead of
@@ -173,8 +167,6 @@ def gather_audit(
         before=before,
         ledger=ledger.at_once(partial(_ledger_inputs, pipeline=spec.name)),
         tables=tables,
-        truth=truth or {},
-        at_rest=at_rest,
     )
 
 
@@ -286,9 +278,12 @@ def accept_deletes(
     committed = [item for item in inputs.committed if item.stream in scope]
     found = tuple(unrecorded(committed, seen, inputs.deletions, asked))
     if not found:
+        waiting = (item for item in inputs.ledger.ranges if item.state in UNRESOLVED and item.stream in scope)
+        again = next((item.slice for item in waiting if item.generation), None)
+        beside = f". {again} is to be read again: delete rows of it after that" if again else ""
         raise StateError(
-            f"no row of pipeline {spec.name} is gone from the lake there, beyond what is recorded: nothing to record. "
-            f"See {remedies.audit(spec.name)}",
+            f"no row of pipeline {spec.name} is gone from the lake there, beyond what is recorded: nothing to record"
+            f"{beside}. See {remedies.audit(spec.name)}",
             pipeline=spec.name,
         )
     if problem := undecided(found):
@@ -298,8 +293,9 @@ def accept_deletes(
     decision, now = new_id(), ports.clock.now()
     tables = {wave.id: wave.table for wave in inputs.ledger.waves}
     receipts = [(tables[item.item.wave], item.receipt(decision, now)) for item in found]
-    ports.ledger.commit(
-        AcceptDeletes(pipeline=spec.name, receipts=receipts, decision=decision, reason=reason, actor=ports.actor)
-    )
+    streams = {stream.key: stream.version for stream in inputs.before.streams}
+    versions = {row.stream: streams[row.stream] for _, row in receipts}
+    how = {"decision": decision, "reason": reason, "actor": ports.actor}
+    ports.ledger.commit(AcceptDeletes(pipeline=spec.name, receipts=receipts, versions=versions, **how))
     flush(ports, spec.name)
     return decision, found

@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.errors import (
     TransientError,
     UnknownSubjectError,
 )
-from airflow_kafka_lake.core.kafka.losses import Losses, held_loss
+from airflow_kafka_lake.core.kafka.losses import Losses, held_loss, left_apart
 from airflow_kafka_lake.core.ledger.attempts import RecordJob
 from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRecord, StagedContent
 from airflow_kafka_lake.core.ledger.waves import Found
@@ -301,9 +301,10 @@ def stage_job(claim: Claim, how: tuple[Decoder, ...] = (), overflowing: Sequence
 
 
 def _lost_meanwhile(ports: Ports, claim: Claim) -> tuple[RangeDecision, ...]:
-    """Hold the ranges of which Kafka has lost offsets since the job began."""
+    """Hold the offsets that Kafka has lost since the job began, and have the rest of their ranges read apart."""
     try:
-        return lost_ranges(check_losses(ports, claim.ranges), claim.ranges)
+        lost = lost_ranges(check_losses(ports, claim.ranges), claim.ranges)
+        return (*lost, *left_apart(claim.ranges, lost))
     except TransientError as error:
         ports.progress(f"whether Kafka lost offsets of wave {claim.key.wave} is not known: {error}")
         return ()

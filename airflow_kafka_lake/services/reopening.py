@@ -22,7 +22,7 @@ from airflow_kafka_lake.core.kafka.losses import EpochEnds, cut_below, epochs_in
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.decisions import NEVER_CLAIMED, needed_reason
-from airflow_kafka_lake.core.ledger.deletions import Deletions
+from airflow_kafka_lake.core.ledger.deletions import RECEIPT, Deletions
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.reopening import (
     REOPEN_HOLDER,
@@ -230,18 +230,29 @@ def _refuse_lost(pipeline: str, stream: StreamRecord, interval: OffsetRange, see
         )
 
 
-def recorded_deletions(ports: Ports) -> Callable[[str], Deletions]:
+def recorded_deletions(ports: Ports, pipeline: str) -> Callable[[str], Deletions]:
     """Return a look-up of a table's deletions on purpose; however many partitions ask, its receipts are read once."""
-    return cache(lambda table: Deletions.of(ports.lake.table(table).all_receipts()))
+
+    def known(table: str) -> Deletions:
+        # Before the lake: a receipt that is sent meanwhile is seen twice, and not missed.
+        waiting = [item.row for item in ports.ledger.outbox(pipeline, kind=RECEIPT) if item.table == table]
+        return Deletions.of((*waiting, *ports.lake.table(table).all_receipts()))
+
+    return cache(known)
 
 
 def _refuse_deleted(known: Deletions, asked: Slice, ranges: Sequence[RangeRecord]) -> None:
     """Refuse to bring back rows of a range that were deleted on purpose, such as for an erasure request."""
-    if rows := sum(known.rows(item, NOTHING) for item in ranges if item.state is RangeState.COMMITTED):
+    gone = [item for item in ranges if item.state is RangeState.COMMITTED and known.rows(item, NOTHING)]
+    if gone:
+        rows = count(sum(known.rows(item, NOTHING) for item in gone), "row")
+        # Not a part alone: how many rows it has is not known any more.
+        start = min(asked.range.start, *(item.range.start for item in gone))
+        whole = Slice(asked.stream, OffsetRange(start, max(asked.range.end, *(item.range.end for item in gone))))
         raise StateError(
-            f"a person has recorded {count(rows, 'row')} of the ranges of {asked} as deleted on purpose: read again, "
-            f"they would come back. Nothing was reopened. If that is meant: "
-            f"{remedies.reopen(ranges[0].pipeline, asked, switches=('restore_deleted',))}",
+            f"a person has recorded {rows} of {whole} as deleted on purpose: a second read, which is one of all its "
+            f"offsets, would bring them back. Nothing was reopened. If that is meant: "
+            f"{remedies.reopen(gone[0].pipeline, whole, switches=('restore_deleted',))}",
             topic=asked.stream.topic,
             partition=asked.stream.partition,
         )

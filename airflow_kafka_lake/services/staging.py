@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 
 from airflow_kafka_lake.core import remedies
@@ -11,6 +12,7 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.decoding import Decoding
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
+    ConcurrentError,
     HeldError,
     JobFailedError,
     SchemaMismatchError,
@@ -93,7 +95,8 @@ def _bring(ports: Ports, wave: str, bytes_per_second: int | None) -> WaveRecord:
                 raise
             continue  # another process has ended it in between
         if short := _attempt(ports, claim):
-            revoke(ports, ports.ledger.wave(wave), short.verdicts, spared=short.spared)
+            with suppress(ConcurrentError):  # a range was decided about since: all is looked at again
+                revoke(ports, ports.ledger.wave(wave), short.verdicts, spared=short.spared)
     return record
 
 

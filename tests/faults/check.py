@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from airflow_kafka_lake.core.audit.check import Finding, StreamTruth
+from airflow_kafka_lake.core.audit.check import Finding
 from airflow_kafka_lake.core.offsets import RangeSet, Stream
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Lake, LedgerReader
@@ -27,6 +27,7 @@ from airflow_kafka_lake.services.pipeline_audit import gather_audit
 from tests.kit import recorder
 from tests.kit.history_check import check as judged
 from tests.kit.operations import operations
+from tests.kit.producers_truth import Evidence, StreamTruth
 
 
 def check(
@@ -40,7 +41,8 @@ def check(
 ) -> tuple[Finding, ...]:
     """Return everything that is wrong with one pipeline; each finding has kind, stream, offsets, wave and words."""
     told = operations(recorder.read(history)) if history else ()
-    return judged(gather_audit(ledger, lake, spec, truth=truth, at_rest=at_rest), told)
+    inputs = gather_audit(ledger, lake, spec)
+    return judged(Evidence.of(inputs, truth=truth or {}, at_rest=at_rest), told)
 
 
 def truth_from(path: Path) -> dict[Stream, StreamTruth]:

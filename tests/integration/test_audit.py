@@ -27,6 +27,7 @@ from tests.kit.clock import FakeClock
 from tests.kit.history_check import check
 from tests.kit.memory_runner import MemoryRunner
 from tests.kit.operations import operations
+from tests.kit.producers_truth import Evidence
 from tests.kit.recorder import Recording, read
 from tests.pyiceberg_jobs import TableJobs
 from tests.sandbox import Ended
@@ -102,7 +103,8 @@ class Place:
         ledger = SqlLedger(f"sqlite:///{self.ledger}")
         with closing(ledger):
             spec = known_spec(ledger, PIPELINE)
-            return check(gather_audit(ledger, self.lake.lake, spec, at_rest=True), operations(read(self.history)))
+            inputs = Evidence.of(gather_audit(ledger, self.lake.lake, spec), at_rest=True)
+            return check(inputs, operations(read(self.history)))
 
     def audit(self, *words: str) -> Ended:
         """`kafka-lake audit orders --json`."""

@@ -17,6 +17,7 @@ from airflow_kafka_lake.core.audit.check import AuditInputs, Finding, FindingKin
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, ranges_digest
 from tests.kit.operations import Operation, Phase
+from tests.kit.producers_truth import Evidence, check_truth
 
 RECORDED_RESETS = frozenset({"ledger.restore", "ledger.reopen"})
 """Calls after which the record may be lower than before, as recorded: a rebuild, a reopen."""
@@ -43,7 +44,12 @@ class Epochs:
 
 def check(evidence: AuditInputs, history: Sequence[Operation] = ()) -> tuple[Finding, ...]:
     """Judge what the product's checker judges, and a history beside it; sorted as it sorts."""
-    return tuple(sorted((*checking.check(evidence), *check_history(evidence, history)), key=lambda item: item.place))
+    found = checking.check(evidence)
+    if isinstance(evidence, Evidence):
+        lost = {item.wave for item in found if item.kind is FindingKind.LOST}
+        said = (item for item in check_truth(evidence) if item.kind is not FindingKind.LOST or item.wave not in lost)
+        found = (*found, *said)
+    return tuple(sorted((*found, *check_history(evidence, history)), key=lambda item: item.place))
 
 
 def check_history(evidence: AuditInputs, history: Sequence[Operation]) -> Iterator[Finding]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from airflow_kafka_lake.core.audit.check import StreamTruth
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.offsets import Stream as KafkaStream
 from airflow_kafka_lake.local.demo import patched_environment
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.wiring.assemble import open_ports
 from tests.faults.check import check
+from tests.kit.producers_truth import StreamTruth
 from tests.soak.acknowledged import Acknowledged, Numbers, Stream
 from tests.soak.checking import beyond_the_last_plan, read
 from tests.soak.lanes import LANES, TOPICS

@@ -26,8 +26,6 @@ from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
     PUBLISHES,
     RESOLVED,
-    UNFINISHED,
-    UNRESOLVED,
     AttemptOutcome,
     AttemptRecord,
     RangeState,
@@ -57,7 +55,6 @@ class FindingKind(StrEnum):
     LOST = "lost"
     DUPLICATE = "duplicate"
     INCONSISTENT = "inconsistent"
-    ABORTED_VISIBLE = "aborted-visible"
     VISIBLE_BEFORE_ACCOUNTED = "visible-before-accounted"
     WATERMARK_AHEAD = "watermark-ahead"
     WATERMARK_BACK = "watermark-back"
@@ -67,7 +64,6 @@ class FindingKind(StrEnum):
     DIFFERENT = "different"
     CUTOVER_MISSING = "cutover-missing"
     CUTOVER_TWICE = "cutover-twice"
-    STUCK = "stuck"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,20 +107,6 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamTruth:
-    """The truth about one stream, from Kafka and its producers.
-
-    `acknowledged`: offsets whose records readers must see, as producers were told; `aborted`: offsets that no reader
-    may see. Digests of contents by offset are compared where lake and truth both have one.
-    """
-
-    acknowledged: RangeSet
-    aborted: RangeSet = field(default_factory=RangeSet)
-    log_start: int = 0
-    digests: Mapping[int, int | str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerInputs:
     """The ledger's records of one pipeline, all of one moment."""
 
@@ -142,8 +124,7 @@ class TableInputs:
     The history and the receipts were read after the rows, and `behind_rows` are the snapshots of the history as it was
     before them: a wave landed in between has commits, and rows that were not read.
 
-    `digests` are those of the rows' contents by stream and offset, where they have been read. `damaged` says why main
-    could not be read: its rows are not known then.
+    `damaged` says why main could not be read: its rows are not known then.
     """
 
     identifier: str
@@ -151,23 +132,17 @@ class TableInputs:
     behind_rows: frozenset[int] = frozenset()
     attempt_rows: tuple[AttemptRows, ...] = ()
     receipts: tuple[ReceiptRow, ...] = ()
-    digests: Mapping[Stream, Mapping[int, int | str]] = field(default_factory=dict)
     damaged: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditInputs:
     """All inputs of a check, of a pipeline that goes on meanwhile: the ledger as it was `before` the lake was read,
-    whose commits the lake has, and as it was after it, with all on record that the lake has.
-
-    `at_rest`: no process works, faults are healed, and everything should be finished.
-    """
+    whose commits the lake has, and as it was after it, with all on record that the lake has."""
 
     before: LedgerInputs
     ledger: LedgerInputs
     tables: tuple[TableInputs, ...]
-    truth: Mapping[Stream, StreamTruth] = field(default_factory=dict)
-    at_rest: bool = False
 
     @property
     def committed(self) -> tuple[RangeRecord, ...]:
@@ -191,11 +166,11 @@ class AuditInputs:
         return frozenset(wave.id for wave in self.ledger.waves if wave.table in damaged)
 
 
-# Whether watermarks are where they should be, and, at rest, whether anything is unfinished.
+# Whether watermarks are where they should be.
 
 
 def check_progress(inputs: AuditInputs) -> Iterator[Finding]:
-    """Find watermarks ahead of committed ranges; at rest also everything that is unfinished."""
+    """Find watermarks ahead of committed ranges."""
     ranges = by_stream(inputs.ledger.ranges)
     for stream in inputs.ledger.streams:
         mine = ranges[stream.key]
@@ -211,51 +186,6 @@ def check_progress(inputs: AuditInputs) -> Iterator[Finding]:
                 f"the watermark {stream.watermark} is at the end of no range: it was edited; committed is up to {end}"
             )
             yield Finding(kind=FindingKind.WATERMARK_BACK, stream=stream.key, message=message)
-        if inputs.at_rest:
-            yield from _left_over(stream, end, mine, inputs.truth.get(stream.key))
-    if inputs.at_rest:
-        yield from _unknown_streams(inputs)
-        yield from _unfinished(inputs)
-
-
-def _left_over(
-    stream: StreamRecord, end: int, ranges: list[RangeRecord], truth: StreamTruth | None
-) -> Iterator[Finding]:
-    if stream.watermark < end:
-        message = f"the watermark {stream.watermark} could be at {end}: run {remedies.advance()}"
-        behind = RangeSet.between(stream.watermark, end)
-        yield Finding(kind=FindingKind.STUCK, stream=stream.key, offsets=behind, message=message)
-    for item in ranges:
-        if item.state in UNRESOLVED - {RangeState.PLANNED}:
-            message = f"range {item.range} is {item.state}: {item.reason}"
-            yield Finding(
-                kind=FindingKind.STUCK,
-                stream=stream.key,
-                offsets=RangeSet((item.range,)),
-                wave=item.wave,
-                message=message,
-            )
-    if truth is not None:
-        due = truth.acknowledged - RangeSet.between(0, max(stream.origin, truth.log_start))
-        if unread := due - RangeSet(item.range for item in ranges):
-            message = f"{count(unread.span, 'acknowledged record')} not even planned: {unread.describe()}"
-            yield Finding(kind=FindingKind.STUCK, stream=stream.key, offsets=unread, message=message)
-
-
-def _unknown_streams(inputs: AuditInputs) -> Iterator[Finding]:
-    known = {stream.key for stream in inputs.ledger.streams}
-    for key, truth in inputs.truth.items():
-        due = truth.acknowledged - RangeSet.between(0, truth.log_start)
-        if key not in known and due:
-            message = f"the ledger does not know this stream, with {count(due.span, 'acknowledged record')}"
-            yield Finding(kind=FindingKind.STUCK, stream=key, offsets=due, message=message)
-
-
-def _unfinished(inputs: AuditInputs) -> Iterator[Finding]:
-    for wave in inputs.ledger.waves:
-        if wave.state in UNFINISHED:
-            message = f"wave {wave.id} is still {wave.state} at fence {wave.fence}"
-            yield Finding(kind=FindingKind.STUCK, wave=wave.id, table=wave.table, message=message)
 
 
 # Compare commits, receipts and ledger about the same attempts.
@@ -461,7 +391,7 @@ def _check_numbers(inputs: AuditInputs) -> Iterator[Finding]:
 
 # Whether anything is lost, twice, visible too early, or other than recorded: inputs in, findings out.
 #
-# `check` calls all parts: rows against ledger and truth (here), commits and receipts (`commit_check`), watermarks
+# `check` calls all parts: rows against the ledger (here), commits and receipts (`commit_check`), watermarks
 # and unfinished work (`progress`).
 
 GONE_ON = frozenset({WaveState.COMMITTED, WaveState.CANCELLED, WaveState.DISSOLVED})
@@ -509,15 +439,12 @@ def _check_streams(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[F
     for stream in sorted(seen.keys() | ranges.keys()):
         attempt_rows = seen.get(stream, [])
         rows = RangeSet.union(item.offsets for item in attempt_rows)
-        truth = inputs.truth.get(stream)
         yield from _twice(stream, attempt_rows, rows)
         for item in committed.get(stream, ()):
             others = partial(_by_others, item, inputs)
-            yield from check_committed(item, rows, truth, deletions, by_others=others)
+            yield from check_committed(item, rows, deletions, by_others=others)
             yield from _check_replaced(item, attempt_rows, commit_check)
         yield from _check_unplanned(stream, attempt_rows, ranges.get(stream, []), commit_check)
-        if truth is not None:
-            yield from _check_contents(stream, rows, truth, inputs)
 
 
 def _by_others(item: RangeRecord, inputs: AuditInputs) -> str:
@@ -604,29 +531,15 @@ def _check_unplanned(
             yield Finding(kind=FindingKind.INCONSISTENT, stream=stream, offsets=left, message=message)
 
 
-def _check_contents(stream: Stream, rows: RangeSet, truth: StreamTruth, inputs: AuditInputs) -> Iterator[Finding]:
-    if aborted := rows & truth.aborted:
-        message = f"records of aborted transactions are visible at {aborted.describe()}"
-        yield Finding(kind=FindingKind.ABORTED_VISIBLE, stream=stream, offsets=aborted, message=message)
-    for table in inputs.tables:
-        theirs = table.digests.get(stream, {})
-        wrong = [o for o, digest in theirs.items() if o in truth.digests and truth.digests[o] != digest]
-        if wrong:
-            offsets = RangeSet(OffsetRange(offset, offset + 1) for offset in wrong)
-            message = f"rows at {offsets.describe()} have another content than was acknowledged"
-            yield Finding(kind=FindingKind.INCONSISTENT, stream=stream, offsets=offsets, message=message)
-
-
 def check_committed(
     item: RangeRecord,
     rows: RangeSet,
-    truth: StreamTruth | None,
     deletions: Deletions,
     *,
     by_others: Callable[[], str] = str,
 ) -> Iterator[Finding]:
-    """Find the gaps of a committed range: offsets in its accounting, rows, less those deleted on purpose, and
-    acknowledged records. `by_others` describes deletions by others."""
+    """Find the gaps of a committed range: offsets in its accounting, and rows, less those deleted on purpose.
+    `by_others` describes deletions by others."""
     asked = RangeSet((item.range,))
     recorded = item.accounting or Accounting()
     if recorded.span != item.range.span or recorded.unexplained:
@@ -635,16 +548,14 @@ def check_committed(
         yield Finding(kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=asked, wave=item.wave, message=message)
     inside = rows.within(item.range)
     deleted = deletions.rows(item, inside)
-    missing = truth.acknowledged.within(item.range) - inside if truth else RangeSet()
     there = count(inside.span, "row is", "rows are")
     numbers = f"range {item.range}: {there} in the table, {recorded.visible:,} were published"
     if deleted:
         numbers += f", {deleted:,} of them deleted on purpose"
-    if missing.span > deleted or inside.span < recorded.visible - deleted:
-        lost = missing or asked - inside
+    if inside.span < recorded.visible - deleted:
+        lost = asked - inside
         lost = lost - deletions.offsets(item, inside) or lost
-        named = f"; missing: {count(missing.span, 'acknowledged record')}" if missing else ""
-        message = numbers + named + by_others()
+        message = numbers + by_others()
         yield Finding(kind=FindingKind.LOST, stream=item.stream, offsets=lost, wave=item.wave, message=message)
     elif inside.span > recorded.visible:
         yield Finding(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from airflow_kafka_lake.core.ledger.records import (
     passing,
     skipping,
 )
+from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.remedies import Cause
 from airflow_kafka_lake.core.spark.job import Tip
@@ -226,6 +227,17 @@ def held_loss(item: RangeRecord, error: KafkaLakeError) -> RangeDecision:
     lost = error.lost if isinstance(error, LostRecordsError) else None
     part = _held(item, lost).range if lost else item.range
     return held_by(item.id, error, part=None if part == item.range else part)
+
+
+def left_apart(ranges: Sequence[RangeRecord], lost: Sequence[RangeDecision]) -> Iterator[RangeDecision]:
+    """Yield the moves of the remainders of ranges to a wave of their own, so that a partition which retention overtakes
+    again and again holds up no other; none where the wave has no other."""
+    parts = {verdict.range_id: verdict.part for verdict in lost}
+    for item in ranges if len(parts) < len(ranges) else ():
+        if part := parts.get(item.id):
+            for left in RangeSet((item.range,)) - RangeSet((part,)):
+                why = "read apart from the others of its wave"
+                yield RangeDecision(range_id=item.id, state=RangeState.PLANNED, reason=why, part=left)
 
 
 def passed(item: RangeRecord, part: OffsetRange) -> RangeDecision:

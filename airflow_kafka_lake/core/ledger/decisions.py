@@ -84,7 +84,7 @@ class Revoke(AttemptWrite[None]):
     Guarded by the fence; `attempt` is None only for a wave that was never claimed (fence 0). When no PLANNED range is
     left the wave becomes CANCELLED (all its ranges CANCELLED) or DISSOLVED; else it returns to PLANNED. The attempt
     ends as `abandoned` unless it has ended. StateError for a range that is no PLANNED one of the wave; ValueError for
-    verdicts that contradict each other, and for a part that is not inside its range.
+    verdicts that contradict each other; ConcurrentError for a part that is not inside its range any more.
     """
 
     name: ClassVar[str] = "revoke"
@@ -172,8 +172,10 @@ def _cut(item: RangeRecord, verdicts: Sequence[RangeDecision]) -> Iterator[tuple
     """Cut a range at the edges of the parts that are decided about; each part with its verdict, if it has one."""
     by_part = {verdict.part: verdict for verdict in verdicts if verdict.part is not None}
     cuts = item.range.split_at(edge for part in by_part for edge in (part.start, part.end))
-    if by_part.keys() - set(cuts) or len(by_part) != len(verdicts):
-        raise ValueError(f"the parts of range {item.id} are not inside {item.range}, or overlap")
+    if sum(part.span for part in by_part) != RangeSet(by_part).span or len(by_part) != len(verdicts):
+        raise ValueError(f"the parts of range {item.id} overlap")
+    if by_part.keys() - set(cuts):
+        raise guards.overtaken(f"Range {item.id} was cut by another writer, and is {item.range} now.")
     return ((item.piece(cut), by_part.get(cut)) for cut in cuts)
 
 

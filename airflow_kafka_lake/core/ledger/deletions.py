@@ -11,7 +11,8 @@ from typing import ClassVar
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.ledger.changes import Change, Entry, Records, Write, WriteScope, range_receipt
+from airflow_kafka_lake.core.errors import ConcurrentError
+from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Write, WriteScope, range_receipt
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream
 
@@ -163,19 +164,23 @@ def undecided(found: Sequence[DeletedRange]) -> str | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptDeletes(Write[None]):
     """Record that rows were deleted from the lake on purpose: an event, and the receipts, with their tables, in the
-    outbox. No range changes: committed ones stay so."""
+    outbox. No range changes: committed ones stay so. ConcurrentError where a stream was decided about since its version
+    of `versions`: a slice that is read again has all of its rows again."""
 
     name: ClassVar[str] = "accept_deletes"
     pipeline: str
     receipts: Sequence[tuple[str, ReceiptRow]]
+    versions: Mapping[Stream, int]
     decision: str
     reason: str
     actor: str
 
     def scope(self) -> WriteScope:
-        return WriteScope(pipeline=self.pipeline, streams={row.stream for _, row in self.receipts})
+        return WriteScope(pipeline=self.pipeline, streams=tuple(self.versions))
 
     def decide(self, records: Records) -> Change[None]:
+        if any(records.streams[key].version != version for key, version in self.versions.items()):
+            raise ConcurrentError("These offsets were decided about meanwhile. Nothing was recorded; repeat the call.")
         rows = Counter[str]()
         for _, row in self.receipts:
             rows[str(row.stream)] += row.rows
@@ -185,6 +190,7 @@ class AcceptDeletes(Write[None]):
         kind, of = "accept-deletes", self.decision
         return Change(
             result=None,
+            edits=tuple(Edit(before=row, after=row.next_version) for row in records.streams.values()),
             outbox=tuple((table, replace(row, recorded_at=records.now)) for table, row in self.receipts),
             entries=(Entry(pipeline=self.pipeline, actor=self.actor, kind=kind, subject=of, detail=told),),
         )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.audit.report import EVERYTHING, StreamScope
-from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSubjectError, UsageError
+from airflow_kafka_lake.core.errors import ConcurrentError, IdentityError, StateError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.ledger.deletions import Deletions
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.services import pipeline_audit, reopening
@@ -19,7 +19,7 @@ from airflow_kafka_lake.services.pipeline_audit import accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_ledger import MemoryLedger
-from tests.world import World, decided_reopen
+from tests.world import World, decided_reopen, read_again
 
 pytestmark = pytest.mark.unit
 
@@ -132,8 +132,8 @@ def test_rows_that_two_people_record_at_once_are_excused_once(landed: World) -> 
     """As many rows that go later are missing."""
     delete(landed, 0, 1)
     meanwhile = landed.worker(Before("ledger.accept_deletes", lambda: accepted(landed)))
-    _, deleted = accept_deletes(meanwhile, landed.spec, EVERYTHING, None, reason="90 days")
-    assert sum(item.rows for item in deleted) == 2
+    with pytest.raises(ConcurrentError, match="decided about meanwhile"):
+        accept_deletes(meanwhile, landed.spec, EVERYTHING, None, reason="90 days")
     assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 2)
     delete(landed, 2, 3)
     assert (audited(landed)["ok"], audited(landed)["totals"]["missing"]) == (False, 2)
@@ -226,13 +226,14 @@ def test_part_that_is_recorded_excuses_no_later_delete_beside_it(landed: World) 
 
 
 def test_parts_that_two_people_record_at_once_are_recorded_by_asking_again(landed: World) -> None:
-    """One of them counts, and the other's rows are missing until they are asked for once more."""
+    """The later one is refused, and its rows are missing until they are asked for once more."""
     delete(landed, 5, 6, 8)
     meanwhile = landed.worker(Before("ledger.accept_deletes", lambda: accepted(landed, OffsetRange(8, 9))))
-    accept_deletes(meanwhile, landed.spec, EVERYTHING, OffsetRange(5, 7), reason="90 days")
+    with pytest.raises(ConcurrentError):
+        accept_deletes(meanwhile, landed.spec, EVERYTHING, OffsetRange(5, 7), reason="90 days")
     document = audited(landed)
-    assert (document["totals"]["missing"], document["findings"][0]["offsets"]) == (1, [[8, 9]])
-    assert accepted(landed, OffsetRange(8, 9)) == 1
+    assert (document["totals"]["missing"], document["findings"][0]["offsets"]) == (2, [[5, 7]])
+    assert accepted(landed, OffsetRange(5, 7)) == 2
     assert audited(landed)["ok"]
 
 
@@ -277,6 +278,8 @@ def test_record_on_its_way_to_the_lake_counts(landed: World) -> None:
     assert audited(landed)["ok"]
     with pytest.raises(StateError):
         accepted(landed)
+    with pytest.raises(StateError, match="deleted on purpose"):
+        landed.reopen(0, 10)
 
 
 def test_deep_audit_expects_no_row_of_what_was_deleted(landed: World) -> None:
@@ -296,7 +299,7 @@ def test_what_is_read_again_has_all_of_its_rows_again(landed: World) -> None:
     reopen = partial(
         decided_reopen, landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 5), reason="wrongly deleted"
     )
-    told = "recorded 1 row of the ranges of orders/0 0-5 as deleted on purpose.*--restore-deleted"
+    told = "recorded 1 row of orders/0 0-5 as deleted on purpose.*--restore-deleted"
     with pytest.raises(StateError, match=told):
         reopen()
     with pytest.raises(StateError, match=told):
@@ -306,6 +309,49 @@ def test_what_is_read_again_has_all_of_its_rows_again(landed: World) -> None:
     assert landed.run().exit_code == 0
     document = audited(landed)
     assert (document["ok"], document["totals"]["deleted"]) == (True, 0)
+
+
+def test_part_beside_a_deleted_row_is_read_again_with_the_whole_range(landed: World) -> None:
+    """How many rows a part of the range has is not known any more; the command that is named does it."""
+    before = landed.offsets()
+    delete(landed, 1, 2)
+    accepted(landed)
+    told = r"2 rows of orders/0 0-7 as deleted on purpose.*--from 0 --to 7 --restore"
+    with pytest.raises(StateError, match=told):
+        landed.reopen(3, 7)
+    again = partial(read_again, landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 7), reason="all of it")
+    again(deletions=lambda _: Deletions({}))
+    landed.watermarks.clear()
+    assert landed.run().exit_code == 0
+    assert landed.offsets() == before
+
+
+def test_deletion_that_is_recorded_beside_a_reopen_is_not_undone(landed: World) -> None:
+    """Both were decided from the same facts: the later one is refused."""
+    delete(landed, 2)
+    prepared = decided_reopen(landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 10), reason="again")
+    accepted(landed)
+    with pytest.raises(ConcurrentError):
+        reopening.carry_out(landed.worker(), landed.spec, prepared)
+    assert landed.run().exit_code == 0
+    assert 2 not in landed.offsets()
+
+
+def test_reopen_beside_a_record_of_deletions_refuses_the_record(landed: World) -> None:
+    """The rows come back: nobody is told that they are deleted for good."""
+    delete(landed, 2)
+    beside = Before("ledger.accept_deletes", lambda: landed.reopen(0, 10))
+    with pytest.raises(ConcurrentError):
+        accept_deletes(landed.worker(beside), landed.spec, EVERYTHING, None, reason="asked for by its owner")
+    assert not landed.ledger.outbox("orders", kind="deleted")
+
+
+def test_deletion_of_rows_that_are_to_be_read_again_is_said_to_come_too_early(landed: World) -> None:
+    """The run to come restores them."""
+    landed.reopen(0, 10)
+    delete(landed, 2, 3)
+    with pytest.raises(StateError, match=r"orders/0 0-5 is to be read again: delete rows of it after that"):
+        accepted(landed)
 
 
 def test_what_was_rolled_back_and_read_again_has_all_of_its_rows_again(landed: World) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 
 from airflow_kafka_lake.core.errors import HeldError, JobFailedError
@@ -187,10 +189,12 @@ def test_retention_under_the_job_holds_what_is_lost() -> None:
     world.produce(5, 1)
     wave = world.planned_wave()
     ended = world.ingest(wave, world.worker(Before("runner.stage", lambda: world.retain_from(2))))
-    assert (ended.state, ended.rows) == (WaveState.COMMITTED, 8)
+    assert (ended.state, ended.rows) == (WaveState.COMMITTED, 5)
     first, *others = world.ledger.ranges(wave=wave)
     assert (first.range, first.state) == (OffsetRange(0, 2), RangeState.HELD)
     assert {item.state for item in others} == {RangeState.COMMITTED}
+    (rest,) = world.ledger.ranges(pipeline="orders", states=(RangeState.PLANNED,))
+    assert (rest.range, rest.wave != wave) == (OffsetRange(2, 5), True)
     assert (first.reason or "").startswith("LogStartMovedError: skip 0-2: 2 offsets, log start moved to 2")
     assert [item.outcome for item in world.ledger.attempts(wave)] == [
         AttemptOutcome.FAILED,
@@ -201,11 +205,43 @@ def test_retention_under_the_job_holds_what_is_lost() -> None:
     world.check()
 
 
+def test_partition_that_retention_overtakes_again_and_again_holds_up_no_other() -> None:
+    """What is left of it goes on by itself: else each job that fails for it is one of the whole wave, while retention
+    takes the others too."""
+    world = World(partitions=2)
+    world.produce(30, 0)
+    world.produce(6, 1)
+    jobs = count(1)
+
+    def overtaking(call: str) -> None:
+        if call == "runner.stage":
+            world.retain_from(job := next(jobs))
+            if job == 5:
+                world.retain_from(6, 1)
+
+    wave = world.planned_wave()
+    assert world.ingest(wave, world.worker(overtaking)).state is WaveState.COMMITTED
+    assert (world.offsets(1), next(jobs)) == ([0, 1, 2, 3, 4, 5], 3)
+    # The rest of partition 0 is read in the same run.
+    assert world.run().exit_code == 1
+    assert world.offsets(0) == list(range(2, 30))
+
+
 def test_retention_after_the_job_does_not_matter_for_rows(world: World, wave: str) -> None:
     """Rows are their own proof: only gaps need the log."""
     world.ingest(wave, world.worker(Before("table.staged", lambda: world.retain_from(5))))
     world.advance()
     world.check()
+
+
+def test_rows_between_many_markers_that_retention_passes_land(world: World) -> None:
+    """They are the only copy: each of the hundreds of gaps between them is held by itself."""
+    for _ in range(150):
+        world.produce(1, transaction="t")
+        world.end("t")
+    wave = world.planned_wave()
+    ended = world.ingest(wave, world.worker(Before("batches.explain", lambda: world.retain_from(300))))
+    assert (ended.state, ended.rows) == (WaveState.COMMITTED, 150)
 
 
 def test_retention_after_the_job_leaves_gaps_unexplained(world: World) -> None:

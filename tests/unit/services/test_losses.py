@@ -125,6 +125,26 @@ def deposed(world: World) -> MemoryKafka:
     return old
 
 
+@pytest.mark.parametrize("given_up", [OffsetRange(4, 6), OffsetRange(2, 5)])
+def test_offsets_that_a_person_passes_while_they_are_put_on_hold_stay_passed(
+    world: World, given_up: OffsetRange
+) -> None:
+    """The verdict was about a range that is another now: all is looked at again."""
+    world.produce(6)
+    world.planned_wave()
+    world.kafka.log("orders", 0).truncate(4)
+
+    def skip() -> None:
+        decisions.skip(world.worker(), "orders", world.stream(), given_up, reason="gone", acknowledge_order=False)
+
+    done = world.run(worker=world.worker(Before("ledger.claim", skip, nth=2)))
+    states = {item.range: item.state for item in world.ledger.ranges(pipeline="orders")}
+    assert states[given_up] is RangeState.SKIPPED
+    assert world.offsets() == list(range(given_up.start))
+    held = [item for item, state in states.items() if state is RangeState.HELD]
+    assert (done.problems, held) == ((), [] if given_up.end == 6 else [OffsetRange(5, 6)])
+
+
 def test_rows_of_a_deposed_leader_do_not_land(world: World) -> None:
     """The job reads at a broker that the checks do not ask: what it has staged is not what the leader has."""
     world.produce(6)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.core.audit.check import AuditInputs, Finding, FindingKind
+from airflow_kafka_lake.core.audit.check import Finding, FindingKind
 from airflow_kafka_lake.core.errors import DamagedTableError, StaleFenceError, UnavailableError
 from airflow_kafka_lake.core.ledger.attempts import ClaimWave, RecordBase
 from airflow_kafka_lake.core.ledger.guards import LEASE
@@ -22,6 +22,7 @@ from tests.evidence import Notes, evidence_of
 from tests.gates import Killed, KilledError
 from tests.kit.history_check import check
 from tests.kit.memory_lake import Row
+from tests.kit.producers_truth import Evidence, TruthKind
 from tests.world import World
 
 pytestmark = pytest.mark.unit
@@ -40,7 +41,7 @@ class Scene:
     def stream(self) -> Stream:
         return self.world.key()
 
-    def inputs(self, *, at_rest: bool = True) -> AuditInputs:
+    def inputs(self, *, at_rest: bool = True) -> Evidence:
         return evidence_of(self.world, at_rest=at_rest, aborted=[(self.stream, ABORTED)])
 
     def findings(self, *, at_rest: bool = True) -> tuple[Finding, ...]:
@@ -304,15 +305,15 @@ def test_a_row_of_an_aborted_transaction_is_visible(scene: Scene) -> None:
     truth = scene.inputs().truth[scene.stream]
     truth = replace(truth, aborted=RangeSet.of((0, 1)), acknowledged=truth.acknowledged - RangeSet.of((0, 1)))
     (finding,) = check(replace(scene.inputs(), truth={scene.stream: truth}))
-    assert (finding.kind, finding.offsets) == (FindingKind.ABORTED_VISIBLE, RangeSet.of((0, 1)))
+    assert (finding.kind, finding.offsets) == (TruthKind.ABORTED_VISIBLE, RangeSet.of((0, 1)))
 
 
 def test_another_content_than_acknowledged_is_inconsistent(scene: Scene) -> None:
     """Where digests were taken, they are compared."""
     inputs = scene.inputs()
     truth = replace(inputs.truth[scene.stream], digests={0: "a", 1: "b"})
-    table = replace(inputs.tables[0], digests={scene.stream: {0: "a", 1: "x", 2: "y"}})
-    (finding,) = check(replace(inputs, truth={scene.stream: truth}, tables=(table,)))
+    digests = {scene.stream: {0: "a", 1: "x", 2: "y"}}
+    (finding,) = check(replace(inputs, truth={scene.stream: truth}, digests=digests))
     assert (finding.kind, finding.offsets) == (FindingKind.INCONSISTENT, RangeSet.of((1, 2)))
 
 
@@ -402,7 +403,7 @@ def test_a_publish_that_waits_for_its_commit_is_no_finding(scene: Scene) -> None
     wave = killed_after_publish(scene)
     assert scene.findings(at_rest=False) == ()
     (finding,) = scene.findings()
-    assert (finding.kind, finding.wave) == (FindingKind.STUCK, wave)
+    assert (finding.kind, finding.wave) == (TruthKind.STUCK, wave)
     scene.world.table._store.add("main", (), token=None)
     scene.world.table.expire()
     assert scene.findings(at_rest=False) == ()
@@ -495,7 +496,7 @@ def test_what_is_left_over_at_rest_is_stuck(scene: Scene) -> None:
 def words(scene: Scene) -> list[str]:
     """Return what is stuck, in words."""
     findings = scene.findings()
-    assert {item.kind for item in findings} <= {FindingKind.STUCK}
+    assert {item.kind for item in findings} <= {TruthKind.STUCK}
     return [item.message for item in findings]
 
 
@@ -504,7 +505,7 @@ def test_an_acknowledged_stream_that_is_not_known_is_stuck(scene: Scene) -> None
     inputs = scene.inputs()
     added = Stream("orders", scene.world.topic_ids["orders"], 7)
     (finding,) = check(replace(inputs, truth={**inputs.truth, added: inputs.truth[scene.stream]}))
-    assert (finding.kind, finding.stream) == (FindingKind.STUCK, added)
+    assert (finding.kind, finding.stream) == (TruthKind.STUCK, added)
 
 
 def test_a_pipeline_that_goes_on_meanwhile_is_no_finding(scene: Scene) -> None:
