@@ -90,15 +90,7 @@ def read_again(
     ports: Ports, spec: PipelineSpec, stream: StreamRecord, interval: OffsetRange, **how: Any
 ) -> reopening.ReopenResult:
     """Decide a reopen, and carry it out."""
-    return reopening.carry_out(ports, spec, decided_reopen(ports, spec, stream, interval, **how))
-
-
-def decided_reopen(
-    ports: Ports, spec: PipelineSpec, stream: StreamRecord, interval: OffsetRange, **how: Any
-) -> reopening.PreparedReopen:
-    """Decide a reopen, and do nothing of it."""
-    how.setdefault("deletions", reopening.recorded_deletions(ports, spec.name))
-    return reopening.prepare(ports, spec, stream, interval, **how)
+    return reopening.carry_out(ports, spec, reopening.prepare(ports, spec, stream, interval, **how))
 
 
 class World:

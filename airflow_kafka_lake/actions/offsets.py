@@ -15,7 +15,6 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConcurrentError, StateError, TerminalError, UsageError
 from airflow_kafka_lake.core.ledger.decisions import KeptRange, Withdraw, Withdrawal
-from airflow_kafka_lake.core.ledger.deletions import Deletions
 from airflow_kafka_lake.core.ledger.records import SkipResult
 from airflow_kafka_lake.core.offsets import Slice, Stream
 from airflow_kafka_lake.core.ordering.segments import Segment
@@ -318,8 +317,8 @@ class ReopenAction(OffsetsAction):
     )
     restore_deleted: bool = switch(
         "Restore deleted rows",
-        "also if rows would come back that were deleted on purpose, such as for an erasure request",
-        "Rows that were deleted on purpose come back, as far as Kafka still has their records.",
+        "also if rows would come back that are gone from the table, such as for an erasure request",
+        "Rows that were deleted from the table come back, as far as Kafka still has their records.",
     )
     drop_staged: bool = drop_staged()
 
@@ -355,8 +354,6 @@ class ReopenAction(OffsetsAction):
 
     def _prepared(self, ports: Ports, spec: PipelineSpec) -> list[tuple[SelectedSlice, reopening.PreparedReopen]]:
         """Return the decision about each slice: none is reopened where one would be refused."""
-        recorded = reopening.recorded_deletions(ports, spec.name)
-        deletions = (lambda _: Deletions({})) if self.restore_deleted else recorded
 
         def prepare(item: SelectedSlice) -> reopening.PreparedReopen:
             return reopening.prepare(
@@ -365,8 +362,8 @@ class ReopenAction(OffsetsAction):
                 item.stream,
                 item.interval,
                 reason=self.reason or "",
-                deletions=deletions,
                 accept_fewer=self.accept_fewer,
+                restore_deleted=self.restore_deleted,
                 drop_staged=self.drop_staged,
             )
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import shares
@@ -22,7 +21,6 @@ from airflow_kafka_lake.core.kafka.losses import EpochEnds, cut_below, epochs_in
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.decisions import NEVER_CLAIMED, needed_reason
-from airflow_kafka_lake.core.ledger.deletions import RECEIPT, Deletions
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.reopening import (
     REOPEN_HOLDER,
@@ -99,16 +97,17 @@ def prepare(
     interval: OffsetRange,
     *,
     reason: str,
-    deletions: Callable[[str], Deletions],
     accept_fewer: bool = False,
+    restore_deleted: bool = False,
     drop_staged: bool = False,
 ) -> PreparedReopen:
-    """Decide a reopen without doing anything of it; `deletions` are those of a table that are not to be undone.
+    """Decide a reopen without doing anything of it.
 
-    Raises StateError for offsets that are neither committed nor skipped, and for rows that were deleted on purpose,
-    ConcurrentError while an attempt works on them, RangeExpiredError and RangeBeyondEndError for offsets that Kafka has
-    no more, IdentityError for a topic or a table that is not the recorded one, OnlyCopyError where rows that must wait
-    for it are staged, would be dropped, and exist nowhere else (unless `drop_staged` gives them up).
+    Raises StateError for offsets that are neither committed nor skipped, and where rows are gone from the table, which
+    would come back (unless `restore_deleted` asks for that), ConcurrentError while an attempt works on them,
+    RangeExpiredError and RangeBeyondEndError for offsets that Kafka has no more, IdentityError for a topic or a table
+    that is not the recorded one, OnlyCopyError where rows that must wait for it are staged, would be dropped, and exist
+    nowhere else (unless `drop_staged` gives them up).
     """
     reason = needed_reason(reason)
     asked = Slice(stream.key, interval)
@@ -125,15 +124,17 @@ def prepare(
     ends = ports.source.epoch_ends(doubts, leader_epochs([seen])) if doubts else {}
     _refuse_rewritten(interval, ranges, seen, ends=ends)
     check_table(ports, spec.name, table, [stream.key.topic_id])
-    _refuse_deleted(deletions(table), asked, ranges)
     require_replaceable(ports.lake.table(table), [asked])
+    there = _rows_there(ports, table, ranges)
+    if not restore_deleted:
+        _refuse_missing(asked, ranges, there)
     what = reopening(
         new_id(),
         spec,
         stream,
         interval,
         ranges,
-        _count_shares(ports, spec, table, interval=interval, ranges=ranges, seen=seen),
+        _count_shares(ports, spec, there, interval=interval, ranges=ranges, seen=seen),
         table=table,
         seen=seen,
         segments=[item.start for item in ports.ledger.segments(spec.name) if item.stream == stream.key],
@@ -230,29 +231,33 @@ def _refuse_lost(pipeline: str, stream: StreamRecord, interval: OffsetRange, see
         )
 
 
-def recorded_deletions(ports: Ports, pipeline: str) -> Callable[[str], Deletions]:
-    """Return a look-up of a table's deletions on purpose; however many partitions ask, its receipts are read once."""
+def _rows_there(ports: Ports, table: str, ranges: Sequence[RangeRecord]) -> RangeSet:
+    """Return at which offsets of committed ranges the table has a row."""
+    committed = [item for item in ranges if item.state is RangeState.COMMITTED]
+    if not committed:
+        return NOTHING
+    ports.progress(f"counting the rows of {count(len(committed), 'range')} in {table}")
+    visible = ports.lake.table(table).visible([item.slice for item in committed])
+    return RangeSet.union(rows.offsets for rows in visible)
 
-    def known(table: str) -> Deletions:
-        # Before the lake: a receipt that is sent meanwhile is seen twice, and not missed.
-        waiting = [item.row for item in ports.ledger.outbox(pipeline, kind=RECEIPT) if item.table == table]
-        return Deletions.of((*waiting, *ports.lake.table(table).all_receipts()))
 
-    return cache(known)
-
-
-def _refuse_deleted(known: Deletions, asked: Slice, ranges: Sequence[RangeRecord]) -> None:
-    """Refuse to bring back rows of a range that were deleted on purpose, such as for an erasure request."""
-    gone = [item for item in ranges if item.state is RangeState.COMMITTED and known.rows(item, NOTHING)]
+def _refuse_missing(asked: Slice, ranges: Sequence[RangeRecord], there: RangeSet) -> None:
+    """Refuse to bring back rows that are gone from the table, such as for an erasure request, recorded or not."""
+    gone, places = 0, [asked.range]
+    for item in ranges:
+        published = item.accounting.visible if item.state is RangeState.COMMITTED and item.accounting else 0
+        if (missing := published - there.within(item.range).span) > 0:
+            gone += missing
+            places.append(item.range)
     if gone:
-        rows = count(sum(known.rows(item, NOTHING) for item in gone), "row")
-        # Not a part alone: how many rows it has is not known any more.
-        start = min(asked.range.start, *(item.range.start for item in gone))
-        whole = Slice(asked.stream, OffsetRange(start, max(asked.range.end, *(item.range.end for item in gone))))
+        # Ranges as a whole: how many rows a part of one had is not on record.
+        start, end = min(place.start for place in places), max(place.end for place in places)
+        whole, pipeline = Slice(asked.stream, OffsetRange(start, end)), ranges[0].pipeline
         raise StateError(
-            f"a person has recorded {rows} of {whole} as deleted on purpose: a second read, which is one of all its "
-            f"offsets, would bring them back. Nothing was reopened. If that is meant: "
-            f"{remedies.reopen(gone[0].pipeline, whole, switches=('restore_deleted',))}",
+            f"{count(gone, 'row that landed is', 'rows that landed are')} gone from {whole} in the table, and would "
+            f"come back. Nothing was reopened. If they were deleted on purpose, leave it so, and record it: "
+            f"{remedies.accept_deletes(pipeline, whole)}. To have them again: "
+            f"{remedies.reopen(pipeline, whole, switches=('restore_deleted',))}",
             topic=asked.stream.topic,
             partition=asked.stream.partition,
         )
@@ -276,7 +281,7 @@ def _refuse_rewritten(
 def _count_shares(
     ports: Ports,
     spec: PipelineSpec,
-    table: str,
+    there: RangeSet,
     *,
     interval: OffsetRange,
     ranges: Sequence[RangeRecord],
@@ -285,8 +290,7 @@ def _count_shares(
     """Split the accounting of ranges that are cut: rows by the lake, the rest by Kafka's batches as they are now."""
     found: dict[tuple[str, OffsetRange], Share] = {}
     for item in to_be_shared(ranges, interval):
-        ports.progress(f"counting the rows of {item.range}, which is cut")
-        visible = RangeSet.union(rows.offsets for rows in ports.lake.table(table).visible([item.slice]))
+        visible = there.within(item.range)
         readable = OffsetRange(max(item.range.start, seen.log_start), item.range.end)
         gaps = [Slice(item.stream, gap) for gap in visible.gaps(readable)]
         epochs = {} if seen.leader_epoch is None else {seen.stream: seen.leader_epoch}
@@ -300,7 +304,7 @@ def _count_shares(
             raise IdentityError(
                 f"the table shows other rows of range {item.range} than were published ({error}). See "
                 f"{remedies.audit(spec.name)}; the whole range can be reopened: "
-                f"--from {item.range.start} --to {item.range.end}",
+                f"{remedies.reopen(spec.name, item.slice, switches=('restore_deleted',))}",
                 range=item.id,
             ) from None
         for part, accounting in zip(parts(item, interval), numbers, strict=True):

@@ -11,7 +11,6 @@ import pytest
 
 from airflow_kafka_lake.core.audit.report import EVERYTHING, StreamScope
 from airflow_kafka_lake.core.errors import ConcurrentError, IdentityError, StateError, UnknownSubjectError, UsageError
-from airflow_kafka_lake.core.ledger.deletions import Deletions
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.services import pipeline_audit, reopening
 from airflow_kafka_lake.services.deep_audit import DeepCheck
@@ -19,7 +18,7 @@ from airflow_kafka_lake.services.pipeline_audit import accept_deletes
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_ledger import MemoryLedger
-from tests.world import World, decided_reopen, read_again
+from tests.world import World, read_again
 
 pytestmark = pytest.mark.unit
 
@@ -278,7 +277,7 @@ def test_record_on_its_way_to_the_lake_counts(landed: World) -> None:
     assert audited(landed)["ok"]
     with pytest.raises(StateError):
         accepted(landed)
-    with pytest.raises(StateError, match="deleted on purpose"):
+    with pytest.raises(StateError, match=r"rows? that landed"):
         landed.reopen(0, 10)
 
 
@@ -297,14 +296,14 @@ def test_what_is_read_again_has_all_of_its_rows_again(landed: World) -> None:
     delete(landed, 0)
     accepted(landed)
     reopen = partial(
-        decided_reopen, landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 5), reason="wrongly deleted"
+        reopening.prepare, landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 5), reason="wrongly deleted"
     )
-    told = "recorded 1 row of orders/0 0-5 as deleted on purpose.*--restore-deleted"
+    told = "1 row that landed is gone from orders/0 0-5 in the table.* kafka-lake accept-deletes .*--restore-deleted"
     with pytest.raises(StateError, match=told):
         reopen()
     with pytest.raises(StateError, match=told):
         reopen(accept_fewer=True)
-    reopening.carry_out(landed.worker(), landed.spec, reopen(deletions=lambda _: Deletions({})))
+    reopening.carry_out(landed.worker(), landed.spec, reopen(restore_deleted=True))
     landed.watermarks.clear()
     assert landed.run().exit_code == 0
     document = audited(landed)
@@ -316,31 +315,39 @@ def test_part_beside_a_deleted_row_is_read_again_with_the_whole_range(landed: Wo
     before = landed.offsets()
     delete(landed, 1, 2)
     accepted(landed)
-    told = r"2 rows of orders/0 0-7 as deleted on purpose.*--from 0 --to 7 --restore"
+    told = r"2 rows that landed are gone from orders/0 0-7 in .*--from 0 --to 7 --restore"
     with pytest.raises(StateError, match=told):
         landed.reopen(3, 7)
     again = partial(read_again, landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 7), reason="all of it")
-    again(deletions=lambda _: Deletions({}))
+    again(restore_deleted=True)
     landed.watermarks.clear()
     assert landed.run().exit_code == 0
     assert landed.offsets() == before
 
 
-def test_deletion_that_is_recorded_beside_a_reopen_is_not_undone(landed: World) -> None:
-    """Both were decided from the same facts: the later one is refused."""
+def test_rows_that_were_deleted_and_not_recorded_do_not_come_back_by_themselves(landed: World) -> None:
+    """Who has deleted a person's rows, and forgot to record it, still has deleted them."""
     delete(landed, 2)
-    prepared = decided_reopen(landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 10), reason="again")
+    with pytest.raises(StateError, match="1 row that landed is gone"):
+        landed.reopen(0, 10)
+    assert landed.run().exit_code == 0
+    assert 2 not in landed.offsets()
+
+
+def test_deletion_that_is_recorded_beside_a_reopen_ends_the_later_one(landed: World) -> None:
+    """Both were decided from the same facts: nobody is told that rows are deleted for good which come back."""
+    prepared = reopening.prepare(landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 5), reason="again")
+    delete(landed, 2)
     accepted(landed)
     with pytest.raises(ConcurrentError):
         reopening.carry_out(landed.worker(), landed.spec, prepared)
-    assert landed.run().exit_code == 0
-    assert 2 not in landed.offsets()
 
 
 def test_reopen_beside_a_record_of_deletions_refuses_the_record(landed: World) -> None:
     """The rows come back: nobody is told that they are deleted for good."""
     delete(landed, 2)
-    beside = Before("ledger.accept_deletes", lambda: landed.reopen(0, 10))
+    again = partial(read_again, landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 5), reason="again")
+    beside = Before("ledger.accept_deletes", lambda: again(restore_deleted=True))
     with pytest.raises(ConcurrentError):
         accept_deletes(landed.worker(beside), landed.spec, EVERYTHING, None, reason="asked for by its owner")
     assert not landed.ledger.outbox("orders", kind="deleted")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -25,11 +26,11 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice
 from airflow_kafka_lake.core.planning.policies import Bounds
-from airflow_kafka_lake.services import decisions, pipeline_audit
+from airflow_kafka_lake.services import decisions, pipeline_audit, reopening
 from tests.gates import Before, Calls, Killed, KilledError
 from tests.kit.memory_lake import Answer
 from tests.unit.services.test_expiry import expire
-from tests.world import World, decided_reopen, read_again
+from tests.world import World, read_again
 
 pytestmark = pytest.mark.unit
 
@@ -80,7 +81,7 @@ def test_decision_reads_what_shares_its_offsets(landed: World, monkeypatch: pyte
 
     for name in ("ranges", "waves"):
         monkeypatch.setattr(landed.ledger, name, noting(name))
-    decided_reopen(landed.worker(), landed.spec, landed.stream(), asked.range, reason="again", drop_staged=True)
+    reopening.prepare(landed.worker(), landed.spec, landed.stream(), asked.range, reason="again", drop_staged=True)
     assert found == {("ranges", asked), ("waves", asked)}
     found.clear()
     decisions.preview_skip(landed.worker(), "orders", landed.stream(), asked.range, reason="broken")
@@ -321,8 +322,12 @@ def test_range_whose_rows_are_damaged_is_reopened_whole(landed: World) -> None:
         id=head.id, parent=head.parent, at=head.at, spec=head.spec, token=head.token, rows=head.rows[1:]
     )
     assert audited(landed) != []
-    refused(landed, 3, 9, IdentityError, "shows other rows of range 0-14 .* --from 0 --to 14")
-    landed.reopen(0, 14)
+    refused(landed, 3, 9, StateError, "1 row that landed is gone from orders/0 0-14 .* --to 14 --restore-deleted")
+    cut = partial(read_again, landed.worker(), landed.spec, landed.stream(), reason="damaged", restore_deleted=True)
+    with pytest.raises(IdentityError, match=r"shows other rows of range 0-14 .* --from 0 --to 14 --restore-deleted"):
+        cut(OffsetRange(3, 9))
+    cut(OffsetRange(0, 14))
+    landed.watermarks.clear()
     assert landed.run().exit_code == 0
     assert audited(landed) == []
     landed.check()

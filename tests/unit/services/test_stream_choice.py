@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.actions.offsets import ReopenAction
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     RangeBeyondEndError,
@@ -20,8 +19,8 @@ from airflow_kafka_lake.core.offsets import RangeSet
 from airflow_kafka_lake.core.planning.selection import SelectedSlice, Selection
 from airflow_kafka_lake.services import decisions, reopening
 from airflow_kafka_lake.services.stream_choice import all_or_nothing, choose, one_by_one
-from tests.gates import Before, Calls
-from tests.world import World, decided_reopen
+from tests.gates import Before
+from tests.world import World
 
 pytestmark = pytest.mark.unit
 
@@ -77,7 +76,7 @@ def test_reopen_of_a_topic_is_shown_and_then_done(world: World) -> None:
     some = choose(ports, "orders", Selection(topic="orders", start=1, end=4))
     before = world.ledger.snapshot()
     prepared = all_or_nothing(
-        some, lambda item: decided_reopen(ports, world.spec, item.stream, item.interval, reason="again")
+        some, lambda item: reopening.prepare(ports, world.spec, item.stream, item.interval, reason="again")
     )
     assert [(part.offsets, part.rows, len(part.waves), part.watermark) for part in prepared] == [(3, 3, 1, 1)] * 2
     assert world.ledger.snapshot() == before
@@ -88,15 +87,6 @@ def test_reopen_of_a_topic_is_shown_and_then_done(world: World) -> None:
     world.check()
 
 
-def test_deletions_of_a_table_are_read_once_for_all_partitions(world: World) -> None:
-    """A reopen of many partitions asks the lake as often as one of a single partition."""
-    calls = Calls()
-    period = Selection(topic="orders", start=1, end=4)
-    action = ReopenAction(selection=period, reason="again")
-    assert action.preview(world.worker(calls), world.spec).offsets == 6
-    assert calls.made.count("table.all_receipts") == 1
-
-
 def test_nothing_is_done_while_any_part_is_refused(world: World) -> None:
     """Each refusal is named; one partition alone is refused in its own words."""
     world.produce(2, 1)
@@ -105,7 +95,7 @@ def test_nothing_is_done_while_any_part_is_refused(world: World) -> None:
     some = choose(ports, "orders", Selection(topic="orders", start=3, end=7))
 
     def prepare(item: SelectedSlice) -> reopening.PreparedReopen:
-        return decided_reopen(ports, world.spec, item.stream, item.interval, reason="again")
+        return reopening.prepare(ports, world.spec, item.stream, item.interval, reason="again")
 
     with pytest.raises(StateError, match=r"nothing was done: 2 of 2 .* orders/0 3-7: .*; orders/1 3-7: range 5-7 "):
         all_or_nothing(some, prepare)
@@ -118,7 +108,7 @@ def test_what_was_done_before_a_failure_is_named(world: World) -> None:
     """Each partition is one decision; what comes between leaves the rest as it was, to be repeated."""
     ports = world.worker()
     some = choose(ports, "orders", Selection(topic="orders", start=1, end=4))
-    prepared = [decided_reopen(ports, world.spec, i.stream, i.interval, reason="again") for i in some]
+    prepared = [reopening.prepare(ports, world.spec, i.stream, i.interval, reason="again") for i in some]
     decisions.skip(ports, "orders", some[1].stream, some[1].interval, reason="meanwhile", acknowledge_order=False)
     with pytest.raises(ConcurrentError, match=r"Done: orders/0 1-4\. Not done: orders/1 1-4\. Repeat") as failed:
         one_by_one(some, prepared, lambda part: reopening.carry_out(ports, world.spec, part))
