@@ -137,9 +137,7 @@ def refuse_to_lose(
         raise OnlyCopyError(kept.refusal(lost, why=why), wave=newest.wave, attempt=newest.attempt)
 
 
-def refuse_to_lose_waves(
-    ports: Ports, pipeline: str, attempts: Mapping[str, Iterable[AttemptRecord]], *, give_up: str = REPEAT
-) -> None:
+def refuse_to_lose_waves(ports: Ports, pipeline: str, attempts: Mapping[str, Iterable[AttemptRecord]]) -> None:
     """Raise as `refuse_to_lose` for attempts of several waves, by table."""
     for identifier, found in attempts.items():
         by_wave: dict[str, list[AttemptRecord]] = {}
@@ -148,9 +146,8 @@ def refuse_to_lose_waves(
         for wave, mine in by_wave.items():
             if any(map(is_resumable, mine)):
                 ranges = ports.ledger.ranges(wave=wave, states=(RangeState.PLANNED,))
-                refuse_to_lose(
-                    ports, pipeline, ports.lake.table(identifier), attempts=mine, ranges=ranges, give_up=give_up
-                )
+                table = ports.lake.table(identifier)
+                refuse_to_lose(ports, pipeline, table, attempts=mine, ranges=ranges, give_up=REPEAT)
 
 
 def refuse_to_lose_unknown(ports: Ports, pipeline: str, table: LakeTable, attempts: Iterable[str]) -> None:

@@ -62,11 +62,11 @@ class Watch:
             self.progress = replace(self.progress.finished(), rows=self.progress.rows if rows is None else rows)
             self._show(Moment.ENDED, note=note)
 
-    def landed(self, *, rows: int, lake_bytes: int, note: str = "") -> None:
+    def landed(self, *, rows: int, lake_bytes: int) -> None:
         """Show the landed rows."""
         self.progress = Progress(step=Step.PUBLISH, rows=rows, rows_expected=rows, bytes=lake_bytes)
         self._step_begun = self._begun
-        self._show(Moment.LANDED, note=note)
+        self._show(Moment.LANDED)
 
     def _show(self, moment: Moment, *, note: str = "") -> None:
         if self.progress is None:

@@ -573,9 +573,19 @@ def nothing_lands(facts: PlanFacts, plan: Plan) -> tuple[PlanBlock, ...]:
 
 
 def notes(facts: PlanFacts, plan: Plan) -> tuple[str, ...]:
-    """Return the notes for a person after a change of the file: where rows are that are not in its tables, and the
-    effect of each key that has changed since the pipeline was last planned."""
-    return (*_created_anew(plan, facts), *_in_other_tables(facts), *_changed(facts))
+    """Return the notes for a person: what Kafka deleted before a partition's first plan; after a change of the file,
+    where rows are that are not in its tables, and the effect of each key that has changed since the last plan."""
+    return (*_begins_late(plan, facts), *_created_anew(plan, facts), *_in_other_tables(facts), *_changed(facts))
+
+
+def _begins_late(plan: Plan, facts: PlanFacts) -> Iterator[str]:
+    new = [item.snapshot for item in plan.streams if item.version is None and item.snapshot.log_start]
+    if new and facts.spec.start.kind is PolicyKind.EARLIEST:
+        first = min(new, key=lambda item: item.stream)
+        yield (
+            f"{first.stream} begins at {first.log_start}, where its log starts now: Kafka deleted the records before "
+            f"that, and no plan had seen them{f' (the same in {len(new) - 1:,} more)' if new[1:] else ''}"
+        )
 
 
 def _created_anew(plan: Plan, facts: PlanFacts) -> Iterator[str]:

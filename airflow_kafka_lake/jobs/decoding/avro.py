@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_kafka_lake.core.ddl import MOST_DIGITS
 from airflow_kafka_lake.jobs.decoding.avro_schema import (
@@ -37,9 +37,6 @@ from airflow_kafka_lake.jobs.decoding.avro_schema import (
     parsed,
     row_of,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 class Bytes:

@@ -38,6 +38,20 @@ def test_first_plan_follows_from_log_start_to_last_stable(world: World) -> None:
     assert [item.last_stable for item in plan.waiting_for_stable] == [5]
 
 
+def test_first_plan_says_what_kafka_has_deleted_before_it() -> None:
+    """A person may have counted on those records; once planned, such a loss is a hold."""
+    world = World(partitions=3)
+    for partition in range(3):
+        world.produce(5, partition)
+    world.retain_from(2, 1)
+    world.retain_from(3, 2)
+    (note,) = world.plan().notes
+    assert note.startswith("orders/1 begins at 2, where its log starts now: Kafka deleted the records before")
+    assert note.endswith("(the same in 1 more)")
+    world.produce(1)
+    assert world.plan().notes == ()
+
+
 def test_following_plans_only_what_is_missing(world: World) -> None:
     """What is planned or committed is never planned again."""
     world.produce(5)
