@@ -70,11 +70,11 @@ def ingest(ports: Ports, wave: str, *, bytes_per_second: int | None = None) -> W
     """Bring one wave into the lake and record it; ranges that fail their audit are held, and the rest is published.
 
     Ranges of partitions that stay unknown, and the rest of those that Kafka cut under a job, go on in a wave of their
-    own. `bytes_per_second` is asked for by a run, instead of the pipeline's rate. Returns the wave as it is then, or the
-    reason for which it waits. Raises JobFailedError when the Spark job ended without a result (the wave can be tried
-    again), UnavailableError when nothing of it can be read now, ConnectionSettingsError where a right is missing for
-    it, UnknownOutcomeError when a commit's answer was lost for good, HeldError when every range of the wave ended on
-    hold.
+    own. `bytes_per_second` is asked for by a run, instead of the pipeline's rate. Returns the wave as it is then, or
+    the reason for which it waits. Raises JobFailedError when the Spark job ended without a result (the wave can be
+    tried again), UnavailableError when nothing of it can be read now, ConnectionSettingsError where a right is missing
+    for it, UnknownOutcomeError when a commit's answer was lost for good, HeldError when every range of the wave ended
+    on hold.
     """
     return outcome_of(lambda: _bring(ports, wave, bytes_per_second))
 
