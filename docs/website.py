@@ -34,6 +34,7 @@ SETTINGS = {
     "html_theme_options.footer_start": "",
     "html_theme_options.footer_end": "",
     "html_show_sourcelink": False,
+    "smartquotes": False,  # a reader copies `--json` with its two dashes
     "html_copy_source": False,
 }
 
