@@ -180,7 +180,8 @@ def write_report(path: Path, text: str) -> None:
         beside.write_text(text, encoding="utf-8")
         beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # a folder that cannot be written refuses this, too
+            beside.unlink()
         raise UsageError(f"the report {path} could not be written: {error.strerror}. Name another file") from None
 
 

@@ -50,12 +50,17 @@ def audit(arguments: argparse.Namespace, output: Output) -> Result:
     with ports_of(arguments, output, spec, need_spark=any(check.needs_spark for check in checks)) as ports:
         known_spec(ports.ledger, spec.name)
         found = pipeline_audit.audit(ports, spec, scope=scope_of(arguments), ask_kafka=bool(report), checks=checks)
+    code = 0 if found.ok else REFUSED
     if report:
         from airflow_kafka_lake.pages.charts import audit_page
 
-        write_report(report, audit_page(found))
-        output.note(f"report: {report}")
-    return Result(document=found, exit_code=0 if found.ok else REFUSED)
+        try:
+            write_report(report, audit_page(found))
+            output.note(f"report: {report}")
+        except UsageError as error:
+            output.note(error.message)  # the result is shown all the same: it may have taken hours
+            code = code or error.exit_code
+    return Result(document=found, exit_code=code)
 
 
 def show_audit(output: Output, report: AuditReport) -> None:

@@ -111,17 +111,9 @@ def segments(arguments: argparse.Namespace, output: Output) -> Result:
     if arguments.svg:
         from airflow_kafka_lake.pages.charts import segments_svg
 
-        _write(Path(arguments.svg), segments_svg(order))
+        Path(arguments.svg).write_text(segments_svg(order), encoding="utf-8")
         output.note(f"drawn into {arguments.svg}")
     return Result(document=order)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "the path holds a NUL"
-        raise UsageError(f"{str(path)!r} cannot be written: {reason}", file=str(path)) from None
 
 
 def show_segments(output: Output, order: SegmentOrder) -> None:

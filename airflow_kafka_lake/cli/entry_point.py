@@ -24,7 +24,7 @@ from airflow_kafka_lake.cli.running import RECOVERY_COMMANDS as RECOVERY
 from airflow_kafka_lake.cli.running import WORKER_COMMANDS as WORKER
 from airflow_kafka_lake.cli.status import COMMANDS as STATUS
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.errors import KafkaLakeError, LibraryError, TerminalError, UsageError, kinds, nearest
+from airflow_kafka_lake.core.errors import KafkaLakeError, TerminalError, UsageError, kinds, mendable, nearest
 from airflow_kafka_lake.services.checking import CheckOutcome, PipelineCheck, check_pipeline
 from airflow_kafka_lake.wiring.assemble import connection_tests, open_ports
 
@@ -312,7 +312,7 @@ def run_parsed(arguments: argparse.Namespace, output: Output | None = None) -> i
     except Exception as cause:  # noqa: BLE001  # the last handler: every defect ends as one sentence
         if os.environ.get(DEBUG):
             traceback.print_exc()
-        defect = LibraryError.of(cause) if isinstance(cause, ImportError) else InternalError(cause)
+        defect = mendable(cause) or InternalError(cause)
         output.error(defect)
         return defect.exit_code
 

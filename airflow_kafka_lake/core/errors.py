@@ -291,6 +291,17 @@ class UnexpectedError(TransientError):
         )
 
 
+def mendable(error: Exception) -> KafkaLakeError | None:
+    """Return the error of an import that failed, or of a file or folder that this machine refuses, which a person can
+    mend; None for any other: its own text may hold a secret, a path and the system's words do not."""
+    if isinstance(error, ImportError):
+        return LibraryError.of(error)
+    if not isinstance(error, OSError) or not error.filename:
+        return None
+    mend = "Let this user use it, make room for it, or name another place; then repeat the command"
+    return UsageError(f"{error.filename} cannot be used: {error.strerror}. {mend}", file=str(error.filename))
+
+
 def expected(error: Exception, doing: str, **facts: object) -> KafkaLakeError:
     """Return an error of this tree as it is, a failed import as a LibraryError, and any other exception as an
     UnexpectedError that names the work it ended."""

@@ -101,13 +101,16 @@ class AuditOperator(PipelineTask, SparkTask):
                 known_spec(ports.ledger, spec.name)
                 with self.working():
                     report = audit(ports, spec, scope=scope, ask_kafka=file is not None, checks=checks)
+        signals.send(partial(of_audit, report))
+        try:
+            self._judge(report)
+        finally:
             if file:
                 from airflow_kafka_lake.pages.charts import audit_page
 
-                write_report(file, audit_page(report))
+                with airflow_errors():
+                    write_report(file, audit_page(report))
                 self.log.info("report: %s", file)
-        signals.send(partial(of_audit, report))
-        self._judge(report)
         sums = report.totals
         return {
             "pipeline": report.pipeline,

@@ -310,7 +310,7 @@ class DecisionTask(PeriodTask):
             spec = spec_of(self.pipeline, self.ledger_conn_id)
             by = actor_of(context)
             show_page(self, spec.name)
-            actor = by if person is None else history.approver(person, by)
+            actor = by if person is None else f"{history.user(person)}, {by}"
             with ports_of(self, spec, context, actor=actor) as ports:
                 known_spec(ports.ledger, spec.name)
                 if dry_run:

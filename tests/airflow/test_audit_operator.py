@@ -78,6 +78,19 @@ def test_the_report_is_written_for_a_failed_audit_too(landed: World, context: di
     assert "range 0-5: 4 rows are in the table" in html
 
 
+def test_findings_are_logged_though_the_report_cannot_be_written(
+    landed: World, context: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    """The result of hours is not lost for a folder."""
+    lose_a_row(landed)
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    monkeypatch.setattr("airflow_kafka_lake.pages.charts.audit_page", lambda _: folder.rmdir() or folder.touch() or "")
+    with pytest.raises(AirflowFailException, match=r"audit\.html could not be written: Not a directory"):
+        audit(context, report=folder / "audit.html")
+    assert "the first: lost: range 0-5: 4 rows" in caplog.text
+
+
 def test_contents_and_a_cutover_are_judged_when_asked_for(landed: World, context: dict[str, Any]) -> None:
     """Templates give text here too."""
     landed.lake.table("live.orders").ensure("")

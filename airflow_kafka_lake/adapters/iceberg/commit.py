@@ -106,11 +106,6 @@ def remove_branch(branch: str) -> TableUpdate:
     return RemoveSnapshotRefUpdate.model_validate({"ref-name": branch})
 
 
-def commit_time_ms(metadata: TableMetadata, now_ms: int) -> int:
-    """Return now, or just after the table's last change when this clock is behind."""
-    return max(now_ms, _latest_ms(metadata) + 1)
-
-
 def require_clock(metadata: TableMetadata, now_ms: int, identifier: str) -> None:
     """Refuse a commit whose time PyIceberg takes from this clock, when the clock is behind the table's last change."""
     behind = _latest_ms(metadata) - now_ms
@@ -292,7 +287,7 @@ def write_snapshot(table: Table, prepared: PreparedSnapshot, summary: Mapping[st
             "snapshot-id": prepared.snapshot_id,
             "parent-snapshot-id": parent.snapshot_id if parent else None,
             "sequence-number": sequence_number,
-            "timestamp-ms": commit_time_ms(metadata, now_ms),
+            "timestamp-ms": max(now_ms, _latest_ms(metadata) + 1),  # this clock may be behind
             "manifest-list": path,
             "summary": _summary(metadata, prepared, summary, parent),
             "schema-id": metadata.current_schema_id,

@@ -23,7 +23,7 @@ from xml.sax.saxutils import quoteattr
 from airflow_kafka_lake.adapters.java import PysparkMissingError, minor, require_java, spark_home, spark_version
 from airflow_kafka_lake.adapters.machine import telling
 from airflow_kafka_lake.core.amounts import size
-from airflow_kafka_lake.core.errors import TerminalError, UnavailableError
+from airflow_kafka_lake.core.errors import TerminalError, UnavailableError, UsageError
 from airflow_kafka_lake.core.remedies import fetch_jars
 
 SETTINGS_VARIABLE = "KAFKA_LAKE_IVY_SETTINGS"
@@ -263,8 +263,13 @@ def _verify(jar_set: JarSet, folder: Path) -> None:
 @contextmanager
 def _only_one(folder: Path) -> Iterator[None]:
     """Hold the folder's lock; the kernel frees it when the process dies."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        opened = (folder / ".lock").open("w")
+    except OSError as error:
+        mend = f"Let this user write there, or name another folder by {CACHE_VARIABLE}"
+        raise UsageError(f"{folder} cannot be written: {error.strerror}. {mend}", file=str(folder)) from None
+    with opened as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

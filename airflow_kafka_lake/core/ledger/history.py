@@ -82,11 +82,6 @@ def user(name: str) -> str:
     return f"airflow user {shown[:MOST_NAME].encode(errors='replace').decode()}"
 
 
-def approver(name: str, by: str) -> str:
-    """Name a user whose approval a task, named by `by`, carries out."""
-    return f"{user(name)}, {by}"
-
-
 def dag_of(actor: str) -> str | None:
     """Return the Dag of a task that is named so; None for anyone else."""
     place = place_of(actor)

@@ -187,11 +187,6 @@ LASTS = 12 * 60 * 60
 """How many seconds a token is taken."""
 
 
-def token_for(secret: str, user: str) -> str:
-    """Return the token of a user, by id."""
-    return _signer(secret).dumps(user)
-
-
 def refusal(headers: Mapping[str, str], *, user: str, secret: str, base_url: str, by_bearer_alone: bool) -> str | None:
     """Return why a request that changes something is refused; None when it is not.
 
@@ -402,7 +397,7 @@ class PageRequest:
         return Visitor(
             base=self.request.scope.get("root_path", ""),
             name=str(self.access.user.get_name()),
-            csrf=token_for(self.server.secret(), self.user_id),
+            csrf=_signer(self.server.secret()).dumps(self.user_id),
             ledger=self.ledger,
         )
 

@@ -24,7 +24,7 @@ from airflow_kafka_lake.adapters.jars.cache import (
     retrieve,
     verified,
 )
-from airflow_kafka_lake.core.errors import TerminalError, TransientError
+from airflow_kafka_lake.core.errors import TerminalError, TransientError, UsageError
 
 CONTENT = {"one": b"first jar", "two": b"second jar"}
 PINNED = tuple(
@@ -95,6 +95,13 @@ def test_fetch_cut_short_leaves_nothing_to_trust(tmp_path: Path, repository: Rep
     assert not list(tmp_path.rglob("*.jar"))
     repository.reachable = True
     assert len(fetch(JarSet.SPARK, cache=tmp_path, retrieve=repository)) == len(CONTENT)
+
+
+def test_cache_that_cannot_be_written_is_named(tmp_path: Path, repository: Repository) -> None:
+    """With the system's words, and the variable that names another one."""
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"file/jars cannot be written: Not a directory\. .*KAFKA_LAKE_CACHE"):
+        fetch(JarSet.SPARK, cache=tmp_path / "file", retrieve=repository)
 
 
 def test_remains_of_a_killed_fetch_are_cleared(tmp_path: Path, repository: Repository) -> None:

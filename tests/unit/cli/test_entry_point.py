@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from airflow_kafka_lake.cli import entry_point
 from airflow_kafka_lake.cli.entry_point import COMMANDS, EXAMPLES, build_parser, main, run_parsed
 from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.core.errors import TerminalError, UnavailableError, UsageError, expected, kinds
+from tests.world import World
 
 pytestmark = pytest.mark.unit
 
@@ -82,6 +84,51 @@ def test_a_library_that_does_not_fit_is_no_defect(capsys: pytest.CaptureFixture[
     assert (error["type"], error["module"]) == ("LibraryError", "pyiceberg.table")
     assert "of a version that lacks what is needed of it" in error["message"]
     assert isinstance(expected(ImportError("x", name="y"), "a wave"), TerminalError)
+
+
+def test_a_place_that_cannot_be_used_is_no_defect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its path and the system's words are told, with what to do."""
+
+    def writing(*_: object) -> None:
+        (tmp_path / "missing" / "file").write_text("")
+
+    assert _run(writing, as_json=True) == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["type"], error["file"]) == ("UsageError", str(tmp_path / "missing" / "file"))
+    assert "cannot be used: No such file or directory. Let this user" in error["message"]
+
+
+def test_a_refused_connection_is_no_matter_of_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """An error of the system without a path stays unexpected; its words are not shown."""
+
+    def connecting(*_: object) -> None:
+        raise ConnectionRefusedError(111, "hunter2")
+
+    assert _run(connecting, as_json=True) == 1
+    assert json.loads(capsys.readouterr().out)["error"]["type"] == "InternalError"
+
+
+def test_an_audit_is_shown_though_its_report_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may have taken hours; the path and the reason are told beside it, and the exit code is theirs."""
+    world, folder = World(), tmp_path / "reports"
+    world.produce(3)
+    world.run()
+    folder.mkdir()
+
+    def page(_: object) -> str:
+        folder.rmdir()
+        folder.touch()  # neither the report nor the file beside it has a place now
+        return ""
+
+    monkeypatch.setattr("airflow_kafka_lake.cli.audit.spec_of", lambda *_: world.spec)
+    monkeypatch.setattr(cli_arguments, "open_ports", lambda *_, **__: nullcontext(world.worker()))
+    monkeypatch.setattr("airflow_kafka_lake.pages.charts.audit_page", page)
+    assert main(["audit", "orders", "--json", "--report", str(folder / "audit.html")]) == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out)["streams"][0]["rows"] == 3
+    assert f"{folder / 'audit.html'} could not be written: Not a directory" in "".join(err.split("\n"))
 
 
 def test_the_traceback_is_shown_on_request(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

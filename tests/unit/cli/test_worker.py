@@ -77,7 +77,10 @@ def test_wave_that_failed_and_did_not_land_is_no_good_end(
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(("--pipeline", "No Name"), "is not a pipeline name"), (("--alive", "/nowhere/alive"), "cannot be written")],
+    [
+        (("--pipeline", "No Name"), "is not a pipeline name"),
+        (("--alive", "/nowhere/alive"), "alive cannot be used: No such"),
+    ],
 )
 def test_what_cannot_be_meant_is_refused(words: tuple[str, str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Wrong usage, in words."""
