@@ -38,7 +38,7 @@ from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.identity import changed_topics, check_losses, planned_epochs
 
 NAMED_RANGES = 5
-MOST_PASSED = 4_000
+MOST_PASSED = 1_000
 """Gaps of a wave that are held one by one when the log start has passed them; beyond, whole ranges."""
 GAPS_AT_ONCE = 20_000
 """Gaps in one question to Kafka: about 15 MB of explanations."""
@@ -234,18 +234,15 @@ def _unplanned(ranges: Sequence[RangeRecord], contents: Mapping[Stream, StreamCo
     planned: dict[Stream, list[OffsetRange]] = defaultdict(list)
     for item in ranges:
         planned[item.stream].append(item.range)
-    failed: dict[str, str] = {}
-    for item in ranges:
-        content = contents.get(item.stream)
-        if content is None:
-            continue
-        stray = content.offsets - RangeSet(planned[item.stream])
+    failed: dict[Stream, str] = {}
+    for stream, content in contents.items():
         if content.duplicates:
-            rows = count(content.duplicates, f"row of {item.stream} was", f"rows of {item.stream} were")
-            failed[item.id] = f"{rows} staged twice"
-        elif stray:
-            failed[item.id] = f"rows outside the planned ranges of {item.stream} were staged: {stray}"
-    return failed
+            failed[stream] = (
+                f"{count(content.duplicates, f'row of {stream} was', f'rows of {stream} were')} staged twice"
+            )
+        elif stray := content.offsets - RangeSet(planned[stream]):
+            failed[stream] = f"rows outside the planned ranges of {stream} were staged: {stray}"
+    return {item.id: failed[item.stream] for item in ranges if item.stream in failed}
 
 
 def refuse_fewer(

@@ -293,9 +293,7 @@ def accept_deletes(
     decision, now = new_id(), ports.clock.now()
     tables = {wave.id: wave.table for wave in inputs.ledger.waves}
     receipts = [(tables[item.item.wave], item.receipt(decision, now)) for item in found]
-    streams = {stream.key: stream.version for stream in inputs.before.streams}
-    versions = {row.stream: streams[row.stream] for _, row in receipts}
-    how = {"decision": decision, "reason": reason, "actor": ports.actor}
-    ports.ledger.commit(AcceptDeletes(pipeline=spec.name, receipts=receipts, versions=versions, **how))
+    ranges, how = [item.item for item in found], {"decision": decision, "reason": reason, "actor": ports.actor}
+    ports.ledger.commit(AcceptDeletes(pipeline=spec.name, receipts=receipts, ranges=ranges, **how))
     flush(ports, spec.name)
     return decision, found

@@ -301,10 +301,11 @@ def stage_job(claim: Claim, how: tuple[Decoder, ...] = (), overflowing: Sequence
 
 
 def _lost_meanwhile(ports: Ports, claim: Claim) -> tuple[RangeDecision, ...]:
-    """Hold the offsets that Kafka has lost since the job began, and have the rest of their ranges read apart."""
+    """Hold the offsets that Kafka has lost since the job began. The rest of their ranges is read again at once, apart
+    from the others where an attempt of the wave has failed before."""
     try:
         lost = lost_ranges(check_losses(ports, claim.ranges), claim.ranges)
-        return (*lost, *left_apart(claim.ranges, lost))
+        return (*lost, *(left_apart(claim.ranges, lost) if claim.attempts else ()))
     except TransientError as error:
         ports.progress(f"whether Kafka lost offsets of wave {claim.key.wave} is not known: {error}")
         return ()

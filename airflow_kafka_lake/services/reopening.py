@@ -126,8 +126,7 @@ def prepare(
     check_table(ports, spec.name, table, [stream.key.topic_id])
     require_replaceable(ports.lake.table(table), [asked])
     there = _rows_there(ports, table, ranges)
-    if not restore_deleted:
-        _refuse_missing(asked, ranges, there)
+    _refuse_missing(asked, ranges, there, seen, is_wanted=restore_deleted)
     what = reopening(
         new_id(),
         spec,
@@ -238,29 +237,33 @@ def _rows_there(ports: Ports, table: str, ranges: Sequence[RangeRecord]) -> Rang
         return NOTHING
     ports.progress(f"counting the rows of {count(len(committed), 'range')} in {table}")
     visible = ports.lake.table(table).visible([item.slice for item in committed])
-    return RangeSet.union(rows.offsets for rows in visible)
+    return RangeSet.union(rows.offsets for rows in visible if rows.attempt)
 
 
-def _refuse_missing(asked: Slice, ranges: Sequence[RangeRecord], there: RangeSet) -> None:
-    """Refuse to bring back rows that are gone from the table, such as for an erasure request, recorded or not."""
+def _refuse_missing(
+    asked: Slice, ranges: Sequence[RangeRecord], there: RangeSet, seen: PartitionSnapshot, *, is_wanted: bool
+) -> None:
+    """Refuse to bring back rows that are gone from the table, such as for an erasure request, recorded or not, unless
+    that `is_wanted`; and to read a part of a range that lacks rows: how many each part had is not on record."""
     gone, places = 0, [asked.range]
     for item in ranges:
         published = item.accounting.visible if item.state is RangeState.COMMITTED and item.accounting else 0
         if (missing := published - there.within(item.range).span) > 0:
             gone += missing
             places.append(item.range)
-    if gone:
-        # Ranges as a whole: how many rows a part of one had is not on record.
-        start, end = min(place.start for place in places), max(place.end for place in places)
-        whole, pipeline = Slice(asked.stream, OffsetRange(start, end)), ranges[0].pipeline
-        raise StateError(
-            f"{count(gone, 'row that landed is', 'rows that landed are')} gone from {whole} in the table, and would "
-            f"come back. Nothing was reopened. If they were deleted on purpose, leave it so, and record it: "
-            f"{remedies.accept_deletes(pipeline, whole)}. To have them again: "
-            f"{remedies.reopen(pipeline, whole, switches=('restore_deleted',))}",
-            topic=asked.stream.topic,
-            partition=asked.stream.partition,
-        )
+    whole = Slice(asked.stream, OffsetRange(min(at.start for at in places), max(at.end for at in places)))
+    if not gone or (is_wanted and whole == asked):
+        return
+    again = f"To have them again: {remedies.reopen(ranges[0].pipeline, whole, switches=('restore_deleted',))}"
+    if whole.range.start < seen.log_start:
+        again = f"Kafka has the records below {seen.log_start} no more, so none of it can be read again"
+    raise StateError(
+        f"{count(gone, 'row that landed is', 'rows that landed are')} gone from {whole} in the table, and would come "
+        f"back: it is read again as a whole. Nothing was reopened. If they were deleted on purpose, leave it so, "
+        f"recorded by {remedies.accept_deletes(ranges[0].pipeline, whole)}. {again}",
+        topic=asked.stream.topic,
+        partition=asked.stream.partition,
+    )
 
 
 def _refuse_rewritten(

@@ -96,7 +96,7 @@ def _bring(ports: Ports, wave: str, bytes_per_second: int | None) -> WaveRecord:
                 raise
             continue  # another process has ended it in between
         if short := _attempt(ports, claim):
-            with suppress(ConcurrentError):  # a range was decided about since: all is looked at again
+            with suppress(ConcurrentError, StateError):  # decided about since: all is looked at again
                 revoke(ports, ports.ledger.wave(wave), short.verdicts, spared=short.spared)
     return record
 

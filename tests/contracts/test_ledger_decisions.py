@@ -621,11 +621,11 @@ def test_deletes_are_accepted_as_an_event_and_receipts(ledger: Ledger) -> None:
     (item,) = ledger.ranges(pipeline=SPEC.name)
     gone = RangeSet.of((0, 2), (7, 8))
     row = DeletedRange(item=item, asked=item.range, rows=3, doubtful=0, offsets=gone).receipt("d1", datetime.now(UTC))
-    (stream,) = ledger.streams(SPEC.name)
+    version = ledger.streams(SPEC.name)[0].version
     write = AcceptDeletes(
         pipeline=SPEC.name,
         receipts=[("raw.orders", row)],
-        versions={stream.key: stream.version},
+        ranges=[item],
         decision="d1",
         reason="90 days",
         actor="ada",
@@ -639,6 +639,7 @@ def test_deletes_are_accepted_as_an_event_and_receipts(ledger: Ledger) -> None:
     assert (event.kind, event.subject, event.actor) == ("accept-deletes", "d1", "ada")
     assert event.detail == "orders/0: 3 rows in all: 90 days"
     assert ledger.ranges(pipeline=SPEC.name) == (item,)
-    # Who decides about the stream beside it has not known of it.
+    assert ledger.streams(SPEC.name)[0].version == version + 1, "a decision that knows nothing of it is refused"
+    ledger.commit(replace(write, decision="d2"))
     with pytest.raises(ConcurrentError):
-        ledger.commit(replace(write, decision="d2"))
+        ledger.commit(replace(write, decision="d3", ranges=[replace(item, generation=1)]))

@@ -52,7 +52,7 @@ def test_person_is_refused_is_shown_starts_watches_cancels_releases_and_sees_the
     ui.open(run_path(MANUAL, run, "/tasks/review/required_actions"), f"Dry run: {NAME}: 2,400 offsets")
     ui.picture("dry-run")
 
-    link = "[...document.querySelectorAll('a')].find(e => e.innerText === 'go on with just this').href"
+    link = "[...document.querySelectorAll('a')].find(e => e.innerText === 'run it in earnest').href"
     ui.page.go(ui.page.js(link))
     ui.page.until("!document.getElementById('go-on-do').hidden", 60)
     assert ui.page.text("#go-on-conf").split("\n") == ["pipeline", NAME, "reason", why.value]

@@ -188,7 +188,7 @@ def test_dry_run_writes_nothing(world: World) -> None:
     assert "| shown/0 | 0-20 | 20 |" in shown["body"]
     assert shown["chosen_options"] == ["Seen"]
     page = f"{world.airflow.base_url}/kafka-lake/dags/{MANUAL}/runs/{quote(run_id, safe='')}"
-    assert f"[go on with just this]({page})" in shown["body"]
+    assert f"[run it in earnest]({page})" in shown["body"]
     log = world.log(run_id, "review")
     assert "shown/0 0-20" in log
     assert "nothing was recorded" in log

@@ -46,10 +46,14 @@ def check(evidence: AuditInputs, history: Sequence[Operation] = ()) -> tuple[Fin
     """Judge what the product's checker judges, and a history beside it; sorted as it sorts."""
     found = checking.check(evidence)
     if isinstance(evidence, Evidence):
-        lost = {item.wave for item in found if item.kind is FindingKind.LOST}
-        said = (item for item in check_truth(evidence) if item.kind is not FindingKind.LOST or item.wave not in lost)
-        found = (*found, *said)
+        lost = [item for item in found if item.kind is FindingKind.LOST]
+        found += tuple(item for item in check_truth(evidence) if not any(_is_same_loss(item, one) for one in lost))
     return tuple(sorted((*found, *check_history(evidence, history)), key=lambda item: item.place))
+
+
+def _is_same_loss(found: Finding, known: Finding) -> bool:
+    same = (found.kind, found.stream, found.wave) == (known.kind, known.stream, known.wave)
+    return same and bool(found.offsets & known.offsets)
 
 
 def check_history(evidence: AuditInputs, history: Sequence[Operation]) -> Iterator[Finding]:

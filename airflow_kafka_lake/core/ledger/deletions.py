@@ -14,6 +14,7 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Write, WriteScope, range_receipt
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream
 
 RECEIPT = "deleted"
@@ -164,22 +165,25 @@ def undecided(found: Sequence[DeletedRange]) -> str | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptDeletes(Write[None]):
     """Record that rows were deleted from the lake on purpose: an event, and the receipts, with their tables, in the
-    outbox. No range changes: committed ones stay so. ConcurrentError where a stream was decided about since its version
-    of `versions`: a slice that is read again has all of its rows again."""
+    outbox. No range changes: committed ones stay so. ConcurrentError where one of `ranges` is another since: a slice
+    that is read again has all of its rows again."""
 
     name: ClassVar[str] = "accept_deletes"
     pipeline: str
     receipts: Sequence[tuple[str, ReceiptRow]]
-    versions: Mapping[Stream, int]
+    ranges: Sequence[RangeRecord]
     decision: str
     reason: str
     actor: str
 
     def scope(self) -> WriteScope:
-        return WriteScope(pipeline=self.pipeline, streams=tuple(self.versions))
+        ids = [item.id for item in self.ranges]
+        return WriteScope(pipeline=self.pipeline, streams={item.stream for item in self.ranges}, ranges=ids)
 
     def decide(self, records: Records) -> Change[None]:
-        if any(records.streams[key].version != version for key, version in self.versions.items()):
+        if {_reading(item) for item in records.ranges if item.state is RangeState.COMMITTED} != set(
+            map(_reading, self.ranges)
+        ):
             raise ConcurrentError("These offsets were decided about meanwhile. Nothing was recorded; repeat the call.")
         rows = Counter[str]()
         for _, row in self.receipts:

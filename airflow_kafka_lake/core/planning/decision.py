@@ -573,8 +573,8 @@ def nothing_lands(facts: PlanFacts, plan: Plan) -> tuple[PlanBlock, ...]:
 
 
 def notes(facts: PlanFacts, plan: Plan) -> tuple[str, ...]:
-    """Return the notes for a person: what Kafka deleted before a partition's first plan; after a change of the file,
-    where rows are that are not in its tables, and the effect of each key that has changed since the last plan."""
+    """Return the notes for a person: records that Kafka deleted before a partition's first plan; after a change of the
+    file, where rows are that are not in its tables, and the effect of each key that has changed since the last plan."""
     return (*_begins_late(plan, facts), *_created_anew(plan, facts), *_in_other_tables(facts), *_changed(facts))
 
 

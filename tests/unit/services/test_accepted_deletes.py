@@ -131,8 +131,8 @@ def test_rows_that_two_people_record_at_once_are_excused_once(landed: World) -> 
     """As many rows that go later are missing."""
     delete(landed, 0, 1)
     meanwhile = landed.worker(Before("ledger.accept_deletes", lambda: accepted(landed)))
-    with pytest.raises(ConcurrentError, match="decided about meanwhile"):
-        accept_deletes(meanwhile, landed.spec, EVERYTHING, None, reason="90 days")
+    _, deleted = accept_deletes(meanwhile, landed.spec, EVERYTHING, None, reason="90 days")
+    assert sum(item.rows for item in deleted) == 2
     assert (audited(landed)["ok"], audited(landed)["totals"]["deleted"]) == (True, 2)
     delete(landed, 2, 3)
     assert (audited(landed)["ok"], audited(landed)["totals"]["missing"]) == (False, 2)
@@ -225,14 +225,13 @@ def test_part_that_is_recorded_excuses_no_later_delete_beside_it(landed: World) 
 
 
 def test_parts_that_two_people_record_at_once_are_recorded_by_asking_again(landed: World) -> None:
-    """The later one is refused, and its rows are missing until they are asked for once more."""
+    """One of them counts, and the other's rows are missing until they are asked for once more."""
     delete(landed, 5, 6, 8)
     meanwhile = landed.worker(Before("ledger.accept_deletes", lambda: accepted(landed, OffsetRange(8, 9))))
-    with pytest.raises(ConcurrentError):
-        accept_deletes(meanwhile, landed.spec, EVERYTHING, OffsetRange(5, 7), reason="90 days")
+    accept_deletes(meanwhile, landed.spec, EVERYTHING, OffsetRange(5, 7), reason="90 days")
     document = audited(landed)
-    assert (document["totals"]["missing"], document["findings"][0]["offsets"]) == (2, [[5, 7]])
-    assert accepted(landed, OffsetRange(5, 7)) == 2
+    assert (document["totals"]["missing"], document["findings"][0]["offsets"]) == (1, [[8, 9]])
+    assert accepted(landed, OffsetRange(8, 9)) == 1
     assert audited(landed)["ok"]
 
 
@@ -351,6 +350,30 @@ def test_reopen_beside_a_record_of_deletions_refuses_the_record(landed: World) -
     with pytest.raises(ConcurrentError):
         accept_deletes(landed.worker(beside), landed.spec, EVERYTHING, None, reason="asked for by its owner")
     assert not landed.ledger.outbox("orders", kind="deleted")
+
+
+def test_deletions_are_recorded_while_the_pipeline_goes_on(landed: World) -> None:
+    """New records are planned and landed all the time; they are no decision about those that are gone."""
+    delete(landed, 2)
+
+    def goes_on(call: str) -> None:
+        if call == "table.attempt_rows":
+            landed.produce(1)
+            assert landed.run().exit_code == 0
+
+    _, deleted = accept_deletes(landed.worker(goes_on), landed.spec, EVERYTHING, None, reason="90 days")
+    assert sum(item.rows for item in deleted) == 1
+
+
+def test_part_that_kafka_cannot_give_as_a_whole_is_not_offered(landed: World) -> None:
+    """No command is named that would be refused, with or without the switch."""
+    delete(landed, 3)
+    landed.retain_from(2)
+    again = partial(reopening.prepare, landed.worker(), landed.spec, landed.stream(), OffsetRange(3, 5), reason="again")
+    for is_wanted in (False, True):
+        with pytest.raises(StateError, match="below 2 no more, so none of it can be read again") as refused:
+            again(restore_deleted=is_wanted)
+        assert "--restore-deleted" not in refused.value.message
 
 
 def test_deletion_of_rows_that_are_to_be_read_again_is_said_to_come_too_early(landed: World) -> None:

@@ -324,7 +324,7 @@ def test_range_whose_rows_are_damaged_is_reopened_whole(landed: World) -> None:
     assert audited(landed) != []
     refused(landed, 3, 9, StateError, "1 row that landed is gone from orders/0 0-14 .* --to 14 --restore-deleted")
     cut = partial(read_again, landed.worker(), landed.spec, landed.stream(), reason="damaged", restore_deleted=True)
-    with pytest.raises(IdentityError, match=r"shows other rows of range 0-14 .* --from 0 --to 14 --restore-deleted"):
+    with pytest.raises(StateError, match=r"gone from orders/0 0-14 .* --from 0 --to 14 --restore-deleted"):
         cut(OffsetRange(3, 9))
     cut(OffsetRange(0, 14))
     landed.watermarks.clear()
