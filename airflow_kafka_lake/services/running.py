@@ -194,6 +194,7 @@ class Run:
             "rows": self.rows,
             "advanced": [move.to_json() for move in self.moves],
             "group_sync": self.group and self.group.to_json(),
+            "in_grace": [item.to_json() for item in plan.layout_change.in_grace] if plan else [],
             "waiting_for_stable": [item.to_json() for item in waiting_of(plan)] if plan else [],
             "notes": list(plan.notes) if plan else [],
             "held": list(self.held),

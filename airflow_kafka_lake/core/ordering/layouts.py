@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from itertools import chain
 from math import gcd
+from typing import Any
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import StateError
@@ -42,6 +43,11 @@ class GraceWait:
     reason: str
     is_new: bool
     """Whether its partition came with the layout that waits, and so has nothing that could be read now."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        place = {"topic": self.stream.topic, "partition": self.stream.partition}
+        return place | {"until": timestamp(self.until), "reason": self.reason}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,15 +64,7 @@ def plan_document(plan: Plan, *, recorded: bool) -> Json:
         "retention_deadline_state": forecast.retention_deadline_state,
         "retention_stream": [held.topic, held.partition] if (held := forecast.retention_stream) else None,
         "blocked": [{"topic": b.topic, "partition": b.partition, "reason": b.reason} for b in plan.blocked],
-        "in_grace": [
-            {
-                "topic": item.stream.topic,
-                "partition": item.stream.partition,
-                "until": timestamp(item.until),
-                "reason": item.reason,
-            }
-            for item in plan.layout_change.in_grace
-        ],
+        "in_grace": [item.to_json() for item in plan.layout_change.in_grace],
         "waiting_for_stable": [item.to_json() for item in waiting_of(plan)],
         "notes": list(plan.notes),
     }
