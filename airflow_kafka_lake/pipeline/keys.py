@@ -424,18 +424,6 @@ def _is_group(text: str) -> bool:
     return bool(GROUP_ID.fullmatch(text)) and text == text.strip()
 
 
-def _is_subject(text: str) -> bool:
-    return 0 < len(text) <= MAX_SUBJECT and text == text.strip()
-
-
-def _is_message(text: str) -> bool:
-    return bool(_MESSAGE.fullmatch(text)) and len(text) <= MAX_SUBJECT
-
-
-def _is_column(text: str) -> bool:
-    return bool(_COLUMN.fullmatch(text)) and text.lower() not in _TAKEN
-
-
 def _limit(value: object) -> Limit:
     found = parse_limit(value)
     return Limit(share=found) if isinstance(found, float) else Limit(records=found)
@@ -595,9 +583,9 @@ _READERS: Mapping[str, Mapping[str, Reader]] = {
         "format": _choice(Format),
         "schema": _ddl,
         "registry": _connection,
-        "subject": _text_that(SUBJECT_FORM, _is_subject),
-        "message": _text_that(MESSAGE_FORM, _is_message),
-        "column": _text_that(COLUMN_FORM, _is_column),
+        "subject": _text_that(SUBJECT_FORM, lambda text: 0 < len(text) <= MAX_SUBJECT and text == text.strip()),
+        "message": _text_that(MESSAGE_FORM, lambda text: bool(_MESSAGE.fullmatch(text)) and len(text) <= MAX_SUBJECT),
+        "column": _text_that(COLUMN_FORM, lambda text: bool(_COLUMN.fullmatch(text)) and text.lower() not in _TAKEN),
         "limit": _parsed_by(_limit),
     },
     "spark": {"connection": _connection},

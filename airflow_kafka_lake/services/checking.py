@@ -17,6 +17,7 @@ from typing import Any
 
 from airflow_kafka_lake.core.amounts import count, span
 from airflow_kafka_lake.core.errors import (
+    GroupOffsetError,
     HeldError,
     KafkaLakeError,
     UnavailableError,
@@ -180,7 +181,7 @@ class _Parts:
             if REGISTRY in needs:
                 try_part("schema", topic, partial(self._schema, topic), needs[REGISTRY])
         for group in sorted(filter(None, {spec.start.group, spec.end.group, spec.sync_group})):
-            try_part("group", group, partial(self._group, group), kafka)
+            try_part("group", group, partial(self._group, group), kafka, ledger)
         tables = {
             table: [t for t in self.topics if spec.table_for(t) == table] for table in map(spec.table_for, self.topics)
         }
@@ -218,13 +219,19 @@ class _Parts:
         return f"{topic}/{item.stream.partition} {has}"
 
     def _group(self, group: str) -> Answer:
-        states = [item.group_offset_state for item in self.snapshot(group).partitions]
+        partitions, planned = self.snapshot(group).partitions, self.ports.ledger.streams(self.spec.name)
+        states = [item.group_offset_state for item in partitions]
         if GroupOffsetState.UNKNOWN in states:
             error = UnavailableError(f"Kafka does not say what group {group} has committed.")
             raise error.mended_by("Give the connection's user the operation Describe on the group, or repeat.")
-        return (
-            f"it has committed offsets in {states.count(GroupOffsetState.KNOWN)} of {count(len(states), 'partition')}"
-        )
+        has = f"has committed offsets in {states.count(GroupOffsetState.KNOWN)} of {count(len(states), 'partition')}"
+        lack = [item.stream for item in partitions if item.group_offset_state is GroupOffsetState.NONE]
+        new = [stream for stream in lack if stream[:2] not in {item.key[:2] for item in planned}]
+        for key, policy, lacking in (("start", self.spec.start, new), ("end", self.spec.end, lack)):
+            if lacking and policy.group == group:
+                lack_it = GroupOffsetError(f"It {has}, and [source] {key} needs one in each: {lacking[0]} lacks it.")
+                raise lack_it.mended_by(f"Let the group commit first, or write another [source] {key}.")
+        return f"it {has}"
 
     def _table(self, table: str, topics: list[str]) -> Answer:
         ids = [self.described()[0][topic].topic_id for topic in topics]

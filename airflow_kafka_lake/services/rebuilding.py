@@ -207,7 +207,9 @@ def _is_there(
 
 
 def _topics_seen(spec: PipelineSpec, known: LedgerMemory, receipts: Sequence[ReceiptRow]) -> set[str]:
-    mine = (row for row in receipts if row.pipeline == spec.name and _is_ours(spec, known, row.stream.topic))
+    had = {stream.key.topic for stream in known.streams}  # another ledger's pipeline of the name may have others
+    receipts = [row for row in receipts if row.stream.topic in had or spec.reads(row.stream.topic)]
+    mine = (row for row in receipts if row.pipeline == spec.name)
     return {row.stream.topic_id for row in mine} | {item.key.topic_id for item in known.streams}
 
 
@@ -280,11 +282,6 @@ def _read(
             receipts=receipts,
         )
     ]
-
-
-def _is_ours(spec: PipelineSpec, known: LedgerMemory, topic: str) -> bool:
-    """Return whether a topic is this pipeline's: another ledger's pipeline of the same name may have other topics."""
-    return spec.reads(topic) or any(stream.key.topic == topic for stream in known.streams)
 
 
 def _owned_without_receipts(ports: Ports, spec: PipelineSpec, head: TableHead, seen: set[str]) -> set[str]:

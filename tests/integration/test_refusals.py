@@ -165,7 +165,7 @@ def test_a_group_without_an_offset_is_refused(policy: str, fresh: Refusals) -> N
     fresh.sandbox.produce(10)
     group = f"missing-{secrets.token_hex(4)}"
     fresh.sandbox.write_pipeline(source=f'{policy} = "group:{group}"')
-    says = (f"group '{group}' on {fresh.sandbox.topic} partition", "no committed offset", "choose another policy")
+    says = (f"group '{group}' on {fresh.sandbox.topic} partition", "no committed offset", f"another [source] {policy}")
     found = fresh.refused("plan", str(fresh.sandbox.file), kind="GroupOffsetError", says=says)
     assert (found["topic"], found["partition"]) == (fresh.sandbox.topic, 0)
 

@@ -271,13 +271,13 @@ def _origin(
 
 def _group_origin(policy: Policy, item: PartitionSnapshot) -> int:
     """Return where a group is; an origin that the log has not reached would pass records up to it unread."""
-    offset = _group_offset(policy, item)
+    offset = _group_offset(policy, item, "start")
     if offset > item.high_watermark:
         raise GroupOffsetError(
             f"group {policy.group!r} has committed offset {offset} on {item.stream.topic} partition "
             f"{item.stream.partition}, and the "
-            f"log ends at {item.high_watermark}: it is the offset of another log. Let the group commit anew, or choose "
-            "another policy",
+            f"log ends at {item.high_watermark}: it is the offset of another log. Let the group commit anew, or write "
+            "another [source] start into the pipeline",
             group=policy.group,
             topic=item.stream.topic,
             partition=item.stream.partition,
@@ -316,14 +316,14 @@ def _policy_end(spec: PipelineSpec, item: PartitionSnapshot, times: Times) -> in
         case PolicyKind.LATEST | PolicyKind.EARLIEST:
             return readable
         case PolicyKind.GROUP:
-            return min(readable, _group_offset(spec.end, item))
+            return min(readable, _group_offset(spec.end, item, "end"))
         case PolicyKind.TIMESTAMP:
             return min(readable, times.at(spec.end.timestamp_ms or 0, item))
         case PolicyKind.OFFSETS:
             return min(readable, _explicit(spec.end, item))
 
 
-def _group_offset(policy: Policy, item: PartitionSnapshot) -> int:
+def _group_offset(policy: Policy, item: PartitionSnapshot, key: str) -> int:
     where = f"group {policy.group!r} on {item.stream.topic} partition {item.stream.partition}"
     facts = {"topic": item.stream.topic, "partition": item.stream.partition}
     match item.group_offset_state:
@@ -335,7 +335,7 @@ def _group_offset(policy: Policy, item: PartitionSnapshot) -> int:
             )
         case GroupOffsetState.NONE:
             raise GroupOffsetError(
-                f"{where} has no committed offset: let the group commit first, or choose another policy", **facts
+                f"{where} has no committed offset: let it commit first, or write another [source] {key}", **facts
             )
         case _:
             raise UnavailableError(f"{where} could not be read: repeat the call", **facts)

@@ -233,14 +233,27 @@ def test_pattern_that_matches_nothing_does_not_make_a_store_fail(world: World) -
     assert (of["topics nothing.*"], of["store raw.topic"]) == (FAILED, OK)
 
 
-def test_group_without_an_offset_is_told_and_the_plan_says_what_it_means(world: World) -> None:
-    """The policy needs one."""
+@pytest.mark.parametrize("key", ["start", "end"])
+def test_group_without_an_offset_fails_where_a_key_needs_one(key: str, world: World) -> None:
+    """The check names the key, as the plan does."""
     world.produce(2)
-    world.with_spec(start=Policy(kind=PolicyKind.GROUP, group="billing"))
+    world.with_spec(**{key: Policy(kind=PolicyKind.GROUP, group="billing")})
+    done = checked(world)
+    assert outcomes(done)["group billing"] is FAILED
+    said = f"It has committed offsets in 0 of 1 partition, and [source] {key} needs one in each: orders/0 lacks it."
+    assert found(done, "group billing").startswith(said)
+    assert outcomes(done)["plan orders"] is FAILED
+    assert f"let it commit first, or write another [source] {key}" in found(done, "plan orders")
+
+
+def test_group_that_only_new_partitions_need_may_lack_offsets_of_planned_ones(world: World) -> None:
+    """They have begun; and a group that is only kept in step needs none."""
+    world.produce(2)
+    world.run()
+    world.with_spec(start=Policy(kind=PolicyKind.GROUP, group="billing"), sync_group="synced")
     done = checked(world)
     assert found(done, "group billing") == "it has committed offsets in 0 of 1 partition"
-    assert outcomes(done)["plan orders"] is FAILED
-    assert "billing" in found(done, "plan orders")
+    assert {outcomes(done)[name] for name in ("group billing", "group synced", "plan orders")} == {OK}
 
 
 def test_subject_that_is_not_registered_is_a_warning(world: World) -> None:
