@@ -23,6 +23,7 @@ from airflow_kafka_lake.core.errors import (
     UnavailableError,
     UsageError,
 )
+from airflow_kafka_lake.core.ledger.reopening import refuse_uncommitted
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -137,6 +138,18 @@ def test_all_of_a_stream_is_read_again(landed: World) -> None:
     landed.produce(2)
     assert landed.run().exit_code == 0
     landed.check()
+
+
+def test_offsets_beyond_the_end_are_said_to_lie_there(landed: World) -> None:
+    """A run brings them only if they were written since the newest plan."""
+    stream = landed.stream(0)
+    words = (
+        f"never planned, and the newest plan has seen the log end at {stream.end_seen}. Bring in what was written since"
+    )
+    with pytest.raises(StateError, match=words):
+        refuse_uncommitted(stream, "orders", OffsetRange(100, 101), [], accept_fewer=False)
+    with pytest.raises(StateError, match=r"never planned\. Bring in these with: kafka-lake run orders"):
+        refuse_uncommitted(stream, "orders", OffsetRange(0, 2), [], accept_fewer=False)
 
 
 def test_same_slice_is_reopened_again_and_again(landed: World) -> None:
