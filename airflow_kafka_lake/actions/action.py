@@ -92,12 +92,13 @@ class ActionOutcome:
     """The result of an action, or of its dry run.
 
     The command of that name prints `document` with `--json`, which the pages answer too, and `lines` without it. It
-    ends with exit code 1 where a part was `refused`.
+    ends with exit code 1 where a part was `refused`. Of a dry run that `leaves_nothing` there is nothing to carry out.
     """
 
     document: Json
     lines: Sequence[str | TerminalTable]
     refused: bool = False
+    leaves_nothing: bool = False
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)

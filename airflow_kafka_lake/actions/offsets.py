@@ -165,6 +165,12 @@ def _waves(parts: Iterable[SkipResult | reopening.PreparedReopen]) -> tuple[str,
 # Pass offsets unread.
 
 
+def _skipped(item: SelectedSlice, part: SkipResult) -> str:
+    rest = item.interval.span - part.offsets
+    known = f"; {rest:,} of them {'is' if rest == 1 else 'are'} in the table, or skipped before" if rest else ""
+    return f"{count(part.offsets, 'offset')} of {item}{known}"
+
+
 class SkipAction(OffsetsAction):
     """Pass a period unread."""
 
@@ -210,9 +216,7 @@ class SkipAction(OffsetsAction):
             fenced = f"; fenced first, as they were claimed: {', '.join(part.fenced)}" if part.fenced else ""
             goes_on = f"; {part.goes_on} was held for these and would go on" if part.goes_on else ""
             waves = ", ".join(part.waves) or "none"
-            lines.append(
-                f"would skip {count(part.offsets, 'offset')} of {item}; taken from waves: {waves}{fenced}{goes_on}"
-            )
+            lines.append(f"would skip {_skipped(item, part)}; taken from waves: {waves}{fenced}{goes_on}")
         return self._outcome(spec.name, parts, lines, dry_run=True)
 
     def apply(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
@@ -231,7 +235,7 @@ class SkipAction(OffsetsAction):
             )
 
         parts = list(zip(chosen, one_by_one(chosen, chosen, skip), strict=True))
-        lines = [f"skipped {count(part.offsets, 'offset')} of {item}" for item, part in parts]
+        lines = [f"skipped {_skipped(item, part)}" for item, part in parts]
         return self._outcome(spec.name, parts, lines, dry_run=False)
 
     def _previewed(self, ports: Ports, spec: PipelineSpec) -> list[tuple[SelectedSlice, SkipResult]]:
@@ -261,7 +265,8 @@ class SkipAction(OffsetsAction):
         chosen = [item for item, _ in parts]
         return OffsetsOutcome(
             document=_document(pipeline, zip(chosen, results, strict=True), waves, dry_run=dry_run, skipped=offsets),
-            lines=lines if dry_run else [*lines, goes_on],
+            lines=lines if dry_run and offsets else [*lines, goes_on],
+            leaves_nothing=not offsets and not self.acknowledge_order,
             dry_run=dry_run,
             pipeline=pipeline,
             waves=waves,

@@ -52,7 +52,8 @@ def command_of(action: type[Action]) -> Command:
             given[field.name] = subject
         with ports_of(arguments, output, spec) as ports:
             outcome = action(**given).outcome(ports, spec, dry_run=dry_run)
-        lines = [*outcome.lines, f"nothing was changed; do it with: {go_on(arguments)}"] if dry_run else outcome.lines
+        further = dry_run and not outcome.leaves_nothing
+        lines = [*outcome.lines, f"nothing was changed; do it with: {go_on(arguments)}"] if further else outcome.lines
         return Result(document=outcome.document, lines=lines, exit_code=REFUSED if outcome.refused else 0)
 
     return Command(name=action.name, help=action.help, arguments=tuple(_arguments(action)), action=act)

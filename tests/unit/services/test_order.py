@@ -395,6 +395,24 @@ def test_skip_of_what_has_landed_says_that_it_skips_nothing() -> None:
     told = SkipAction(selection=landed, reason="poison").apply(world.worker(), world.spec)
     assert (told.offsets, world.offsets()) == (0, [0, 1, 2])
     assert told.lines[-1] == "All of them are in the table, or were skipped before: what has landed is not skipped"
+    tried = SkipAction(selection=landed, reason="poison").preview(world.worker(), world.spec)
+    assert (tried.lines[-1], tried.leaves_nothing) == (told.lines[-1], True)
+    order = SkipAction(selection=landed, reason="poison", acknowledge_order=True)
+    assert not order.preview(world.worker(), world.spec).leaves_nothing
+
+
+def test_skip_says_how_many_of_the_asked_for_have_landed() -> None:
+    """The numbers of a person's words add up."""
+    world = World()
+    world.produce(3)
+    assert world.run().exit_code == 0
+    world.produce(4)
+    world.plan()
+    period = Selection(topic="orders", partitions=frozenset({0}), start=1, end=7)
+    skip = SkipAction(selection=period, reason="poison")
+    words = "4 offsets of orders/0 1-7; 2 of them are in the table, or skipped before"
+    assert skip.preview(world.worker(), world.spec).lines[0].startswith(f"would skip {words}")
+    assert skip.apply(world.worker(), world.spec).lines[0] == f"skipped {words}"
 
 
 def test_order_is_acknowledged_by_name_alone() -> None:
