@@ -119,6 +119,7 @@ def _state(summary: PipelineSummary) -> str:
             text += f": {count(summary.new_partitions, 'partition')}, beside {parts}"
         else:
             text += f": {whole}" if len(states) == 1 else f": of {whole}, {parts}"
+            text += f"; {summary.new_partitions:,} not planned yet" if summary.new_partitions else ""
     return f"paused; {text}" if summary.paused else text
 
 

@@ -225,6 +225,17 @@ def test_pipeline_without_a_plan_names_the_next_command() -> None:
     assert "kafka-lake plan orders" in shown(report)
 
 
+def test_state_names_partitions_that_no_plan_has_beside_those_behind() -> None:
+    """Their records are unread, too."""
+    world = World()
+    world.produce(2)
+    world.run()
+    world.produce(3)
+    world.kafka.add_partitions("orders", 3)
+    found = shown(reporting.status(world.worker(), world.spec))
+    assert "behind: 1 partition; 2 not planned yet\n" in found
+
+
 def overview(world: World, *names: str) -> Overview:
     """Return all pipelines, the first one repeated under some names."""
     found = reporting.overview(world.ledger, world.clock, lambda _: world.kafka)
