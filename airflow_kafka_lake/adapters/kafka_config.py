@@ -451,8 +451,8 @@ def _not_allowed(key: str) -> str:
     if key.startswith("sasl.kerberos."):
         return _NOT_TAKEN["GSSAPI"]
     near = difflib.get_close_matches(key, sorted(_ALLOWED | _DROPPED), n=1, cutoff=0.8)
-    hint = f"did you mean {near[0]!r}?" if near else "some client options load libraries or run commands."
-    return f"it is not on the list of allowed options; {hint} Remove it from the connection's extra"
+    hint = f"did you mean {near[0]!r}? Correct" if near else "some options load libraries or run commands. Remove"
+    return f"it is not on the list of allowed options; {hint} it in the connection's extra"
 
 
 def _text(key: str, value: object, connection: str) -> str:

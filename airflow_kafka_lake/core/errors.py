@@ -400,7 +400,7 @@ def require_streams(
     else:
         what = f"of topic {topic!r}{generation}: it has {_listed({key.topic_id for key in known})}"
     raise UnknownSubjectError(
-        f"pipeline {pipeline} has no stream {what}. See: {remedies.status(pipeline)}",
+        f"pipeline {pipeline} has no stream {what}{'' if what[-1] == '?' else '.'} See: {remedies.status(pipeline)}",
         topic=topic,
         partition=missing[0] if missing else None,
     )

@@ -207,7 +207,7 @@ def test_what_is_not_on_the_list_is_refused_by_name(key: str, value: object) -> 
 
 def test_misspelt_option_gets_a_hint() -> None:
     """A likely slip is answered with the right word."""
-    with pytest.raises(ConnectionSettingsError, match=r"did you mean 'security\.protocol'"):
+    with pytest.raises(ConnectionSettingsError, match=r"'security\.protocol'\? Correct it in the conn"):
         KafkaSettings.parse({**SERVERS, "security.protocoll": "SSL"})
 
 

@@ -118,7 +118,7 @@ def test_status_of_a_part() -> None:
     [
         (
             {"topic": "ordres"},
-            r"no stream of topic 'ordres': it has orders; did you mean 'orders'\?",
+            r"no stream of topic 'ordres': it has orders; did you mean 'orders'\? See: kafka",
         ),
         ({"topic": "orders", "partitions": [0, 7]}, "no stream orders/7: it has 0 to 1"),
         ({"partitions": [7]}, "no stream of partition 7: it has 0 to 1"),
