@@ -15,6 +15,8 @@ from airflow.sdk import Param
 from airflow_kafka_lake.actions.action import Action, FieldKind
 from airflow_kafka_lake.pipeline import Pipeline
 
+SETTING = "[kafka_lake] pipelines_folder (AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER)"
+NO_PIPELINES = f"There is none to choose: {SETTING} is not set, or has no pipeline files (*.toml)."
 OPEN, OFFSETS, HOW = None, "Period by offset", "How"
 """Sections, in the order in which the page shows them. It opens the fields without one, and keeps the others closed."""
 
@@ -145,7 +147,7 @@ def _choice(pipelines: Mapping[str, Pipeline]) -> Param:
     only: dict[str, Any] = {"default": next(iter(pipelines))} if len(pipelines) == 1 else {}
     look: dict[str, Any] = {"title": "Pipeline", "description": words, "section": OPEN}
     if not pipelines:
-        return Param(type="string", minLength=1, maxLength=0, **look)
+        return Param(type="string", minLength=1, maxLength=0, **look | {"description": NO_PIPELINES})
     return Param(type="string", enum=list(pipelines), **only, **look)
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from airflow.sdk import DAG
 
-from airflow_kafka_lake.forms import ingest_form, ingest_templates, review_templates
+from airflow_kafka_lake.forms import NO_PIPELINES, ingest_form, ingest_templates, review_templates
 from airflow_kafka_lake.operators.decisions import ReviewPlanOperator
 from airflow_kafka_lake.task_groups import RETRIES, kafka_lake_ingest
 from airflow_kafka_lake.wiring.assemble import configured_pipelines
 
 PIPELINES, PROBLEMS = configured_pipelines()
 INVALID = "".join(f"\n\n**Invalid file** {file}: {problem}" for file, problem in PROBLEMS.items())
-EMPTY = "\n\n**No pipelines:** put pipeline files (`*.toml`) into the folder of `[kafka_lake] pipelines_folder`."
+EMPTY = f"\n\n**No pipelines:** {NO_PIPELINES}"
 FIELDS = ingest_form(PIPELINES)
 
 with DAG(

@@ -106,6 +106,8 @@ def test_no_pipelines_are_no_import_error(setting: str, tmp_path: Path, monkeypa
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER", str(tmp_path / setting) if setting else "")
     assert setting == "absent" or "No pipelines" in dag("kafka_lake_manual").doc_md
+    told = None if setting == "absent" else dag("kafka_lake_manual").params.get_param("pipeline").description
+    assert setting == "absent" or "(AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER) is not set, or has no" in str(told)
     assert list(dags("kafka_lake_scheduled")) == (["kafka_lake.absent"] if setting == "absent" else [])
 
 
