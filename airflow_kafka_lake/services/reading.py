@@ -386,7 +386,7 @@ def _try_halves(
 ) -> tuple[RangeDecision, ...]:
     """Stage halves of the wave until a single offset is left that fails by itself; a job per halving."""
     table, wave = ports.lake.table(claim.table), claim.key.wave
-    trials, most = 0, 2 * len(claim.ranges).bit_length() + max(r.range.span for r in claim.ranges).bit_length() + 3
+    trials, most = 0, halving.most_trials(claim.ranges)
 
     def fails(part: Sequence[RangeRecord]) -> bool:
         nonlocal trials, error

@@ -532,11 +532,7 @@ def _check_unplanned(
 
 
 def check_committed(
-    item: RangeRecord,
-    rows: RangeSet,
-    deletions: Deletions,
-    *,
-    by_others: Callable[[], str] = str,
+    item: RangeRecord, rows: RangeSet, deletions: Deletions, *, by_others: Callable[[], str]
 ) -> Iterator[Finding]:
     """Find the gaps of a committed range: offsets in its accounting, and rows, less those deleted on purpose.
     `by_others` describes deletions by others."""

@@ -161,6 +161,11 @@ def search(ranges: Sequence[RangeRecord], fails: Fails) -> Search:
     return Search(culprit=suspects[0] if is_cause else None, read_well=read_well)
 
 
+def most_trials(ranges: Sequence[RangeRecord]) -> int:
+    """Return how many trials a search takes at most: one per halving, two edges, the last record by itself."""
+    return 2 * len(ranges).bit_length() + max(item.range.span for item in ranges).bit_length() + 3
+
+
 def _edges(ranges: Sequence[RangeRecord]) -> tuple[tuple[RangeRecord], tuple[RangeRecord]]:
     """Return the last and the first offset of a wave: where neither can be read, no record is the cause."""
     ordered = sorted(ranges, key=lambda item: (item.stream, item.range))
