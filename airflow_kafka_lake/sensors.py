@@ -151,7 +151,7 @@ class WatermarkSensor(LedgerSensor):
 
     :param topic: topic (templated)
     :param partition: one partition; None means all (templated)
-    :param offset: end, exclusive; either this or `time` (templated)
+    :param offset: end, exclusive, in the topic that was planned last under this name; either this or `time` (templated)
     :param time: RFC 3339 time with its offset from UTC (templated)
     """
 

@@ -265,7 +265,7 @@ NAMED = 3
 
 
 class PlanResolvedTrigger(LedgerTrigger):
-    """Waits until every range of a plan is committed or skipped."""
+    """Waits until no range of a plan is open: each is committed, skipped, or withdrawn by a person."""
 
     plan: str
 
@@ -275,7 +275,7 @@ class PlanResolvedTrigger(LedgerTrigger):
             return WaitAnswer(done=False, message=f"the ledger knows no range of plan {self.plan}")
         open_ranges = [item for item in found if item.state in UNRESOLVED]
         if not open_ranges:
-            return WaitAnswer(done=True, message=f"every range of plan {self.plan} is committed or skipped")
+            return WaitAnswer(done=True, message=f"no range of plan {self.plan} is open")
         first = open_ranges[0]
         where = f"first {first.stream} {first.range}, {first.state}"
         ranges = count(len(open_ranges), f"range of plan {self.plan} is", f"ranges of plan {self.plan} are")

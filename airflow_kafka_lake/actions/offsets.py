@@ -25,6 +25,7 @@ from airflow_kafka_lake.core.reports.plan import bullets, plain, table
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import decisions, reopening
+from airflow_kafka_lake.services.identity import check_streams
 from airflow_kafka_lake.services.planning import check_bounds
 from airflow_kafka_lake.services.stream_choice import all_or_nothing, choose, one_by_one
 
@@ -241,6 +242,7 @@ class SkipAction(OffsetsAction):
     def _previewed(self, ports: Ports, spec: PipelineSpec) -> list[tuple[SelectedSlice, SkipResult]]:
         """Return the fate of each slice: none is skipped where one would be refused."""
         chosen = self._left(choose(ports, spec.name, self.selection))
+        check_streams(ports, spec, (item.stream.key for item in chosen))
         shown = all_or_nothing(
             chosen,
             lambda item: decisions.preview_skip(ports, spec.name, item.stream, item.interval, reason=self.reason or ""),
@@ -494,6 +496,7 @@ class WithdrawAction(OffsetsAction):
 
     def _withdrawal(self, ports: Ports, spec: PipelineSpec) -> tuple[Withdrawal, tuple[KeptRange, ...]]:
         found = decisions.find_subject(ports.ledger, self.subject or spec.name)
+        check_streams(ports, spec, {item.stream for item in found.ranges})
         return decisions.withdraw(ports, found, self.selection, reason=self.reason or "", dry_run=True)
 
 

@@ -210,5 +210,7 @@ class ResumeAction(Action):
     def apply(self, ports: Ports, spec: PipelineSpec) -> ActionOutcome:
         """Resume."""
         subject = decisions.PauseSubject(pipeline=spec.name, plan=self.plan)
-        done = decisions.resume(ports, subject, self.reason)
-        return ActionOutcome(document=done.to_json(), lines=list(_resumed(done)))
+        done, left = decisions.resume(ports, subject, self.reason), ports.ledger.pipeline(spec.name)
+        others = [item for item in left.pauses if None in (item.plan, self.plan)] if left else []
+        lines = [f"{item.subject} is paused still; end that with: {remedies.resume(item.subject)}" for item in others]
+        return ActionOutcome(document=done.to_json(), lines=[*_resumed(done), *lines])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -13,6 +13,7 @@ from enum import StrEnum
 from airflow_kafka_lake.core.decoding import Decoding
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.errors import PipelineFileError
+from airflow_kafka_lake.core.offsets import Stream
 
 PIPELINE_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -145,6 +146,13 @@ class PipelineSpec(Document):
     def reads(self, topic: str) -> bool:
         """Return whether a topic is one of the pipeline's, be it there or not."""
         return topic in self.topics if self.topic_pattern is None else topic_matcher(self.topic_pattern)(topic)
+
+    def tables_of(self, streams: Iterable[Stream]) -> dict[str, list[str]]:
+        """Return the tables that some streams land in, each with their topic ids."""
+        found: dict[str, set[str]] = {}
+        for topic, topic_id, _ in streams:
+            found.setdefault(self.table_for(topic), set()).add(topic_id)
+        return {table: sorted(ids) for table, ids in sorted(found.items())}
 
     def table_for(self, topic: str) -> str:
         """Return the table a topic lands in: `table` with `{topic}` replaced by `legal_table_part(topic)`."""

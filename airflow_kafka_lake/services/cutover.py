@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.audit.report import ObservedBounds, StreamScope
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, UNRESOLVED, RangeState
-from airflow_kafka_lake.core.offsets import NAMED, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import RangeSet, Slice, Stream
 from airflow_kafka_lake.core.spark.job import PositionColumns
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
@@ -71,15 +71,15 @@ class Cutover:
         """Name offsets that neither table has, and offsets that both have."""
         asked = self.question
         if self.missing:
-            message = f"behind the cutover at {asked.at} neither table has what Kafka has at {named(self.missing)}"
+            message = f"behind the cutover at {asked.at} neither table has what Kafka has at {self.missing.describe()}"
             yield Finding(kind=FindingKind.CUTOVER_MISSING, stream=asked.stream, offsets=self.missing, message=message)
         if asked.pending:
             message = (
-                f"behind the cutover at {asked.at} these are planned and not committed yet: {named(asked.pending)}"
+                f"behind the cutover at {asked.at} these are planned and not committed yet: {asked.pending.describe()}"
             )
             yield Finding(kind=FindingKind.CUTOVER_MISSING, stream=asked.stream, offsets=asked.pending, message=message)
         if asked.twice:
-            message = f"the live stream has rows at offsets that the pipeline has committed: {named(asked.twice)}"
+            message = f"the live stream has rows at offsets that the pipeline has committed: {asked.twice.describe()}"
             yield Finding(kind=FindingKind.CUTOVER_TWICE, stream=asked.stream, offsets=asked.twice, message=message)
 
     def to_json(self) -> dict[str, Any]:
@@ -140,13 +140,6 @@ def judge(question: CutoverQuestion, explanations: Iterable[Explanation]) -> Cut
     """Return the cutover: open offsets that Kafka explains (markers, aborted and cleaned records) are not missing."""
     explained = RangeSet(item.range for item in explanations if item.fate in EXPLAINED)
     return Cutover(question=question, missing=question.open - explained)
-
-
-def named(offsets: RangeSet) -> str:
-    """Return a few slices by name, and how many offsets there are."""
-    first = offsets.named(NAMED)
-    more = ", …" if offsets.range_count > NAMED else ""
-    return f"{first}{more} ({count(offsets.span, 'offset')})"
 
 
 # Compare the rows of a live stream with the ranges that a pipeline has committed.

@@ -242,6 +242,13 @@ def check_table(ports: Ports, pipeline: str, table: str, topic_ids: Sequence[str
     _check_unowned(ports, pipeline, table, head=head, topic_ids=topic_ids)
 
 
+def check_streams(ports: Ports, spec: PipelineSpec, streams: Iterable[Stream]) -> None:
+    """Check the tables of some streams before a person's decision: a ledger that is older than its lake, such as a
+    restored one, knows offsets as unread that have landed. Raises as `check_table`."""
+    for table, topic_ids in spec.tables_of(streams).items():
+        check_table(ports, spec.name, table, topic_ids)
+
+
 def require_published(ports: Ports, wave: WaveRecord) -> None:
     """Look whether a wave that is recorded as committed is in the lake still: the ledger alone does not know that its
     table was dropped, created anew or rolled back. Raises as `check_table`."""

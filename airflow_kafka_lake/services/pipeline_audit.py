@@ -180,7 +180,7 @@ def _ledger_inputs(ledger: LedgerReader, pipeline: str) -> LedgerInputs:
     )
 
 
-def topics_of(ledger: LedgerReader, spec: PipelineSpec, scope: StreamScope = EVERYTHING) -> dict[str, set[str]]:
+def topics_of(ledger: LedgerReader, spec: PipelineSpec, scope: StreamScope = EVERYTHING) -> dict[str, list[str]]:
     """Return the tables that the scope's streams go to, or ever went to, sorted, with the topic ids that go there now.
 
     Tables written so far are those of waves, in a scope of waves with ranges in it; a rebuild's waves may have none.
@@ -188,14 +188,12 @@ def topics_of(ledger: LedgerReader, spec: PipelineSpec, scope: StreamScope = EVE
     return _topics_of(ledger.at_once(partial(_ledger_inputs, pipeline=spec.name)), spec, scope)
 
 
-def _topics_of(ledger: LedgerInputs, spec: PipelineSpec, scope: StreamScope) -> dict[str, set[str]]:
+def _topics_of(ledger: LedgerInputs, spec: PipelineSpec, scope: StreamScope) -> dict[str, list[str]]:
     in_scope = {item.wave for item in ledger.ranges if item.stream in scope}
     tables = {wave.table for wave in ledger.waves if wave.table and (scope == EVERYTHING or wave.id in in_scope)}
     tables |= {spec.table_for(stream.key.topic) for stream in ledger.streams if stream.key in scope}
-    topics: dict[str, set[str]] = {table: set() for table in sorted(tables)}
-    for stream in ledger.streams:
-        topics.get(spec.table_for(stream.key.topic), set()).add(stream.key.topic_id)
-    return topics
+    there = spec.tables_of(stream.key for stream in ledger.streams)
+    return {table: there.get(table, []) for table in sorted(tables)}
 
 
 def _history(table: LakeTable) -> frozenset[int]:
@@ -238,7 +236,7 @@ def _foreign_owners(ports: Ports, spec: PipelineSpec, scope: StreamScope) -> lis
     for table, topic_ids in topics_of(ports.ledger, spec, scope).items():
         ports.progress(f"reading {table}")
         try:
-            check_table(ports, spec.name, table, sorted(topic_ids))
+            check_table(ports, spec.name, table, topic_ids)
         except TransientError:
             raise
         except KafkaLakeError as error:
@@ -269,7 +267,7 @@ def accept_deletes(
     reason = needed_reason(reason)
     require_scope(ports.ledger, spec, scope)
     for table, topic_ids in topics_of(ports.ledger, spec, scope).items():
-        check_table(ports, spec.name, table, sorted(topic_ids))
+        check_table(ports, spec.name, table, topic_ids)
     inputs = gather_audit(ports.ledger, ports.lake, spec, scope=scope)
     for item in inputs.tables:
         if item.damaged:

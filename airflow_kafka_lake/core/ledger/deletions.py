@@ -181,9 +181,8 @@ class AcceptDeletes(Write[None]):
         return WriteScope(pipeline=self.pipeline, streams={item.stream for item in self.ranges}, ranges=ids)
 
     def decide(self, records: Records) -> Change[None]:
-        if {_reading(item) for item in records.ranges if item.state is RangeState.COMMITTED} != set(
-            map(_reading, self.ranges)
-        ):
+        now = {_reading(item) for item in records.ranges if item.state is RangeState.COMMITTED}
+        if now != set(map(_reading, self.ranges)):
             raise ConcurrentError("These offsets were decided about meanwhile. Nothing was recorded; repeat the call.")
         rows = Counter[str]()
         for _, row in self.receipts:

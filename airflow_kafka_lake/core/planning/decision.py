@@ -94,10 +94,7 @@ class Observation:
 
     def tables(self, spec: PipelineSpec) -> dict[str, list[str]]:
         """Return the tables that the selected partitions land in, with their topic ids."""
-        tables: dict[str, set[str]] = {}
-        for item in self.selected:
-            tables.setdefault(spec.table_for(item.stream.topic), set()).add(item.stream.topic_id)
-        return {table: sorted(ids) for table, ids in sorted(tables.items())}
+        return spec.tables_of(item.stream for item in self.selected)
 
     def without(self, problems: Mapping[str, KafkaLakeError]) -> Observation:
         """Leave topics out of the plan; raises the problem when none is left."""

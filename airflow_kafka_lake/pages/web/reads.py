@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, exists, func, select
 
 from airflow_kafka_lake.adapters.sql_ledger import queries
-from airflow_kafka_lake.adapters.sql_ledger import queries as history
 from airflow_kafka_lake.adapters.sql_ledger.tables import event, pipeline, plan, range_, wave
 from airflow_kafka_lake.core.ledger.history import Event
 from airflow_kafka_lake.core.ledger.records import WaveRecord
@@ -71,4 +70,4 @@ def waves(
 def events(ledger: SqlLedger, name: str, *, before: int | None, limit: int) -> tuple[Event, ...]:
     """Return lines of a pipeline's history, newest first; `before` is the sequence where an earlier page ended."""
     where = [event.c.pipeline == name, *(() if before is None else (event.c.sequence < before,))]
-    return tuple(reversed(ledger.read(lambda connection: history.events(connection, where, limit, newest=True))))
+    return tuple(reversed(ledger.read(lambda connection: queries.events(connection, where, limit, newest=True))))

@@ -115,17 +115,8 @@ async def events(asked: AskedDep, name: Name, before: Before = None, limit: Limi
 
     def make(ledger: SqlLedger) -> CachedDocument:
         found = reads.events(ledger, name, before=before, limit=limit)
-        lines = [
-            {
-                "sequence": item.sequence,
-                "at": timestamp(item.at),
-                "actor": item.actor,
-                "kind": item.kind,
-                "subject": item.subject,
-                "detail": item.detail,
-            }
-            for item in found
-        ]
+        told = ("sequence", "actor", "kind", "subject", "detail")
+        lines = [{"at": timestamp(item.at)} | {key: getattr(item, key) for key in told} for item in found]
         document = {"pipeline": name, "events": lines}
         return CachedDocument.of(document, lambda visitor: pipeline.history_page(visitor, name, found))
 

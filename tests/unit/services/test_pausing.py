@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_kafka_lake.actions.waves import PauseAction, ResumeAction
 from airflow_kafka_lake.core.errors import PausedError, StaleFenceError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.ledger.decisions import Pause
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState, WaveState
@@ -180,3 +181,17 @@ def test_resume_of_what_is_not_paused_says_so(world: World) -> None:
     answer = resume(world)
     assert (undocumented("resume", answer.to_json()), missing("resume", answer.to_json())) == ([], [])
     assert (answer.changed, answer.pause, answer.to_json()["paused"]) == (False, None, None)
+
+
+def test_resume_names_the_pause_that_is_left(world: World) -> None:
+    """A plan stays where it is while its pipeline is paused, and the other way round."""
+    world.produce(3)
+    plan = world.plan().id
+    PauseAction(reason="all").apply(world.worker(), world.spec)
+    PauseAction(reason="this", plan=plan).apply(world.worker(), world.spec)
+    left = ResumeAction(plan=plan).apply(world.worker(), world.spec).lines
+    assert left[-1] == "orders is paused still; end that with: kafka-lake resume orders"
+    PauseAction(reason="this", plan=plan).apply(world.worker(), world.spec)
+    left = ResumeAction().apply(world.worker(), world.spec).lines
+    assert left[-1] == f"{plan} is paused still; end that with: kafka-lake resume {plan}"
+    assert not any("still" in str(line) for line in ResumeAction(plan=plan).apply(world.worker(), world.spec).lines)

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.errors import ConcurrentError, HeldError, RangeBeyondEndError, StaleFenceError
+from airflow_kafka_lake.actions.offsets import SkipAction
+from airflow_kafka_lake.core.errors import (
+    ConcurrentError,
+    HeldError,
+    KafkaLakeError,
+    RangeBeyondEndError,
+    StaleFenceError,
+)
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.services import decisions
 from tests.gates import Before, Killed, KilledError
 from tests.world import AFTER_THE_LEASE, World
@@ -160,3 +168,17 @@ def test_refused_skip_leaves_no_lease_behind(world: World) -> None:
         skip(world, 0, 4)
     assert not world.ledger.wave(waves[0]).lease_live
     world.ingest(waves[0])
+
+
+def test_ledger_that_was_set_back_passes_nothing_unread(world: World) -> None:
+    """It knows offsets as unread that have landed: they would count as skipped, and be in the table."""
+    world.produce(5)
+    assert world.run().exit_code == 0
+    before = world.ledger.snapshot()
+    world.produce(5)
+    assert world.run().exit_code == 0
+    world.ledger.restore(before)
+    action = SkipAction(reason="bad", selection=Selection(topic="orders", start=5, end=10))
+    for decide in (action.preview, action.apply):
+        with pytest.raises(KafkaLakeError, match="kafka-lake rebuild"):
+            decide(world.worker(), world.spec)

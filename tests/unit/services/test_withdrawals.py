@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from airflow_kafka_lake.actions.offsets import WithdrawAction
-from airflow_kafka_lake.core.errors import IdentityError, StateError, UnknownSubjectError
+from airflow_kafka_lake.core.errors import IdentityError, KafkaLakeError, StateError, UnknownSubjectError
 from airflow_kafka_lake.core.ledger.decisions import KeptRange, Withdrawal
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -130,3 +130,14 @@ def test_period_by_time_of_a_topic_that_was_made_anew_is_refused(world: World) -
         withdraw(world, selection=Selection(end=begin + timedelta(hours=1)))
     assert world.ledger.snapshot() == before
     assert withdraw(world, selection=Selection(start=1))[0].offsets == 3
+
+
+def test_ledger_that_was_set_back_takes_nothing_off_the_plan(world: World) -> None:
+    """Nothing of it was read, it would say of a wave that has landed."""
+    world.produce(5)
+    wave = world.planned_wave()
+    before = world.ledger.snapshot()
+    world.ingest(wave)
+    world.ledger.restore(before)
+    with pytest.raises(KafkaLakeError, match="kafka-lake rebuild"):
+        WithdrawAction(reason="too much").apply(world.worker(), world.spec)
