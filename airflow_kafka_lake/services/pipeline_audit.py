@@ -105,6 +105,7 @@ def audit(
         streams=tuple(audited_streams(inputs, findings, segments, scope=scope, observed=observed)),
         findings=findings,
         checks=parts,
+        scope=scope,
     )
 
 

@@ -84,13 +84,8 @@ def overview(
         by_connection[own.spec.kafka_connection].append(own)
     sources = {name: source_of(several[0].spec) for name, several in by_connection.items()}
     with ThreadPoolExecutor(max_workers=max(1, len(sources))) as pool:
-        seen = dict(
-            zip(
-                by_connection,
-                pool.map(lambda name: look(sources[name], clock, by_connection[name], None), by_connection),
-                strict=True,
-            )
-        )
+        found = pool.map(lambda name: look(sources[name], clock, by_connection[name], None), by_connection)
+        seen = dict(zip(by_connection, found, strict=True))
     at = clock.now()
     facts = (PipelineFacts(at=at, recorded=own, seen=seen[own.spec.kafka_connection]) for own in known)
     return Overview.of(at, map(PipelineReport.of, facts))
@@ -198,15 +193,20 @@ def _topics(source: OffsetSource, own: LedgerState) -> set[str]:
 def _ages(source: OffsetSource, unread: Mapping[Unread, int], now: datetime) -> tuple[dict[Unread, Age], str]:
     """Ask how old the first unread records are, and say of how many that is known."""
     found: dict[Unread, Age] = {}
+    asked = 0
     try:
         for search in searches(unread, now):
             while questions := search.questions():
                 search = search.after(source.offsets_at(sorted(questions), questions))  # noqa: PLW2901
             found |= search.ages()
+            asked += len(search.heads)
     except KafkaLakeError as error:
         return {}, UnknownState(error.message)
-    some = f"observed on the {len(found):,} of {len(unread):,} partitions that lag most"
-    return found, some if len(found) < len(unread) else "observed"
+    if ahead := asked - len(found):
+        some = count(ahead, "partition has a record", "partitions have records")
+        return found, UnknownState(f"{some} of a clock that is ahead of this one")
+    some = f"observed on the {asked:,} of {len(unread):,} partitions that lag most"
+    return found, some if asked < len(unread) else "observed"
 
 
 def observe(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -294,9 +294,9 @@ class AuditTotals(Document):
         return cls(
             streams=len(streams),
             span=sum(item.coverage.span for item in streams),
-            rows=_sum(item.rows for item in streams),
-            duplicates=_sum(item.duplicates for item in streams),
-            missing=_sum(item.missing for item in streams),
+            rows=if_known(sum, (item.rows for item in streams)),
+            duplicates=if_known(sum, (item.duplicates for item in streams)),
+            missing=if_known(sum, (item.missing for item in streams)),
             deleted=sum(item.deleted for item in streams),
             accounting=sum((item.accounting for item in streams), Accounting()),
             unread=sum(item.rows is None for item in streams),
@@ -313,10 +313,11 @@ class AuditTotals(Document):
         return Document.to_json(self) | {"sentence": self.sentence}
 
 
-def _sum(numbers: Iterable[int | None]) -> int | None:
+def if_known(total: Callable[[list[int]], int], numbers: Iterable[int | None]) -> int | None:
+    """Return the total of some numbers; None where one of them is not known."""
     every = list(numbers)
     known = [number for number in every if number is not None]
-    return sum(known) if len(known) == len(every) else None
+    return total(known) if len(known) == len(every) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,6 +333,7 @@ class AuditReport:
     streams: tuple[AuditedStream, ...]
     findings: tuple[Finding, ...]
     checks: Mapping[str, CheckResult] = field(default_factory=dict)
+    scope: StreamScope = EVERYTHING
 
     @property
     def ok(self) -> bool:

@@ -210,16 +210,13 @@ def oldest(transactions: Iterable[OpenTransaction]) -> tuple[OpenTransaction, ..
 
 _MINUTE, _HOUR, _DAY, _MILLI = 60, 3600, 86_400, 1000
 AGES = (
-    *(_MINUTE * number for number in (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)),
+    *(_MINUTE * number for number in (-1, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)),
     *(_HOUR * number // 4 for number in (4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 60, 72, 84)),
     *(_DAY * number // 4 for number in (4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 36, 44, 56, 68)),
-    *(
-        _DAY * number
-        for number in (21, 25, 30, 35, 42, 50, 60, 75, 90, 110, 135, 165, 200, 250, 300, 365, 450, 550, 700)
-    ),
+    *(_DAY * number for number in (21, 28, 35, 42, 50, 60, 75, 90, 110, 135, 165, 200, 250, 300, 365, 450, 550, 700)),
 )
-"""Seconds that are asked about, 63 of them, so that six questions find one's place: round ones, from a minute to almost
-two years. From three minutes on none is more than a third above the one before."""
+"""Seconds that are asked about, 63 of them, so that six questions find one's place: one ahead, then round ones, from a
+minute to almost two years. From three minutes on none is more than a third above the one before."""
 
 Key = tuple[str, int]
 """`(topic, partition)`."""
@@ -279,13 +276,14 @@ class AgeSearch:
         return replace(self, young=young, old=old)
 
     def ages(self) -> dict[Unread, Age]:
-        """Return the ages, as far as they are known."""
+        """Return the ages; none where a record of the future, not above the first unread one, is every answer."""
         return {
             (key, head): Age(
-                seconds=0 if self.young[key] < 0 else AGES[self.young[key]],
+                seconds=max(0, AGES[self.young[key]]),
                 below=None if self.old[key] == len(AGES) else AGES[self.old[key]],
             )
             for key, head in self.heads.items()
+            if self.young[key] >= 0
         }
 
     def _middle(self, key: Key) -> int:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_kafka_lake.core.amounts import count, size
-from airflow_kafka_lake.core.audit.report import EVERYTHING, TimelineSlice, fewer
+from airflow_kafka_lake.core.audit.report import EVERYTHING, TimelineSlice, fewer, if_known
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.ledger.guards import LEASE, PauseRow
 from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
@@ -196,8 +196,11 @@ def summary_of(
     aged = [(item.age.seconds, item) for item in everything if item.age]
     seconds, oldest = max(aged, key=lambda one: one[0], default=(None, None))
     ages_state = facts.seen.ages_state
-    if all(item.first_unread is None for item in everything):
-        seconds, ages_state = 0 if lag_state == OBSERVED_STATES else None, lag_state
+    if len(aged) == sum(item.first_unread is not None for item in everything):
+        ages_state = lag_state
+        seconds = seconds if aged else 0 if lag_state == OBSERVED_STATES else None
+    elif isinstance(ages_state, UnknownState):
+        seconds, oldest = None, None
     first = min(((i.deadline, i.key) for i in everything if i.deadline), key=lambda one: one[0], default=(None, None))
     not_planned = Counter({StreamState.NOT_PLANNED: sum(bool(item.lag) for item in new if streams)})
     return PipelineSummary(
@@ -222,7 +225,7 @@ def summary_of(
         behind_state=ages_state,
         behind_stream=oldest.key if oldest else None,
         retention_deadline=first[0],
-        retention_deadline_state=_deadline_state(facts, everything, lag_state, known=first[0] is not None),
+        retention_deadline_state=_deadline_state(facts, everything, ages_state, known=first[0] is not None),
         retention_stream=first[1],
         last_landed_at=last.committed_at if last else None,
         last_landed_wave=last.id if last else None,
@@ -253,22 +256,18 @@ def _lag(streams: Sequence[StreamStatus | NewPartition]) -> tuple[int | None, st
 
 
 def _deadline_state(
-    facts: PipelineFacts, streams: Sequence[StreamStatus | NewPartition], lag_state: str, *, known: bool
+    facts: PipelineFacts, streams: Sequence[StreamStatus | NewPartition], ages_state: str, *, known: bool
 ) -> str:
     unread = {item.key.topic for item in streams if item.first_unread is not None}
     by_size = [item for item in facts.seen.topics if item.topic in unread and is_limited_by_size(item)]
     if not unread:
-        return "nothing is unread" if lag_state == OBSERVED_STATES else lag_state
+        return "nothing is unread" if ages_state == OBSERVED_STATES else ages_state
     if by_size:
-        return (
-            "size-based retention rules: some may go sooner"
-            if known
-            else "size-based retention rules: no time can be told"
-        )
+        return f"size-based retention rules: {'some may go sooner' if known else 'no time can be told'}"
     limited = {item.topic for item in facts.seen.topics if item.retention_ms is not None}
     unasked = any(i.first_unread is not None and i.age is None and i.key.topic in limited for i in streams)
-    if known or unasked or isinstance(facts.seen.ages_state, UnknownState):
-        return facts.seen.ages_state
+    if known or unasked or isinstance(ages_state, UnknownState):
+        return ages_state
     return "retention is unlimited"
 
 
@@ -328,8 +327,8 @@ def worst_first(streams: Iterable[StreamStatus]) -> list[StreamStatus]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamGroup(Document):
-    """Partitions of one topic that are in one state; `lag` is the sum of the known ones, `behind_seconds` the largest
-    age."""
+    """Partitions of one topic that are in one state; `lag` is the sum and `behind_seconds` the largest age, None where
+    that of one is not known."""
 
     topic: str
     topic_id: str
@@ -356,8 +355,8 @@ def groups_of(streams: Iterable[StreamStatus | NewPartition]) -> list[StreamGrou
             state=WORST_FIRST[rank],
             partitions=len(items),
             numbers=RangeSet(OffsetRange(i.key.partition, i.key.partition + 1) for i in items),
-            lag=sum(known) if (known := [lag for item in items if (lag := item.lag) is not None]) else None,
-            behind_seconds=max((age for item in items if (age := item.behind_seconds) is not None), default=None),
+            lag=if_known(sum, (item.lag for item in items)),
+            behind_seconds=if_known(max, (item.behind_seconds for item in items)),
         )
         for (rank, topic, topic_id), items in sorted(found.items(), key=lambda one: one[0])
     ]

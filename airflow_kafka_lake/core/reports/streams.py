@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Self
 
+from airflow_kafka_lake.core.audit.check import by_stream
 from airflow_kafka_lake.core.audit.report import EVERYTHING, OffsetStatus, StreamScope, TimelineSlice
 from airflow_kafka_lake.core.kafka.snapshots import (
     LEFT_OUT,
@@ -329,12 +329,7 @@ def stream_statuses(facts: PipelineFacts) -> list[StreamStatus]:
     """Return the chosen streams of a pipeline as they are, in the order of the ledger."""
     own, seen = facts.recorded, facts.seen
     streams = [item for item in own.streams if item.key in facts.chosen]
-    ranges: dict[Stream, list[RangeRecord]] = defaultdict(list)
-    skipped: dict[Stream, list[RangeRecord]] = defaultdict(list)
-    for item in own.unresolved:
-        ranges[item.stream].append(item)
-    for item in own.skipped:
-        skipped[item.stream].append(item)
+    ranges, skipped = by_stream(own.unresolved), by_stream(own.skipped)
     open_ = {wave.id for wave in own.waves if wave.state in OPEN and wave.lease_live}
     bounds, states = seen.partitions, bounds_states(streams, seen.snapshot)
     retention = {item.topic: item for item in seen.topics}

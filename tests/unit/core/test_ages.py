@@ -46,6 +46,24 @@ def test_age_beyond_all_ages_has_no_upper_end() -> None:
     assert searched({0: [2_000 * DAY]}, {0: 0})[0] == {0: Age(seconds=AGES[-1], below=None)}
 
 
+@pytest.mark.parametrize("ages", [[-365 * DAY, 3 * DAY, DAY], [5 * DAY, -61, 3 * DAY]])
+@pytest.mark.parametrize("first", [1, 2])
+def test_age_behind_a_record_of_the_future_is_not_known(ages: list[float], first: int) -> None:
+    """Every answer is that record; those about another partition are as good as before."""
+    found, _ = searched({0: ages, 1: [DAY, 7 * DAY]}, {0: first, 1: 1})
+    assert list(found) == [1]
+
+
+def test_clock_that_is_ahead_by_less_than_a_minute_is_just_written() -> None:
+    """Within what is said anyway."""
+    assert searched({0: [DAY, -59]}, {0: 1})[0] == {0: Age(seconds=0, below=MINUTE)}
+
+
+def test_record_of_the_future_behind_the_first_unread_one_changes_nothing() -> None:
+    """The first that is as young lies above the first unread one."""
+    assert searched({0: [9 * DAY, 3 * DAY + 5, -DAY]}, {0: 1})[0] == {0: Age(seconds=3 * DAY, below=4 * DAY)}
+
+
 def test_ages_are_six_questions_apart_and_grow_by_a_third_at_most() -> None:
     """One more would take a seventh question."""
     assert len(AGES) == 2**6 - 1

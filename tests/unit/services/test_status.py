@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.cli.status import status_lines
 from airflow_kafka_lake.core.kafka import snapshots
 from airflow_kafka_lake.core.ledger.attempts import Renew
 from airflow_kafka_lake.core.ledger.decisions import Pause
@@ -360,6 +361,31 @@ def test_of_very_many_partitions_those_that_lag_most_are_asked_for_their_age(mon
     document = status(world)
     assert [item["behind_seconds"] for item in document["streams"]] == [None, 0]
     assert document["summary"]["behind_state"] == "observed on the 1 of 2 partitions that lag most"
+
+
+def test_age_behind_a_record_of_the_future_is_unknown(landed: World) -> None:
+    """A clock ten years ahead wrote it; three days of records behind it are not young."""
+    ahead = int((landed.clock.now() + timedelta(days=3650)).timestamp() * 1000)
+    landed.kafka.produce("orders", 0, b"future", timestamp_ms=ahead)
+    landed.run()
+    landed.produce(1000)
+    landed.clock.advance(timedelta(days=3))
+    report = reporting.status(landed.worker(), landed.spec)
+    summary = report.summary
+    assert (summary.behind_seconds, summary.behind_below_seconds, summary.retention_deadline) == (None, None, None)
+    assert summary.behind_state == "unknown: 1 partition has a record of a clock that is ahead of this one"
+    assert any(summary.behind_state in line.text for line in status_lines(report, 200))
+
+
+def test_age_of_some_partitions_is_not_that_of_all() -> None:
+    """A partition that no leader answers for may have older ones."""
+    world = World(partitions=2)
+    world.produce(1, 1)
+    world.run()
+    world.produce(1)
+    world.kafka.log("orders", 1).unreachable = "no leader"
+    summary = status(world)["summary"]
+    assert (summary["behind_seconds"], summary["behind_state"]) == (0, "observed on 1 of 2 partitions")
 
 
 def test_pipelines_that_read_one_topic_have_each_its_own_age(landed: World) -> None:
