@@ -112,7 +112,7 @@ Airflow puts its prefix (`airflow`) before a name. Prometheus has `_` for each d
 `airflow_kafka_lake_lag_seconds{pipeline="orders",topic="orders"}`. By OpenTelemetry a counter ends in `_total` there, a
 timer in `_milliseconds`; the StatsD exporter turns timers into seconds.
 
-A gauge is what a task saw last, at `kafka_lake.observed.seconds`. What Kafka did not say is not sent.
+A gauge is what a task saw last, at `kafka_lake.observed.seconds`. What is not known is not sent.
 """
 
 

@@ -93,6 +93,7 @@ def test_tasks_send_what_they_have_done(world: World, context: Context, collecto
         ("bytes", "orders"): attempt.staged_bytes,
     }
     assert {name: value for name, value in found.items() if name[0].startswith("audit.")} == {
+        ("audit.findings", "orders"): 0,
         ("audit.unexplained", "orders"): 0,
         ("audit.missing", "orders"): 0,
         ("audit.duplicates", "orders"): 0,

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from functools import partial
 
-from airflow_kafka_lake.core.audit.report import AuditReport
+from airflow_kafka_lake.core.audit.report import EVERYTHING, AuditReport
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     HeldError,
@@ -22,7 +22,7 @@ from airflow_kafka_lake.core.reports.attention import Need
 from airflow_kafka_lake.core.reports.plan import PlanSummary
 from airflow_kafka_lake.core.reports.progress import Step
 from airflow_kafka_lake.core.reports.status import LandedWave, PipelineReport, StreamGroup
-from airflow_kafka_lake.core.reports.streams import StreamState
+from airflow_kafka_lake.core.reports.streams import OBSERVED_STATES, StreamState
 
 # Every metric of this package: name, kind, unit, tags and meaning; docs/reference/metrics.md is made of it.
 #
@@ -86,20 +86,12 @@ def _metric(name: str, kind: MetricKind, unit: str, tags: tuple[str, ...], *, se
     return Metric(name=name, kind=kind, unit=unit, tags=tags, sent_by=sent_by, help=means)
 
 
-def _of_wave(name: str, kind: MetricKind, unit: str, tags: tuple[str, ...], *, means: str) -> Metric:
-    return _metric(name, kind, unit, tags, sent_by="ingest", means=means)
+def _gauge(sent_by: str, name: str, unit: str, means: str, *, tags: tuple[str, ...] = _PIPELINE) -> Metric:
+    return _metric(name, MetricKind.GAUGE, unit, tags, sent_by=sent_by, means=means)
 
 
-def _seen(name: str, unit: str, tags: tuple[str, ...], means: str) -> Metric:
-    return _metric(name, MetricKind.GAUGE, unit, tags, sent_by="advance", means=means)
-
-
-def _planned(name: str, unit: str, means: str) -> Metric:
-    return _metric(name, MetricKind.GAUGE, unit, _PIPELINE, sent_by="plan", means=means)
-
-
-def _audited(name: str, unit: str, means: str) -> Metric:
-    return _metric(f"audit.{name}", MetricKind.GAUGE, unit, _PIPELINE, sent_by="audit", means=means)
+_of_wave = partial(_metric, sent_by="ingest")
+_seen, _planned, _audited = (partial(_gauge, task) for task in ("advance", "plan", "audit"))
 
 
 WAVES = _of_wave(
@@ -131,38 +123,39 @@ MOVED = _metric(
     "watermark.offsets", MetricKind.COUNTER, "offsets", _TOPIC, sent_by=_MOVING, means="by how much they were moved"
 )
 
-OBSERVED = _seen("observed.seconds", "s since 1970", _PIPELINE, "when the gauges of this task were last true")
+OBSERVED = _seen("observed.seconds", "s since 1970", "when all partitions were last observed")
 LAG_RECORDS = _seen(
-    "lag.records", "offsets", _TOPIC, "offsets that can be read and are not in the lake, all partitions of the topic"
+    "lag.records", "offsets", "offsets of all partitions that can be read and are not in the lake", tags=_TOPIC
 )
 LAG_SECONDS = _seen(
-    "lag.seconds", "s", _TOPIC, "age of the oldest record that can be read and is not in the lake; 0 without such"
+    "lag.seconds", "s", "age of the oldest record that can be read and is not in the lake; 0 without such", tags=_TOPIC
 )
-HOLDS = _seen("holds", "holds", _PIPELINE, "what is held or cancelled, and waits for a person")
-NEEDS_PERSON = _seen("needs_person", "things", _PIPELINE, "everything that waits for a person, holds included")
-HELD_OFFSETS = _seen("held.offsets", "offsets", _PIPELINE, "offsets that are on hold")
-LOST_OFFSETS = _seen("lost.offsets", "offsets", _PIPELINE, "offsets that Kafka deleted before they were read")
+HOLDS = _seen("holds", "holds", "what is held or cancelled, and waits for a person")
+NEEDS_PERSON = _seen(
+    "needs_person", "things", "everything that waits for a person, holds included; 0 only where all is known"
+)
+HELD_OFFSETS = _seen("held.offsets", "offsets", "offsets that are on hold")
+LOST_OFFSETS = _seen("lost.offsets", "offsets", "offsets that Kafka deleted before they were read")
 RETENTION = _seen(
-    "retention.seconds", "s", _PIPELINE, "time until retention may delete the first unread record; not sent without one"
+    "retention.seconds", "s", "time until retention may delete the first unread record; not sent without one"
 )
 
-UNEXPLAINED = _audited("unexplained", "offsets", "offsets that nothing accounts for; must be 0")
-MISSING = _audited("missing", "offsets", "offsets that should have a row in the table, and have none; must be 0")
-DUPLICATES = _audited("duplicates", "rows", "rows beyond one for each offset; must be 0")
+FINDINGS = _audited("audit.findings", "findings", "findings of a whole audit; must be 0")
+UNEXPLAINED = _audited("audit.unexplained", "offsets", "offsets that nothing accounts for; must be 0")
+MISSING = _audited("audit.missing", "offsets", "offsets that should have a row in the table, and have none; must be 0")
+DUPLICATES = _audited("audit.duplicates", "rows", "rows beyond one for each offset; must be 0")
 
 METRICS: tuple[Metric, ...] = (
     *(LAG_RECORDS, LAG_SECONDS, RETENTION, HOLDS, NEEDS_PERSON, HELD_OFFSETS, LOST_OFFSETS, OBSERVED),
     *(WAVES, ROWS, BYTES, WAVE_DURATION, STEP_DURATION),
     *(PLANNED_RECORDS, PLANNED_BYTES, BLOCKED, HANGING),
     *(MOVES, MOVED),
-    *(UNEXPLAINED, MISSING, DUPLICATES),
+    *(FINDINGS, UNEXPLAINED, MISSING, DUPLICATES),
 )
 """All of them, those first that tell how a pipeline is."""
 
 
 # Which metrics a fact gives: a landed wave, a failure, a plan, moved watermarks, a status, an audit.
-
-Json = Mapping[str, Any]
 
 _OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
     (UnknownOutcomeError, Outcome.UNKNOWN),
@@ -229,23 +222,33 @@ def of_moves(pipeline: str, slices: Iterable[tuple[str, int, int, int]]) -> tupl
 
 def of_status(report: PipelineReport) -> tuple[MetricSample, ...]:
     """Return the samples of a status; a number that Kafka did not tell is not sent, and its gauge stays."""
-    summary, deadline = report.summary, report.summary.retention_deadline
+    summary, deadline, seen = report.summary, report.summary.retention_deadline, report.facts.seen.snapshot
+    unseen = set[str]() if isinstance(seen, str) else {*seen.silent, *(item.topic for item in seen.unknown)}
+    whole, aged = summary.lag_state == OBSERVED_STATES and not unseen, summary.behind_state == OBSERVED_STATES
     found = {
-        OBSERVED: report.at.timestamp(),
+        OBSERVED: report.at.timestamp() if whole else None,
         HOLDS: sum(item.need in {Need.HELD, Need.CANCELLED} for item in report.needs),
-        NEEDS_PERSON: summary.needs_person,
+        NEEDS_PERSON: summary.needs_person if whole else summary.needs_person or None,
         HELD_OFFSETS: summary.held_offsets,
-        LOST_OFFSETS: summary.lost_offsets,
-        RETENTION: max(0.0, (deadline - report.at).total_seconds()) if deadline else None,
+        LOST_OFFSETS: summary.lost_offsets if whole else None,
+        RETENTION: max(0.0, (deadline - report.at).total_seconds()) if deadline and whole and aged else None,
     }
-    return (*_gauges(report.pipeline, found), *_lags(report.pipeline, report.groups))
+    return (
+        *_gauges(report.pipeline, found),
+        *_lags(report.pipeline, (item for item in report.groups if item.topic not in unseen)),
+    )
 
 
 def of_audit(report: AuditReport) -> tuple[MetricSample, ...]:
-    """Return the samples of an audit."""
+    """Return the samples of an audit of a whole pipeline; a sum of which a part was not counted is not sent."""
     sums = report.totals
-    found = {UNEXPLAINED: sums.accounting.unexplained, MISSING: sums.missing, DUPLICATES: sums.duplicates}
-    return _gauges(report.pipeline, found)
+    found = {
+        FINDINGS: len(report.findings),
+        UNEXPLAINED: None if sums.unread else sums.accounting.unexplained,
+        MISSING: sums.missing,
+        DUPLICATES: sums.duplicates,
+    }
+    return _gauges(report.pipeline, found) if report.scope == EVERYTHING else ()
 
 
 def _lags(pipeline: str, groups: Iterable[StreamGroup]) -> Iterator[MetricSample]:
@@ -259,9 +262,9 @@ def _lags(pipeline: str, groups: Iterable[StreamGroup]) -> Iterator[MetricSample
         if len(lags) < len(found):
             continue
         yield _sample(LAG_RECORDS, sum(lags), pipeline=pipeline, topic=topic)
-        ages = [item.behind_seconds for item in found if item.behind_seconds is not None]
-        if ages or not sum(lags):
-            yield _sample(LAG_SECONDS, max(ages, default=0), pipeline=pipeline, topic=topic)
+        ages = [item.behind_seconds for item in found if item.lag]
+        if None not in ages:
+            yield _sample(LAG_SECONDS, max(filter(None, ages), default=0), pipeline=pipeline, topic=topic)
 
 
 def _gauges(pipeline: str, found: Mapping[Metric, float | None]) -> tuple[MetricSample, ...]:

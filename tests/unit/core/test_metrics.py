@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
+from airflow_kafka_lake.core.audit.report import StreamScope
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     ConcurrentError,
+    DamagedTableError,
     GateClosedError,
     HeldError,
     JobFailedError,
@@ -225,6 +227,97 @@ def test_deadline_that_is_over_or_not_known_is_no_negative_time(status: Pipeline
     assert ("retention.seconds", "orders") not in seen(of_status(none))
 
 
+def gauges(world: World) -> dict[tuple[str, ...], float]:
+    """Return the gauges of a status now."""
+    return seen(of_status(reporting.status(world.worker(), world.spec)))
+
+
+def two_partitions() -> World:
+    """Two partitions of which five offsets each have landed."""
+    world = World(partitions=2)
+    world.produce(5)
+    world.produce(5, 1)
+    world.run()
+    return world
+
+
+def test_lost_offsets_are_not_zero_while_their_partition_has_no_leader() -> None:
+    """What depends on bounds that are not known is not sent, nor that the gauges were true; nor 0 for a person."""
+    world = two_partitions()
+    world.produce(10)
+    world.retain_from(12)
+    before = gauges(world)
+    assert (before["lost.offsets", "orders"], before["needs_person", "orders"]) == (7, 1)
+    world.kafka.log("orders", 0).unreachable = "no leader"
+    assert gauges(world) == {
+        ("holds", "orders"): 0,
+        ("held.offsets", "orders"): 0,
+    }
+    world.kafka.down = True
+    assert gauges(world).keys() == {("holds", "orders"), ("held.offsets", "orders")}
+
+
+def test_loss_that_is_a_recorded_hold_waits_for_a_person_without_a_leader() -> None:
+    """The ledger knows it, whatever Kafka says."""
+    world = two_partitions()
+    world.produce(10)
+    world.plan()
+    world.retain_from(12)
+    for wave in world.ledger.waves("orders"):
+        if wave.state is WaveState.PLANNED:
+            world.ingest(wave.id)
+    before = gauges(world)
+    assert before["holds", "orders"] == before["needs_person", "orders"] == 1
+    world.kafka.log("orders", 0).unreachable = "no leader"
+    assert gauges(world) == {key: before[key] for key in before if key[0] in {"holds", "held.offsets", "needs_person"}}
+
+
+def test_new_partition_without_a_leader_is_not_a_lag_of_zero() -> None:
+    """No plan has seen it, and no status knows its lag."""
+    world = two_partitions()
+    world.kafka.add_partitions("orders", 3)
+    world.kafka.log("orders", 2).unreachable = "no leader"
+    assert gauges(world).keys() == {("holds", "orders"), ("held.offsets", "orders")}
+
+
+def test_age_is_not_sent_where_it_is_not_known_of_each_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not that of the others, which are up to date."""
+    world = two_partitions()
+    world.produce(1000)
+    world.clock.advance(timedelta(days=5))
+    asked = world.kafka.offsets_at
+    monkeypatch.setattr(world.kafka, "offsets_at", raising(UnavailableError("no answer")))
+    found = gauges(world)
+    assert (found["lag.records", "orders", "orders"], found["lost.offsets", "orders"]) == (1000, 0)
+    assert ("lag.seconds", "orders", "orders") not in found
+    monkeypatch.setattr(world.kafka, "offsets_at", asked)
+    assert 4 * 86_400 <= gauges(world)["lag.seconds", "orders", "orders"] <= 5 * 86_400
+
+
+def test_age_behind_a_record_of_the_future_is_not_sent() -> None:
+    """The record of the future has landed, and says nothing of those behind it."""
+    world = two_partitions()
+    ahead = int((world.clock.now() + timedelta(days=3650)).timestamp() * 1000)
+    world.kafka.produce("orders", 0, b"future", timestamp_ms=ahead)
+    world.run()
+    world.produce(1000)
+    world.produce(1, 1)
+    world.clock.advance(timedelta(days=3))
+    found = gauges(world)
+    assert found["lag.records", "orders", "orders"] == 1001
+    assert ("lag.seconds", "orders", "orders") not in found
+    assert found["observed.seconds", "orders"] == world.clock.now().timestamp()
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    """Return a call that only raises."""
+
+    def call(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return call
+
+
 def test_audit_gives_what_must_be_zero() -> None:
     """Also when it is."""
     world = World()
@@ -233,10 +326,30 @@ def test_audit_gives_what_must_be_zero() -> None:
     report = pipeline_audit.audit(world.worker(), world.spec)
     (stream,) = report.streams
     assert seen(of_audit(replace(report, streams=(replace(stream, missing=2),)))) == {
+        ("audit.findings", "orders"): 0,
         ("audit.unexplained", "orders"): 0,
         ("audit.missing", "orders"): 2,
         ("audit.duplicates", "orders"): 0,
     }
+
+
+def test_audit_of_a_part_gives_nothing() -> None:
+    """Its numbers are not those of the pipeline."""
+    world = two_partitions()
+    world.table.delete_foreign(lambda row: row.partition == 1)
+    whole = seen(of_audit(pipeline_audit.audit(world.worker(), world.spec)))
+    assert (whole["audit.missing", "orders"], whole["audit.findings", "orders"]) == (5, 1)
+    for scope in (StreamScope(topic="orders"), StreamScope(topic="orders", partitions=frozenset({0}))):
+        assert of_audit(pipeline_audit.audit(world.worker(), world.spec, scope=scope)) == ()
+
+
+def test_audit_of_a_table_that_cannot_be_read_gives_its_findings_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not counted is not 0."""
+    world = two_partitions()
+    monkeypatch.setattr(type(world.table), "attempt_rows", raising(DamagedTableError("a file is missing")))
+    (only,) = seen(of_audit(pipeline_audit.audit(world.worker(), world.spec))).items()
+    assert only[0] == ("audit.findings", "orders")
+    assert only[1] >= 1
 
 
 def test_names_are_such_as_every_collector_takes() -> None:
@@ -293,7 +406,15 @@ def test_alerts_are_described_and_cover_what_must_be_known() -> None:
     names = [rule["alert"] for rule in rules()]
     assert [name for name in names if f"`{name}`" not in page] == []
     used = set(re.findall(r"airflow_kafka_lake_(\w+)", " ".join(rule["expr"] for rule in rules())))
-    assert {"lag_seconds", "holds", "lost_offsets", "audit_unexplained", "observed_seconds", "waves"} <= used
+    assert {
+        "lag_seconds",
+        "holds",
+        "lost_offsets",
+        "audit_findings",
+        "audit_unexplained",
+        "observed_seconds",
+        "waves",
+    } <= used
 
 
 def test_mapping_is_of_timers_that_exist() -> None:
