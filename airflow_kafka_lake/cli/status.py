@@ -115,11 +115,12 @@ def _state(summary: PipelineSummary) -> str:
         states = summary.streams_by_state
         parts = ", ".join(f"{number:,} {state}" for state, number in states.items())
         whole = count(summary.streams, "partition") + (f" of {summary.topics:,} topics" if summary.topics > 1 else "")
-        if text == StreamState.NOT_PLANNED:
-            text += f": {count(summary.new_partitions, 'partition')}, beside {parts}"
-        else:
+        new = dict(summary.new_by_state)
+        if text in states:
             text += f": {whole}" if len(states) == 1 else f": of {whole}, {parts}"
-            text += f"; {summary.new_partitions:,} not planned yet" if summary.new_partitions else ""
+        else:
+            text += f": {count(new.pop(StreamState(text)), 'partition')}, beside {parts}"
+        text += f"; {left:,} not planned yet" if (left := sum(new.values())) else ""
     return f"paused; {text}" if summary.paused else text
 
 
@@ -226,8 +227,7 @@ def _streams(report: PipelineReport, width: int, rows: int | None) -> Iterator[T
     quiet = QUIET | ({StreamState.UNKNOWN} if many_unknown else set())
     shown = ranked if everything else [item for item in ranked if item.state not in quiet][:rows]
     named = {item.key for item in shown}
-    rest = groups_of(item for item in streams if item.key not in named)
-    rest += [group for group in report.groups if group.state is StreamState.NOT_PLANNED]
+    rest = groups_of([*(item for item in streams if item.key not in named), *report.new])
     groups = _by_topic(rest, lambda group: (group.topic, group.topic_id))
     topics = _by_topic(shown, lambda item: item.key[:2])
     for topic, mine in topics.items():

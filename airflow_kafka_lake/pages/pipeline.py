@@ -21,6 +21,7 @@ from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptOutcome, AttemptRe
 from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.reports.progress import DOING, Progress
 from airflow_kafka_lake.core.reports.status import (
+    RANK,
     Overview,
     PipelineReport,
     PipelineSummary,
@@ -151,8 +152,6 @@ LISTED = 2_000
 SHOWN = 50
 """Rows of one state that are seen at once; the others are folded."""
 
-_RANK = {state: rank for rank, state in enumerate(WORST_FIRST)}
-
 ListedGroup = tuple[StreamGroup, Sequence[StreamStatus]]
 """Partitions of one topic in one state, and those of them that are listed."""
 
@@ -175,7 +174,7 @@ def topics_of(report: PipelineReport) -> list[tuple[tuple[str, str], list[Listed
         )
         found[group.topic, group.topic_id].append((group, mine))
     topics = [item for item in found.items() if any(streams for _, streams in item[1])]
-    return sorted(topics, key=lambda item: (_RANK[item[1][0][0].state], item[0]))
+    return sorted(topics, key=lambda item: (RANK[item[1][0][0].state], item[0]))
 
 
 def at_once(group: StreamGroup, streams: Sequence[StreamStatus]) -> int:

@@ -111,7 +111,7 @@ def audit(
 
 def observe_streams(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRecord]) -> ObservedBounds:
     """Ask Kafka for the bounds of streams; for a stream without bounds the reason is kept."""
-    seen = observe(ports.source, sorted({stream.key.topic for stream in streams}), spec.end.group)
+    seen = observe(ports.source, sorted({stream.key.topic for stream in streams}), spec.end.group).snapshot
     if isinstance(seen, str):
         return ObservedBounds(states={stream.key: UnknownState(seen) for stream in streams})
     seen = believed(seen, {stream.key: stream.leader_epoch for stream in streams})

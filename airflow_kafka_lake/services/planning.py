@@ -70,7 +70,7 @@ from airflow_kafka_lake.core.planning.policies import Bounds, Times, deleted_unr
 from airflow_kafka_lake.core.reports.plan import plan_document
 from airflow_kafka_lake.core.spark.job import effort
 from airflow_kafka_lake.core.spec import RECEIPTS_SUFFIX, PipelineSpec, topic_matcher
-from airflow_kafka_lake.ports import Ports
+from airflow_kafka_lake.ports import OffsetSource, Ports
 from airflow_kafka_lake.services.advance import flush, landed_in
 from airflow_kafka_lake.services.claims import host_clock, new_id
 from airflow_kafka_lake.services.identity import Problems, ask_about, check_table, moved, register_owner
@@ -274,7 +274,7 @@ def plan(
         return facts, decided
 
     facts, decided = once_stable(ports, gather_and_decide, timeout)
-    transactions, transactions_state = open_transactions(ports, decided.waiting_for_stable)
+    transactions, transactions_state = open_transactions(ports.source, decided.waiting_for_stable)
     decided = replace(
         decided,
         forecast=forecast(decided, facts.costs, _deadline(ports, decided) if dry_run else NOT_ASKED),
@@ -411,18 +411,18 @@ T = TypeVar("T")
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 15.0
 
 
-def open_transactions(ports: Ports, waiting: Sequence[PartitionSnapshot]) -> tuple[tuple[OpenTransaction, ...], str]:
+def open_transactions(
+    source: OffsetSource, waiting: Iterable[PartitionSnapshot]
+) -> tuple[tuple[OpenTransaction, ...], str]:
     """Return, for each waiting partition, the open transaction that it waits for; and `observed`, or why none is known.
 
     It is shown with a plan and is no part of its decision.
     """
-    if not waiting:
-        return (), OBSERVED
+    keys = [(item.stream.topic, item.stream.partition) for item in waiting]
     try:
-        found = ports.source.transactions([(item.stream.topic, item.stream.partition) for item in waiting], None)
+        return oldest(source.transactions(keys, None)) if keys else (), OBSERVED
     except KafkaLakeError as error:
         return (), f"unknown: {error.message}"
-    return oldest(found), OBSERVED
 
 
 def hanging(plan: Plan, transactions: Iterable[OpenTransaction], bounds: Bounds) -> tuple[OpenTransaction, ...]:

@@ -17,6 +17,7 @@ from airflow_kafka_lake.core.kafka.losses import believed, not_cut
 from airflow_kafka_lake.core.kafka.snapshots import (
     LEFT_OUT,
     Age,
+    PartitionSnapshot,
     Snapshot,
     TopicDescription,
     Unread,
@@ -62,7 +63,9 @@ def status(
     own = recorded(ports.ledger, spec)
     require_streams(spec.name, (stream.key for stream in own.streams), topic=topic, partitions=partitions)
     chosen = StreamScope(topic=topic, partitions=None if partitions is None else frozenset(partitions))
-    return PipelineReport.of(_facts(ports, own, chosen), show=show, most=most)
+    seen = look(ports.source, ports.clock, [own], own.spec.end.group or own.spec.start.group, chosen=chosen)
+    facts = PipelineFacts(at=ports.clock.now(), recorded=own, seen=seen, chosen=chosen)
+    return PipelineReport.of(facts, show=show, most=most)
 
 
 def overview(
@@ -116,18 +119,6 @@ def _recorded(ledger: LedgerReader, spec: PipelineSpec) -> LedgerState:
     )
 
 
-def _facts(ports: Ports, own: LedgerState, chosen: StreamScope) -> PipelineFacts:
-    group = own.spec.end.group or own.spec.start.group
-    streams = [item for item in own.streams if item.key in chosen]
-    seen = look(ports.source, ports.clock, [own], group, chosen=chosen)
-    observed = seen.partitions
-    waiting = [observed[item.key] for item in streams if item.key in observed]
-    held_up = waiting_for_stable(waiting, own.spec.isolation)
-    transactions, state = open_transactions(ports, held_up)
-    seen = replace(seen, transactions=transactions, transactions_state=state)
-    return PipelineFacts(at=ports.clock.now(), recorded=own, seen=seen, chosen=chosen)
-
-
 def segments(ledger: LedgerReader, spec: PipelineSpec) -> SegmentOrder:
     """Return every segment with its parents and its blockers, at one moment."""
     return ledger.at_once(partial(_segments, spec=spec))
@@ -146,41 +137,40 @@ def look(
     *,
     chosen: StreamScope = EVERYTHING,
 ) -> KafkaState:
-    """Return Kafka's state of the topics of some pipelines, also of topics that no plan has seen, and the age of their
-    unread records."""
+    """Return Kafka's state of the topics of some pipelines, also of topics that no plan has seen, the transactions that
+    they wait for, and the age of their unread records."""
     if isinstance(source, str):
         return KafkaState(snapshot=source, ages_state=UnknownState(source))
-    topics: dict[str, TopicDescription] = {}
     try:
         asked = {topic for own in pipelines for topic in _topics(source, own) if chosen.topic in (None, topic)}
     except KafkaLakeError as error:
         return KafkaState(snapshot=error.message, ages_state=UnknownState(error.message))
-    snapshot = observe(source, sorted(asked), group, topics)
-    if isinstance(snapshot, str):
-        return KafkaState(snapshot=snapshot, topics=tuple(topics.values()), ages_state=UnknownState(snapshot))
+    kafka = observe(source, sorted(asked), group)
+    if isinstance(kafka.snapshot, str):
+        return replace(kafka, ages_state=UnknownState(kafka.snapshot))
     epochs: dict[Stream, int] = {}
     ends: dict[Stream, int] = {}
     for item in (item for own in pipelines for item in own.streams):  # each may have planned at another time
         epochs[item.key] = max(epochs.get(item.key, 0), item.leader_epoch or 0)
         ends[item.key] = max(ends.get(item.key, 0), item.end_seen)
-    snapshot = not_cut(believed(snapshot, epochs), ends)
-    bounds = {item.stream: item for item in snapshot.partitions}
-    unread = {
-        ((item.key.topic, item.key.partition), first): seen.readable_end(own.spec.isolation) - first
-        for own in pipelines
-        for item in own.streams
-        if item.key in chosen
-        and (seen := bounds.get(item.key))
-        and (first := first_unread(item, seen, own.spec.isolation)) is not None
-    }
-    unread |= {
-        ((item.key.topic, item.key.partition), first): item.lag or 0
-        for own in pipelines
-        for item in new_partitions(own, snapshot)
-        if item.key in chosen and (first := item.first_unread) is not None
-    }
+    kafka = replace(kafka, snapshot=not_cut(believed(kafka.snapshot, epochs), ends))
+    bounds = kafka.partitions
+    unread: dict[Unread, int] = {}
+    held_up: dict[PartitionSnapshot, None] = {}
+    for own in pipelines:
+        isolation = own.spec.isolation
+        heads = {item.key: first_unread(item, bounds.get(item.key), isolation) for item in own.streams}
+        heads |= {item.key: item.first_unread for item in new_partitions(own, kafka)}
+        mine = [(bounds[key], first) for key, first in heads.items() if key in chosen and key in bounds]
+        held_up |= dict.fromkeys(waiting_for_stable((item for item, _ in mine), isolation))
+        unread |= {
+            ((item.stream.topic, item.stream.partition), first): item.readable_end(isolation) - first
+            for item, first in mine
+            if first is not None
+        }
+    transactions, told = open_transactions(source, held_up)
     ages, state = _ages(source, unread, clock.now())
-    return KafkaState(snapshot=snapshot, topics=tuple(topics.values()), ages=ages, ages_state=state)
+    return replace(kafka, transactions=transactions, transactions_state=told, ages=ages, ages_state=state)
 
 
 def _topics(source: OffsetSource, own: LedgerState) -> set[str]:
@@ -209,21 +199,21 @@ def _ages(source: OffsetSource, unread: Mapping[Unread, int], now: datetime) -> 
     return found, some if asked < len(unread) else "observed"
 
 
-def observe(
-    source: OffsetSource, topics: Sequence[str], group: str | None, described: dict[str, TopicDescription] | None = None
-) -> Snapshot | str:
-    """Return a snapshot of those of the topics that still exist, or why there is none; `described` learns of them."""
+def observe(source: OffsetSource, topics: Sequence[str], group: str | None) -> KafkaState:
+    """Return Kafka's state of the topics, without ages and transactions; its snapshot is of the existing ones."""
+    found: dict[str, TopicDescription] = {}
+    missing: set[str] = set()
     try:
-        existing, problems = existing_topics(source, topics)
-        if described is not None:
-            described |= existing
-        silent = {name: error.message for name, error in problems.items() if not isinstance(error, UnknownTopicError)}
-        if existing:
-            seen = source.snapshot(sorted(existing), group)
-            return replace(seen, silent=silent | dict.fromkeys(existing.keys() - seen.topics, LEFT_OUT))
-        return next(iter(silent.values()), "no topic of the pipeline exists")
+        found, problems = existing_topics(source, topics)
+        missing = {name for name, error in problems.items() if isinstance(error, UnknownTopicError)}
+        silent = {name: error.message for name, error in problems.items() if name not in missing}
+        snapshot: Snapshot | str = next(iter(silent.values()), "no topic of the pipeline exists")
+        if found:
+            seen = source.snapshot(sorted(found), group)
+            snapshot = replace(seen, silent=silent | dict.fromkeys(found.keys() - seen.topics, LEFT_OUT))
     except KafkaLakeError as error:
-        return error.message
+        snapshot = error.message
+    return KafkaState(snapshot=snapshot, topics=tuple(found.values()), missing=missing)
 
 
 def describe_landed(ledger: LedgerReader, record: WaveRecord) -> str:

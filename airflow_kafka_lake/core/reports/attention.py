@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.ordering.segments import SegmentOrder
 from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.reports.progress import Moment, ProgressEvent, silence
-from airflow_kafka_lake.core.reports.streams import LedgerState, PipelineFacts, StreamState, StreamStatus
+from airflow_kafka_lake.core.reports.streams import LedgerState, NewPartition, PipelineFacts, StreamState, StreamStatus
 from airflow_kafka_lake.core.wire import timestamp
 
 # The problems that stop some offsets on their way into the lake, in words, with the commands that help.
@@ -44,6 +44,7 @@ class Need(StrEnum):
     UNANSWERED = "unanswered"
     INTERRUPTED = "interrupted"
     TRANSACTION = "transaction"
+    MISSING = "missing"
     ORDER = "order"
     RETENTION = "retention"
     PAUSED = "paused"
@@ -67,14 +68,17 @@ class Attention:
         return sorted({item.stream for item in self.slices})
 
 
-def attention(facts: PipelineFacts, streams: Sequence[StreamStatus], order: SegmentOrder) -> tuple[Attention, ...]:
+def attention(
+    facts: PipelineFacts, streams: Sequence[StreamStatus], new: Sequence[NewPartition], order: SegmentOrder
+) -> tuple[Attention, ...]:
     """Return the problems that need a person, the most urgent first: holds and losses, then waits for a command."""
     pipeline = facts.recorded.spec.name
     return (
         *_on_hold(item for stream in streams for item in stream.ranges if item.state in ON_HOLD),
         *_lost(pipeline, streams),
         *_without_worker(facts.recorded),
-        *_hanging(facts),
+        *_hanging(facts, [*streams, *new]),
+        *_missing(facts),
         *_out_of_order(streams, order),
         *_retention(pipeline, streams, facts.at),
         *_paused(facts.recorded.pauses),
@@ -147,11 +151,21 @@ def _without_worker(recorded: LedgerState) -> Iterator[Attention]:
             )
 
 
-def _hanging(facts: PipelineFacts) -> Iterator[Attention]:
-    known = {stream.key[::2] for stream in facts.recorded.streams}
+def _hanging(facts: PipelineFacts, partitions: Iterable[StreamStatus | NewPartition]) -> Iterator[Attention]:
+    waiting = {item.key[::2] for item in partitions if item.waits}
     for item in facts.seen.transactions:
-        if item.hangs(facts.at) and (item.topic, item.partition) in known:
+        if item.hangs(facts.at) and (item.topic, item.partition) in waiting:
             yield Attention(need=Need.TRANSACTION, text=f"{item.topic}/{item.partition}: {item.describe(facts.at)}")
+
+
+def _missing(facts: PipelineFacts) -> Iterator[Attention]:
+    if names := sorted(set(facts.recorded.spec.topics).intersection(facts.seen.missing)):
+        more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+        yield Attention(
+            need=Need.MISSING,
+            text=f"Kafka has no topic {', '.join(names[:NAMED])}{more}: create it, or take it out of the pipeline's "
+            "topics. Every run fails until then",
+        )
 
 
 def _out_of_order(streams: Iterable[StreamStatus], order: SegmentOrder) -> Iterator[Attention]:

@@ -122,8 +122,8 @@ Json = dict[str, Any]
 NOTHING_PLANNED = "nothing planned"
 """The state of a pipeline without a stream."""
 
-_PIPELINE_RANK = {state: number for number, state in enumerate((*WORST_FIRST, NOTHING_PLANNED))}
-"""Of states of pipelines, the worst first: that of their worst stream."""
+RANK = {state: number for number, state in enumerate((*WORST_FIRST, NOTHING_PLANNED))}
+"""Of states of streams, and of pipelines, whose state is that of their worst stream; the worst first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +138,7 @@ class PipelineSummary:
     topics: int
     streams_by_state: Mapping[StreamState, int]
     new_partitions: int
+    new_by_state: Mapping[StreamState, int]
     landed_rows: int | None
     landed_offsets: int
     skipped_offsets: int
@@ -169,7 +170,6 @@ class PipelineSummary:
         found = {item.name: getattr(self, item.name) for item in fields(self)}
         waves = {name: found.pop(name) for name in list(found)[-7:]}
         return found | {
-            "streams_by_state": {state.value: number for state, number in self.streams_by_state.items()},
             "behind_stream": self.behind_stream and [*self.behind_stream[::2]],
             "retention_deadline": timestamp(self.retention_deadline),
             "retention_stream": self.retention_stream and [*self.retention_stream[::2]],
@@ -202,15 +202,16 @@ def summary_of(
     elif isinstance(ages_state, UnknownState):
         seconds, oldest = None, None
     first = min(((i.deadline, i.key) for i in everything if i.deadline), key=lambda one: one[0], default=(None, None))
-    not_planned = Counter({StreamState.NOT_PLANNED: sum(bool(item.lag) for item in new if streams)})
+    new_states = Counter(item.state for item in new)
     return PipelineSummary(
-        state=_state(states + not_planned),
+        state=_state(states + Counter(item.state for item in new if streams and (item.waits or item.lag != 0))),
         paused=any(item.plan is None for item in facts.recorded.pauses),
         needs_person=needs_person,
         streams=len(streams),
         topics=len({item.key.topic for item in streams}),
         streams_by_state={state: states[state] for state in WORST_FIRST if states[state]},
-        new_partitions=len(new),
+        new_partitions=len(new) - new_states[StreamState.UNKNOWN],
+        new_by_state={state: new_states[state] for state in WORST_FIRST if new_states[state]},
         landed_rows=sum(wave.rows or 0 for wave in committed) if facts.chosen == EVERYTHING else None,
         landed_offsets=sum(item.record.covered.span for item in streams) - skipped,
         skipped_offsets=skipped,
@@ -315,14 +316,10 @@ def _whole(number: float | None) -> int | None:
 
 # Streams of a status, worst first and put together, so that thousands of partitions fit on a screen.
 
-_STATE_RANK = {state: number for number, state in enumerate(WORST_FIRST)}
-
 
 def worst_first(streams: Iterable[StreamStatus]) -> list[StreamStatus]:
     """Sort streams: the worst state first, in it the ones behind by most."""
-    return sorted(
-        streams, key=lambda item: (_STATE_RANK[item.state], -(item.behind_seconds or 0), -(item.lag or 0), item.key)
-    )
+    return sorted(streams, key=lambda item: (RANK[item.state], -(item.behind_seconds or 0), -(item.lag or 0), item.key))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,7 +344,7 @@ def groups_of(streams: Iterable[StreamStatus | NewPartition]) -> list[StreamGrou
     """Put streams of one topic and one state together, the worst state first."""
     found: dict[tuple[int, str, str], list[StreamStatus | NewPartition]] = defaultdict(list)
     for item in streams:
-        found[_STATE_RANK[item.state], item.key.topic, item.key.topic_id].append(item)
+        found[RANK[item.state], item.key.topic, item.key.topic_id].append(item)
     return [
         StreamGroup(
             topic=topic,
@@ -374,7 +371,7 @@ FINISHED_WAVES = 40
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineReport:
     """The progress of a pipeline, and its blockers, at one moment. The summary counts all chosen streams, `groups` the
-    shown ones; of these `streams` are listed one by one, and `not_listed` are more."""
+    shown ones and `new`; of these `streams` are listed one by one, and `not_listed` are more."""
 
     facts: PipelineFacts
     order: SegmentOrder
@@ -383,6 +380,7 @@ class PipelineReport:
     needs: tuple[Attention, ...]
     groups: tuple[StreamGroup, ...]
     streams: tuple[StreamStatus, ...]
+    new: tuple[NewPartition, ...]
     not_listed: int
     waiting: tuple[WaitingPartition, ...]
 
@@ -395,19 +393,21 @@ class PipelineReport:
         own, seen = facts.recorded, facts.seen
         order = SegmentOrder(own.spec.name, Graph(own.segments), own.streams, own.unresolved)
         streams, new = stream_statuses(facts), new_partition_statuses(facts)
-        needs = attention(facts, streams, order)
+        needs = attention(facts, streams, new, order)
         shown = [item for item in streams if show(item)]
+        others = tuple(new) if len(shown) == len(streams) else ()
         worst = {item.key for item in worst_first(shown)[:most]} if most is not None else None
         listed = [item for item in shown if worst is None or item.key in worst]
-        held_up = [item.bounds for item in streams if item.waits and item.bounds][:most]
+        held_up = [item.bounds for item in (*streams, *new) if item.waits and item.bounds][:most]
         return cls(
             facts=facts,
             order=order,
             tables=tuple(_tables(own, {item.key.topic for item in streams})),
             summary=summary_of(facts, streams, new, len(needs)),
             needs=needs,
-            groups=tuple(groups_of([*shown, *(new if len(shown) == len(streams) else [])])),
+            groups=tuple(groups_of([*shown, *others])),
             streams=tuple(listed),
+            new=others,
             not_listed=len(shown) - len(listed),
             waiting=waiting(held_up, seen.transactions, facts.at, seen.transactions_state),
         )
@@ -519,19 +519,10 @@ class Overview:
     @classmethod
     def of(cls, at: datetime, pipelines: Iterable[PipelineReport]) -> Overview:
         """Return some pipelines in their order."""
-        return cls(
-            at=at,
-            pipelines=tuple(
-                sorted(
-                    pipelines,
-                    key=lambda item: (
-                        _PIPELINE_RANK[item.summary.state],
-                        -(item.summary.behind_seconds or 0),
-                        item.pipeline,
-                    ),
-                )
-            ),
+        ranked = sorted(
+            pipelines, key=lambda one: (RANK[one.summary.state], -(one.summary.behind_seconds or 0), one.pipeline)
         )
+        return cls(at=at, pipelines=tuple(ranked))
 
     def to_json(self) -> Json:
         """Return `status --json` without a pipeline."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Self
+from typing import Self, TypeVar
 
 from airflow_kafka_lake.core.audit.check import by_stream
 from airflow_kafka_lake.core.audit.report import EVERYTHING, OffsetStatus, StreamScope, TimelineSlice
@@ -53,12 +53,13 @@ class LedgerState:
 class KafkaState:
     """Kafka's state of some topics, or the reason why it is unknown.
 
-    `topics` are the existing ones. `ages` are those of the first unread record of each partition asked about;
-    `ages_state` is "observed", or says of which partitions they are, or why there are none.
+    `topics` are the existing ones, `missing` are in no broker. `ages` are those of the first unread record of
+    each partition asked about; `ages_state` is "observed", or says of which partitions they are, or why there are none.
     """
 
     snapshot: Snapshot | str
     topics: Sequence[TopicDescription] = ()
+    missing: Collection[str] = ()
     transactions: Sequence[OpenTransaction] = ()
     transactions_state: str = OBSERVED
     ages: Mapping[Unread, Age] = field(default_factory=dict)
@@ -126,8 +127,30 @@ QUIET = frozenset({StreamState.UP_TO_DATE, StreamState.GONE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamStatus:
-    """One stream at one moment; `bounds` and their consequences are None where Kafka did not answer.
+class ObservedPartition:
+    """A partition beside Kafka's bounds of it; `bounds` and their consequences are None where Kafka did not answer."""
+
+    bounds: PartitionSnapshot | None
+    bounds_state: str
+    isolation: Isolation
+    age: Age | None = None
+    deadline: datetime | None = None
+    """When retention may delete the first unread record, at the earliest."""
+
+    @property
+    def readable_end(self) -> int | None:
+        """The end of the readable offsets."""
+        return self.bounds.readable_end(self.isolation) if self.bounds else None
+
+    @property
+    def waits(self) -> bool:
+        """Whether an open transaction is before the end of the log."""
+        return self.bounds is not None and self.bounds.readable_end(self.isolation) < self.bounds.high_watermark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStatus(ObservedPartition):
+    """One stream at one moment.
 
     `held`, `running` and `planned` are the disjoint parts of the planned and not landed offsets: on hold, in a wave
     that an attempt works on, and all else.
@@ -135,28 +158,17 @@ class StreamStatus:
 
     record: StreamRecord
     ranges: Sequence[RangeRecord]
-    bounds: PartitionSnapshot | None
-    bounds_state: str
-    isolation: Isolation
     held: RangeSet
     running: RangeSet
     planned: RangeSet
     skipped: RangeSet
-    age: Age | None = None
     is_read: bool = True
     """Whether the pipeline reads its topic still."""
-    deadline: datetime | None = None
-    """When retention may delete the first unread record, at the earliest."""
 
     @property
     def key(self) -> Stream:
         """Which stream."""
         return self.record.key
-
-    @property
-    def readable_end(self) -> int | None:
-        """The end of the readable offsets."""
-        return self.bounds.readable_end(self.isolation) if self.bounds else None
 
     @property
     def lag(self) -> int | None:
@@ -194,13 +206,6 @@ class StreamStatus:
     def is_gone(self) -> bool:
         """Whether its topic was deleted, or created anew."""
         return isinstance(self.bounds_state, GoneState)
-
-    @property
-    def waits(self) -> bool:
-        """Whether an open transaction is before the end of the log."""
-        return (
-            self.readable_end is not None and self.bounds is not None and self.readable_end < self.bounds.high_watermark
-        )
 
     @property
     def first_unread(self) -> int | None:
@@ -264,33 +269,24 @@ class StreamStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewPartition:
+class NewPartition(ObservedPartition):
     """A partition that no plan has seen; `start` is where the next one will begin to read it, None where only the plan
-    can tell."""
+    can tell. Of a topic that Kafka does not show there is one, without bounds and topic id."""
 
-    bounds: PartitionSnapshot
-    isolation: Isolation
-    start: int | None
-    age: Age | None = None
-    deadline: datetime | None = None
-    state = StreamState.NOT_PLANNED
-
-    @property
-    def key(self) -> Stream:
-        """Which stream it will be."""
-        return self.bounds.stream
-
-    @property
-    def bounds_state(self) -> str:
-        """Whether its lag is known, and if not, why."""
-        if self.start is None:
-            return UnknownState("where it is read from is for the next plan to find out")
-        return OBSERVED_STATES
+    key: Stream
+    start: int | None = None
 
     @property
     def lag(self) -> int | None:
         """How many offsets the next plan will find."""
-        return None if self.start is None else lag(self.start, self.bounds.readable_end(self.isolation))
+        return None if self.start is None or self.readable_end is None else lag(self.start, self.readable_end)
+
+    @property
+    def state(self) -> StreamState:
+        """How it is: nothing of it is in the lake."""
+        if self.bounds is None:
+            return StreamState.UNKNOWN
+        return StreamState.WAITING if self.waits and self.lag == 0 else StreamState.NOT_PLANNED
 
     @property
     def first_unread(self) -> int | None:
@@ -303,26 +299,42 @@ class NewPartition:
         return self.age.seconds if self.age else 0 if self.lag == 0 else None
 
 
-def new_partitions(own: LedgerState, snapshot: Snapshot | str) -> list[NewPartition]:
-    """Return the partitions of a pipeline's topics that no plan has seen.
+Aged = TypeVar("Aged", StreamStatus, NewPartition)
+
+
+def new_partitions(own: LedgerState, seen: KafkaState) -> list[NewPartition]:
+    """Return the partitions of a pipeline's topics that no plan has seen, the unknown ones too.
 
     One that was added to a topic is read from its log start, as one of a new topic is under the policy `earliest`.
     """
-    if isinstance(snapshot, str):
+    if isinstance(seen.snapshot, str):
         return []
-    known = {item.key for item in own.streams}
-    topics = {item.key.topic for item in own.streams}
-    return [
-        NewPartition(bounds=item, isolation=own.spec.isolation, start=_start_of(own.spec, item, topics))
-        for item in snapshot.partitions
-        if item.stream not in known and own.spec.reads(item.stream.topic)
+    known, topics = {item.key for item in own.streams}, {item.key.topic for item in own.streams}
+    pairs = {key[::2] for key in known}
+    reasons = {
+        Stream(item.topic, item.topic_id or "", item.partition): item.reason
+        for item in seen.snapshot.unknown
+        if (item.topic, item.partition) not in pairs
+    }
+    reasons |= {Stream(name, "", 0): why for name, why in seen.snapshot.silent.items() if name not in topics}
+    reasons |= {Stream(name, "", 0): "Kafka has no such topic" for name in seen.missing if name in own.spec.topics}
+    found = [
+        *(_new(own.spec, item, topics) for item in seen.snapshot.partitions if item.stream not in known),
+        *(
+            NewPartition(key=key, bounds=None, bounds_state=UnknownState(why), isolation=own.spec.isolation)
+            for key, why in reasons.items()
+        ),
     ]
+    return [item for item in found if own.spec.reads(item.key.topic)]
 
 
-def _start_of(spec: PipelineSpec, item: PartitionSnapshot, known: Collection[str]) -> int | None:
-    if item.stream.topic in known or spec.start.kind is PolicyKind.EARLIEST:
-        return item.log_start
-    return item.readable_end(spec.isolation) if spec.start.kind is PolicyKind.LATEST else None
+def _new(spec: PipelineSpec, item: PartitionSnapshot, known: Collection[str]) -> NewPartition:
+    kind = spec.start.kind
+    start: int | None = item.log_start
+    if item.stream.topic not in known and kind is not PolicyKind.EARLIEST and item.readable(spec.isolation):
+        start = item.readable_end(spec.isolation) if kind is PolicyKind.LATEST else None
+    state = UnknownState("where it is read from is for the next plan to find out") if start is None else OBSERVED_STATES
+    return NewPartition(key=item.stream, bounds=item, bounds_state=state, isolation=spec.isolation, start=start)
 
 
 def stream_statuses(facts: PipelineFacts) -> list[StreamStatus]:
@@ -332,9 +344,8 @@ def stream_statuses(facts: PipelineFacts) -> list[StreamStatus]:
     ranges, skipped = by_stream(own.unresolved), by_stream(own.skipped)
     open_ = {wave.id for wave in own.waves if wave.state in OPEN and wave.lease_live}
     bounds, states = seen.partitions, bounds_states(streams, seen.snapshot)
-    retention = {item.topic: item for item in seen.topics}
     read = {topic for topic in {stream.key.topic for stream in streams} if own.spec.reads(topic)}
-    return [
+    found = (
         StreamStatus(
             record=stream,
             ranges=ranges[stream.key],
@@ -346,11 +357,10 @@ def stream_statuses(facts: PipelineFacts) -> list[StreamStatus]:
             planned=_set(i for i in ranges[stream.key] if i.state not in ON_HOLD and i.wave not in open_),
             skipped=_set(skipped[stream.key]),
             is_read=stream.key.topic in read,
-            age=(age := _age(stream, bounds.get(stream.key), own.spec.isolation, seen.ages)),
-            deadline=_deadline(facts.at, age, retention.get(stream.key.topic)),
         )
         for stream in streams
-    ]
+    )
+    return _aged(found, facts)
 
 
 def first_unread(record: StreamRecord, bounds: PartitionSnapshot | None, isolation: Isolation) -> int | None:
@@ -388,28 +398,24 @@ def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> 
 
 def new_partition_statuses(facts: PipelineFacts) -> list[NewPartition]:
     """Return the chosen partitions that no plan has seen, with the age of their records."""
+    return _aged((item for item in new_partitions(facts.recorded, facts.seen) if item.key in facts.chosen), facts)
+
+
+def _aged(partitions: Iterable[Aged], facts: PipelineFacts) -> list[Aged]:
     retention = {item.topic: item for item in facts.seen.topics}
     return [
         replace(
             item,
-            age=(age := facts.seen.ages.get(((item.key.topic, item.key.partition), item.first_unread or 0))),
+            age=(age := facts.seen.ages.get((item.key[::2], -1 if (at := item.first_unread) is None else at))),
             deadline=_deadline(facts.at, age, retention.get(item.key.topic)),
         )
-        for item in new_partitions(facts.recorded, facts.seen.snapshot)
-        if item.key in facts.chosen
+        for item in partitions
     ]
 
 
 def _set(ranges: Iterable[RangeRecord]) -> RangeSet:
     found = [item.range for item in ranges]
     return RangeSet(found) if found else NOTHING
-
-
-def _age(
-    stream: StreamRecord, bounds: PartitionSnapshot | None, isolation: Isolation, ages: Mapping[Unread, Age]
-) -> Age | None:
-    first = first_unread(stream, bounds, isolation)
-    return None if first is None else ages.get(((stream.key.topic, stream.key.partition), first))
 
 
 def _deadline(now: datetime, age: Age | None, topic: TopicDescription | None) -> datetime | None:

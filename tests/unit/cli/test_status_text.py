@@ -236,6 +236,21 @@ def test_state_names_partitions_that_no_plan_has_beside_those_behind() -> None:
     assert "behind: 1 partition; 2 not planned yet\n" in found
 
 
+def test_state_counts_partitions_of_which_nothing_is_known() -> None:
+    """One that no plan has seen makes a pipeline unknown, and is in the list with its topic."""
+    world = World(partitions=2)
+    world.produce(2)
+    world.run()
+    world.kafka.add_partitions("orders", 4)
+    world.kafka.log("orders", 3).unreachable = "no leader"
+    found = shown(reporting.status(world.worker(), world.spec))
+    assert "unknown: 1 partition, beside 2 up to date; 1 not planned yet\n" in found
+    assert "    1 partition is unknown: 3\n" in found
+    world.kafka.log("orders", 0).unreachable = "no leader"
+    found = " ".join(shown(reporting.status(world.worker(), world.spec)).split())
+    assert "unknown: of 2 partitions, 1 unknown, 1 up to date; 2 not planned yet" in found
+
+
 def overview(world: World, *names: str) -> Overview:
     """Return all pipelines, the first one repeated under some names."""
     found = reporting.overview(world.ledger, world.clock, lambda _: world.kafka)

@@ -99,7 +99,7 @@ def test_unreachable_coordinator_is_no_reason_to_plan_nothing(world: World) -> N
     worker = world.worker()
     seen = worker.source.snapshot(("orders",), None).partitions
     world.kafka.down = True
-    found, state = open_transactions(worker, seen)
+    found, state = open_transactions(worker.source, seen)
     assert (found, state.partition(":")[0]) == ((), "unknown")
 
 

@@ -303,6 +303,96 @@ def test_topic_that_no_plan_has_seen_is_in_the_lag() -> None:
     assert [item["state"] for item in status(world)["groups"]] == ["not planned", "up to date"]
 
 
+def calm(world: World) -> tuple[str, str, int, dict[str, int]]:
+    """Return the state of a pipeline alone and among all, its needs, and its partitions that no plan has seen."""
+    document = status(world)
+    summary, among_all = document["summary"], overview(world)["pipelines"][0]
+    assert summary["state"] in {group["state"] for group in document["groups"]}
+    assert summary["needs_person"] == among_all["needs_person"]
+    return summary["state"], among_all["state"], summary["needs_person"], summary["new_by_state"]
+
+
+def test_new_partition_without_a_leader_is_unknown(landed: World) -> None:
+    """Kafka says that it is there, and not how far it goes."""
+    landed.kafka.add_partitions("orders", 2)
+    landed.kafka.log("orders", 1).unreachable = "no leader"
+    assert calm(landed) == ("unknown", "unknown", 0, {"unknown": 1})
+    summary = status(landed)["summary"]
+    assert (summary["lag_state"], summary["new_partitions"]) == ("observed on 1 of 2 partitions", 0)
+
+
+def test_new_topic_that_the_brokers_disagree_about_is_unknown() -> None:
+    """It has one partition or more, and none of them in a plan."""
+    world = World(spec=replace(SPEC, topics=("orders", "returns")))
+    world.produce(3)
+    world.run()
+    world.create("returns")
+    world.kafka.doubtful.add("returns")
+    assert calm(world) == ("unknown", "unknown", 0, {"unknown": 1})
+    world.kafka.doubtful.clear()
+    assert calm(world)[0] == "up to date"
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "group"])
+def test_new_topic_of_which_only_the_plan_finds_the_start_is_not_planned(kind: str) -> None:
+    """Its lag is not known, which is not none; a topic without a record has none."""
+    given = {"timestamp_ms": 1_000} if kind == "timestamp" else {"group": "g"}
+    start = Policy(kind=PolicyKind(kind), **given)  # type: ignore[arg-type]
+    world = World(spec=replace(SPEC, topics=("orders", "returns"), start=start))
+    world.kafka.commit_group("g", "orders", 0, 0)
+    world.produce(3)
+    world.run()
+    world.create("returns")
+    assert calm(world)[:1] == ("up to date",)
+    world.produce(1_000, topic="returns")
+    assert calm(world) == ("not planned", "not planned", 0, {"not planned": 1})
+
+
+def test_new_topic_behind_a_transaction_that_hangs_waits_for_a_person() -> None:
+    """Its records are never read until somebody ends the transaction."""
+    world = World(spec=replace(SPEC, topics=("orders", "returns")))
+    world.produce(3)
+    world.run()
+    world.create("returns")
+    world.produce(1, topic="returns", transaction="t")
+    assert calm(world) == ("waiting", "waiting", 0, {"waiting": 1})
+    world.clock.advance(timedelta(hours=5))
+    assert calm(world) == ("waiting", "waiting", 1, {"waiting": 1})
+    document = status(world)
+    assert document["needs_person"][0]["text"].startswith("returns/0: transaction 't'")
+    assert document["waiting_for_stable"][0]["topic"] == "returns"
+
+
+def test_topic_that_kafka_does_not_have_needs_a_person() -> None:
+    """A run reads the others and ends with a failure, each time."""
+    world = World()
+    world.produce(3)
+    world.run()
+    world.with_spec(topics=("orders", "clicks"))
+    assert world.run().exit_code == 1
+    assert calm(world) == ("unknown", "unknown", 1, {"unknown": 1})
+    (need,) = status(world)["needs_person"]
+    assert (need["need"], need["text"].partition(":")[0]) == ("missing", "Kafka has no topic clicks")
+
+
+def test_deleted_topic_that_the_file_names_still_needs_a_person() -> None:
+    """Also where it was the only one: that every stream is unknown does not say what to do."""
+    world = World(spec=replace(SPEC, topics=("orders", "returns")))
+    world.create("returns")
+    world.produce(3)
+    world.produce(3, topic="returns")
+    world.run()
+    world.kafka.delete_topic("returns")
+    assert (world.run().exit_code, calm(world)) == (1, ("unknown", "unknown", 1, {"unknown": 1}))
+    world.with_spec(topics=("orders",))
+    assert world.run().exit_code == 0
+    assert calm(world) == ("up to date", "up to date", 0, {})
+    world.kafka.delete_topic("orders")
+    assert [need["need"] for need in status(world)["needs_person"]] == ["missing"]
+    world.kafka.down = True
+    assert status(world)["needs_person"] == []
+
+
 def test_log_that_ends_below_what_a_plan_has_seen_is_not_up_to_date(world: World) -> None:
     """What is missing there, and what is written there anew, is in no number; the next plan names it."""
     world.produce(6)
