@@ -1,4 +1,4 @@
-"""What producers were told, held against ledger and lake: nobody but a test knows it.
+"""What producers were told, held against ledger and lake: only a test knows it.
 
 At rest, when no process works and all faults are healed, whatever is left over is a fault too.
 """

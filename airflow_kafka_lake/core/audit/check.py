@@ -391,8 +391,7 @@ def _check_numbers(inputs: AuditInputs) -> Iterator[Finding]:
 
 # Whether anything is lost, twice, visible too early, or other than recorded: inputs in, findings out.
 #
-# `check` calls all parts: rows against the ledger (here), commits and receipts (`commit_check`), watermarks
-# and unfinished work (`progress`).
+# `check` calls all parts: rows against the ledger (here), commits and receipts (`commit_check`), watermarks.
 
 GONE_ON = frozenset({WaveState.COMMITTED, WaveState.CANCELLED, WaveState.DISSOLVED})
 """Wave states in which rows of a range that is not committed cannot be waiting for their commit."""

@@ -87,7 +87,8 @@ def refuse_uncommitted(
             wave=item.wave,
         )
     if unplanned := RangeSet((interval,)) - RangeSet(item.range for item in ranges):
-        ends = f", and the newest plan has seen the log end at {stream.end_seen}" * (unplanned.last >= stream.end_seen)
+        is_beyond = unplanned.last >= stream.end_seen
+        ends = f", and the newest plan has seen the log end at {stream.end_seen}" if is_beyond else ""
         raise StateError(
             f"offsets {unplanned} of {where} are neither committed nor skipped: they were never planned{ends}. Bring "
             f"in {'what was written since' if ends else 'these'} with: {remedies.run(pipeline)}. Nothing was reopened",

@@ -334,7 +334,7 @@ def test_rows_that_were_deleted_and_not_recorded_do_not_come_back_by_themselves(
 
 
 def test_deletion_that_is_recorded_beside_a_reopen_ends_the_later_one(landed: World) -> None:
-    """Both were decided from the same facts: nobody is told that rows are deleted for good which come back."""
+    """Both were decided from the same facts: no rows that come back are called deleted for good."""
     prepared = reopening.prepare(landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 5), reason="again")
     delete(landed, 2)
     accepted(landed)
@@ -343,7 +343,7 @@ def test_deletion_that_is_recorded_beside_a_reopen_ends_the_later_one(landed: Wo
 
 
 def test_reopen_beside_a_record_of_deletions_refuses_the_record(landed: World) -> None:
-    """The rows come back: nobody is told that they are deleted for good."""
+    """The rows come back, and are not called deleted for good."""
     delete(landed, 2)
     again = partial(read_again, landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 5), reason="again")
     beside = Before("ledger.accept_deletes", lambda: again(restore_deleted=True))
