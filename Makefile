@@ -47,7 +47,7 @@ browser: # for the tests of pages: installed where that is possible without aski
 demo: java ## real Kafka, real Airflow, the main job, the proof (ARGS="--exit --report FILE" for programs)
 	$(BIN)/kafka-lake demo $(ARGS)
 
-test: $(STAMP) ## everything CI runs
+test: ## everything CI runs; what needs no package is fetched while it is installed
 	@$(MAKE) --no-print-directory --jobs 4 lint suite
 
 # What five processes would all do anew in a fresh clone, the assertions of the tests' modules, one does before them.

@@ -86,8 +86,8 @@ shown_by_day = pytest.mark.parametrize(
     "world", ["memory", "stand-in", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("warm", "spark"))],
     indirect=True,
 )  # fmt: skip
-"""For facts of the jobs rather than of their runner: by day real Spark shows them in integration/test_stage.py and
-integration/test_deep_audit.py."""
+"""For facts that real Spark shows by day elsewhere: those of the jobs in integration/test_stage.py and
+integration/test_deep_audit.py, the end of a driver whose worker is gone in faults/test_kills.py."""
 
 
 def fails(world: RunnerWorld, job: StageJob, reason: str | None) -> None:
@@ -254,6 +254,7 @@ def test_start_is_told_once_and_first(world: RunnerWorld) -> None:
     assert set(told[1:]) == {"beat"}
 
 
+@shown_by_day
 @pytest.mark.parametrize("where", ["started", "heartbeat"])
 def test_worker_that_lost_its_wave_ends_the_job(world: RunnerWorld, where: str) -> None:
     """What `started` or the heartbeat raises passes on; nothing of the job is ever seen, and the next attempt lands
@@ -454,6 +455,7 @@ def test_ends_that_are_read_singly_compare_alike(world: RunnerWorld) -> None:
     assert compared(world, snapshot, 3, 7, **nothing).records == 0
 
 
+@shown_by_day
 def test_what_is_gone_cannot_be_compared(world: RunnerWorld) -> None:
     """Neither offsets that retention took nor a snapshot that was expired; both are a failed job."""
     world.topic.produce(*FIVE)

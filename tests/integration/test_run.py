@@ -67,6 +67,7 @@ def test_transactions_markers_and_aborted_records_are_accounted_for(sandbox: San
     assert totals == {"visible": 140, "control": 6, "aborted": 60, "compacted": 0, "skipped": 0, "unexplained": 0}
 
 
+@pytest.mark.nightly  # by day: the job (test_stage.py), the accounting (the test before), the watermark (test_holds.py)
 def test_a_range_of_markers_alone_is_committed_with_zero_rows(sandbox: Sandbox) -> None:
     """An aborted transaction leaves nothing to see, and the watermark passes it."""
     sandbox.transaction(10, commit=False)
