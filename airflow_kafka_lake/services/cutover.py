@@ -158,14 +158,15 @@ class Cutovers:
     """Rows that the live stream has more than once."""
 
     def findings(self) -> list[Finding]:
-        """Return the offsets that are missing or twice."""
-        return [item for cutover in self.cutovers for item in cutover.findings()]
+        """Return the offsets that are missing or twice, or that nothing could be judged."""
+        found = [item for cutover in self.cutovers for item in cutover.findings()]
+        return found if self._judged else [Finding(kind=FindingKind.NOT_JUDGED, message=self.sentence)]
 
     def to_json(self) -> dict[str, Any]:
         """Return the `cutover` part of `audit --json`."""
         return {
             "table": self.table,
-            "ok": not self._wrong,
+            "ok": not self.findings(),
             "sentence": self.sentence,
             "lines": list(self.lines),
             "streams": [cutover.to_json() for cutover in self.cutovers],
@@ -176,6 +177,10 @@ class Cutovers:
         return sum(not cutover.sound for cutover in self.cutovers)
 
     @property
+    def _judged(self) -> int:
+        return sum(cutover.question.judged or not cutover.sound for cutover in self.cutovers)
+
+    @property
     def lines(self) -> tuple[str, ...]:
         """The state of each cutover, and the remarks."""
         return (*(cutover.line() for cutover in self.cutovers), *self.remarks)
@@ -183,9 +188,8 @@ class Cutovers:
     @property
     def sentence(self) -> str:
         """The findings, and the number of streams that could not be judged."""
-        judged = sum(cutover.question.judged or not cutover.sound for cutover in self.cutovers)
-        left = len(self.cutovers) - judged + self.silent
-        if not judged:
+        left = len(self.cutovers) - self._judged + self.silent
+        if not self._judged:
             return (
                 f"no cutover with {self.table} could be judged: of {count(left, 'partition')} nothing can be told yet"
             )
@@ -193,7 +197,7 @@ class Cutovers:
         more = f"; {count(self.twice, 'row is', 'rows are')} twice in {self.table} itself" if self.twice else ""
         more += f"; {count(left, 'partition')} could not be judged yet" if left else ""
         state = f"{self._wrong} not sound" if self._wrong else state
-        return f"{count(judged, 'cutover')} with {self.table}: {state}{more}"
+        return f"{count(self._judged, 'cutover')} with {self.table}: {state}{more}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,10 +52,15 @@ class Deep:
     deletions: Mapping[Stream, int] = field(default_factory=dict)
 
     def findings(self) -> Iterator[Finding]:
-        """Return every difference that neither compaction nor a recorded deletion explains."""
-        for item in self.comparison.differences:
-            if item not in self.cleaned and item not in self.deleted:
-                yield _finding(item)
+        """Return every difference that is not explained, and that nothing could be compared."""
+        yield from map(_finding, self._unexplained)
+        if self.left_out and not self.offsets:
+            yield Finding(kind=FindingKind.NOT_JUDGED, message=self.sentence)
+
+    @property
+    def _unexplained(self) -> list[ContentDifference]:
+        """Differences that neither compaction nor a recorded deletion explains."""
+        return [item for item in self.comparison.differences if item not in self.cleaned and item not in self.deleted]
 
     @property
     def deleted(self) -> tuple[ContentDifference, ...]:
@@ -88,8 +93,14 @@ class Deep:
 
     @property
     def sentence(self) -> str:
-        """The extent and the result of the comparison."""
-        return _sentence(self.comparison.records, self.offsets, self.left_out, sum(1 for _ in self.findings()))
+        """The extent and the result of the comparison, and the amount that was not compared."""
+        rest = f"{count(self.left_out, 'committed offset')} could not be compared"
+        if not self.offsets:
+            return f"nothing was compared with Kafka: {rest if self.left_out else 'nothing is committed'}"
+        there = count(self.offsets, "committed offset was", "committed offsets were")
+        read = f"{count(self.comparison.records, 'record')} at {there} read from Kafka again"
+        found = "not all of them are" if self._unexplained else "keys, values, headers and timestamps are"
+        return f"{read}: {found} what the table has{f'; {rest}' if self.left_out else ''}"
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -120,18 +131,6 @@ def _finding(item: ContentDifference) -> Finding:
             kind, message = FindingKind.DIFFERENT, f"the {item.mismatch} is not what Kafka has, at {where}"
     first = RangeSet((OffsetRange(item.first, item.first + 1),))
     return Finding(kind=kind, stream=item.stream, offsets=first, message=message)
-
-
-def _sentence(records: int, offsets: int, left_out: int, wrong: int) -> str:
-    """Return the extent and the findings of a comparison, and the amount that was not compared."""
-    rest = f"{count(left_out, 'committed offset')} could not be compared"
-    if not offsets:
-        return f"nothing was compared with Kafka: {rest if left_out else 'nothing is committed'}"
-    there = count(offsets, "committed offset was", "committed offsets were")
-    read = f"{count(records, 'record')} at {there} read from Kafka again"
-    found = "not all of them are" if wrong else "keys, values, headers and timestamps are"
-    more = f"; {rest}" if left_out else ""
-    return f"{read}: {found} what the table has{more}"
 
 
 def _cleaned(item: ContentDifference) -> str:

@@ -108,7 +108,7 @@ def check_tables(ports: Ports, spec: PipelineSpec, seen: Observation) -> Observa
     Raises that error when no other table is left.
     """
     problems: Problems = {}
-    for table, topic_ids in seen.tables(spec).items():
+    for table, topic_ids in spec.tables_of(item.stream for item in seen.selected).items():
         try:
             check_table(ports, spec.name, table, topic_ids)
         except _OF_ONE_TABLE as error:
@@ -286,8 +286,8 @@ def plan(
     )
     if not dry_run and decided.changes_nothing and facts.seen.known and not misplaced:
         ports.ledger.commit(SavePipeline(spec=spec))  # earlier plans are decoded as the file says now
-    if dry_run and (tables := facts.seen.tables(spec)):
-        _look(ports, next(iter(tables)))
+    if dry_run and facts.seen.selected:
+        _look(ports, spec.table_for(facts.seen.selected[0].stream.topic))
     if dry_run or decided.changes_nothing:
         return PlanResult(plan=decided, recorded=False)
     record(ports, decided, facts.seen, reason)
@@ -308,7 +308,7 @@ def record(ports: Ports, decided: Plan, seen: Observation, reason: str | None = 
     """Record a plan, after its tables are there and ours."""
     spec = decided.spec
     ports.ledger.commit(SavePipeline(spec=spec))
-    for table, topic_ids in seen.tables(spec).items():
+    for table, topic_ids in spec.tables_of(item.stream for item in seen.selected).items():
         register_owner(ports, spec.name, table, partition_by=spec.partition_by, topic_ids=topic_ids)
     ports.ledger.commit(RecordPlan(plan=decided, actor=ports.actor, clock=host_clock(ports), reason=reason))
     if any(stream.version is None for stream in decided.streams):

@@ -64,6 +64,7 @@ class FindingKind(StrEnum):
     DIFFERENT = "different"
     CUTOVER_MISSING = "cutover-missing"
     CUTOVER_TWICE = "cutover-twice"
+    NOT_JUDGED = "not-judged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

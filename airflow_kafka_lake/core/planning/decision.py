@@ -92,10 +92,6 @@ class Observation:
             (item, known[item.stream].leader_epoch) for item in self.selected if item.stream in known
         )
 
-    def tables(self, spec: PipelineSpec) -> dict[str, list[str]]:
-        """Return the tables that the selected partitions land in, with their topic ids."""
-        return spec.tables_of(item.stream for item in self.selected)
-
     def without(self, problems: Mapping[str, KafkaLakeError]) -> Observation:
         """Leave topics out of the plan; raises the problem when none is left."""
         topics = {item.stream.topic for item in self.selected} - problems.keys()

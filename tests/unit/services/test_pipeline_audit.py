@@ -634,3 +634,13 @@ def test_a_recorded_reset_lets_the_record_begin_anew(scene: Scene) -> None:
             scene.notes.lines.append({**last, "process": "rebuild", **said})
     assert not {FindingKind.WATERMARK_BACK, FindingKind.STALE_FENCE} & scene.kinds(at_rest=False)
     assert not [item for item in scene.findings(at_rest=False) if "has forgotten it" in item.message]
+
+
+def test_comparison_with_nothing_is_no_proof(scene: Scene) -> None:
+    """Kafka has deleted all that is committed: a deep audit of it is not sound, whatever the numbers say."""
+    assert scene.findings() == ()
+    scene.world.kafka.log(scene.stream.topic, scene.stream.partition).delete_before(12)
+    report = pipeline_audit.audit(scene.world.worker(), scene.world.spec, checks=(DeepCheck(),))
+    (finding,) = report.findings
+    assert (report.ok, finding.kind) == (False, FindingKind.NOT_JUDGED)
+    assert finding.message.startswith("nothing was compared with Kafka")

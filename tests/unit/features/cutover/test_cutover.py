@@ -100,7 +100,9 @@ def test_columns_that_cannot_be_read_are_refused(world: World) -> None:
 def test_cutover_that_cannot_be_judged_is_not_called_sound(world: World) -> None:
     """No row of the live stream, and nothing that its group has done: nothing is known of what will be missing."""
     world.kafka.commit_group("live", "orders", 0, 4)
-    said = cutover(world)["cutover"]["sentence"]
+    document = cutover(world)
+    said = document["cutover"]["sentence"]
+    assert (document["ok"], document["cutover"]["ok"], document["problems"]) == (False, False, [said])
     assert said == "no cutover with live.orders could be judged: of 1 partition nothing can be told yet"
     world.create("orders")
     assert cutover(world)["cutover"]["sentence"] == said
