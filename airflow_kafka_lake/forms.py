@@ -89,6 +89,8 @@ def decision_form(action: type[Action], pipelines: Mapping[str, Pipeline]) -> di
                 form[field.name] = _switch(HOW, field.title, field.sentence)
             case FieldKind.REASON:
                 form[field.name] = _text(OPEN, field.title, field.sentence, needed=True)
+            case FieldKind.SHOWN:
+                pass
             case _ as never:
                 assert_never(never)
     return form

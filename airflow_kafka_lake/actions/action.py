@@ -34,6 +34,8 @@ class FieldKind(StrEnum):
     TEXT = "text"
     SWITCH = "switch"
     REASON = "reason"
+    SHOWN = "shown"
+    """The digest of a dry run, which a program hands on: no form asks a person for it."""
 
 
 FindSubject = Callable[[LedgerReader, str], tuple[str, str | None]]
@@ -89,7 +91,7 @@ TerminalTable = tuple[str, Sequence[str], Sequence[Sequence[object]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionOutcome:
-    """The result of an action, or of its dry run.
+    """The result of an action, or of its dry run; `digest` says which offsets it is about, where it is about some.
 
     The command of that name prints `document` with `--json`, which the pages answer too, and `lines` without it. It
     ends with exit code 1 where a part was `refused`. Of a dry run that `leaves_nothing` there is nothing to carry out.
@@ -99,6 +101,11 @@ class ActionOutcome:
     lines: Sequence[str | TerminalTable]
     refused: bool = False
     leaves_nothing: bool = False
+    digest: str = ""
+
+    def to_json(self) -> Json:
+        """Return the document, with the digest as `shown`."""
+        return self.document | ({"shown": self.digest} if self.digest else {})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)

@@ -71,8 +71,6 @@ class OffsetsOutcome(ActionOutcome):
     dry_run: bool
     pipeline: str
     waves: tuple[str, ...]
-    digest: str
-    """Which offsets of which streams: an approval of it is refused for others."""
     offsets: int
     size: str
     next_step: str
@@ -87,15 +85,17 @@ class OffsetsOutcome(ActionOutcome):
 class OffsetsAction(Action):
     """An action about a selection of offsets. Raises UsageError for one that is none.
 
-    `shown` is the digest of the offsets that a person has approved, None without an approval. `recorded` are the slices
-    of them that are on record already, from an earlier call that did not come to its end.
+    `shown` is the digest of its dry run: it is refused for other offsets. `recorded` are the slices of them that are on
+    record already, from an earlier call that did not come to its end.
     """
 
     has_dry_run = True
     asks = "Fill in which offsets, and see here how many they are."
 
     selection: Selection = asked(FieldKind.SELECTION, "Period", "a period of one topic")  # a field
-    shown: str | None = None
+    shown: str | None = asked(
+        FieldKind.SHOWN, "Shown", "only if it is about what that dry run has shown", needed=False, metavar="DIGEST"
+    )
     recorded: frozenset[Slice] = frozenset()
 
     def __post_init__(self) -> None:
@@ -127,8 +127,8 @@ class OffsetsAction(Action):
         """Raise StateError where it would be about other offsets than were shown."""
         if self.shown not in (None, meant):
             raise StateError(
-                "these are not the offsets that were shown and approved: what is meant has changed since. Nothing was "
-                "decided; show it again, and approve it then"
+                "these are not the offsets that were shown: what is meant has changed since. Nothing was decided; show "
+                "it again, and decide then"
             )
 
     def headline(self, outcome: OffsetsOutcome) -> str:

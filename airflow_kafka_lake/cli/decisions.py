@@ -53,8 +53,11 @@ def command_of(action: type[Action]) -> Command:
         with ports_of(arguments, output, spec) as ports:
             outcome = action(**given).outcome(ports, spec, dry_run=dry_run)
         further = dry_run and not outcome.leaves_nothing
-        lines = [*outcome.lines, f"nothing was changed; do it with: {go_on(arguments)}"] if further else outcome.lines
-        return Result(document=outcome.document, lines=lines, exit_code=REFUSED if outcome.refused else 0)
+        shown = f" --shown {outcome.digest}" if outcome.digest else ""
+        last = [f"nothing was changed; do it with: {go_on(arguments)}{shown}"] if further else []
+        return Result(
+            document=outcome.to_json(), lines=[*outcome.lines, *last], exit_code=REFUSED if outcome.refused else 0
+        )
 
     return Command(name=action.name, help=action.help, arguments=tuple(_arguments(action)), action=act)
 

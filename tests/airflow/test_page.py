@@ -223,8 +223,9 @@ def test_every_decision_is_recorded_with_reason_and_name(server: PageServer) -> 
     assert again["ready"] == "released"
     assert server.decide("withdraw", subject=again["wave"]).json()["offsets"] == 6
     period = {"topic": "orders", "partitions": [0], "from": "0", "to": "2"}
-    assert server.decide("skip", **period, dry_run=True).json()["dry_run"] is True
-    assert server.decide("skip", **period).json()["skipped"] == 2
+    shown = server.decide("skip", **period, dry_run=True).json()
+    assert (shown["dry_run"], server.decide("skip", **period, shown="0123").status_code) == (True, 409)
+    assert server.decide("skip", **period, shown=shown["shown"]).json()["skipped"] == 2
     world.run()
     assert server.decide("reopen", topic="orders", partitions=[1], **{"from": "0", "to": "3"}).json()["reopened"] == 3
 

@@ -112,7 +112,10 @@ def withdraw_and_plan_anew(sandbox: Sandbox, *, committed: str) -> None:
     shown = done(sandbox.command(*asked, "--dry-run", "--json"))
     assert ([item["withdrawn"] for item in shown["streams"]], shown["kept"]) == ([[[14, 16]]], [])
     assert done(sandbox.command("status", sandbox.name, "--json"))["streams"][0]["planned_until"] == 16
-    assert done(sandbox.command(*asked, "--json")) == shown | {"dry_run": False}
+    other = sandbox.command(*asked, "--shown", "0123456789abcdef")
+    assert (other.code, "these are not the offsets that were shown" in other.err) == (1, True)
+    assert f"--shown {shown['shown']}" in sandbox.command(*asked, "--dry-run").out
+    assert done(sandbox.command(*asked, "--shown", shown["shown"], "--json")) == shown | {"dry_run": False}
     (stream,) = done(sandbox.command("status", sandbox.name, "--json"))["streams"]
     assert (stream["planned_until"], stream["watermark"], stream["blocked_by"]) == (14, 14, [])
     refused = sandbox.command("withdraw", committed, "--reason", "too late")

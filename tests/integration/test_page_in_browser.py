@@ -305,6 +305,19 @@ def test_partitions_are_written_as_a_list_and_tried_first(page: Page, site: Site
     assert page.text("#ask-lines").splitlines() == [SkipAction.asks, *told]
 
 
+def test_decision_is_about_what_its_dry_run_has_shown(page: Page, site: Site) -> None:
+    """The digest goes back with it: the server refuses other offsets."""
+    page.go(f"{site.url}/pipelines/orders")
+    done = {"offsets": 4, "ranges": 1, "kept": [], "shown": "0123456789abcdef"}
+    site.answers = [(200, done | {"dry_run": True}), (200, done | {"dry_run": False})]
+    page.click('[data-key="decisions"] button:last-child')
+    page.until("document.getElementById('ask-lines').innerText.includes('would be taken')")
+    page.js("document.getElementById('ask-reason').value = 'not now'")
+    page.click("#ask-do")
+    page.until("document.getElementById('ask-answer').className === 'ok'")
+    assert [body.get("shown") for _, body, _ in site.sent] == [None, "0123456789abcdef"]
+
+
 def test_nothing_is_wrong_before_anything_was_filled_in(page: Page, site: Site) -> None:
     """A question that opens with nothing to do for it says so, and not in red."""
     page.go(f"{site.url}/pipelines/orders")

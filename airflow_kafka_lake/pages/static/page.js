@@ -324,8 +324,8 @@
     const complete = [...ask("fields").querySelectorAll("input, select")].every((box) => box.checkValidity());
     if (!act.asks || !complete) return;
     try {
-      const effects = sentences(await send(body({ dry_run: true, reason: "dry run on the page" })));
-      if (tried === mine) say(effects);
+      const dry = await send(body({ dry_run: true, reason: "dry run on the page" }));
+      if (tried === mine) { act.shown = dry.shown; say(sentences(dry)); }
     } catch (problem) {
       // Where nothing was typed yet, nothing is wrong: there is nothing to do now.
       if (tried === mine) answered(event ? "failed" : "", why(problem));
@@ -358,7 +358,7 @@
     tried += 1;
     answered("", "…");
     try {
-      const what = await send(body({ reason, request: act.request }));
+      const what = await send(body({ reason, request: act.request, ...(act.shown && { shown: act.shown }) }));
       const done = sentences(what);
       if (what.changed !== false) done.push("Recorded with your name and reason.");
       ask("lines").replaceChildren();

@@ -76,7 +76,7 @@ class SelectionBody(DecisionBody):
 def body_of(action: type[Action]) -> type[DecisionBody]:
     """Return the body of an action's request, made of its fields."""
     fields: dict[str, Any] = {"dry_run": (bool, False)} if action.has_dry_run else {}
-    for field in action.of_kind(FieldKind.SUBJECT, FieldKind.TEXT):
+    for field in action.of_kind(FieldKind.SUBJECT, FieldKind.TEXT, FieldKind.SHOWN):
         fields[field.name] = (Text, ...) if field.needed else (Text | None, None)
     fields |= dict.fromkeys(action.switches(), (bool, False))
     base = SelectionBody if action.of_kind(FieldKind.SELECTION) else DecisionBody
@@ -137,7 +137,7 @@ async def _decide(asked: PageRequest, pipeline: str, action: type[Action], body:
         spec = known_spec(ledger, pipeline)
         with asked.ports(spec) as ports:
             dry_run = getattr(body, "dry_run", False)
-            return given(action, body).outcome(ports, spec, dry_run=dry_run).document
+            return given(action, body).outcome(ports, spec, dry_run=dry_run).to_json()
 
     said = digest(action.name, pipeline, body.model_dump())
     once = (asked.ledger, "decision", asked.user_id, body.request, said)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
-from airflow_kafka_lake.actions.offsets import SkipAction
+from airflow_kafka_lake.actions.offsets import OffsetsAction, ReopenAction, SkipAction
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     HeldError,
     KafkaLakeError,
     RangeBeyondEndError,
     StaleFenceError,
+    StateError,
 )
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.policies import Bounds
@@ -182,3 +186,25 @@ def test_ledger_that_was_set_back_passes_nothing_unread(world: World) -> None:
     for decide in (action.preview, action.apply):
         with pytest.raises(KafkaLakeError, match="kafka-lake rebuild"):
             decide(world.worker(), world.spec)
+
+
+@pytest.mark.parametrize("kind", [SkipAction, ReopenAction])
+def test_period_by_time_that_has_grown_since_it_was_shown_is_refused(world: World, kind: type[OffsetsAction]) -> None:
+    """It ends later than now, so records that arrive meanwhile belong to it, and no person has seen them."""
+    world.produce(5)
+    world.run()
+    now, hour = world.clock.now(), timedelta(hours=1)
+    if kind is SkipAction:
+        world.produce(2)
+    action = kind(reason="bad", selection=Selection(topic="orders", start=now - hour, end=now + hour))
+    shown = action.preview(world.worker(), world.spec)
+    world.produce(1000)
+    if kind is ReopenAction:
+        world.run()
+    events = world.ledger.events("orders")
+    with pytest.raises(StateError, match="not the offsets that were shown"):
+        replace(action, shown=shown.digest).apply(world.worker(), world.spec)
+    assert world.ledger.events("orders") == events
+    now_shown = action.preview(world.worker(), world.spec)
+    assert now_shown.offsets == shown.offsets + 1000
+    assert replace(action, shown=now_shown.digest).apply(world.worker(), world.spec).offsets == now_shown.offsets
