@@ -326,11 +326,10 @@ ENVIRONMENT = (
 
 def commands_page() -> str:
     """Return commands.md from the command table."""
-    listed = " · ".join(f"[`{command.name}`](#{command.name})" for command in COMMANDS)
     codes = "## Exit codes\n\n" + _table(("code", "means"), EXIT_CODES.items())
     environment = "## Environment\n\n" + _table(("variable", "is"), ENVIRONMENT)
     common = _table(("option of several commands", "is"), ((f"`{name}`", about) for name, about in _common()))
-    return _page("Commands", COMMANDS_INTRO, listed, common, *map(_command, COMMANDS), codes, environment)
+    return _page("Commands", COMMANDS_INTRO, common, *map(_command, COMMANDS), codes, environment)
 
 
 def usage(command: Command) -> str:

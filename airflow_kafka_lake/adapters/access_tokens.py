@@ -31,7 +31,7 @@ _WRONG_SETTINGS = {
 
 class Renewal:
     """The time to renew a token; threads may share it, and one of them asks. A server that is away then is asked again
-    until the token has ended, but not by every call."""
+    now and then, until the token ends."""
 
     def __init__(
         self, ask: Callable[[], object], away: tuple[type[Exception], ...], now: Callable[[], float] = time.monotonic

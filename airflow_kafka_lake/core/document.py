@@ -16,7 +16,7 @@ class Document:
 
     __slots__ = ()
     younger = frozenset[str]()
-    """Fields that are left out where they are None: values from before there was one keep their form."""
+    """Fields that came later, left out where they are None: older values keep their form."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that is stored, or travels."""

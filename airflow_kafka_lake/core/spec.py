@@ -21,7 +21,7 @@ GROUP_ID = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 CONNECTION_ID = re.compile(r"[A-Za-z0-9_.:\-#]{1,200}")
 TABLE_PART = re.compile(r"[A-Za-z0-9_-]{1,128}")
 RECEIPTS_SUFFIX = "__receipts"
-"""The name of a table's receipts is that of the table with this end."""
+"""A table's receipts are in the table of its name plus this, in lower case."""
 INTERNAL = "__"
 """How the names of Kafka's own topics begin."""
 MIB = 1024 * 1024

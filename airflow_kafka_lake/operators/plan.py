@@ -64,7 +64,7 @@ class PlanIngestOperator(PeriodTask):
     the next run (`later`), and `FinishPlanOperator` fails until it is in the lake.
 
     :param all_waves: with bounds, too: take everything that earlier runs left unfinished (templated)
-    :param max_waves: take at most so many waves; the rest stays planned, and is left as not asked for (templated)
+    :param max_waves: take at most so many waves; the rest stays planned for a run that asks for it (templated)
     :param acknowledge_order: read below an origin though later segments may be in the lake already (templated)
     :param deferrable: False where there is no triggerer: the task then fails at once while the pipeline is paused
     :param pause_timeout: longest deferred wait for a resume of the pipeline; the task fails then

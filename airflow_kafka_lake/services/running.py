@@ -221,10 +221,9 @@ def run(
     """Bring everything that is missing into the lake; a wave that fails does not stop the others.
 
     Nothing is planned or begun while the pipeline is paused: that is a problem of the run, which lists the waves of
-    before. With bounds only the offsets asked for: of earlier plans the unfinished waves that have some of them, or
-    all with `everything`. `max_waves` are begun at most, and the rest is left; None: as many as there are.
-    `bytes_per_second` is read instead of the pipeline's rate. Every
-    wave that is taken or left is named first.
+    before. With bounds only these offsets, and of earlier plans the unfinished waves that have some of them; all of
+    them with `everything`. `max_waves` are begun at most; None: as many as there are. `bytes_per_second` is read
+    instead of the pipeline's rate. Every wave that is taken or left is named first.
     """
     bounded = bounds.is_bounded and not everything
     if ports.ledger.pipeline(spec.name) is not None:

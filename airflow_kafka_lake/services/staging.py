@@ -181,8 +181,8 @@ def _resume(
 ) -> AuditedAttempt | Shortfall | None:
     """Return the rows that the newest earlier attempt has staged, proven again under this claim; None without them.
 
-    The earlier worker may still live and publish it. Both would commit the same rows in the same name, from the same
-    branch, which goes with it. So one of them can land, and both find it. Revoking ranges drops the branch.
+    The earlier worker may still live and publish it. Both would commit one branch, which the commit drops: so one of
+    them lands, and both find it. Revoking ranges drops the branch.
     Rows that cannot be proven any more are dropped. Rows that are read again on purpose, or were decoded in another way
     than the pipeline asks for now, are staged again.
     """

@@ -168,7 +168,7 @@ class LakeSettings:
         Raises ConnectionSettingsError for a database that Java cannot reach (PostgreSQL through a Unix socket).
         """
         confs = {"spark.sql.extensions": EXTENSIONS, _CONF: CATALOG_CLASS}
-        # A table cached by a warm session would be staged onto, and read, as it was half a minute ago.
+        # Cached by a warm session, a table would be as it was half a minute ago.
         options = {"cache-enabled": "false", **self._of_both()}
         if "s3.endpoint" in options and options.get(_VIRTUAL) != "true":
             options = {_PATH_STYLE: "true", **options}  # as PyIceberg does
