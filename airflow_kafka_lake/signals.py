@@ -57,8 +57,6 @@ _SWITCHES = ("statsd_on", "statsd_datadog_enabled", "otel_on")
 
 def are_sent() -> bool:
     """Return whether this Airflow sends metrics anywhere."""
-    from airflow.sdk.configuration import conf
-
     return any(conf.getboolean("metrics", name, fallback=False) for name in _SWITCHES)
 
 

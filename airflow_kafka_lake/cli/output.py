@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal, Self
 
 from rich.console import Console, Group, RenderableType
@@ -109,11 +109,6 @@ def _row(cells: Sequence[str], columns: Sequence[TableColumn], widths: Sequence[
         for cell, column, size in zip(cells, columns, widths, strict=False)
     )
     return (" " * GAP).join(aligned)
-
-
-def moment(at: datetime) -> str:
-    """Return a time as people write it."""
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def ago(at: datetime | None, now: datetime) -> str:

@@ -24,7 +24,6 @@ from airflow_kafka_lake.cli.output import (
     TextLine,
     ago,
     labelled,
-    moment,
     numbers,
     offsets,
     table,
@@ -33,7 +32,7 @@ from airflow_kafka_lake.cli.output import (
     wrapped,
 )
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import age, count, span
+from airflow_kafka_lake.core.amounts import age, count, moment, span
 from airflow_kafka_lake.core.errors import TransientError, UsageError
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, WaveState

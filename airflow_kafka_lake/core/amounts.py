@@ -1,6 +1,8 @@
-"""Amounts as people read them: numbers with their noun, bytes and seconds with a unit."""
+"""Amounts and times as people read them: numbers with their noun, bytes and seconds with a unit."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 _UNITS = ("kB", "MB", "GB", "TB", "PB", "EB", "ZB")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -9,6 +11,11 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 def count(number: int, one: str, many: str | None = None) -> str:
     """Return a number with its noun: "1 wave", "1,000 waves"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def moment(at: datetime) -> str:
+    """Return a time as people write it, in UTC and to the second."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def size(number: int) -> str:

@@ -292,6 +292,11 @@ class Stream(NamedTuple):
     def __str__(self) -> str:
         return f"{self.topic}/{self.partition}"
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Topic and partition, as the facts of an error."""
+        return {"topic": self.topic, "partition": self.partition}
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Slice:

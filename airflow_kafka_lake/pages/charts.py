@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from graphlib import TopologicalSorter
 from itertools import accumulate, groupby
 
 from markupsafe import Markup
@@ -190,7 +191,9 @@ def _graph(order: SegmentOrder, *, alone: bool = False) -> str:
 
 def _places(parents: Mapping[SegmentKey, list[SegmentKey]]) -> dict[SegmentKey, tuple[int, int]]:
     """Return where each segment is drawn: as far to the right as its longest way is long."""
-    depth = _depths(parents)
+    depth: dict[SegmentKey, int] = {}
+    for node in TopologicalSorter(parents).static_order():
+        depth[node] = max((depth[parent] + 1 for parent in parents[node]), default=0)
     places: dict[SegmentKey, tuple[int, int]] = {}
     filled: dict[int, int] = {}
     for node in sorted(parents, key=lambda n: (depth[n], n)):
@@ -198,19 +201,6 @@ def _places(parents: Mapping[SegmentKey, list[SegmentKey]]) -> dict[SegmentKey, 
         filled[depth[node]] = row + 1
         places[node] = (MARGIN + depth[node] * (WIDE + GAP_X), MARGIN + row * (HIGH + GAP_Y))
     return places
-
-
-def _depths(parents: Mapping[SegmentKey, list[SegmentKey]]) -> dict[SegmentKey, int]:
-    """Return the length of the longest way to each node; the graph has no cycle, so the rounds come to an end."""
-    depth = dict.fromkeys(parents, 0)
-    changed = True
-    while changed:
-        changed = False
-        for node, above in parents.items():
-            deepest = max((depth[parent] + 1 for parent in above), default=0)
-            changed |= deepest != depth[node]
-            depth[node] = deepest
-    return depth
 
 
 def _edge(start: tuple[int, int], end: tuple[int, int]) -> tuple[int, int, int, int, int]:

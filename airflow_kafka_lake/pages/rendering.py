@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache, partial
 from hashlib import sha256
 from importlib.metadata import metadata
@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.addresses import SITE, web_address
-from airflow_kafka_lake.core.amounts import age, count, size
+from airflow_kafka_lake.core.amounts import age, count, moment, size
 from airflow_kafka_lake.core.errors import KafkaLakeError, LedgerSchemaError
 from airflow_kafka_lake.core.reports.streams import OBSERVED_STATES, StreamStatus
 from airflow_kafka_lake.core.wire import timestamp
@@ -110,7 +110,7 @@ def _environment() -> Environment:
         "count": count,
         "number": number,
         "size": size,
-        "utc": utc,
+        "utc": moment,
         "rfc3339": timestamp,
         "last_column": last_column,
     }
@@ -145,11 +145,6 @@ def last_column(stream: StreamStatus) -> str:
     if stream.bounds_state != OBSERVED_STATES:
         return stream.bounds_state
     return age(stream.behind_seconds) if stream.lag else ""
-
-
-def utc(at: datetime) -> str:
-    """Return a time as people write it, in UTC and to the second."""
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 # The common parts of all pages of the web interface.

@@ -203,8 +203,7 @@ def _refuse_beyond_end(ports: Ports, pipeline: str, stream: StreamRecord, interv
         raise RangeBeyondEndError(
             f"{stream.key}: offset {interval.end} is beyond the end of the log, {end}: what is "
             f"written there later would be passed unread. Skip up to {end} at most",
-            topic=stream.key.topic,
-            partition=stream.key.partition,
+            **stream.key.facts,
             high_watermark=end,
         )
 

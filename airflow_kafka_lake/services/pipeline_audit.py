@@ -136,8 +136,7 @@ def _require_observed(observed: ObservedBounds, streams: Sequence[StreamRecord],
         if stream.key in scope and isinstance(state, UnknownState):
             raise UnavailableError(
                 f"the bounds of {stream.key} are {state}. Audit again when Kafka answers",
-                topic=stream.key.topic,
-                partition=stream.key.partition,
+                **stream.key.facts,
             )
 
 

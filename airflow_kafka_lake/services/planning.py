@@ -1,4 +1,4 @@
-"""Plan: observe, gather, decide, record. A dry run is the same without the last step (law L16)."""
+"""Plan: observe, gather, let `core/planning` decide, record. A dry run is the same without the last step (law L16)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ from airflow_kafka_lake.core.planning.decision import (
     doubtful_heads,
     elsewhere,
     ends_of,
-    moments,
     notes,
     nothing_lands,
     nothing_lies,
@@ -66,7 +65,7 @@ from airflow_kafka_lake.core.planning.decision import (
     want,
 )
 from airflow_kafka_lake.core.planning.plan import Plan
-from airflow_kafka_lake.core.planning.policies import Bounds, Times, deleted_unread
+from airflow_kafka_lake.core.planning.policies import Bounds, Times, deleted_unread, times_needed
 from airflow_kafka_lake.core.reports.plan import plan_document
 from airflow_kafka_lake.core.spark.job import effort
 from airflow_kafka_lake.core.spec import RECEIPTS_SUFFIX, PipelineSpec, topic_matcher
@@ -377,7 +376,8 @@ def _gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation,
 
 def _times(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation) -> Times:
     partitions = [(item.stream.topic, item.stream.partition) for item in seen.selected]
-    times = Times({at: ports.source.offsets_at(partitions, at) for at in moments(spec, bounds, seen)})
+    needed = times_needed(spec, bounds, new=bool(seen.new))
+    times = Times({at: ports.source.offsets_at(partitions, at) for at in needed})
     samples = _sampled(ports, spec, doubtful_heads(spec, bounds, seen, times))
     firsts = {(s.stream.topic, s.stream.partition): s.first_timestamp_ms for s in samples}
     return Times(times.answers, {key: first for key, first in firsts.items() if first is not None})

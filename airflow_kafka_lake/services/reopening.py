@@ -202,15 +202,13 @@ def _observe(ports: Ports, stream: StreamRecord) -> PartitionSnapshot:
             return item
     raise UnavailableError(
         f"{stream.key} could not be observed. Nothing was reopened; repeat when Kafka answers",
-        topic=stream.key.topic,
-        partition=stream.key.partition,
+        **stream.key.facts,
     )
 
 
 def _refuse_lost(pipeline: str, stream: StreamRecord, interval: OffsetRange, seen: PartitionSnapshot) -> None:
     """Refuse offsets that Kafka cannot give once more: nothing could take the place of their rows."""
     stays = "What is in the lake stays as it is"
-    facts = {"topic": stream.key.topic, "partition": stream.key.partition}
     if interval.start < seen.log_start:
         gone = OffsetRange(interval.start, min(interval.end, seen.log_start))
         left = OffsetRange(gone.end, interval.end) if gone.end < interval.end else None
@@ -218,14 +216,14 @@ def _refuse_lost(pipeline: str, stream: StreamRecord, interval: OffsetRange, see
         raise RangeExpiredError(
             f"{stream.key}: offsets {gone} cannot be read again, the log starts at {seen.log_start}: nothing could "
             f"take the place of their rows. {stays}{rest}",
-            **facts,
+            **stream.key.facts,
             log_start=seen.log_start,
         )
     if interval.end > seen.high_watermark:
         raise RangeBeyondEndError(
             f"{stream.key}: the log ends at {seen.high_watermark} now, Kafka lost records: {interval} cannot be read "
             f"again. {stays}",
-            **facts,
+            **stream.key.facts,
             high_watermark=seen.high_watermark,
         )
 
@@ -261,8 +259,7 @@ def _refuse_missing(
         f"{count(gone, 'row that landed is', 'rows that landed are')} gone from {whole} in the table, and would come "
         f"back: it is read again as a whole. Nothing was reopened. If they were deleted on purpose, leave it so, "
         f"recorded by {remedies.accept_deletes(ranges[0].pipeline, whole)}. {again}",
-        topic=asked.stream.topic,
-        partition=asked.stream.partition,
+        **asked.stream.facts,
     )
 
 
@@ -276,8 +273,7 @@ def _refuse_rewritten(
             raise LogRewrittenError(
                 f"{seen.stream}: the log was cut at {cut} and written again, so offsets from there "
                 f"on are other records than those of range {item.range}. What is in the lake stays as it is",
-                topic=seen.stream.topic,
-                partition=seen.stream.partition,
+                **seen.stream.facts,
             )
 
 

@@ -61,11 +61,8 @@ def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[SelectedS
         ends = {key: item.high_watermark for key, item in seen.items()}
         if silent := [stream for stream in found if stream.key not in ends]:
             raise UnavailableError(
-                f"{silent[0].key.topic}/{silent[0].key.partition} could not be observed. Nothing was "
-                "decided; repeat when "
-                "Kafka answers",
-                topic=silent[0].key.topic,
-                partition=silent[0].key.partition,
+                f"{silent[0].key} could not be observed. Nothing was decided; repeat when Kafka answers",
+                **silent[0].key.facts,
             )
         refuse_gone(ports, selection.start, found, seen)
     meant = slices(ports, found, selection, ends)

@@ -38,7 +38,6 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     arguments,
     brought_with,
     checked_conf,
-    checked_master,
     environment,
     java_options,
     java_start,
@@ -241,7 +240,7 @@ class SparkSubmitRunner:
         idle_seconds: float = IDLE_SECONDS,
         silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
-        self._master = checked_master(master)
+        self._master = master
         self._catalog = checked_conf(catalog)
         self._conf = checked_conf(conf or {})
         self._kafka = dict(kafka)

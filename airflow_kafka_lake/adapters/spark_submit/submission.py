@@ -163,16 +163,6 @@ _OF_JAVA = (
 _FOREIGN = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW", "KAFKA_LAKE", "SPARK_REMOTE", "SPARK_CONNECT", "PYSPARK_")
 
 
-def checked_master(master: str) -> str:
-    """Return the master; refuse a missing one, which spark-submit would silently take for a default."""
-    if not master.strip():
-        raise ConnectionSettingsError(
-            "The spark connection names no master. "
-            "Set its host, e.g. local[2], spark://host:7077, k8s://https://host or yarn."
-        )
-    return master.strip()
-
-
 def checked_conf(conf: Mapping[str, str]) -> dict[str, str]:
     """Return Spark settings. Raises ConnectionSettingsError for another one's, and for deploy mode `cluster`."""
     for key in conf:

@@ -14,7 +14,7 @@ from sqlalchemy import Column, ColumnElement, Connection, ScalarSelect, Table, d
 from sqlalchemy.exc import IntegrityError
 
 from airflow_kafka_lake.adapters.sql_ledger import queries, tables
-from airflow_kafka_lake.adapters.sql_ledger.database import ErrorKind, error_kind
+from airflow_kafka_lake.adapters.sql_ledger.database import is_overlap
 from airflow_kafka_lake.adapters.sql_ledger.queries import (
     PROGRESS,
     lock_sequences,
@@ -504,7 +504,7 @@ def commit(connection: Connection, write: Write[T]) -> T:
     try:
         apply(connection, change, loading.ids)
     except IntegrityError as error:
-        if refusal := write.refused(overlap=error_kind(error) is ErrorKind.OVERLAP):
+        if refusal := write.refused(overlap=is_overlap(error)):
             raise refusal from None
         raise
     return change.result

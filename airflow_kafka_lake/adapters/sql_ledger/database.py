@@ -7,7 +7,6 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable
-from enum import Enum, auto
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,15 +43,6 @@ _IDLE_TIMEOUT = (
 )
 """The server ends the transaction of a client that hangs or is cut off, and releases its locks."""
 _BUSY_STATES = frozenset({"40001", "40P01", "55P03"})
-
-
-class ErrorKind(Enum):
-    """The kind of a database driver's error."""
-
-    BUSY = auto()
-    OVERLAP = auto()
-    CONSTRAINT = auto()
-    LOST = auto()
 
 
 class Database:
@@ -117,7 +107,7 @@ class Database:
                 with engine.connect() as connection, connection.begin():
                     return work(connection)
             except DBAPIError as error:
-                if error_kind(error) is not ErrorKind.BUSY:
+                if not is_busy(error):
                     raise self._translated(error) from None
             # Random, so that the same transactions do not collide again.
             time.sleep(random.uniform(0, PAUSE * (turn + 1)))
@@ -225,15 +215,16 @@ def _checked_url(url: str | URL) -> URL:
     )
 
 
-def error_kind(error: DBAPIError) -> ErrorKind:
-    """Return the meaning of a driver's error for the transaction."""
-    state = getattr(error.orig, "pgcode", None)
+def is_busy(error: DBAPIError) -> bool:
+    """Return whether another transaction was in the way: the same one, repeated, may go through."""
     message = str(error.orig)
-    if state in _BUSY_STATES or "database is locked" in message or "database table is locked" in message:
-        return ErrorKind.BUSY
-    if state == "23P01" or OVERLAP in message:
-        return ErrorKind.OVERLAP
-    return ErrorKind.CONSTRAINT if isinstance(error, IntegrityError) else ErrorKind.LOST
+    locked = "database is locked" in message or "database table is locked" in message
+    return locked or getattr(error.orig, "pgcode", None) in _BUSY_STATES
+
+
+def is_overlap(error: DBAPIError) -> bool:
+    """Return whether the database has refused ranges that overlap."""
+    return getattr(error.orig, "pgcode", None) == "23P01" or OVERLAP in str(error.orig)
 
 
 # The revision of the ledger's schema: read, check, upgrade.

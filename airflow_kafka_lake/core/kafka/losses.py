@@ -135,8 +135,7 @@ def not_of_the_leader(tips: Sequence[Tip]) -> UnavailableError:
         f"offset {tips[0].offset} is another record, or none. A broker that is cut off from its controller goes on "
         "answering as the leader that it was. Nothing of it lands. Repeat the call; if it stays so, restart that "
         "broker, or take it from bootstrap.servers",
-        topic=first.stream.topic,
-        partition=first.stream.partition,
+        **first.stream.facts,
     )
 
 
@@ -154,8 +153,7 @@ def cut_below(
             f"under {seen.leader_epoch}: it does not know that another one leads it since, and its end "
             f"{seen.high_watermark} proves nothing. Repeat the call. If it stays so, the cluster was set back to an "
             f"earlier state: skip what it has lost, up to offset {until}",
-            topic=seen.stream.topic,
-            partition=seen.stream.partition,
+            **seen.stream.facts,
         )
     if seen.high_watermark < until:
         return seen.high_watermark
@@ -166,8 +164,7 @@ def cut_below(
         raise UnavailableError(
             f"the leader of {seen.stream} did not say where leader epoch {epoch} ended, so a log that "
             "was cut and written again could not be told from a restart: repeat the call",
-            topic=seen.stream.topic,
-            partition=seen.stream.partition,
+            **seen.stream.facts,
         )
     end = ends[key]
     # A leader that does not know an epoch it once had has lost all that was written in it.

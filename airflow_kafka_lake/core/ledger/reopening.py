@@ -50,8 +50,7 @@ def table_of(stream: StreamRecord, spec: PipelineSpec, ranges: Sequence[RangeRec
         raise StateError(
             f"the rows of {stream.key} are in {len(found)} tables ({where}), and one commit "
             "replaces rows of one table only. Nothing was reopened; reopen what is in each table by itself",
-            topic=stream.key.topic,
-            partition=stream.key.partition,
+            **stream.key.facts,
         )
     return next(iter(found), spec.table_for(stream.key.topic))
 
@@ -92,8 +91,7 @@ def refuse_uncommitted(
         raise StateError(
             f"offsets {unplanned} of {where} are neither committed nor skipped: they were never planned{ends}. Bring "
             f"in {'what was written since' if ends else 'these'} with: {remedies.run(pipeline)}. Nothing was reopened",
-            topic=stream.key.topic,
-            partition=stream.key.partition,
+            **stream.key.facts,
         )
 
 

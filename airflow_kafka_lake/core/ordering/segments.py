@@ -269,8 +269,7 @@ def gate_closed(wave: str, pipeline: str, closed: Sequence[Blocker]) -> GateClos
     return (HeldError if for_a_person else GateClosedError)(
         f"wave {wave} waits for its turn: {describe(first, pipeline)}{more}. Nothing of it was published",
         wave=wave,
-        topic=first.parent.stream.topic,
-        partition=first.parent.stream.partition,
+        **first.parent.stream.facts,
     )
 
 

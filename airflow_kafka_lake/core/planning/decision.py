@@ -47,7 +47,6 @@ from airflow_kafka_lake.core.planning.policies import (
     generation_gap,
     gone_in_doubt,
     start_in_doubt,
-    times_needed,
     together,
 )
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, PolicyKind
@@ -145,11 +144,6 @@ class PlanFacts:
 
 
 # The next questions, from the facts so far.
-
-
-def moments(spec: PipelineSpec, bounds: Bounds, seen: Observation) -> tuple[int, ...]:
-    """Return the times whose offsets must be asked for, in milliseconds."""
-    return times_needed(spec, bounds, new=bool(seen.new))
 
 
 def doubtful_heads(spec: PipelineSpec, bounds: Bounds, seen: Observation, times: Times) -> list[Slice]:

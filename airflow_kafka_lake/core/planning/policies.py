@@ -279,8 +279,7 @@ def _group_origin(policy: Policy, item: PartitionSnapshot) -> int:
             f"log ends at {item.high_watermark}: it is the offset of another log. Let the group commit anew, or write "
             "another [source] start into the pipeline",
             group=policy.group,
-            topic=item.stream.topic,
-            partition=item.stream.partition,
+            **item.stream.facts,
         )
     return offset
 
@@ -292,8 +291,7 @@ def _explicit_origin(policy: Policy, item: PartitionSnapshot) -> int:
             f"the offsets file starts {item.stream.topic} partition {item.stream.partition} at {offset}, and the "
             "log ends at "
             f"{item.high_watermark}: what is written up to there would be passed unread. Correct the file",
-            topic=item.stream.topic,
-            partition=item.stream.partition,
+            **item.stream.facts,
             high_watermark=item.high_watermark,
         )
     return offset
@@ -304,8 +302,7 @@ def _explicit(policy: Policy, item: PartitionSnapshot) -> int:
     if offset is None:
         raise UsageError(
             f"the offsets file names no offset for {item.stream.topic} partition {item.stream.partition}: add one",
-            topic=item.stream.topic,
-            partition=item.stream.partition,
+            **item.stream.facts,
         )
     return offset
 
@@ -365,8 +362,7 @@ def _refuse_beyond_end(item: PartitionSnapshot, asked: int, what: str, isolation
         raise RangeBeyondEndError(
             f"{item.stream.topic} partition {item.stream.partition}: {what} is beyond the {name} {end}. Ask for "
             f"offsets up to {end}; without an end, all up to there are read",
-            topic=item.stream.topic,
-            partition=item.stream.partition,
+            **item.stream.facts,
             last_stable=item.last_stable,
         )
 
@@ -387,8 +383,7 @@ def _expired(item: PartitionSnapshot, gone: RangeSet, first_ms: int | None, *, i
         f"{'and the period may begin among them: ' if in_doubt else ''}the log starts at {item.log_start}"
         f"{f', with a record of {first}' if first else ''}. Ask from {later or item.log_start} on"
         f"{f', or from offset {item.log_start} on' if later else ''}",
-        topic=item.stream.topic,
-        partition=item.stream.partition,
+        **item.stream.facts,
         log_start=item.log_start,
         **({"earliest": first} if first else {}),
     )

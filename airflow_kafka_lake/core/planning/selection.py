@@ -100,8 +100,7 @@ def ranges_meant(
             raise UnavailableError(
                 f"Kafka did not say where {bound.isoformat()} begins in {stream.key}. Nothing was decided; repeat when "
                 "its partitions have leaders",
-                topic=stream.key.topic,
-                partition=stream.key.partition,
+                **stream.key.facts,
             )
         offset = found[key]
         return last(stream) if offset is None else offset
@@ -126,8 +125,7 @@ def begins_among_what_is_gone(below: Mapping[Stream, OffsetRange]) -> RangeExpir
     return RangeExpiredError(
         f"the period may begin among offsets that Kafka has no longer: {', '.join(named[:MAX_NAMED])}{more}. Nothing "
         "was decided; give offsets there, or a later begin, or the other partitions by name",
-        topic=first.topic,
-        partition=first.partition,
+        **first.facts,
         log_start=below[first].end,
     )
 
@@ -156,8 +154,7 @@ class Work(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveChoice:
-    """The unfinished waves that a run takes, the ones that are too many for it and stay for the next run, and the ones
-    that it leaves to a run that asks for them."""
+    """The unfinished waves of a run: `taken` by it; `later`, too many for it; `left`, not asked for."""
 
     taken: tuple[Work, ...] = ()
     later: tuple[Work, ...] = ()
