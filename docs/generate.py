@@ -306,9 +306,8 @@ COMMANDS_INTRO = f"""
 also when it fails; progress goes to stderr.
 
 **PIPELINE** is a [pipeline file](pipeline-file.md) (it ends in `.toml` or has a `/` in it), or a name that the ledger
-knows. **TEXT** is kept in the history, which [Airflow's page](../how-to/page.md#one-pipeline) lists; here only
-`wave` tells the reasons of its holds. **WAVE** and **RANGE** are ids, as `kafka-lake status PIPELINE` and
-`kafka-lake wave WAVE` show them. **X** is an offset (digits) or a time with its zone (`2026-03-01T00:00:00Z`); a period
+knows. **TEXT** is kept in the [history](#history). **WAVE** and **RANGE** are ids, as `kafka-lake status PIPELINE` and
+`kafka-lake wave WAVE` show them. **X** is an offset or a time with its zone (`2026-03-01T00:00:00Z`); a period
 is `[from, to)`. Options are written out.
 """
 

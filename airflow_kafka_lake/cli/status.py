@@ -11,7 +11,17 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, TypeVar
 
-from airflow_kafka_lake.cli.command import PARTITION, TOPIC, WAVE, Argument, Command, Result, ports_of, spec_of
+from airflow_kafka_lake.cli.command import (
+    PARTITION,
+    PIPELINE,
+    TOPIC,
+    WAVE,
+    Argument,
+    Command,
+    Result,
+    ports_of,
+    spec_of,
+)
 from airflow_kafka_lake.cli.output import (
     BOLD,
     CYAN,
@@ -40,6 +50,7 @@ from airflow_kafka_lake.core.reports.attention import Need
 from airflow_kafka_lake.core.reports.progress import Progress
 from airflow_kafka_lake.core.reports.status import (
     NOTHING_PLANNED,
+    EventList,
     Overview,
     PipelineReport,
     PipelineSummary,
@@ -597,6 +608,26 @@ def _progress_text(progress: Progress | None) -> str | None:
     return f"{progress.step} {progress.rows:,}{whole}"
 
 
+MOST_EVENTS = 1_000
+"""Lines of a history that one call reads."""
+
+
+def history(arguments: argparse.Namespace, _: Output) -> Result:
+    """Read the newest lines of a pipeline's history."""
+    name = spec_of(arguments.pipeline, arguments.ledger).name
+    with open_ledger(arguments.ledger) as ledger:
+        known_spec(ledger, name)
+        events = ledger.events(name, limit=MOST_EVENTS, newest=True)[::-1]
+    return Result(document=EventList(pipeline=name, events=events))
+
+
+def show_history(output: Output, report: EventList) -> None:
+    """Show lines of a history: when and by whom something was decided or done, and why."""
+    rows = [(moment(item.at), item.kind, item.subject, item.detail, item.actor) for item in report.events]
+    title = f"the newest {count(len(rows), 'line')} of {report.pipeline}'s history"
+    output.long_table(title, ("at", "event", "about", "detail", "by"), rows)
+
+
 COMMANDS = (
     Command(
         name="status",
@@ -630,4 +661,11 @@ COMMANDS = (
         view=show_status,
     ),
     Command(name="wave", help="one wave: ranges, attempts, accounting", arguments=(WAVE,), action=wave, view=show_wave),
+    Command(
+        name="history",
+        help="decisions and events, with name and reason",
+        arguments=(PIPELINE,),
+        action=history,
+        view=show_history,
+    ),
 )

@@ -15,13 +15,14 @@ from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.addresses import SITE
 from airflow_kafka_lake.core.amounts import age, count, size, span
 from airflow_kafka_lake.core.audit.report import OffsetStatus
-from airflow_kafka_lake.core.ledger.history import Event, TaskPlace, place_of
+from airflow_kafka_lake.core.ledger.history import TaskPlace, place_of
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
 from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.reports.progress import DOING, Progress
 from airflow_kafka_lake.core.reports.status import (
     RANK,
+    EventList,
     Overview,
     PipelineReport,
     PipelineSummary,
@@ -378,10 +379,11 @@ WORDS = {"revoke": "cancel or hold", "commit": "land"}
 """The name of an event on a page, where the ledger has another word for it."""
 
 
-def history_page(visitor: Visitor, pipeline: str, events: Sequence[Event]) -> str:
+def history_page(visitor: Visitor, found: EventList) -> str:
     """Draw some lines of a pipeline's history, newest first."""
-    older = events[-1].sequence if events and events[-1].sequence > 1 else None
-    return draw("events.html", visitor, poll=IDLE, pipeline=pipeline, lines=events, words=WORDS, older=older)
+    lines, pipeline = found.events, found.pipeline
+    older = lines[-1].sequence if lines and lines[-1].sequence > 1 else None
+    return draw("events.html", visitor, poll=IDLE, pipeline=pipeline, lines=lines, words=WORDS, older=older)
 
 
 # The pages of waves: one with its ranges, attempts and accounting, and the list of all.

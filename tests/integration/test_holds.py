@@ -36,6 +36,20 @@ def done(ended: Ended) -> Any:
     return ended.document
 
 
+def test_history_names_who_decided_what_and_why(sandbox: Sandbox) -> None:
+    """Newest first, as a table for people and as JSON for programs; of a name that is none there is no empty one."""
+    done(sandbox.command("plan", str(sandbox.file), "--json"))
+    done(sandbox.command("pause", sandbox.name, "--reason", "a new schema", "--json"))
+    found = done(sandbox.command("history", sandbox.name, "--json"))
+    assert [line["sequence"] for line in found["events"]] == sorted(e["sequence"] for e in found["events"])[::-1]
+    newest = found["events"][0]
+    assert (found["pipeline"], newest["kind"], "a new schema" in newest["detail"]) == (sandbox.name, "pause", True)
+    table = sandbox.command("history", sandbox.name)
+    assert (table.code, "a new schema" in table.out, newest["actor"] in table.out) == (0, True, True)
+    unknown = sandbox.command("history", "nobody")
+    assert (unknown.code, "nobody" in unknown.err) == (1, True)
+
+
 def test_the_trace_of_one_partition(single: Sandbox) -> None:
     """9 ok, 10 cancelled, 11 and 12 ok: 10. 13 ok: still 10. Only 10 again: 14. Each command is a process."""
     sandbox = single

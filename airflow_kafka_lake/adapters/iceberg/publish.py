@@ -10,7 +10,7 @@ from pyiceberg.table import Table
 from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog
 from airflow_kafka_lake.adapters.iceberg.commit import Move, PreparedSnapshot, move_main, prepare, unmet
 from airflow_kafka_lake.adapters.iceberg.head import head_of, summary_of
-from airflow_kafka_lake.adapters.iceberg.rows import replacement, tasks_for
+from airflow_kafka_lake.adapters.iceberg.rows import files_of, near, replacement
 from airflow_kafka_lake.adapters.iceberg.staged import StagedFiles, read_staged, staged_files
 from airflow_kafka_lake.core.ledger.records import Publication, StagedContent
 from airflow_kafka_lake.core.ledger.waves import Committed, PublishOutcome, Rejected, Requirement, TableHead, Token
@@ -105,7 +105,8 @@ class Publisher:
             table = self._catalog.load(self._identifier)
             if rejected := unmet(table.metadata, _move(publication, ready)):
                 return rejected
-            tasks = tasks_for(table, publication.replaces, self._identifier)
+            # Equality deletes are refused: they do not reach rows that are written later, so deleted rows would show.
+            tasks = tuple(files_of(table, near(publication.replaces), self._identifier))
             # A file and its delete files decide which of its rows a reader sees.
             shown = ((task.file.file_path, *sorted(file.file_path for file in task.delete_files)) for task in tasks)
             key = (publication.audited, *sorted(shown))

@@ -408,14 +408,6 @@ def visible(
     return runs_of(chosen_rows(), ".".join(table.name())).attempt_rows()
 
 
-def tasks_for(table: Table, slices: Sequence[Slice], identifier: str) -> tuple[FileScanTask, ...]:
-    """Return main's files that may hold rows of some slices, as of this load; by their bounds, unopened.
-
-    Equality deletes are refused: they do not reach rows that are written later, so deleted rows would show again.
-    """
-    return tuple(files_of(table, near(slices), identifier))
-
-
 def replacement(
     table: Table, tasks: Iterable[FileScanTask], slices: Sequence[Slice], heartbeat: Callable[[], None]
 ) -> Replacement:

@@ -1,4 +1,4 @@
-"""The reports of pipelines and waves, the documents of `status`, `wave` and `advance`, and a wave that has landed."""
+"""The reports of pipelines, waves and histories, the document of `advance`, and a wave that has landed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from airflow_kafka_lake.core.amounts import count, size
 from airflow_kafka_lake.core.audit.report import EVERYTHING, TimelineSlice, fewer, if_known
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.ledger.guards import LEASE, PauseRow
+from airflow_kafka_lake.core.ledger.history import Event
 from airflow_kafka_lake.core.ledger.records import Advance, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import (
     FINISHED,
@@ -628,6 +629,20 @@ def range_document(item: RangeRecord) -> Json:
         "last_offset": item.last_offset,
         "accounting": item.accounting.to_json() if item.accounting else None,
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventList:
+    """A part of a pipeline's history, newest first."""
+
+    pipeline: str
+    events: tuple[Event, ...]
+
+    def to_json(self) -> Json:
+        """Return the wire form."""
+        names = ("sequence", "actor", "kind", "subject", "detail")
+        lines = [{"at": timestamp(item.at)} | {name: getattr(item, name) for name in names} for item in self.events]
+        return {"pipeline": self.pipeline, "events": lines}
 
 
 def advance_document(pipeline: str, moves: Sequence[Advance]) -> Json:

@@ -17,9 +17,8 @@ from airflow_kafka_lake import __version__
 from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.core.ledger.waves import WaveState
-from airflow_kafka_lake.core.reports.status import wave_line
+from airflow_kafka_lake.core.reports.status import EventList, wave_line
 from airflow_kafka_lake.core.spec import PipelineSpec
-from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.pages import charts, pipeline
 from airflow_kafka_lake.pages.rendering import Visitor, static_files
 from airflow_kafka_lake.pages.web import answers, reads
@@ -114,11 +113,8 @@ async def events(asked: AskedDep, name: Name, before: Before = None, limit: Limi
     await asked.dags(name)
 
     def make(ledger: SqlLedger) -> CachedDocument:
-        found = reads.events(ledger, name, before=before, limit=limit)
-        told = ("sequence", "actor", "kind", "subject", "detail")
-        lines = [{"at": timestamp(item.at)} | {key: getattr(item, key) for key in told} for item in found]
-        document = {"pipeline": name, "events": lines}
-        return CachedDocument.of(document, lambda visitor: pipeline.history_page(visitor, name, found))
+        found = EventList(pipeline=name, events=reads.events(ledger, name, before=before, limit=limit))
+        return CachedDocument.of(found.to_json(), lambda visitor: pipeline.history_page(visitor, found))
 
     return await _shared(asked, ("events", name, before, limit), make)
 
