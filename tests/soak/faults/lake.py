@@ -8,12 +8,22 @@ import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
+from pyiceberg.exceptions import RESTError
+
 from tests.soak.faults.strike import Fault
 from tests.soak.lanes import TABLE
 from tests.soak.maintenance import spark_sql
+from tests.soak.place import Place
 
 OLD_SECONDS = 900
 DAYS_AGO = 5
+
+
+def is_there(place: Place) -> bool:
+    """Return whether the table is there; another fault may have ended the catalog, and then nobody can say."""
+    with suppress(OSError, RESTError):  # the errors of a client's HTTP library are of the first kind
+        return place.catalog().table_exists(TABLE)
+    return False
 
 
 class Maintenance(Fault):
@@ -27,7 +37,7 @@ class Maintenance(Fault):
 
     def strike(self) -> bool:
         """Run it in a Spark of its own; whether it gets through beside the other faults is its own affair."""
-        if not self.scene.place.catalog().table_exists(TABLE):
+        if not is_there(self.scene.place):
             return False
         spark_sql(self.scene.place, *self.statements())
         return True
@@ -101,19 +111,18 @@ class LiveWriter(Fault):
         import pyarrow as pa
 
         place = self.scene.place
-        if not place.catalog().table_exists(TABLE):
+        if not is_there(place):
             return False
-        table = place.table()
         number = next(self._numbers)
         row = {"kafka_topic": "foreign", "kafka_topic_id": "foreign", "kafka_partition": 0, "kafka_offset": number}
-        schema = table.schema().as_arrow()
-        filled = {
-            field.name: row.get(field.name, "foreign" if pa.types.is_large_string(field.type) else None)
-            for field in schema
-        }
-        arrow = pa.Table.from_pylist([filled], schema=schema)
         try:
-            table.append(arrow)
+            table = place.table()
+            schema = table.schema().as_arrow()
+            filled = {
+                field.name: row.get(field.name, "foreign" if pa.types.is_large_string(field.type) else None)
+                for field in schema
+            }
+            table.append(pa.Table.from_pylist([filled], schema=schema))
         except Exception as error:  # noqa: BLE001  # a busy table refuses a writer now and then
             place.journal("foreign row refused", number=number, error=f"{type(error).__name__}: {error}"[:300])
             return False
