@@ -151,6 +151,7 @@ advance orders
 decode orders --failed
 status orders --watch
 wave 3f2a-w0 --json
+history orders
 recover orders
 rebuild orders.toml
 cancel 3f2a-w0 --reason "wrong topic"

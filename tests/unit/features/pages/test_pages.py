@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.core.amounts import moment
 from airflow_kafka_lake.core.ledger import history
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt, RecordJob, Renew
 from airflow_kafka_lake.core.ledger.guards import LEASE
@@ -18,7 +19,7 @@ from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, WaveState
 from airflow_kafka_lake.core.offsets import Stream
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder
 from airflow_kafka_lake.core.reports.progress import Progress, Step
-from airflow_kafka_lake.core.reports.status import Overview, PipelineReport, groups_of
+from airflow_kafka_lake.core.reports.status import EventList, Overview, PipelineReport, groups_of
 from airflow_kafka_lake.core.reports.streams import WORST_FIRST, StreamState, UnknownState
 from airflow_kafka_lake.pages.charts import segments_page, segments_svg
 from airflow_kafka_lake.pages.pipeline import (
@@ -38,7 +39,6 @@ from airflow_kafka_lake.pages.rendering import (
     number,
     refusal_page,
     static_text,
-    utc,
     visible,
 )
 from airflow_kafka_lake.services import (
@@ -310,7 +310,7 @@ def test_wave_keeps_what_its_attempts_took_and_for_whom(world: World) -> None:
     links = [item.attributes["href"] for item in line.all("a")]
     assert links == [f"{path}/tasks/kafka_lake.ingest/mapped/3", path]
     last = page.one("tr", data_key=f"attempt {landed.attempt}").text
-    assert f"landed {utc(landed.started_at)} 2.0 s, 8 rows, 4 rows per second" in last
+    assert f"landed {moment(landed.started_at)} 2.0 s, 8 rows, 4 rows per second" in last
     assert "written by ann" in last
 
 
@@ -470,7 +470,7 @@ def test_history_names_who_decided_what() -> None:
     """Actors and reasons come from strangers, and stay text."""
     at = datetime(2026, 3, 1, 12, tzinfo=UTC)
     line = history.Event(sequence=7, at=at, actor=EVIL, kind="CANCELLED", subject=EVIL, detail=EVIL)
-    html = history_page(LOOKS, "orders", (line,))
+    html = history_page(LOOKS, EventList(pipeline="orders", events=(line,)))
     page = read(html)
     assert page.text.count("<script>alert('x')</script>") == 3
     assert len(page.all("script")) == 1
@@ -553,7 +553,7 @@ def test_page_without_a_ledger_says_how_to_begin() -> None:
 def test_values_are_written_for_people() -> None:
     """Numbers in groups, times to the second, nothing for what is not there, and what cannot be seen by its code."""
     assert (number(1234567), number(None), number(None, "–")) == ("1,234,567", "not known", "–")
-    assert utc(datetime(2026, 3, 1, 12, 0, 1, 123_000, tzinfo=UTC)) == "2026-03-01 12:00:01 UTC"
+    assert moment(datetime(2026, 3, 1, 12, 0, 1, 123_000, tzinfo=UTC)) == "2026-03-01 12:00:01 UTC"
     assert visible(None) == ""
     assert visible("a\x00b\nc") == "a\\x00b\nc"
 
