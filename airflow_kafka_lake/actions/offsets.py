@@ -485,7 +485,9 @@ class WithdrawAction(OffsetsAction):
         return _withdrawn(spec.name, *self._withdrawal(ports, spec), dry_run=True)
 
     def apply(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
-        """Withdraw; raises the refusals of `decisions.withdraw`. Nothing more is withdrawn of ranges on record."""
+        """Withdraw; raises the refusals of `decisions.preview_withdraw`, and ConcurrentError, with nothing withdrawn,
+        where another process has claimed or changed a range meanwhile. Of ranges on record nothing more is withdrawn.
+        """
         if self.recorded:
             return _withdrawn(spec.name, None, (), dry_run=False)
         what, kept = self._withdrawal(ports, spec)
@@ -497,7 +499,7 @@ class WithdrawAction(OffsetsAction):
     def _withdrawal(self, ports: Ports, spec: PipelineSpec) -> tuple[Withdrawal, tuple[KeptRange, ...]]:
         found = decisions.find_subject(ports.ledger, self.subject or spec.name)
         check_streams(ports, spec, {item.stream for item in found.ranges})
-        return decisions.withdraw(ports, found, self.selection, reason=self.reason or "", dry_run=True)
+        return decisions.preview_withdraw(ports, found, self.selection, reason=self.reason or "")
 
 
 NOTHING_LOST = "nothing of them was read; a later plan takes them again"

@@ -30,7 +30,6 @@ from airflow_kafka_lake.core.ledger.decisions import (
     Release,
     Resume,
     Skip,
-    Withdraw,
     Withdrawal,
     cut_for_skip,
     needed_reason,
@@ -264,14 +263,13 @@ def find_subject(ledger: LedgerReader, name: str) -> Subject:
     return Subject(name=name, pipeline=item.pipeline, ranges=(item,) if item.state in UNRESOLVED else ())
 
 
-def withdraw(
-    ports: Ports, subject: Subject, selection: Selection, *, reason: str, dry_run: bool = False
+def preview_withdraw(
+    ports: Ports, subject: Subject, selection: Selection, *, reason: str
 ) -> tuple[Withdrawal, tuple[KeptRange, ...]]:
-    """Take the selected ranges off the plan, as far as their waves were never claimed.
+    """Return the selected ranges that can leave the plan, as their waves were never claimed, and those that stay.
 
-    Raises StateError when none of them can be withdrawn, naming the first that stays; ConcurrentError when another
-    process has claimed or changed any of them meanwhile (nothing is withdrawn); RangeExpiredError for a period by time
-    that may begin among planned offsets that Kafka has deleted.
+    Raises StateError when none of them can, naming the first that stays; RangeExpiredError for a period by time that
+    may begin among planned offsets that Kafka has deleted.
     """
     reason = needed_reason(reason)
     streams = {stream.key: stream for stream in ports.ledger.streams(subject.pipeline)}
@@ -293,8 +291,6 @@ def withdraw(
         stays = [f"{item.record.stream} {item.record.range}: {item.reason}" for item in kept]
         why = stays[0] if stays else f"nothing is planned there that is not read yet (see {remedies.status()})"
         raise StateError(f"nothing was withdrawn of {subject.name}: {why}", subject=subject.name)
-    if not dry_run:
-        ports.ledger.commit(Withdraw(what=what, actor=ports.actor))
     return what, kept
 
 

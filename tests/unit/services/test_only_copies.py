@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.actions.offsets import WithdrawAction
 from airflow_kafka_lake.core.decoding import Decoding, Format
 from airflow_kafka_lake.core.errors import OnlyCopyError, StateError, UnavailableError
 from airflow_kafka_lake.core.ledger.plans import SavePipeline
@@ -251,9 +252,8 @@ def test_only_copy_is_looked_for_where_something_was_audited(world: World) -> No
 
 def test_withdraw_never_meets_a_branch(world: World, attempt: str) -> None:
     """Only what was never claimed is withdrawn, and only what was claimed has staged."""
-    everything = decisions.find_subject(world.ledger, "orders")
     with pytest.raises(StateError):
-        decisions.withdraw(world.worker(), everything, Selection(), reason="not needed")
+        WithdrawAction(selection=Selection(), reason="not needed").apply(world.worker(), world.spec)
     assert world.table.branches() == (attempt,)
 
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from airflow_kafka_lake.actions.offsets import WithdrawAction
 from airflow_kafka_lake.core.audit.report import StreamScope
 from airflow_kafka_lake.core.errors import (
     GroupOffsetError,
@@ -257,8 +258,7 @@ def test_withdrawal_by_time_leaves_nothing_of_its_period_planned_unnamed(world: 
     world.plan()
     world.retain_from(5)
     period = Selection(start=begin - timedelta(minutes=1))
-    subject = decisions.find_subject(world.ledger, "orders")
     with pytest.raises(RangeExpiredError, match="Kafka has no longer: orders/0 0-5"):
-        decisions.withdraw(world.worker(), subject, period, reason="wrong period")
-    what, kept = decisions.withdraw(world.worker(), subject, Selection(start=0), reason="wrong period")
-    assert (what.offsets, kept) == (10, ())
+        WithdrawAction(selection=period, reason="wrong period").apply(world.worker(), world.spec)
+    done = WithdrawAction(selection=Selection(start=0), reason="wrong period").apply(world.worker(), world.spec)
+    assert (done.offsets, done.stays) == (10, [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_kafka_lake.actions.offsets import WithdrawAction
 from airflow_kafka_lake.core.errors import ConcurrentError, StateError, UsageError
 from airflow_kafka_lake.core.ledger.waves import WaveState
 from airflow_kafka_lake.services import decisions
@@ -73,8 +74,7 @@ def test_wave_that_is_over_is_refused(world: World) -> None:
         retry(world.worker(), landed.id, "now")
     world.produce(1)
     wave = world.planned_wave()
-    worker = world.worker()
-    decisions.withdraw(worker, decisions.find_subject(worker.ledger, wave), decisions.Selection(), reason="no")
+    WithdrawAction(subject=wave, reason="no").apply(world.worker(), world.spec)
     with pytest.raises(StateError, match="nothing is left"):
         retry(world.worker(), wave, "now")
     with pytest.raises(UsageError, match="a reason is needed"):

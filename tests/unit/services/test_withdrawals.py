@@ -7,13 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_kafka_lake.actions.offsets import WithdrawAction
+from airflow_kafka_lake.actions.offsets import OffsetsOutcome, WithdrawAction
 from airflow_kafka_lake.core.errors import IdentityError, KafkaLakeError, StateError, UnknownSubjectError
-from airflow_kafka_lake.core.ledger.decisions import KeptRange, Withdrawal
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
-from airflow_kafka_lake.services import decisions
 from tests.gates import Killed, KilledError
 from tests.world import SPEC, World
 
@@ -21,12 +19,9 @@ pytestmark = pytest.mark.unit
 ALL = Selection()
 
 
-def withdraw(
-    world: World, subject: str = "orders", selection: Selection = ALL, **options: bool
-) -> tuple[Withdrawal, tuple[KeptRange, ...]]:
+def withdraw(world: World, subject: str | None = None, selection: Selection = ALL) -> OffsetsOutcome:
     """Withdraw a subject, or what a selection leaves of it."""
-    named = decisions.find_subject(world.ledger, subject)
-    return decisions.withdraw(world.worker(), named, selection, reason="too much", **options)
+    return WithdrawAction(subject=subject, selection=selection, reason="too much").apply(world.worker(), SPEC)
 
 
 def test_withdrawn_plan_is_planned_anew(world: World) -> None:
@@ -36,8 +31,8 @@ def test_withdrawn_plan_is_planned_anew(world: World) -> None:
     world.produce(4)
     world.planned_wave(Bounds(start=5, end=7))
     plan = world.plan()
-    what, kept = withdraw(world, plan.id)
-    assert (what.offsets, kept) == (2, ())
+    done = withdraw(world, plan.id)
+    assert (done.offsets, done.stays) == (2, [])
     assert world.stream().planned == RangeSet.of((0, 3), (5, 7))
     assert world.run().exit_code == 0
     world.check()
@@ -49,7 +44,7 @@ def test_dry_run_of_a_withdrawal_changes_nothing(world: World) -> None:
     world.produce(5)
     world.planned_wave()
     before = world.ledger.snapshot()
-    assert withdraw(world, dry_run=True)[0].offsets == 5
+    assert WithdrawAction(selection=ALL, reason="too much").preview(world.worker(), SPEC).offsets == 5
     assert world.ledger.snapshot() == before
 
 
@@ -72,7 +67,7 @@ def test_period_by_time_is_withdrawn(world: World) -> None:
     begin = world.clock.now()
     world.produce(4)
     world.planned_wave()
-    assert withdraw(world, selection=Selection(start=begin))[0].offsets == 4
+    assert withdraw(world, selection=Selection(start=begin)).offsets == 4
     assert world.stream().planned == RangeSet.of((0, 3))
 
 
@@ -83,8 +78,8 @@ def test_what_was_begun_is_named_and_stays(world: World) -> None:
     with pytest.raises(KilledError):
         world.ingest(begun, world.worker(Killed("runner.stage")))
     world.planned_wave()
-    what, kept = withdraw(world)
-    assert (what.offsets, [item.record.wave for item in kept]) == (3, [begun])
+    done = withdraw(world)
+    assert (done.offsets, [item["wave"] for item in done.document["kept"]]) == (3, [begun])
     with pytest.raises(StateError, match=rf"withdrawn of {begun}: orders/0 0-2: .* cancel {begun} --reason"):
         withdraw(world, begun)
 
@@ -129,7 +124,7 @@ def test_period_by_time_of_a_topic_that_was_made_anew_is_refused(world: World) -
     with pytest.raises(IdentityError, match="orders"):
         withdraw(world, selection=Selection(end=begin + timedelta(hours=1)))
     assert world.ledger.snapshot() == before
-    assert withdraw(world, selection=Selection(start=1))[0].offsets == 3
+    assert withdraw(world, selection=Selection(start=1)).offsets == 3
 
 
 def test_ledger_that_was_set_back_takes_nothing_off_the_plan(world: World) -> None:
