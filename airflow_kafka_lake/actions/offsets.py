@@ -94,7 +94,7 @@ class OffsetsAction(Action):
 
     selection: Selection = asked(FieldKind.SELECTION, "Period", "a period of one topic")  # a field
     shown: str | None = asked(
-        FieldKind.SHOWN, "Shown", "only if it is about what that dry run has shown", needed=False, metavar="DIGEST"
+        FieldKind.SHOWN, "Shown", "only for the offsets of that dry run", needed=False, metavar="DIGEST"
     )
     recorded: frozenset[Slice] = frozenset()
 

@@ -122,11 +122,6 @@ class ContentComparison(Document):
 
 NOTHING = ContentComparison(records=0, bytes=0, differences=())
 
-Record = tuple[object, ...]
-"""`(key, value, headers, timestamp, timestamp type)`, or the first of them where there is no more."""
-
-_FIELDS = (Mismatch.KEY, Mismatch.VALUE, Mismatch.HEADERS, Mismatch.TIMESTAMP, Mismatch.TIMESTAMP_TYPE)
-
 
 def per_slice(bytes_per_second: int | None, bytes_per_offset: float | None) -> int:
     """Return how many offsets one slice has: so many that, at the rate, it takes about `SLICE_SECONDS`."""
@@ -164,29 +159,6 @@ def narrowed(slices: Iterable[Slice], buckets: Iterable[tuple[str, int, int]], s
         for item in slices
         if (chosen := sets.get((item.stream.topic_id, item.stream.partition)))
         for part in chosen.within(item.range)
-    )
-
-
-def differences(
-    slices: Sequence[Slice], kafka: Mapping[Stream, Mapping[int, Record]], lake: Mapping[Stream, Mapping[int, Record]]
-) -> tuple[ContentDifference, ...]:
-    """Compare two sides that are at hand, offset by offset: a job's result, in the simplest words."""
-    found: dict[tuple[Stream, Mismatch], list[int]] = defaultdict(list)
-    for item in slices:
-        stream = item.stream
-        theirs, ours = kafka.get(stream, {}), lake.get(stream, {})
-        for offset in sorted(o for o in theirs.keys() | ours.keys() if o in item.range):
-            if offset not in ours:
-                found[stream, Mismatch.MISSING].append(offset)
-            elif offset not in theirs:
-                found[stream, Mismatch.UNKNOWN].append(offset)
-            else:
-                for field, a, b in zip(_FIELDS, theirs[offset], ours[offset], strict=False):
-                    if a != b:
-                        found[stream, field].append(offset)
-    return tuple(
-        ContentDifference(stream=stream, mismatch=mismatch, first=min(offsets), offsets=len(offsets))
-        for (stream, mismatch), offsets in sorted(found.items())
     )
 
 

@@ -168,7 +168,7 @@ class _Parts:
         self.proven: dict[str, bool] = {}
 
     def try_all(self) -> None:
-        """Try connections, then what they lead to, then the plan of a run."""
+        """Try connections, then the parts behind them, then the plan of a run."""
         spec, needs, try_part = self.spec, self.needs, self.done.try_part
         ledger, kafka, lake = needs[LEDGER], needs[KAFKA], needs[LAKE]
         for part, (conn_id, test) in self.tests.items():

@@ -266,7 +266,7 @@ def find_subject(ledger: LedgerReader, name: str) -> Subject:
 def preview_withdraw(
     ports: Ports, subject: Subject, selection: Selection, *, reason: str
 ) -> tuple[Withdrawal, tuple[KeptRange, ...]]:
-    """Return the selected ranges that can leave the plan, as their waves were never claimed, and those that stay.
+    """Return the selected ranges that can leave the plan, as their waves were never claimed, and the others.
 
     Raises StateError when none of them can, naming the first that stays; RangeExpiredError for a period by time that
     may begin among planned offsets that Kafka has deleted.

@@ -24,13 +24,42 @@ from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import StageJob, Tip, record_digest
 from airflow_kafka_lake.core.spec import Isolation
-from airflow_kafka_lake.jobs.compare import CompareJob, ContentComparison, Record, differences
+from airflow_kafka_lake.jobs.compare import CompareJob, ContentComparison, ContentDifference, Mismatch
 from airflow_kafka_lake.jobs.decoding.redecode import RedecodeJob
 from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
 
 Headers = tuple[tuple[str, bytes | None], ...]
 Position = tuple[str, str, int, int, bytes | None, bytes | None, Headers, int]
 _FRAME_BYTES = 5
+
+Record = tuple[object, ...]
+"""`(key, value, headers, timestamp, timestamp type)`, or the first of them where there is no more."""
+
+_FIELDS = (Mismatch.KEY, Mismatch.VALUE, Mismatch.HEADERS, Mismatch.TIMESTAMP, Mismatch.TIMESTAMP_TYPE)
+
+
+def differences(
+    slices: Sequence[Slice], kafka: Mapping[Stream, Mapping[int, Record]], lake: Mapping[Stream, Mapping[int, Record]]
+) -> tuple[ContentDifference, ...]:
+    """Compare two sides that are at hand, offset by offset: a comparing job's result, in the simplest words."""
+    found: dict[tuple[Stream, Mismatch], list[int]] = defaultdict(list)
+    for item in slices:
+        stream = item.stream
+        theirs, ours = kafka.get(stream, {}), lake.get(stream, {})
+        for offset in sorted(o for o in theirs.keys() | ours.keys() if o in item.range):
+            if offset not in ours:
+                found[stream, Mismatch.MISSING].append(offset)
+            elif offset not in theirs:
+                found[stream, Mismatch.UNKNOWN].append(offset)
+            else:
+                for field, a, b in zip(_FIELDS, theirs[offset], ours[offset], strict=False):
+                    if a != b:
+                        found[stream, field].append(offset)
+    return tuple(
+        ContentDifference(stream=stream, mismatch=mismatch, first=min(offsets), offsets=len(offsets))
+        for (stream, mismatch), offsets in sorted(found.items())
+    )
+
 
 _REASONS: Mapping[type[KafkaLakeError], str] = {
     RangeExpiredError: "data-loss",

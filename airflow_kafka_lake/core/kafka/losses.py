@@ -220,7 +220,7 @@ def _held(item: RangeRecord, gone: OffsetRange) -> RangeRecord:
 
 
 def held_loss(item: RangeRecord, error: KafkaLakeError) -> RangeDecision:
-    """Return the hold of what Kafka lost of a range."""
+    """Return the hold of the lost offsets of a range."""
     lost = error.lost if isinstance(error, LostRecordsError) else None
     part = _held(item, lost).range if lost else item.range
     return held_by(item.id, error, part=None if part == item.range else part)

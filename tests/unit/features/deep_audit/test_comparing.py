@@ -17,12 +17,11 @@ from airflow_kafka_lake.jobs.compare import (
     ContentComparison,
     ContentDifference,
     Mismatch,
-    Record,
-    differences,
     narrowed,
     parts_of,
     per_slice,
 )
+from tests.kit.memory_runner import Record, differences
 
 pytestmark = pytest.mark.unit
 
