@@ -547,12 +547,6 @@ def test_a_missing_spark_submit_is_named(spark: FakeSpark, tmp_path: Path) -> No
         run(spark.runner(spark_submit=tmp_path / "nowhere"))
 
 
-def test_a_missing_master_is_refused(spark: FakeSpark) -> None:
-    """Nothing is ever sent to a master that was not configured."""
-    with pytest.raises(ConnectionSettingsError, match="no master"):
-        spark.runner(master=" ")
-
-
 def test_deploy_mode_cluster_is_refused(spark: FakeSpark) -> None:
     """The private files are on this machine."""
     with pytest.raises(ConnectionSettingsError, match="cluster"):
