@@ -20,7 +20,7 @@ DAYS_AGO = 5
 
 
 def is_there(place: Place) -> bool:
-    """Return whether the table is there; another fault may have ended the catalog, and then nobody can say."""
+    """Return whether the table is known to be there; False where another fault has ended the catalog."""
     with suppress(OSError, RESTError):  # the errors of a client's HTTP library are of the first kind
         return place.catalog().table_exists(TABLE)
     return False

@@ -135,4 +135,4 @@ def test_ledger_that_was_set_back_takes_nothing_off_the_plan(world: World) -> No
     world.ingest(wave)
     world.ledger.restore(before)
     with pytest.raises(KafkaLakeError, match="kafka-lake rebuild"):
-        WithdrawAction(reason="too much").apply(world.worker(), world.spec)
+        withdraw(world)
