@@ -43,6 +43,7 @@ _IDLE_TIMEOUT = (
 )
 """The server ends the transaction of a client that hangs or is cut off, and releases its locks."""
 _BUSY_STATES = frozenset({"40001", "40P01", "55P03"})
+_BUSY_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
 class Database:
@@ -217,9 +218,8 @@ def _checked_url(url: str | URL) -> URL:
 
 def is_busy(error: DBAPIError) -> bool:
     """Return whether another transaction was in the way: the same one, repeated, may go through."""
-    message = str(error.orig)
-    locked = "database is locked" in message or "database table is locked" in message
-    return locked or getattr(error.orig, "pgcode", None) in _BUSY_STATES
+    primary = getattr(error.orig, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF  # an extended code has it in this byte
+    return primary in _BUSY_CODES or getattr(error.orig, "pgcode", None) in _BUSY_STATES
 
 
 def is_overlap(error: DBAPIError) -> bool:
