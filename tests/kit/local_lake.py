@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlencode
 
-from airflow_kafka_lake.local.processes import LocalServer, free_ports
+from airflow_kafka_lake.local.processes import LocalServer, LocalServerError, free_ports
 
 _START_SECONDS = 60
 _STOP_SECONDS = 30
@@ -29,6 +29,10 @@ _PORTS = (
     "s3.port", "s3.port.iceberg", "s3.port.grpc", "master.port", "master.port.grpc", "volume.port", "volume.port.grpc",
     "filer.port", "filer.port.grpc", "admin.port", "admin.port.grpc",
 )  # fmt: skip
+
+# Where less than a hundredth of the disk is free, it makes no volume, and each write ends after half a minute with 500.
+_FREE_SHARE, _FREE_BYTES = 0.015, 3_000_000_000
+_MEMORY = Path("/dev/shm")
 
 _ROLE = "arn:aws:iam::role/Vendor"
 _IAM = {
@@ -78,7 +82,7 @@ class LocalLake(LocalServer):
     def __init__(self, *options: str, vends: bool = False) -> None:
         self._options, self._vends = options, vends
         self._ports = dict(zip(_PORTS, free_ports(len(_PORTS)), strict=True))
-        self.folder = Path(tempfile.mkdtemp(prefix="kafka-lake-seaweed-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="kafka-lake-seaweed-", dir=_roomy()))
         super().__init__(
             "SeaweedFS",
             self.uri,
@@ -165,6 +169,17 @@ class LocalLake(LocalServer):
         file = self.folder / "iam.json"
         file.write_text(json.dumps(_IAM), encoding="utf-8")
         return f"-s3.iam.config={file}", f"-s3.iceberg.credentialRole={_ROLE}"
+
+
+def _roomy() -> str:
+    """Return the folder for the data: the system's for temporary files, or memory where its disk is full."""
+    folders = [folder for folder in (Path(tempfile.gettempdir()), _MEMORY) if folder.is_dir()]
+    for folder in folders:
+        disk = shutil.disk_usage(folder)
+        if disk.free > max(disk.total * _FREE_SHARE, _FREE_BYTES):
+            return str(folder)
+    places = " or ".join(map(str, folders))
+    raise LocalServerError(f"SeaweedFS needs 3 GB and 1.5 % of a disk, which are not free in {places}.")
 
 
 def _answer(address: str, data: bytes | None = None, headers: Mapping[str, str] | None = None) -> str:
