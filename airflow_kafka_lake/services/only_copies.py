@@ -10,14 +10,14 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
-    IdentityError,
     JobFailedError,
     KafkaLakeError,
+    LogStartMovedError,
     LostRecordsError,
     OnlyCopyError,
     SchemaMismatchError,
 )
-from airflow_kafka_lake.core.ledger.records import RangeRecord
+from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, StagedContent
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState, is_resumable
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.spark.job import RETAIN_DAYS, branch_of
@@ -75,16 +75,10 @@ def lost_by_kafka(
     """
     found: dict[Stream, RangeSet] = {}
     for item in ranges:
-        error = failed.get(item.id)
-        gone = NOTHING
-        if isinstance(error, IdentityError):
-            gone = RangeSet((item.range,))
-        elif isinstance(error, LostRecordsError):
-            gone = RangeSet((error.lost or item.range,))
-        if passed and (item.stream.topic_id, item.stream.partition) == (
-            passed.stream.topic_id,
-            passed.stream.partition,
-        ):
+        if (error := failed.get(item.id)) is None:
+            continue
+        gone = RangeSet((error.lost if isinstance(error, LostRecordsError) and error.lost else item.range,))
+        if passed and item.stream[1:] == passed.stream[1:]:
             gone -= RangeSet((passed.range,))
         if gone:
             found[item.stream] = found.get(item.stream, NOTHING) | gone
@@ -135,6 +129,24 @@ def refuse_to_lose(
             give_up=give_up,
         )
         raise OnlyCopyError(kept.refusal(lost, why=why), wave=newest.wave, attempt=newest.attempt)
+
+
+def refuse_to_drop(ports: Ports, claim: Claim, table: LakeTable, some: Sequence[AttemptRecord], *, why: str) -> None:
+    """Raise as `refuse_to_lose` for branches of a claimed wave."""
+    give_up = cancelled(claim.key.wave)
+    refuse_to_lose(ports, claim.pipeline, table, attempts=some, ranges=claim.ranges, give_up=give_up, why=why)
+
+
+def only_copies(ports: Ports, ranges: Sequence[RangeRecord], staged: StagedContent) -> frozenset[str]:
+    """Return the ids of the ranges of which rows are staged that retention may have deleted from Kafka since.
+
+    Ranges that are read again do not count: main has their rows.
+    """
+    rows = {item.stream: item.offsets for item in staged.streams}
+    seen = check_losses(ports, [item for item in ranges if not item.generation])
+    passed = {i: error.lost for i, error in seen.failed.items() if isinstance(error, LogStartMovedError) and error.lost}
+    gone = passed | {item.id: item.range for item in ranges if item.id in seen.unknown}
+    return frozenset(i.id for i in ranges if i.id in gone and rows.get(i.stream, NOTHING).within(gone[i.id]))
 
 
 def refuse_to_lose_waves(ports: Ports, pipeline: str, attempts: Mapping[str, Iterable[AttemptRecord]]) -> None:

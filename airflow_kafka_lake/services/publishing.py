@@ -32,7 +32,7 @@ from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.attempt_audit import audit_attempt
 from airflow_kafka_lake.services.claims import Heartbeat, InDoubt
 from airflow_kafka_lake.services.identity import check_head
-from airflow_kafka_lake.services.only_copies import cancelled, gone_from_kafka, refuse_to_lose
+from airflow_kafka_lake.services.only_copies import gone_from_kafka, refuse_to_drop
 from airflow_kafka_lake.services.watching import Watch
 
 PUBLISH_TRIES = 30
@@ -277,8 +277,7 @@ def _refuse_to_lose(ports: Ports, claim: Claim, table: LakeTable, *, proven: Aud
     """Keep a rejected branch that is the only copy of records: the table can be restored to fit it."""
     mine = [item for item in ports.ledger.attempts(claim.key.wave) if item.attempt == proven.attempt.attempt]
     why = f"The table rejects it: {rejection.rstrip('.')}. Once the table is as it was, {remedies.run()} publishes it"
-    give_up = cancelled(claim.key.wave)
-    refuse_to_lose(ports, claim.pipeline, table, attempts=mine, ranges=claim.ranges, give_up=give_up, why=why)
+    refuse_to_drop(ports, claim, table, mine, why=why)
 
 
 def _commit(

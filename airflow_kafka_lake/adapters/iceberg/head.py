@@ -147,8 +147,8 @@ def find_commit(
         return Found(attempt=attempt, snapshot=snapshot, head=head, is_ours=is_ours)
     if whole:
         return Absent(head=head)
-    if by_rows := attempts_with_rows(table, bases.keys(), enough=1):
-        return Found(attempt=min(by_rows), snapshot=None, head=head, is_ours=False)
+    if by_rows := attempt_with_rows(table, bases.keys()):
+        return Found(attempt=by_rows, snapshot=None, head=head, is_ours=False)
     if by_receipt := published(list(bases)):
         return Found(attempt=by_receipt, snapshot=None, head=head)
     return Unclear(
@@ -186,18 +186,13 @@ def _shown_by(snapshot: Snapshot, audited: Mapping[str, str]) -> str | None:
     return summary.get(STAGED_BY) or audited.get(summary.get("source-snapshot-id", ""))
 
 
-def attempts_with_rows(table: Table, attempts: Iterable[str], enough: int) -> frozenset[str]:
-    """Return attempts that have a row in main's files, until `enough` are found; files whose bounds exclude all stay
-    closed.
+def attempt_with_rows(table: Table, attempts: Iterable[str]) -> str | None:
+    """Return an attempt that has a row in main's files; files whose bounds exclude all of them stay closed.
 
     A row that was deleted since counts too, as long as its file exists.
     """
-    found: set[str] = set()
-    if not enough:
-        return frozenset()
     chosen = among("ingest_attempt", attempts)
     for batch in batches_of(table, chosen, ["ingest_attempt"], written_files_of(table, chosen)):
-        found.update(pc.unique(batch.column(0)).to_pylist())
-        if len(found) >= enough:
-            break
-    return frozenset(found)
+        if batch.num_rows:
+            return min(pc.unique(batch.column(0)).to_pylist())
+    return None
