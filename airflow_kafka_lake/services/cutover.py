@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from airflow_kafka_lake.core.accounting import EXPLAINED, Explanation
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.check import SHOWN, AuditInputs, Finding, FindingKind, by_stream
-from airflow_kafka_lake.core.audit.report import ObservedBounds, StreamScope
+from airflow_kafka_lake.core.audit.report import ObservedBounds, StreamBounds, StreamScope
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, UNRESOLVED, RangeState
@@ -43,7 +43,7 @@ class CutoverQuestion:
 
     `at`: the end of the unbroken committed run; `live_from`: the live stream's first row from there on; `pending`:
     planned and uncommitted offsets between them; `open`: unplanned offsets that neither table has, for Kafka to
-    explain. Not `judged`: the live stream has not reached the cutover yet.
+    explain. Not `judged`: the live stream has not reached the cutover, and Kafka has more.
     """
 
     stream: Stream
@@ -111,7 +111,7 @@ class Cutover:
 
 
 def ask(
-    stream: Stream, origin: int, ranges: Iterable[RangeRecord], *, live: RangeSet, group_offset: int | None
+    stream: Stream, origin: int, ranges: Iterable[RangeRecord], *, live: RangeSet, bounds: StreamBounds
 ) -> CutoverQuestion:
     """Find a stream's cutover: from the end of the unbroken committed run to the live stream's first row.
 
@@ -121,7 +121,7 @@ def ask(
     covered = RangeSet(item.range for item in mine if item.state in RESOLVED)
     at = covered.unbroken_end(origin)
     live_from = next((max(item.start, at) for item in live if item.end > at), None)
-    end = live_from if live_from is not None else max(at, group_offset or 0)
+    end = live_from if live_from is not None else max(at, bounds.group_offset or 0)
     between = RangeSet.between(at, end) - covered
     pending = between & RangeSet(item.range for item in mine if item.state in UNRESOLVED)
     committed = RangeSet(item.range for item in mine if item.state is RangeState.COMMITTED)
@@ -132,7 +132,7 @@ def ask(
         twice=committed & live,
         pending=pending,
         open=between - pending,
-        judged=live_from is not None or end > at,
+        judged=live_from is not None or end > at or bounds.readable_end <= at,
     )
 
 
@@ -160,7 +160,8 @@ class Cutovers:
     def findings(self) -> list[Finding]:
         """Return the offsets that are missing or twice, or that nothing could be judged."""
         found = [item for cutover in self.cutovers for item in cutover.findings()]
-        return found if self._judged else [Finding(kind=FindingKind.NOT_JUDGED, message=self.sentence)]
+        is_judged = 0 < self._judged == len(self.cutovers)
+        return found if is_judged else [*found, Finding(kind=FindingKind.NOT_JUDGED, message=self.sentence)]
 
     def to_json(self) -> dict[str, Any]:
         """Return the `cutover` part of `audit --json`."""
@@ -242,9 +243,7 @@ class CutoverCheck:
                 lines.append(f"{stream.key} ({stream.key.topic_id}): not judged: {why}")
                 continue
             offsets = theirs.offsets if theirs else RangeSet()
-            questions.append(
-                ask(stream.key, stream.origin, ranges[stream.key], live=offsets, group_offset=bounds.group_offset)
-            )
+            questions.append(ask(stream.key, stream.origin, ranges[stream.key], live=offsets, bounds=bounds))
             if theirs and theirs.duplicates:
                 twice += theirs.duplicates
                 lines.append(f"{stream.key}: the live stream has {count(theirs.duplicates, 'row')} twice")

@@ -108,6 +108,24 @@ def test_cutover_that_cannot_be_judged_is_not_called_sound(world: World) -> None
     assert cutover(world)["cutover"]["sentence"] == said
 
 
+def test_cutover_of_one_partition_says_nothing_of_another() -> None:
+    """It fails where the live stream has not begun and Kafka has more; where Kafka has no more, all is there."""
+    world = World(partitions=2, spec=replace(SPEC, end=Policy(kind=PolicyKind.GROUP, group="live")))
+    for partition in (0, 1):
+        world.produce(6, partition)
+        world.kafka.commit_group("live", "orders", partition, 4 + partition * 2)
+    world.run()
+    world.lake.table(LIVE).ensure("")
+    write(world, 4, 5)
+    assert cutover(world)["ok"]
+    world.produce(1, 1)
+    document = cutover(world)
+    assert (document["ok"], [item["kind"] for item in document["findings"]]) == (False, ["not-judged"])
+    assert document["problems"] == [
+        "1 cutover with live.orders: nothing is missing and nothing is twice; 1 partition could not be judged yet"
+    ]
+
+
 def test_sentence_says_what_the_live_stream_has_twice(world: World) -> None:
     """It is no finding of the cutover, and "nothing is twice" would be untrue of that table."""
     write(world, 4, 5, 5)

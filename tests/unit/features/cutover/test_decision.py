@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_kafka_lake.core.accounting import Explanation, Fate
+from airflow_kafka_lake.core.audit.report import StreamBounds
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState
@@ -35,7 +36,13 @@ COMMITTED = RangeRecord(
 
 
 def asked(live: RangeSet, *further: RangeRecord, group: int | None = None) -> CutoverQuestion:
-    return ask(STREAM, 0, (COMMITTED, *further), live=live, group_offset=group)
+    return ask(
+        STREAM,
+        0,
+        (COMMITTED, *further),
+        live=live,
+        bounds=StreamBounds(log_start=0, readable_end=99, group_offset=group),
+    )
 
 
 def ranged(start: int, end: int, state: RangeState) -> RangeRecord:
