@@ -43,7 +43,7 @@ class CutoverQuestion:
 
     `at`: the end of the unbroken committed run; `live_from`: the live stream's first row from there on; `pending`:
     planned and uncommitted offsets between them; `open`: unplanned offsets that neither table has, for Kafka to
-    explain. Not `judged`: the live stream has not reached the cutover, and Kafka has more.
+    explain. Not `judged`: the live stream has not reached the cutover yet; `quiet`: Kafka has nothing behind it.
     """
 
     stream: Stream
@@ -53,6 +53,7 @@ class CutoverQuestion:
     pending: RangeSet
     open: RangeSet
     judged: bool = True
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,18 +70,14 @@ class Cutover:
 
     def findings(self) -> Iterator[Finding]:
         """Name offsets that neither table has, and offsets that both have."""
-        asked = self.question
-        if self.missing:
-            message = f"behind the cutover at {asked.at} neither table has what Kafka has at {self.missing.describe()}"
-            yield Finding(kind=FindingKind.CUTOVER_MISSING, stream=asked.stream, offsets=self.missing, message=message)
-        if asked.pending:
-            message = (
-                f"behind the cutover at {asked.at} these are planned and not committed yet: {asked.pending.describe()}"
-            )
-            yield Finding(kind=FindingKind.CUTOVER_MISSING, stream=asked.stream, offsets=asked.pending, message=message)
-        if asked.twice:
-            message = f"the live stream has rows at offsets that the pipeline has committed: {asked.twice.describe()}"
-            yield Finding(kind=FindingKind.CUTOVER_TWICE, stream=asked.stream, offsets=asked.twice, message=message)
+        asked, behind = self.question, f"behind the cutover at {self.question.at}"
+        for kind, offsets, text in (
+            (FindingKind.CUTOVER_MISSING, self.missing, f"{behind} neither table has what Kafka has at"),
+            (FindingKind.CUTOVER_MISSING, asked.pending, f"{behind} these are planned and not committed yet:"),
+            (FindingKind.CUTOVER_TWICE, asked.twice, "both the pipeline and the live stream have"),
+        ):
+            if offsets:
+                yield Finding(kind=kind, stream=asked.stream, offsets=offsets, message=f"{text} {offsets.describe()}")
 
     def to_json(self) -> dict[str, Any]:
         """Return the stream's entry in `audit --json` under `cutover`."""
@@ -98,11 +95,9 @@ class Cutover:
         """Return one line for people: where the cutover is, and its state."""
         asked = self.question
         live = "has no row from there on" if asked.live_from is None else f"begins at {asked.live_from}"
-        state = (
-            "nothing missing, nothing twice"
-            if asked.judged
-            else "nothing twice; there is nothing to judge behind it yet"
-        )
+        state = "nothing missing, nothing twice"
+        if not asked.judged:
+            state = "nothing twice; there is nothing to judge behind it yet"
         if not self.sound:
             state = (
                 f"{self.missing.span:,} missing, {asked.pending.span:,} not committed yet, {asked.twice.span:,} in both"
@@ -132,7 +127,8 @@ def ask(
         twice=committed & live,
         pending=pending,
         open=between - pending,
-        judged=live_from is not None or end > at or bounds.readable_end <= at,
+        judged=live_from is not None or end > at,
+        quiet=bounds.readable_end <= at,
     )
 
 
@@ -160,8 +156,11 @@ class Cutovers:
     def findings(self) -> list[Finding]:
         """Return the offsets that are missing or twice, or that nothing could be judged."""
         found = [item for cutover in self.cutovers for item in cutover.findings()]
-        is_judged = 0 < self._judged == len(self.cutovers)
-        return found if is_judged else [*found, Finding(kind=FindingKind.NOT_JUDGED, message=self.sentence)]
+        return (
+            found
+            if self._judged and not self._waiting
+            else [*found, Finding(kind=FindingKind.NOT_JUDGED, message=self.sentence)]
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the `cutover` part of `audit --json`."""
@@ -174,12 +173,12 @@ class Cutovers:
         }
 
     @property
-    def _wrong(self) -> int:
-        return sum(not cutover.sound for cutover in self.cutovers)
-
-    @property
     def _judged(self) -> int:
         return sum(cutover.question.judged or not cutover.sound for cutover in self.cutovers)
+
+    @property
+    def _waiting(self) -> int:
+        return sum(c.sound and not (c.question.judged or c.question.quiet) for c in self.cutovers)
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -189,15 +188,15 @@ class Cutovers:
     @property
     def sentence(self) -> str:
         """The findings, and the number of streams that could not be judged."""
-        left = len(self.cutovers) - self._judged + self.silent
         if not self._judged:
-            return (
-                f"no cutover with {self.table} could be judged: of {count(left, 'partition')} nothing can be told yet"
-            )
+            all_ = count(len(self.cutovers) + self.silent, "partition")
+            return f"no cutover with {self.table} could be judged: of {all_} nothing can be told yet"
+        left = self._waiting + self.silent
         state = f"nothing is missing and nothing is {'in both' if self.twice else 'twice'}"
         more = f"; {count(self.twice, 'row is', 'rows are')} twice in {self.table} itself" if self.twice else ""
         more += f"; {count(left, 'partition')} could not be judged yet" if left else ""
-        state = f"{self._wrong} not sound" if self._wrong else state
+        wrong = sum(not cutover.sound for cutover in self.cutovers)
+        state = f"{wrong} not sound" if wrong else state
         return f"{count(self._judged, 'cutover')} with {self.table}: {state}{more}"
 
 
