@@ -12,12 +12,11 @@ from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     JobFailedError,
     KafkaLakeError,
-    LogStartMovedError,
     LostRecordsError,
     OnlyCopyError,
     SchemaMismatchError,
 )
-from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, StagedContent
+from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState, is_resumable
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.spark.job import RETAIN_DAYS, branch_of
@@ -135,18 +134,6 @@ def refuse_to_drop(ports: Ports, claim: Claim, table: LakeTable, some: Sequence[
     """Raise as `refuse_to_lose` for branches of a claimed wave."""
     give_up = cancelled(claim.key.wave)
     refuse_to_lose(ports, claim.pipeline, table, attempts=some, ranges=claim.ranges, give_up=give_up, why=why)
-
-
-def only_copies(ports: Ports, ranges: Sequence[RangeRecord], staged: StagedContent) -> frozenset[str]:
-    """Return the ids of the ranges of which rows are staged that retention may have deleted from Kafka since.
-
-    Ranges that are read again do not count: main has their rows.
-    """
-    rows = {item.stream: item.offsets for item in staged.streams}
-    seen = check_losses(ports, [item for item in ranges if not item.generation])
-    passed = {i: error.lost for i, error in seen.failed.items() if isinstance(error, LogStartMovedError) and error.lost}
-    gone = passed | {item.id: item.range for item in ranges if item.id in seen.unknown}
-    return frozenset(i.id for i in ranges if i.id in gone and rows.get(i.stream, NOTHING).within(gone[i.id]))
 
 
 def refuse_to_lose_waves(ports: Ports, pipeline: str, attempts: Mapping[str, Iterable[AttemptRecord]]) -> None:

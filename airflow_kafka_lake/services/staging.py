@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 
@@ -40,7 +40,7 @@ from airflow_kafka_lake.services.advance import send_first
 from airflow_kafka_lake.services.attempt_audit import audit_attempt, refuse_fewer, refuse_undecoded
 from airflow_kafka_lake.services.claims import Heartbeat, InDoubt, claim_wave, ending_on_error
 from airflow_kafka_lake.services.identity import check_head, check_losses, known_spec, require_published
-from airflow_kafka_lake.services.only_copies import only_copies, refuse_to_drop
+from airflow_kafka_lake.services.only_copies import refuse_to_drop
 from airflow_kafka_lake.services.publishing import (
     AuditedAttempt,
     adopt,
@@ -258,25 +258,15 @@ def _stage_anew(
         return Shortfall(verdicts=staged)
     heartbeat.renew()
     audited = audit_attempt(ports, claim, staged, heartbeat)
-    failed = audited.failed or refuse_fewer(ports, claim, staged, heartbeat) or refuse_undecoded(asked, claim, staged)
-    if not failed:
-        _tell_undecoded(ports, claim, staged)
-        receipts = audited.receipts
-        return AuditedAttempt(attempt=claim.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=receipts)
-    kept = frozenset() if audited.rest_is_proven else only_copies(ports, claim.ranges, staged)
-    if not (kept or audited.rest_is_proven):
+    if audited.rest_is_proven:
+        ports.ledger.commit(MarkStaged(key=claim.key, audited=staged.snapshot, staged_bytes=staged.bytes))
+        return Shortfall(verdicts=audited.failed, spared=claim.key.attempt)
+    if failed := (
+        audited.failed or refuse_fewer(ports, claim, staged, heartbeat) or refuse_undecoded(asked, claim, staged)
+    ):
         return Shortfall(verdicts=failed)
-    # A branch that is not recorded is dropped with what fails.
-    ports.ledger.commit(MarkStaged(key=claim.key, audited=staged.snapshot, staged_bytes=staged.bytes))
-    leaving = [item for item in (*failed, *(_apart(claim, failed) if kept else ())) if item.range_id not in kept]
-    return Shortfall(verdicts=tuple(leaving) or failed, spared=claim.key.attempt if leaving else None)
-
-
-def _apart(claim: Claim, failed: Sequence[RangeDecision]) -> Iterator[RangeDecision]:
-    why = f"read apart: rows of its wave failed their audit, and Kafka has them no more ({failed[0].reason})"
-    ids = {verdict.range_id for verdict in failed}
-    for item in (item for item in claim.ranges if item.id not in ids):
-        yield RangeDecision(range_id=item.id, state=RangeState.PLANNED, reason=why)
+    _tell_undecoded(ports, claim, staged)
+    return AuditedAttempt(attempt=claim.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=audited.receipts)
 
 
 def _tell_undecoded(ports: Ports, claim: Claim, staged: StagedContent) -> None:

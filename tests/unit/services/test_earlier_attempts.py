@@ -15,7 +15,6 @@ from airflow_kafka_lake.core.errors import (
     IdentityError,
     KafkaLakeError,
     LedgerBehindError,
-    OnlyCopyError,
     StaleFenceError,
     StateError,
     UnavailableError,
@@ -523,31 +522,23 @@ def test_markers_that_go_after_the_audit_and_before_its_receipts_are_held_alone(
     all_but_the_markers(world, wave, attempt)
 
 
-def waits_apart(world: World, wave: str) -> None:
-    """See that the branch keeps its rows for a person through a run, while the other partition lands."""
-    kept = world.table.branches()
-    assert world.run().exit_code == 1
-    assert (len(kept), world.table.branches()) == (1, kept)
-    assert [str(item.slice) for item in world.ledger.ranges(wave=wave)] == ["orders/0 0-8"]
-    assert (world.offsets(), world.offsets(1)) == ([], [0, 1, 2])
-    decisions.cancel(world.worker(), wave, "not worth it", drop_staged=True)
-    assert world.table.branches() == ()
-
-
-def test_rows_between_too_many_gaps_wait_for_a_person(world: World, wave: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No person passes thousands of markers one by one, and Kafka has the rows no more: the others go on."""
+def test_too_many_gaps_hold_their_range(world: World, wave: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No person passes thousands of markers one by one: their range is held as a whole, and the others go on."""
     monkeypatch.setattr(attempt_audit, "MOST_PASSED", 0)
-    with pytest.raises(OnlyCopyError, match="is the only copy of orders/0 0-8"):
-        world.ingest(wave, world.worker(passed_by_retention(world, "batches.explain")))
-    waits_apart(world, wave)
+    world.ingest(wave, world.worker(passed_by_retention(world, "batches.explain")))
+    (held,) = [item for item in world.ledger.ranges(wave=wave) if item.state is RangeState.HELD]
+    assert (held.range, held.held_for) == (OffsetRange(0, 8), RangeSet.of((0, 8)))
+    assert (world.offsets(), world.offsets(1)) == ([], [0, 1, 2])
 
 
-def test_rows_beside_one_that_is_missing_otherwise_wait_for_a_person(world: World, wave: str) -> None:
-    """An offset above the log start that nothing explains is the job's fault, and no run publishes what it staged."""
+def test_row_that_is_missing_otherwise_spares_no_branch(world: World, wave: str) -> None:
+    """An offset above the log start that nothing explains is the job's fault: what it staged is not trusted."""
     world.runner.tamper = lambda rows: [row for row in rows if row[2:4] != (0, 7)]
-    with pytest.raises(OnlyCopyError, match="is the only copy of orders/0 0-4"):
-        world.ingest(wave, world.worker(Before("batches.explain", lambda: world.retain_from(4))))
-    waits_apart(world, wave)
+    world.ingest(wave, world.worker(Before("batches.explain", lambda: world.retain_from(4))))
+    held = [item for item in world.ledger.ranges(wave=wave) if item.state is RangeState.HELD]
+    assert [item.range for item in held] == [OffsetRange(0, 4), OffsetRange(4, 8)]
+    assert [(item.cause and item.cause.kind) for item in held] == ["LogStartMovedError", "UnexplainedError"]
+    assert (world.offsets(), world.offsets(1)) == ([], [0, 1, 2])
 
 
 def test_branch_of_an_attempt_that_has_receipts_is_never_spared(world: World, wave: str) -> None:

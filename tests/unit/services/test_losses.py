@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
+from contextlib import suppress
 
 import pytest
 
-from airflow_kafka_lake.core.errors import ConcurrentError, HeldError
+from airflow_kafka_lake.core.errors import ConcurrentError, HeldError, KafkaLakeError
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
@@ -120,7 +121,7 @@ def test_log_that_was_truncated_under_the_job_holds_what_it_lost(world: World) -
 def deposed(world: World) -> MemoryKafka:
     """Return a broker that leads the partition no more, and has other records at the same offsets."""
     old = MemoryKafka(now=world.clock.now)
-    old.create_topic("orders")
+    old.create_topic("orders", 2)
     old.produce("orders", 0, *[b"of another leader"] * 6)
     return old
 
@@ -155,6 +156,30 @@ def test_rows_of_a_deposed_leader_do_not_land(world: World) -> None:
     world.runner.read_from(world.kafka)
     assert world.run().exit_code == 0
     world.check()
+
+
+def test_rows_of_a_deposed_leader_do_not_land_where_another_range_fails() -> None:
+    """A failed audit compares no logs: what it leaves is dropped, for no later look at the branch can compare them."""
+    world = World(partitions=2)
+    world.produce(6)
+    world.produce(2, 1, transaction="bad")
+    world.end("bad", commit=False)
+    wave = world.planned_wave()
+    old = deposed(world)
+    old.produce("orders", 1, b"", b"", transaction="bad")
+    old.end("bad", commit=False)
+    world.runner.read_from(old)
+
+    def happen() -> None:
+        world.retain_from(1)
+        world.kafka.log("orders", 1).truncate(2)
+
+    with suppress(KafkaLakeError):
+        world.ingest(wave, world.worker(Before("batches.explain", happen)))
+    world.runner.read_from(world.kafka)
+    world.run()
+    assert world.offsets() == [1, 2, 3, 4, 5]
+    assert not [row for row in world.table.rows() if row.value == b"of another leader"]
 
 
 def test_rows_that_retention_keeps_from_being_compared_are_named(world: World) -> None:

@@ -65,11 +65,6 @@ def cancel(world: World, **options: Any) -> None:
     decisions.cancel(world.worker(), other.id, "not now", **options)
 
 
-def cancel_wave(world: World) -> None:
-    """Give up all that the wave has staged."""
-    decisions.cancel(world.worker(), "p1-w0", "not now", drop_staged=True)
-
-
 def skip(world: World, start: int = 1, end: int = 2, partition: int = 1, **options: Any) -> None:
     """Pass a record of the other partition."""
     decisions.skip(
@@ -172,7 +167,7 @@ def test_repeat_that_would_decode_otherwise_does_not_drop_the_only_copy(world: W
         world.ingest("p1-w0")
     assert (world.table.branches(), len(world.runner.jobs)) == ((attempt,), 1)
     assert world.ledger.wave("p1-w0").state is WaveState.PLANNED
-    cancel_wave(world)
+    decisions.cancel(world.worker(), "p1-w0", "decoded anew", drop_staged=True)
     assert world.table.branches() == ()
 
 
@@ -200,22 +195,6 @@ def test_branch_that_the_table_rejects_is_not_dropped_where_it_is_the_only_copy(
     (attempt,) = world.table.branches()
     assert attempt == world.ledger.attempts("p1-w0")[0].attempt
     landed(world, attempt)
-
-
-def test_rows_that_kafka_deletes_while_another_range_fails_its_audit_are_kept(world: World) -> None:
-    """Their branch waits for a person through all runs, and is dropped once he gives it up."""
-
-    def happen() -> None:
-        world.retain_from(5)
-        world.kafka.log("orders", 1).truncate(2)
-
-    with pytest.raises(OnlyCopyError, match="is the only copy of orders/0 0-5, 5 offsets"):
-        world.ingest("p1-w0", world.worker(Before("batches.explain", happen)))
-    kept = world.table.branches()
-    assert [world.run().exit_code for _ in range(2)] == [1, 1]
-    assert (len(kept), world.table.branches(), len(world.runner.jobs)) == (1, kept, 1)
-    cancel_wave(world)
-    assert world.table.branches() == ()
 
 
 @pytest.mark.parametrize("receipts", [False, True])
