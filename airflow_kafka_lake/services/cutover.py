@@ -127,8 +127,8 @@ def ask(
         twice=committed & live,
         pending=pending,
         open=between - pending,
-        judged=live_from is not None or end > at,
-        quiet=bounds.readable_end <= at,
+        judged=live_from is not None or at < bounds.readable_end <= end,
+        quiet=bounds.readable_end == at,
     )
 
 
@@ -150,6 +150,8 @@ class Cutovers:
     remarks: tuple[str, ...]
     silent: int = 0
     """Streams of which Kafka has nothing any more: nothing can be judged of them."""
+    unplanned: int = 0
+    """Partitions with records that no plan has seen."""
     twice: int = 0
     """Rows that the live stream has more than once."""
 
@@ -178,7 +180,8 @@ class Cutovers:
 
     @property
     def _waiting(self) -> int:
-        return sum(c.sound and not (c.question.judged or c.question.quiet) for c in self.cutovers)
+        waiting = (c.sound and not (c.question.judged or c.question.quiet) for c in self.cutovers)
+        return sum(waiting) + self.unplanned
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -189,12 +192,12 @@ class Cutovers:
     def sentence(self) -> str:
         """The findings, and the number of streams that could not be judged."""
         if not self._judged:
-            all_ = count(len(self.cutovers) + self.silent, "partition")
+            all_ = count(len(self.cutovers) + self.silent + self.unplanned, "partition")
             return f"no cutover with {self.table} could be judged: of {all_} nothing can be told yet"
-        left = self._waiting + self.silent
         state = f"nothing is missing and nothing is {'in both' if self.twice else 'twice'}"
         more = f"; {count(self.twice, 'row is', 'rows are')} twice in {self.table} itself" if self.twice else ""
-        more += f"; {count(left, 'partition')} could not be judged yet" if left else ""
+        more += f"; {count(self._waiting, 'partition')} could not be judged yet" if self._waiting else ""
+        more += f"; Kafka has nothing of {count(self.silent, 'partition')} any more" if self.silent else ""
         wrong = sum(not cutover.sound for cutover in self.cutovers)
         state = f"{wrong} not sound" if wrong else state
         return f"{count(self._judged, 'cutover')} with {self.table}: {state}{more}"
@@ -246,11 +249,15 @@ class CutoverCheck:
             if theirs and theirs.duplicates:
                 twice += theirs.duplicates
                 lines.append(f"{stream.key}: the live stream has {count(theirs.duplicates, 'row')} twice")
+        planned = {stream.key for stream in inputs.ledger.streams}
+        new = sorted(key for key, its in observed.bounds.items() if its.readable_end and key in scope)
+        new = [key for key in new if key not in planned]
         return Cutovers(
             table=self.table,
             cutovers=_judged(ports, spec, questions, observed.leader_epochs),
-            remarks=tuple(lines),
+            remarks=(*lines, *(f"{key}: not judged: no plan has seen it" for key in new)),
             silent=len(streams) - len(questions),
+            unplanned=len(new),
             twice=twice,
         )
 

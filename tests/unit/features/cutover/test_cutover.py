@@ -137,3 +137,46 @@ def test_sentence_says_what_the_live_stream_has_twice(world: World) -> None:
     assert said == (
         "1 cutover with live.orders: nothing is missing and nothing is in both; 1 row is twice in live.orders itself"
     )
+
+
+def test_partition_that_no_plan_has_seen_is_not_judged(world: World) -> None:
+    """Its records are in neither table, whatever the live stream's group says."""
+    write(world, 4, 5)
+    world.kafka.add_partitions("orders", 2)
+    assert cutover(world)["ok"]
+    world.produce(10, 1)
+    world.kafka.commit_group("live", "orders", 1, 10)
+    document = cutover(world)
+    assert (document["ok"], document["cutover"]["lines"][-1]) == (False, "orders/1: not judged: no plan has seen it")
+    assert document["problems"][0].endswith("; 1 partition could not be judged yet")
+
+
+def test_marker_that_the_live_group_has_passed_proves_nothing() -> None:
+    """The group commits behind the marker of each transaction, also where no row was written yet."""
+    world = World(spec=replace(SPEC, end=Policy(kind=PolicyKind.GROUP, group="live")))
+    world.produce(4, transaction="t")
+    world.end("t")
+    world.kafka.commit_group("live", "orders", 0, 4)
+    world.run()
+    world.produce(50)
+    world.lake.table(LIVE).ensure("")
+    world.kafka.commit_group("live", "orders", 0, 5)
+    assert [item["kind"] for item in cutover(world)["findings"]] == ["not-judged"]
+
+
+def test_topic_that_is_gone_is_told_beside_a_sound_cutover() -> None:
+    """Nobody can judge it any more: the others are judged, and the sentence says so."""
+    spec = replace(SPEC, topics=("orders", "other"), end=Policy(kind=PolicyKind.GROUP, group="live"))
+    world = World(spec=spec)
+    world.create("other")
+    for topic in spec.topics:
+        world.produce(6, topic=topic)
+        world.kafka.commit_group("live", topic, 0, 4)
+    world.run()
+    world.lake.table(LIVE).ensure("")
+    write(world, 4, 5)
+    world.kafka.delete_topic("other")
+    document = cutover(world)
+    said = "1 cutover with live.orders: nothing is missing and nothing is twice"
+    assert document["ok"]
+    assert document["cutover"]["sentence"] == f"{said}; Kafka has nothing of 1 partition any more"
