@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConcurrentError, StateError, TerminalError, UsageError
 from airflow_kafka_lake.core.ledger.decisions import KeptRange, Withdraw, Withdrawal
 from airflow_kafka_lake.core.ledger.records import SkipResult
-from airflow_kafka_lake.core.offsets import Slice, Stream
+from airflow_kafka_lake.core.offsets import Slice
 from airflow_kafka_lake.core.ordering.segments import Segment
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import SelectedSlice, Selection
@@ -44,15 +44,15 @@ def selected(bounds: Bounds, topic_id: str | None = None) -> Selection:
     )
 
 
-def digest(meant: Iterable[tuple[Stream, Sequence[object]]]) -> str:
-    """Return 16 hex digits for which offsets of which streams are meant."""
-    named = [[*stream, offsets] for stream, offsets in meant]
-    return hashlib.sha256(json.dumps(named).encode()).hexdigest()[:16]
+def digest(name: str, pipeline: str, meant: Iterable[object], effect: Iterable[object] = ()) -> str:
+    """Return 16 hex digits of an action: eight for which offsets are meant, eight for what becomes of them."""
+    parts = (json.dumps([name, pipeline, *part]) for part in (meant, effect))
+    return "".join(hashlib.sha256(part.encode()).hexdigest()[:8] for part in parts)
 
 
-def ends(items: Iterable[SelectedSlice]) -> list[tuple[Stream, Sequence[object]]]:
+def ends(items: Iterable[SelectedSlice]) -> list[Sequence[object]]:
     """Return the streams of slices, each with both ends."""
-    return [(item.stream.key, [item.interval.start, item.interval.end]) for item in items]
+    return [[*item.stream.key, item.interval.start, item.interval.end] for item in items]
 
 
 # What the three have in common.
@@ -118,17 +118,18 @@ class OffsetsAction(Action):
     def preview(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
         """Return its result as it would be now; raises a refusal that would last."""
 
-    def _left(self, chosen: Sequence[SelectedSlice]) -> list[SelectedSlice]:
+    def _left(self, pipeline: str, chosen: Sequence[SelectedSlice]) -> list[SelectedSlice]:
         """Return the slices that are not on record yet."""
-        self._require(digest(ends(chosen)))
+        self._require(digest(self.name, pipeline, ends(chosen))[:8])
         return [item for item in chosen if item.slice not in self.recorded]
 
     def _require(self, meant: str) -> None:
-        """Raise StateError where it would be about other offsets than were shown."""
-        if self.shown not in (None, meant):
+        """Raise StateError where it would be about other offsets than were shown, or something else became of them; of
+        what is on record in part something else does."""
+        if self.shown is not None and not self.shown.startswith(meant[:8] if self.recorded else meant):
             raise StateError(
-                "these are not the offsets that were shown: what is meant has changed since. Nothing was decided; show "
-                "it again, and decide then"
+                "these are not the offsets that were shown, or something else would become of them now. "
+                f"Nothing {'more ' if self.recorded else ''}was decided; show it again, and decide then"
             )
 
     def headline(self, outcome: OffsetsOutcome) -> str:
@@ -241,12 +242,14 @@ class SkipAction(OffsetsAction):
 
     def _previewed(self, ports: Ports, spec: PipelineSpec) -> list[tuple[SelectedSlice, SkipResult]]:
         """Return the fate of each slice: none is skipped where one would be refused."""
-        chosen = self._left(choose(ports, spec.name, self.selection))
+        meant = choose(ports, spec.name, self.selection)
+        chosen = self._left(spec.name, meant)
         check_streams(ports, spec, (item.stream.key for item in chosen))
         shown = all_or_nothing(
             chosen,
             lambda item: decisions.preview_skip(ports, spec.name, item.stream, item.interval, reason=self.reason or ""),
         )
+        self._require(digest(self.name, spec.name, ends(meant), (part.offsets for part in shown)))
         return list(zip(chosen, shown, strict=True))
 
     def _outcome(
@@ -272,7 +275,7 @@ class SkipAction(OffsetsAction):
             dry_run=dry_run,
             pipeline=pipeline,
             waves=waves,
-            digest=digest(ends(chosen)),
+            digest=digest(self.name, pipeline, ends(chosen), (part.offsets for _, part in parts)),
             offsets=offsets,
             size=count(offsets, "offset"),
             next_step=f"{goes_on}, or the pipeline's next run",
@@ -375,11 +378,13 @@ class ReopenAction(OffsetsAction):
             )
 
         meant = choose(ports, spec.name, self.selection)
-        chosen = self._left(meant)
+        chosen = self._left(spec.name, meant)
         for done_before in meant:
             if done_before not in chosen:
                 _finish(ports, spec, prepare, done_before)
-        return list(zip(chosen, all_or_nothing(chosen, prepare), strict=True))
+        prepared = all_or_nothing(chosen, prepare)
+        self._require(digest(self.name, spec.name, ends(meant), ((part.offsets, part.rows) for part in prepared)))
+        return list(zip(chosen, prepared, strict=True))
 
     def _outcome(
         self,
@@ -415,7 +420,7 @@ class ReopenAction(OffsetsAction):
             dry_run=dry_run,
             pipeline=pipeline,
             waves=waves,
-            digest=digest(ends(chosen)),
+            digest=digest(self.name, pipeline, ends(chosen), ((part.offsets, part.rows) for _, part in parts)),
             offsets=offsets,
             size=f"{count(offsets, 'offset')} with {count(rows, 'row')}",
             next_step=f"What is in the lake stays until it is read again: {run}, or the pipeline's next run",
@@ -542,7 +547,7 @@ def _withdrawn(pipeline: str, what: Withdrawal | None, kept: Sequence[KeptRange]
         dry_run=dry_run,
         pipeline=pipeline,
         waves=waves,
-        digest=digest((key, gone.to_pairs()) for key, gone in by_stream.items()),
+        digest=digest(WithdrawAction.name, pipeline, [[*key, *gone.to_pairs()] for key, gone in by_stream.items()]),
         offsets=offsets,
         size=size,
         next_step=f"A later plan takes these offsets again: {remedies.run(pipeline)}, or the pipeline's next run",

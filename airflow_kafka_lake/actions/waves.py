@@ -202,7 +202,7 @@ class ResumeAction(Action):
     help = "let a paused pipeline or plan go on"
     label = "Resume"
     title = "Resume"
-    consequences = ("The next run goes on where the pause began. Nothing is begun by this alone.",)
+    consequences = ("Tasks that wait for it go on, and the next run does.",)
 
     plan: str | None = _plan()
     reason: str | None = asked(FieldKind.REASON, "Reason", "why", needed=False)

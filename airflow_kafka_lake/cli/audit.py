@@ -23,8 +23,9 @@ from airflow_kafka_lake.cli.command import (
     spec_of,
 )
 from airflow_kafka_lake.cli.output import SHOWN, Output
+from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.audit.report import AuditReport
+from airflow_kafka_lake.core.audit.report import AuditReport, OffsetStatus
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange, Stream
 from airflow_kafka_lake.pipeline.keys import parse_size
@@ -77,6 +78,13 @@ def show_audit(output: Output, report: AuditReport) -> None:
         )
     for note in sorted({note for item in streams for note in item.notes})[:NOTED]:
         output.line(f"note: {note}")
+    left: Counter[OffsetStatus] = Counter()
+    for part in (part for item in streams for part in item.timeline):
+        left[part.status] += part.range.span if part.status not in {OffsetStatus.COMMITTED, OffsetStatus.SKIPPED} else 0
+    if said := ", ".join(f"{number:,} {status.value}" for status, number in left.items() if number):
+        output.line(
+            f"offsets not landed, and not audited: {said}; see {remedies.status(report.pipeline)}"
+        )
     for line in report.check_lines(SHOWN):
         output.line(line)
     found = [(item.kind, item.where, item.message) for item in report.findings]

@@ -581,9 +581,9 @@ def show_wave(output: Output, report: WaveReport) -> None:
         )
         for item in report.ranges
     ]
-    title = f"wave {record.id} {word_of(record.state)} in {record.table}, snapshot {record.snapshot}"
+    where = f"in {record.table}" + (f", snapshot {record.snapshot}" if record.snapshot else "")
     columns = ("range", "stream", "#from", "#to", "state", "#rows", *(f"#{name}" for name in others), "reason")
-    output.long_table(title, columns, rows)
+    output.long_table(f"wave {record.id} {word_of(record.state)} {where}", columns, rows)
     if pause := report.paused:
         what = f"plan {pause.plan}" if pause.plan else f"pipeline {record.pipeline}"
         way = remedies.resume(pause.subject)

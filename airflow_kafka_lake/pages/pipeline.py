@@ -112,7 +112,7 @@ def _deadline(summary: PipelineSummary) -> Fact:
 
 def _running(summary: PipelineSummary) -> Fact:
     done, plan = summary.of_current_plans_committed, summary.of_current_plans
-    note = f"{done:,} of {count(plan, 'wave')} of this plan landed" if plan else "no wave is planned"
+    note = f"{done:,} of {count(plan, 'wave')} of open plans landed" if plan else "no wave is planned"
     for state, waves in (("interrupted", summary.interrupted), ("cancelled", summary.cancelled)):
         if waves:
             note = f"{waves:,} {state}; {note}"
@@ -233,7 +233,7 @@ def pipeline_page(visitor: Visitor, report: PipelineReport) -> str:
         more_needs=len(report.needs[NEEDS:]),
         waves=[
             *(wave_line(wave, visitor, attempt) for wave, attempt in running[:RUNNING_WAVES]),
-            *(wave_line(wave, visitor) for wave in (*waiting[:WAITING_WAVES], *reversed(landed))),
+            *(wave_line(item, visitor, paused=bool(paused)) for item in (*waiting[:WAITING_WAVES], *reversed(landed))),
         ],
         more_waves=len(running[RUNNING_WAVES:]) + len(waiting[WAITING_WAVES:]),
         topics=topics,
@@ -266,8 +266,8 @@ def _line(wave: WaveRecord, attempt: AttemptRecord | None, *, paused: bool) -> W
     since = attempt.started_at if attempt else None
     match wave.state:
         case WaveState.PLANNED:
-            tried = f"tried {count(wave.fence, 'time')}, not landed: waits for the next try"
-            note = "waits for a resume" if paused else tried if wave.fence else "waits for its turn"
+            tried = "begun, and not landed: waits for the next run" if wave.fence else "waits for its turn"
+            note = "waits for a resume" if paused else tried
             return WaveLine(wave=wave, kind="behind", label="planned", note=note)
         case WaveState.CANCELLED:
             return WaveLine(wave=wave, kind="blocked", label="cancelled", note="waits for a release")

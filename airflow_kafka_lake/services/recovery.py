@@ -285,7 +285,7 @@ def recover_wave(ports: Ports, wave: WaveRecord, *, by_force: bool = False, aske
         if isinstance(found, Found):
             adopt(ports, claim, found)
             return True
-    error = f"{asked}the lake holds nothing of it: to be tried again"
+    error = f"{asked}main has nothing of it: to be tried again, with what is staged where that holds"
     ports.ledger.commit(EndAttempt(key=claim.key, outcome=AttemptOutcome.ABANDONED, error=error))
     return False
 
