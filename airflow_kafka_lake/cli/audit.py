@@ -82,9 +82,7 @@ def show_audit(output: Output, report: AuditReport) -> None:
     for part in (part for item in streams for part in item.timeline):
         left[part.status] += part.range.span if part.status not in {OffsetStatus.COMMITTED, OffsetStatus.SKIPPED} else 0
     if said := ", ".join(f"{number:,} {status.value}" for status, number in left.items() if number):
-        output.line(
-            f"offsets not landed, and not audited: {said}; see {remedies.status(report.pipeline)}"
-        )
+        output.line(f"offsets not landed, and not audited: {said}; see {remedies.status(report.pipeline)}")
     for line in report.check_lines(SHOWN):
         output.line(line)
     found = [(item.kind, item.where, item.message) for item in report.findings]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from functools import partial
 
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.offsets import Slice
@@ -54,14 +55,30 @@ class Cause(Document):
     remedies: tuple[Remedy, ...] = ()
 
 
-def plan(pipeline: str | None = None) -> Remedy:
-    """Plan, or see the plan."""
-    return Remedy(command="plan", subject=pipeline)
+def _of(command: str, subject: str | None = None) -> Remedy:
+    return Remedy(command=command, subject=subject)
 
 
-def run(pipeline: str | None = None) -> Remedy:
-    """Plan, and finish the plan."""
-    return Remedy(command="run", subject=pipeline)
+plan = partial(_of, "plan")
+"""Plan, or see the plan."""
+run = partial(_of, "run")
+"""Plan, and finish the plan."""
+status = partial(_of, "status")
+"""See the progress of a pipeline, and its blockers."""
+wave = partial(_of, "wave")
+"""See the ranges and attempts of a wave."""
+ingest = partial(_of, "ingest")
+"""Bring one wave into the lake."""
+recover = partial(_of, "recover")
+"""Ask the lake about open waves."""
+advance = partial(_of, "advance")
+"""Move the watermarks."""
+release = partial(_of, "release")
+"""Take a wave or a range off hold."""
+resume = partial(_of, "resume")
+"""Let a paused pipeline or plan go on."""
+audit = partial(_of, "audit")
+"""Compare ledger and lake."""
 
 
 def run_below_origin(pipeline: str, item: Slice) -> Remedy:
@@ -69,45 +86,15 @@ def run_below_origin(pipeline: str, item: Slice) -> Remedy:
     return Remedy(command="run", subject=pipeline, slice=item, switches=(ACKNOWLEDGE_ORDER,))
 
 
-def status(pipeline: str | None = None) -> Remedy:
-    """See the progress of a pipeline, and its blockers."""
-    return Remedy(command="status", subject=pipeline)
-
-
-def wave(wave_id: str) -> Remedy:
-    """See the ranges and attempts of a wave."""
-    return Remedy(command="wave", subject=wave_id)
-
-
-def ingest(wave_id: str) -> Remedy:
-    """Bring one wave into the lake."""
-    return Remedy(command="ingest", subject=wave_id)
-
-
 def worker() -> Remedy:
     """Bring into the lake the waves that tasks ask for."""
     return Remedy(command="worker")
-
-
-def recover(pipeline: str) -> Remedy:
-    """Ask the lake about open waves."""
-    return Remedy(command="recover", subject=pipeline)
-
-
-def advance(pipeline: str | None = None) -> Remedy:
-    """Move the watermarks."""
-    return Remedy(command="advance", subject=pipeline)
 
 
 def cancel(wave_id: str, *, drop_staged: bool = False) -> Remedy:
     """Put a wave on hold, and take it from its holder."""
     switches = ("drop_staged",) if drop_staged else ()
     return Remedy(command="cancel", subject=wave_id, switches=switches, asks_reason=True)
-
-
-def release(subject: str) -> Remedy:
-    """Take a wave or a range off hold."""
-    return Remedy(command="release", subject=subject)
 
 
 def skip(
@@ -129,16 +116,6 @@ def skip(
 def reopen(pipeline: str, item: Slice, *, switches: tuple[str, ...] = ()) -> Remedy:
     """Read a committed slice again."""
     return Remedy(command="reopen", subject=pipeline, slice=item, switches=switches, asks_reason=True)
-
-
-def resume(subject: str) -> Remedy:
-    """Let a paused pipeline or plan go on."""
-    return Remedy(command="resume", subject=subject)
-
-
-def audit(pipeline: str) -> Remedy:
-    """Compare ledger and lake."""
-    return Remedy(command="audit", subject=pipeline)
 
 
 def accept_deletes(pipeline: str, item: Slice | None = None) -> Remedy:
