@@ -124,8 +124,7 @@ class OffsetsAction(Action):
         return [item for item in chosen if item.slice not in self.recorded]
 
     def _require(self, meant: str) -> None:
-        """Raise StateError where it would be about other offsets than were shown, or something else became of them; of
-        what is on record in part something else does."""
+        """Raise StateError for other offsets than were shown, or another effect; one that is begun has another."""
         if self.shown is not None and not self.shown.startswith(meant[:8] if self.recorded else meant):
             raise StateError(
                 "these are not the offsets that were shown, or something else would become of them now. "
@@ -173,6 +172,14 @@ def _skipped(item: SelectedSlice, part: SkipResult) -> str:
     return f"{count(part.offsets, 'offset')} of {item}{known}"
 
 
+def _still_there(item: SelectedSlice, start: int | None) -> str:
+    if start is None:
+        return "whether Kafka still has them is not known"
+    if start >= item.interval.end:
+        return "Kafka has none of them any more"
+    return f"Kafka still has what was written from {max(start, item.interval.start)} on, which a run could read"
+
+
 class SkipAction(OffsetsAction):
     """Pass a period unread."""
 
@@ -213,12 +220,14 @@ class SkipAction(OffsetsAction):
     def preview(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
         """Return the offsets that would be passed, from which waves, and which held offsets would go on."""
         parts = self._previewed(ports, spec)
-        lines = []
+        starts, lines = decisions.log_starts(ports, {item.stream.key for item, _ in parts}), []
         for item, part in parts:
             fenced = f"; fenced first, as they were claimed: {', '.join(part.fenced)}" if part.fenced else ""
             goes_on = f"; {part.goes_on} was held for these and would go on" if part.goes_on else ""
             waves = ", ".join(part.waves) or "none"
-            lines.append(f"would skip {_skipped(item, part)}; taken from waves: {waves}{fenced}{goes_on}")
+            busy = f"; refused while a worker is on {', '.join(part.busy)}" if part.busy else ""
+            still = f"; {_still_there(item, starts.get(item.stream.key))}" if part.offsets else ""
+            lines.append(f"would skip {_skipped(item, part)}{still}; taken from waves: {waves}{fenced}{busy}{goes_on}")
         return self._outcome(spec.name, parts, lines, dry_run=True)
 
     def apply(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
@@ -279,14 +288,7 @@ class SkipAction(OffsetsAction):
             offsets=offsets,
             size=count(offsets, "offset"),
             next_step=f"{goes_on}, or the pipeline's next run",
-            columns=(
-                "partition",
-                "offsets",
-                "left unread",
-                "taken from waves",
-                "fenced first",
-                "held for them, goes on",
-            ),
+            columns=("partition", "offsets", "left unread", "taken from waves", "claimed before", "goes on without"),
             rows=[
                 (
                     str(item.stream.key),

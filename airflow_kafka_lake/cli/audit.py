@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
+from airflow_kafka_lake.actions.offsets import SkipAction
 from airflow_kafka_lake.adapters.machine import report_file, write_report
 from airflow_kafka_lake.cli.command import (
     DRY_RUN,
@@ -16,6 +17,7 @@ from airflow_kafka_lake.cli.command import (
     Argument,
     Command,
     Result,
+    field_argument,
     go_on,
     offset_number,
     ports_of,
@@ -97,11 +99,15 @@ def accept_deletes(arguments: argparse.Namespace, output: Output) -> Result:
     with ports_of(arguments, output, spec) as ports:
         known_spec(ports.ledger, spec.name)
         decision, deleted = pipeline_audit.accept_deletes(
-            ports, spec, scope_of(arguments), asked, reason=arguments.reason, dry_run=arguments.dry_run
+            *(ports, spec, scope_of(arguments), asked),
+            reason=arguments.reason,
+            dry_run=arguments.dry_run,
+            shown=arguments.shown,
         )
     document = {
         "pipeline": spec.name,
         "decision": decision,
+        "shown": (digest := pipeline_audit.digest_of(deleted)),
         "rows": sum(found.rows for found in deleted),
         "deleted": [found.item.slice.entry() | {"rows": found.rows} for found in deleted],
     }
@@ -110,7 +116,11 @@ def accept_deletes(arguments: argparse.Namespace, output: Output) -> Result:
         rows[found.item.stream] += found.rows
     as_meant = "deleted on purpose" if decision else "would count as deleted on purpose"
     lines = [f"{stream}: {count(number, 'row')} {as_meant}" for stream, number in rows.items()]
-    last = f"recorded as {decision}" if decision else f"nothing was recorded; do it with: {go_on(arguments)}"
+    last = (
+        f"recorded as {decision}"
+        if decision
+        else f"nothing was recorded; do it with: {go_on(arguments)} --shown {digest}"
+    )
     return Result(document=document, lines=[*lines, last])
 
 
@@ -158,6 +168,7 @@ COMMANDS = (
             Argument("--to", metavar="O", type=offset_number, help="only up to this offset, exclusive"),
             REASON,
             DRY_RUN,
+            field_argument(SkipAction.field("shown")),
         ),
         action=accept_deletes,
     ),

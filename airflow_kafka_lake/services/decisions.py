@@ -133,14 +133,35 @@ def preview_skip(
     """Return the effect that a skip would have now; raises the errors with which it would refuse for good."""
     asked = skipped_range("preview", pipeline, Slice(stream.key, interval), needed_reason(reason))
     _refuse_beyond_end(ports, pipeline, stream, interval)
-    cut = cut_for_skip(_touched(ports, pipeline, stream, interval), asked, stream.origin)
+    topic, _, partition = stream.key
+    streams, touched = ports.ledger.at_once(
+        lambda read: (read.streams(pipeline, topic=topic, partitions=[partition]), _touched(read, asked))
+    )
+    covered = next((item.covered for item in streams if item.key == stream.key), stream.covered)
+    cut = cut_for_skip(touched, asked, stream.origin)
     waves = sorted({item.wave for item in cut.pieces if item.range.overlaps(interval) and item.wave != asked.id})
+    claimed = [item for item in map(ports.ledger.wave, waves) if _to_be_fenced(item)]
     return SkipResult(
-        offsets=(RangeSet((interval,)) - stream.covered).span,
+        offsets=(RangeSet((interval,)) - covered).span,
         waves=tuple(waves),
-        fenced=tuple(wave for wave in waves if _to_be_fenced(ports.ledger.wave(wave))),
+        fenced=tuple(item.id for item in claimed),
+        busy=tuple(i.id for i in claimed if i.lease_live and not (i.holder and ports.processes.dead(i.holder))),
         goes_on=RangeSet(item.range for item in cut.pieces if item.wave in cut.waves),
     )
+
+
+def _touched(ledger: LedgerReader, asked: RangeRecord) -> Sequence[RangeRecord]:
+    return ledger.ranges(pipeline=asked.pipeline, states=UNRESOLVED, crossing=asked.slice)
+
+
+def log_starts(ports: Ports, streams: Iterable[Stream]) -> Mapping[Stream, int]:
+    """Return from which offset on Kafka has records of some streams, as far as it answers."""
+    keys = sorted(streams)
+    try:
+        seen = ports.source.snapshot(sorted({key.topic for key in keys}), None, {key[::2] for key in keys})
+    except KafkaLakeError:
+        return {}
+    return {item.stream: item.log_start for item in seen.partitions}
 
 
 def _to_be_fenced(wave: WaveRecord) -> bool:
@@ -168,7 +189,8 @@ def skip(
     gone = Slice(stream.key, interval)
     claims: list[Claim] = []
     with ending_on_error(ports, claims):
-        for wave in sorted({item.wave for item in _touched(ports, pipeline, stream, interval)}):
+        touched = ports.ledger.ranges(pipeline=pipeline, states=UNRESOLVED, crossing=gone)
+        for wave in sorted({item.wave for item in touched}):
             # A wave that nobody has claimed, or that is over, has no publisher who could show the slice.
             if not _to_be_fenced(ports.ledger.wave(wave)):
                 continue
@@ -205,11 +227,6 @@ def _refuse_beyond_end(ports: Ports, pipeline: str, stream: StreamRecord, interv
             **stream.key.facts,
             high_watermark=end,
         )
-
-
-def _touched(ports: Ports, pipeline: str, stream: StreamRecord, interval: OffsetRange) -> list[RangeRecord]:
-    gone = Slice(stream.key, interval)
-    return list(ports.ledger.ranges(pipeline=pipeline, states=UNRESOLVED, crossing=gone))
 
 
 def accepted_epoch(ports: Ports, stream: StreamRecord, interval: OffsetRange) -> int | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from airflow_kafka_lake.core import remedies
@@ -247,6 +249,12 @@ def _foreign_owners(ports: Ports, spec: PipelineSpec, scope: StreamScope) -> lis
 # Rows that were deleted from the lake on purpose, by retention or by an erasure request.
 
 
+def digest_of(deleted: Iterable[DeletedRange]) -> str:
+    """Return 16 hex digits for which rows are missing."""
+    rows = [[found.item.id, found.before, found.rows, found.offsets.to_pairs()] for found in deleted]
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
+
+
 def accept_deletes(
     ports: Ports,
     spec: PipelineSpec,
@@ -255,6 +263,7 @@ def accept_deletes(
     *,
     reason: str,
     dry_run: bool = False,
+    shown: str | None = None,
 ) -> tuple[str | None, tuple[DeletedRange, ...]]:
     """Record for each committed range how many of its rows are missing now, as deleted on purpose; safe to repeat.
 
@@ -262,7 +271,7 @@ def accept_deletes(
 
     Raises IdentityError for a table that was rolled back, whose rows were not deleted, DamagedTableError for one
     whose files are missing, StateError when no row is missing, or when only a part of a range is asked for and the
-    number of rows that it had is unknown.
+    number of rows that it had is unknown, or when other rows are missing than those of the digest that was `shown`.
     """
     reason = needed_reason(reason)
     require_scope(ports.ledger, spec, scope)
@@ -288,6 +297,8 @@ def accept_deletes(
         raise StateError(problem, pipeline=spec.name)
     if dry_run:
         return None, found
+    if shown not in (None, digest_of(found)):
+        raise StateError("these are not the rows that were shown. Nothing was recorded; show it again, and decide then")
     decision, now = new_id(), ports.clock.now()
     tables = {wave.id: wave.table for wave in inputs.ledger.waves}
     receipts = [(tables[item.item.wave], item.receipt(decision, now)) for item in found]

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Connection,
     DateTime,
     Dialect,
+    Enum,
     Float,
     FunctionElement,
     Integer,
@@ -65,22 +66,9 @@ class Timestamp(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-class ChoiceType(TypeDecorator[StrEnum]):
-    """One of a closed set of choices, stored as its text."""
-
-    impl = String(20)
-    cache_ok = True
-
-    def __init__(self, choices: type[StrEnum]) -> None:
-        super().__init__()
-        self.choices = choices
-        self._members = {word.value: word for word in choices}
-
-    def process_bind_param(self, value: StrEnum | None, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
-        return None if value is None else str(value)
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:  # noqa: ARG002 (SQLAlchemy's signature)
-        return None if value is None else self._members[value]
+def choice(of: type[StrEnum]) -> Enum:
+    """Return the type of one of a closed set of choices, stored as its text."""
+    return Enum(of, native_enum=False, length=20, values_callable=lambda kind: [item.value for item in kind])
 
 
 class LongText(TypeDecorator[str]):
@@ -173,7 +161,7 @@ def _plain(kind: Any) -> Any:
         return Boolean()
     if isinstance(kind, Timestamp):
         return DateTime(timezone=True)
-    return Text() if isinstance(kind, (ChoiceType, LongText, JsonText, String)) else BigInteger()
+    return Text() if isinstance(kind, (LongText, JsonText, String)) else BigInteger()
 
 
 def upsert(connection: Connection, table: Table) -> Any:
@@ -308,7 +296,7 @@ snapshot = _table(
     key="plan stream",
     needed=f"log_start last_stable high_watermark group_offset_state {_INTERVAL} reason",
     optional="leader_epoch group_offset number",
-    group_offset_state=ChoiceType(GroupOffsetState),
+    group_offset_state=choice(GroupOffsetState),
 )
 """The offsets of its streams that a plan saw: for people, of the newest plans only; no decision reads them."""
 wave = _table(
@@ -316,7 +304,7 @@ wave = _table(
     key="id",
     needed="plan ordinal pipeline table_name state fence",
     optional="attempt lease_holder lease_until snapshot_id committed_at",
-    state=ChoiceType(WaveState),
+    state=choice(WaveState),
 )
 attempt = _table(
     "attempt",
@@ -324,9 +312,9 @@ attempt = _table(
     needed="attempt lease_holder outcome started_at",
     optional="job base audited staged_bytes error cause ended_at actor application "
     "step step_at progress_at rows_done rows_expected bytes_done bytes_expected",
-    outcome=ChoiceType(AttemptOutcome),
-    cause=ChoiceType(AttemptCause),
-    step=ChoiceType(Step),
+    outcome=choice(AttemptOutcome),
+    cause=choice(AttemptCause),
+    step=choice(Step),
 )
 skip = _table("skip", "id", f"stream {_INTERVAL} offsets reason actor at acknowledge_order")
 range_ = _table(
@@ -334,7 +322,7 @@ range_ = _table(
     key="id",
     needed=f"stream {_INTERVAL} generation state fewer_accepted estimated_bytes",
     optional=f"plan wave skip reason held_for cause leader_epoch {_BOUNDS} {_ACCOUNTING}",
-    state=ChoiceType(RangeState),
+    state=choice(RangeState),
     held_for=JsonText("offsets"),
     cause=JsonText("cause"),
 )

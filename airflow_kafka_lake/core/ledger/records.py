@@ -509,11 +509,12 @@ def passing(item: RangeRecord, gone: OffsetRange, *, generation: bool = False) -
 class SkipResult:
     """The outcome of a skip: how many offsets it passed, and the waves of ranges that were held for them and go on.
 
-    Of a skip that was only tried, `waves` are the ones that would lose offsets; `fenced` ones were claimed, and are
-    fenced first; `goes_on` are offsets that were held only for the skipped ones.
+    Of a skip that was only tried, `waves` are the ones that would lose offsets; `fenced` ones were claimed, `busy` ones
+    are at work, so that it is refused; `goes_on` are offsets that were held only for the skipped ones.
     """
 
     offsets: int
     waves: tuple[str, ...] = ()
     fenced: tuple[str, ...] = ()
+    busy: tuple[str, ...] = ()
     goes_on: RangeSet = NOTHING

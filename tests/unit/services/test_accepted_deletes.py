@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.errors import ConcurrentError, IdentityError, State
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.services import pipeline_audit, reopening
 from airflow_kafka_lake.services.deep_audit import DeepCheck
-from airflow_kafka_lake.services.pipeline_audit import accept_deletes
+from airflow_kafka_lake.services.pipeline_audit import accept_deletes, digest_of
 from airflow_kafka_lake.services.rebuilding import rebuild
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_ledger import MemoryLedger
@@ -243,6 +243,19 @@ def test_dry_run_records_nothing(landed: World) -> None:
     assert not audited(landed)["ok"]
     with pytest.raises(UsageError, match="reason"):
         accepted(landed, reason=" ")
+
+
+def test_rows_that_vanish_after_the_dry_run_are_not_recorded_with_it(landed: World) -> None:
+    """Somebody's mistake meanwhile is not deleted "on purpose"."""
+    delete(landed, 0)
+    _, deleted = accept_deletes(landed.worker(), landed.spec, EVERYTHING, None, reason="erasure", dry_run=True)
+    shown = digest_of(deleted)
+    delete(landed, 1)
+    with pytest.raises(StateError, match="not the rows that were shown"):
+        accepted(landed, shown=shown)
+    assert audited(landed)["totals"]["missing"] == 2
+    _, deleted = accept_deletes(landed.worker(), landed.spec, EVERYTHING, None, reason="both", dry_run=True)
+    assert accepted(landed, shown=digest_of(deleted)) == 2
 
 
 def test_rollback_is_no_delete(landed: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
@@ -186,6 +187,59 @@ def test_ledger_that_was_set_back_passes_nothing_unread(world: World) -> None:
     for decide in (action.preview, action.apply):
         with pytest.raises(KafkaLakeError, match="kafka-lake rebuild"):
             decide(world.worker(), world.spec)
+
+
+def test_skip_of_more_than_was_shown_is_refused(world: World) -> None:
+    """Offsets that were skipped before are read after all, by another person's decision, while one waits for this."""
+    world.produce(8)
+    world.plan()
+    skip(world, 0, 8)
+    world.advance()
+    world.produce(2)
+    world.plan()
+    action = SkipAction(reason="bad", selection=Selection(topic="orders", partitions=frozenset({0}), start=0, end=10))
+    shown = action.preview(world.worker(), world.spec)
+    assert shown.offsets == 2
+    world.reopen(0, 8)
+    with pytest.raises(StateError, match="something else would become of them"):
+        replace(action, shown=shown.digest).apply(world.worker(), world.spec)
+    assert world.run().exit_code == 0
+    assert world.offsets() == list(range(10))
+
+
+def test_digest_of_a_skip_is_none_of_a_reopen(world: World) -> None:
+    """Nor of the same offsets of another pipeline."""
+    world.produce(4)
+    world.run()
+    meant = Selection(topic="orders", partitions=frozenset({0}), start=0, end=4)
+    shown = SkipAction(reason="bad", selection=meant).preview(world.worker(), world.spec)
+    with pytest.raises(StateError, match="not the offsets that were shown"):
+        ReopenAction(reason="bad", selection=meant, shown=shown.digest).apply(world.worker(), world.spec)
+
+
+def test_dry_run_of_a_skip_says_what_kafka_has_and_who_is_at_work(world: World, wave: str) -> None:
+    """Records that a run could read are no loss yet; and a living worker would be in the way."""
+    world.retain_from(2)
+    action = SkipAction(reason="bad", selection=Selection(topic="orders", partitions=frozenset({0}), start=0, end=5))
+    lines: list[object] = []
+
+    def look() -> None:
+        lines.extend(action.preview(world.worker(), world.spec).lines)
+
+    with suppress(KafkaLakeError):
+        world.ingest(wave, world.worker(Before("runner.stage", look)))
+    assert "Kafka still has what was written from 2 on, which a run could read" in str(lines[0])
+    assert f"refused while a worker is on {wave}" in str(lines[0])
+    world.retain_from(5)
+    assert "Kafka has none of them any more" in str(action.preview(world.worker(), world.spec).lines[0])
+
+
+def test_skip_that_landed_while_it_was_shown_is_of_nothing(world: World, wave: str) -> None:
+    """The ranges and what is covered are of one moment."""
+    stream = world.stream()
+    world.ingest(wave)
+    shown = decisions.preview_skip(world.worker(), "orders", stream, OffsetRange(0, 5), reason="bad")
+    assert (shown.offsets, shown.waves) == (0, ())
 
 
 @pytest.mark.parametrize("kind", [SkipAction, ReopenAction])
