@@ -72,8 +72,9 @@ lint: $(STAMP) ## style, types and import contracts
 	$(BIN)/lint-imports
 
 format: $(STAMP) ## let ruff write the style
-	$(BIN)/ruff check --fix .
+	@$(BIN)/ruff check --quiet --fix --exit-zero . >/dev/null
 	$(BIN)/ruff format .
+	$(BIN)/ruff check .
 
 proof: jars browser ## the nightly, hours: all that `make test` leaves out; goes on where it was stopped (ARGS="--list")
 	$(BIN)/python -m tests.proof $(ARGS)

@@ -175,9 +175,8 @@ def _skipped(item: SelectedSlice, part: SkipResult) -> str:
 def _still_there(item: SelectedSlice, start: int | None) -> str:
     if start is None:
         return "whether Kafka still has them is not known"
-    if start >= item.interval.end:
-        return "Kafka has none of them any more"
-    return f"Kafka still has what was written from {max(start, item.interval.start)} on, which a run could read"
+    some = f"Kafka still has what was written from {max(start, item.interval.start)} on, which a run could read"
+    return some if start < item.interval.end else "Kafka has none of them any more"
 
 
 class SkipAction(OffsetsAction):

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import random
-import shutil
 import signal
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import KafkaLakeError, UsageError
 from airflow_kafka_lake.local.airflow import LocalAirflow
 from airflow_kafka_lake.local.kafka import LocalKafka
+from airflow_kafka_lake.local.processes import Keeper
 from airflow_kafka_lake.pipeline import Pipeline
 from airflow_kafka_lake.services import pipeline_audit, reporting
 from airflow_kafka_lake.wiring.assemble import open_ports
@@ -316,7 +316,7 @@ def demonstrate(show: Show, *, keep_running: bool, report: Path | None) -> int:
             fetch_jars(show.progress)
             fetch(JarSet.KAFKA_BROKER, progress=show.progress)
             home = Path(tempfile.mkdtemp(prefix="kafka-lake-demo-"))
-            stack.callback(shutil.rmtree, home, ignore_errors=True)
+            stack.enter_context(Keeper(remove=[home]))
         with seconds.of("kafka"):
             show.progress("starting Kafka")
             broker = stack.enter_context(LocalKafka(settings={"message.max.bytes": str(MAX_MESSAGE)}))

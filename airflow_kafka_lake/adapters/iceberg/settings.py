@@ -257,9 +257,7 @@ class _Reader:
         if value.startswith("/"):
             value = f"file://{value}"
         if required and not re.fullmatch(r"[a-z][a-z0-9+.-]*://.+", value):
-            raise self.refuse(
-                "warehouse must be a URI such as 'file:///data/warehouse' or 's3://bucket/path'.", "warehouse"
-            )
+            raise self.refuse("warehouse must be an absolute path, or a URI such as 's3://bucket/path'.", "warehouse")
         return value.rstrip("/")
 
     def rest_credential(self, uri: str, login: str | None, password: str | None, further: dict[str, str]) -> str | None:

@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.ledger.waves import RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.ports import unread
-from airflow_kafka_lake.services import decisions
+from airflow_kafka_lake.services import decisions, reporting
 from tests.gates import Before, Killed, KilledError
 from tests.kit.memory_kafka import MemoryKafka
 from tests.world import World
@@ -242,3 +242,20 @@ def test_skip_while_a_worker_works_says_whose_and_how_to_end_it(world: World) ->
     decisions.cancel(world.worker(), wave, "lost in part")
     decisions.skip(world.worker(), "orders", world.stream(), OffsetRange(0, 2), reason="lost", acknowledge_order=False)
     assert pieces(world) == [("0-2", "SKIPPED"), ("2-5", "CANCELLED")]
+
+
+def test_status_names_the_skips_of_all_partitions_that_retention_overtook() -> None:
+    """A release would have them read again, which nothing can."""
+    world = World(partitions=2)
+    for partition in (0, 1):
+        world.produce(4, partition)
+    world.plan()
+    for partition in (0, 1):
+        world.retain_from(3, partition)
+    world.run()
+    (need,) = reporting.status(world.worker(), world.spec).needs
+    commands = [str(command) for command in need.commands]
+    assert [command.split(" --reason")[0] for command in commands[:2]] == [
+        f"kafka-lake skip orders --topic orders --partition {partition} --from 0 --to 3" for partition in (0, 1)
+    ]
+    assert commands[2].startswith("kafka-lake wave ")
