@@ -235,10 +235,7 @@ class SkipAction(OffsetsAction):
 
         def skip(item: SelectedSlice) -> SkipResult:
             return decisions.skip(
-                ports,
-                spec.name,
-                item.stream,
-                item.interval,
+                *(ports, spec.name, item.stream, item.interval),
                 reason=self.reason or "",
                 acknowledge_order=self.acknowledge_order,
                 drop_staged=self.drop_staged,
@@ -368,10 +365,7 @@ class ReopenAction(OffsetsAction):
 
         def prepare(item: SelectedSlice) -> reopening.PreparedReopen:
             return reopening.prepare(
-                ports,
-                spec,
-                item.stream,
-                item.interval,
+                *(ports, spec, item.stream, item.interval),
                 reason=self.reason or "",
                 accept_fewer=self.accept_fewer,
                 restore_deleted=self.restore_deleted,

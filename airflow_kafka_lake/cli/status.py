@@ -138,6 +138,8 @@ def _facts(summary: PipelineSummary, now: datetime) -> Iterator[tuple[str, str]]
     rows = "" if summary.landed_rows is None else f"{count(summary.landed_rows, 'row')}, "
     last = f"; last {ago(summary.last_landed_at, now)}" if summary.last_landed_at else ""
     yield "landed", f"{rows}{count(summary.landed_offsets, 'offset')}{last}"
+    again = _amount(summary.reopened_offsets)
+    yield "read again", f"{again}, not counted as landed: their earlier rows are visible until then" if again else ""
     yield "lag", _lag(summary)
     yield "behind by", _behind(summary)
     yield "retention", _retention(summary, now)

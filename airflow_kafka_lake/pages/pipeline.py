@@ -89,6 +89,8 @@ def shares_of(summary: PipelineSummary) -> Iterator[tuple[str, int]]:
 def _landed(summary: PipelineSummary) -> Fact:
     at, rows = summary.last_landed_at, summary.landed_rows
     note = macro("ago", "last at", at) if at else "nothing yet"
+    if again := summary.reopened_offsets:
+        note = f"without {count(again, 'offset')} that will be read again: their earlier rows are visible until then"
     if rows is not None:
         return "landed", count(rows, "row"), note, ""
     return "landed", number(summary.landed_offsets), note if at else f"offsets; {note}", ""

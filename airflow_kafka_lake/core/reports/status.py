@@ -147,6 +147,7 @@ class PipelineSummary:
     running_offsets: int
     held_offsets: int
     lost_offsets: int
+    reopened_offsets: int
     lag: int | None
     lag_state: str
     behind_seconds: int | None
@@ -220,6 +221,7 @@ def summary_of(
         running_offsets=sum(item.running.span for item in streams),
         held_offsets=sum(item.held.span for item in streams),
         lost_offsets=sum(item.lost.span for item in streams),
+        reopened_offsets=sum(one.range.span for item in streams for one in item.ranges if one.generation),
         lag=lag,
         lag_state=lag_state,
         behind_seconds=seconds,
