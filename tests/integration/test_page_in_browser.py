@@ -318,6 +318,28 @@ def test_decision_is_about_what_its_dry_run_has_shown(page: Page, site: Site) ->
     assert [body.get("shown") for _, body, _ in site.sent] == [None, "0123456789abcdef"]
 
 
+def test_decision_that_was_refused_is_shown_anew_before_it_is_made(page: Page, site: Site) -> None:
+    """The first press after a refusal shows what it would be now; the second one decides just that."""
+    page.go(f"{site.url}/pipelines/orders")
+    done = {"offsets": 4, "ranges": 1, "kept": [], "dry_run": True}
+    refusal = (409, {"error": {"type": "StateError", "message": "something else would become of them now"}})
+    site.answers = [
+        (200, done | {"shown": "0" * 16}),
+        refusal,
+        (200, done | {"shown": "1" * 16}),
+        (200, done | {"shown": "1" * 16, "dry_run": False}),
+    ]
+    page.click('[data-key="decisions"] button:last-child')
+    page.until("document.getElementById('ask-lines').innerText.includes('would be taken')")
+    page.js("document.getElementById('ask-reason').value = 'not now'")
+    for answer in ("something else would become of them now", "This is what it would do. Press again to decide."):
+        page.click("#ask-do")
+        page.until(f"document.getElementById('ask-answer').innerText === {answer!r}")
+    page.click("#ask-do")
+    page.until("document.getElementById('ask-answer').className === 'ok'")
+    assert [body.get("shown") for _, body, _ in site.sent] == [None, "0" * 16, None, "1" * 16]
+
+
 def test_nothing_is_wrong_before_anything_was_filled_in(page: Page, site: Site) -> None:
     """A question that opens with nothing to do for it says so, and not in red."""
     page.go(f"{site.url}/pipelines/orders")

@@ -319,6 +319,7 @@
   let tried = 0;
   async function tryFirst(event) {
     const mine = (tried += 1);
+    act.shown = null;
     say([act.asks]);
     answered("", "");
     const complete = [...ask("fields").querySelectorAll("input, select")].every((box) => box.checkValidity());
@@ -355,6 +356,13 @@
     const reason = ask("reason").value.trim();
     if (!reason) { answered("failed", "Give a reason: it is recorded with your name."); ask("reason").focus(); return; }
     ask("do").disabled = true;
+    if (act.asks && !act.shown) {
+      // No person decides about what he has not seen: it is shown now, and decided with the next press.
+      await tryFirst(event);
+      ask("do").disabled = false;
+      if (act.shown) answered("", "This is what it would do. Press again to decide.");
+      return;
+    }
     tried += 1;
     answered("", "…");
     try {
@@ -370,6 +378,7 @@
       refresh();
     } catch (problem) {
       answered("failed", why(problem));
+      act.shown = null;
       ask("do").disabled = false;
     }
   }
