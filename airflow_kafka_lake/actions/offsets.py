@@ -336,6 +336,7 @@ class ReopenAction(OffsetsAction):
         lines = [
             f"would reopen {count(part.offsets, 'offset')} of {item} with {count(part.rows, 'row')} in "
             f"{count(len(part.waves), 'wave')}; the watermark would be {part.watermark}"
+            + (f"; {part.gone:,} of the rows are gone from the table, and would come back" if part.gone else "")
             for item, part in prepared
         ]
         left = [(part.watermark, ()) for _, part in prepared]

@@ -116,12 +116,8 @@ def accept_deletes(arguments: argparse.Namespace, output: Output) -> Result:
         rows[found.item.stream] += found.rows
     as_meant = "deleted on purpose" if decision else "would count as deleted on purpose"
     lines = [f"{stream}: {count(number, 'row')} {as_meant}" for stream, number in rows.items()]
-    last = (
-        f"recorded as {decision}"
-        if decision
-        else f"nothing was recorded; do it with: {go_on(arguments)} --shown {digest}"
-    )
-    return Result(document=document, lines=[*lines, last])
+    tried = f"nothing was recorded; do it with: {go_on(arguments)} --shown {digest}"
+    return Result(document=document, lines=[*lines, f"recorded as {decision}" if decision else tried])
 
 
 def _asked(arguments: argparse.Namespace) -> OffsetRange | None:

@@ -268,7 +268,7 @@ def _line(wave: WaveRecord, attempt: AttemptRecord | None, *, paused: bool) -> W
     since = attempt.started_at if attempt else None
     match wave.state:
         case WaveState.PLANNED:
-            tried = "begun, and not landed: waits for the next run" if wave.fence else "waits for its turn"
+            tried = "not landed yet: waits for the next run" if wave.fence else "waits for its turn"
             note = "waits for a resume" if paused else tried
             return WaveLine(wave=wave, kind="behind", label="planned", note=note)
         case WaveState.CANCELLED:

@@ -67,6 +67,8 @@ class PreparedReopen:
     ranges: tuple[RangeRecord, ...]
     what: ReopenDecision | None = None
     begun: Token | None = None
+    gone: int = 0
+    """Rows that landed, are not in the table any more, and come back."""
 
     @property
     def offsets(self) -> int:
@@ -126,7 +128,7 @@ def prepare(
     check_table(ports, spec.name, table, [stream.key.topic_id])
     require_replaceable(ports.lake.table(table), [asked])
     there = _rows_there(ports, table, ranges)
-    _refuse_missing(asked, ranges, there, seen, is_wanted=restore_deleted)
+    gone = _refuse_missing(asked, ranges, there, seen, is_wanted=restore_deleted)
     what = reopening(
         new_id(),
         spec,
@@ -144,7 +146,7 @@ def prepare(
     if not drop_staged:
         reopened = replace(stream, covered=stream.covered - RangeSet((interval,)))
         refuse_to_lose_waves(ports, spec.name, _attempts_that_wait(ports, spec.name, reopened))
-    return PreparedReopen(stream=stream, interval=interval, table=table, ranges=ranges, what=what)
+    return PreparedReopen(stream=stream, interval=interval, table=table, ranges=ranges, what=what, gone=gone)
 
 
 def carry_out(ports: Ports, spec: PipelineSpec, prepared: PreparedReopen) -> ReopenResult:
@@ -240,9 +242,9 @@ def _rows_there(ports: Ports, table: str, ranges: Sequence[RangeRecord]) -> Rang
 
 def _refuse_missing(
     asked: Slice, ranges: Sequence[RangeRecord], there: RangeSet, seen: PartitionSnapshot, *, is_wanted: bool
-) -> None:
-    """Refuse to bring back rows that are gone from the table, such as for an erasure request, recorded or not, unless
-    that `is_wanted`; and to read a part of a range that lacks rows: how many each part had is not on record."""
+) -> int:
+    """Return how many rows are gone from the table, such as for an erasure request, recorded or not; refuse to bring
+    them back unless that `is_wanted`, and to read a part of a range that lacks rows: how many it had is not known."""
     gone, places = 0, [asked.range]
     for item in ranges:
         published = item.accounting.visible if item.state is RangeState.COMMITTED and item.accounting else 0
@@ -251,7 +253,7 @@ def _refuse_missing(
             places.append(item.range)
     whole = Slice(asked.stream, OffsetRange(min(at.start for at in places), max(at.end for at in places)))
     if not gone or (is_wanted and whole == asked):
-        return
+        return gone
     again = f"To have them again: {remedies.reopen(ranges[0].pipeline, whole, switches=('restore_deleted',))}"
     if whole.range.start < seen.log_start:
         again = f"Kafka has the records below {seen.log_start} no more, so none of it can be read again"

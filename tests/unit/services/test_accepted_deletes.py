@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.actions.offsets import ReopenAction
 from airflow_kafka_lake.core.audit.report import EVERYTHING, StreamScope
 from airflow_kafka_lake.core.errors import ConcurrentError, IdentityError, StateError, UnknownSubjectError, UsageError
 from airflow_kafka_lake.core.offsets import OffsetRange
+from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.services import pipeline_audit, reopening
 from airflow_kafka_lake.services.deep_audit import DeepCheck
 from airflow_kafka_lake.services.pipeline_audit import accept_deletes, digest_of
@@ -315,6 +317,9 @@ def test_what_is_read_again_has_all_of_its_rows_again(landed: World) -> None:
         reopen()
     with pytest.raises(StateError, match=told):
         reopen(accept_fewer=True)
+    meant = Selection(topic="orders", partitions=frozenset({0}), start=0, end=5)
+    shown = ReopenAction(selection=meant, reason="why", restore_deleted=True).preview(landed.worker(), landed.spec)
+    assert "; 1 of the rows are gone from the table, and would come back" in str(shown.lines[0])
     reopening.carry_out(landed.worker(), landed.spec, reopen(restore_deleted=True))
     landed.watermarks.clear()
     assert landed.run().exit_code == 0

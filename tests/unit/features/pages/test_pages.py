@@ -323,7 +323,7 @@ def test_wave_that_was_tried_in_vain_does_not_just_wait_for_its_turn(world: Worl
         key = claims.claim_wave(world.worker(), wave).key
         world.ledger.commit(EndAttempt(key=key, outcome=AttemptOutcome.FAILED, error=error))
     page = read(pipeline_page(LOOKS, status(world))).one("tr", data_key=f"wave {wave}")
-    assert "begun, and not landed: waits for the next run" in page.text
+    assert "not landed yet: waits for the next run" in page.text
     folded = read(wave_page(LOOKS, reporting.wave(world.ledger, wave))).one("details")
     assert (folded.one("summary").text, folded.one("pre").text) == ("x" * 300 + " …", "x" * 2000)
 
