@@ -25,7 +25,7 @@ NUMBERS: Mapping[str, tuple[Number, int]] = {
     "requests": (lambda run: run.requests, 0),
 }
 """What is told of every run, and with how many digits."""
-BURDEN = ("broker CPU-s", "requests", "memory, MiB", "at rest, MB", "files")
+BURDEN = ("broker CPU-s", "requests", "memory, MiB")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -100,7 +100,7 @@ def steps_table(races: Iterable[Race]) -> str:
         (title, name, {part: spread(runs, lambda run, part=part: run.phases.get(part)) for part in runs[0].phases})
         for title, arms, _ in races
         for name, runs in _fastest_first(arms)
-        if is_ours(name) and runs[0].phases
+        if is_ours(name) and runs[0].phases and runs[0].start == "cold"
     ]
     steps = list(dict.fromkeys(step for *_, parts in found for step in parts))
     rows = [
@@ -250,4 +250,5 @@ def title_of(workload: str, scale: tuple[float, float]) -> str:
     if scale == (1.0, 1.0):
         return workload
     records, partitions = scale
-    return f"{workload}, {records:g} times the records, {partitions:g} times the partitions"
+    more = f", {partitions:g} times the partitions" if partitions != 1 else ""
+    return f"{workload}, {records:g} times the records{more}"
