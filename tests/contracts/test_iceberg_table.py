@@ -91,6 +91,7 @@ def test_created_table_has_the_agreed_columns(world: IcebergWorld) -> None:
     assert table.properties["write.parquet.compression-codec"] == "zstd"
     assert table.properties["write.parquet.compression-level"] == "1"
     assert table.properties["write.distribution-mode"] == "none"
+    assert table.properties["write.parquet.dict-size-bytes"] == "65536"
 
 
 def test_table_that_another_catalog_was_tried_with_is_taken(world: IcebergWorld) -> None:
