@@ -37,7 +37,7 @@ run counts only when the table then holds exactly the records of the topic.
 the least and the most.
 
 **A script of a hundred lines (`loader`) beats a cold start of ours at the smallest run, and takes half to all of its
-processor**; it is slower from half a gigabyte on, and proves nothing. Its races come first.
+processor**; it is slower from half a gigabyte in one topic on, and proves nothing. Its races come first.
 """
 PARTS = """
 ## On the parts people run
@@ -63,7 +63,7 @@ Exponent 1 is time in proportion to size; less than 1 is better.
 COSTS = """
 ## Parts by themselves
 
-Measured alone by `make bench ARGS="--only …"` on two cores, once.
+Measured alone by `make bench ARGS="--only …"`, once.
 
 | part (`--only`) | size | takes |
 | --- | --- | --- |
@@ -83,7 +83,7 @@ METHOD = """
 ## How it is measured
 
 - All ways read the same topics on one broker, with the same cores (`--cores`) and Java heap (`--heap`), from a warm
-  page cache. Others get their fastest start: jars on the class path, no Spark UI.
+  page cache. Others start their fastest way: no Spark UI.
 - Every round runs each way once, every second round backwards. The first does not count, except at 8 GB.
 - The clock of another way stops at its commit. Ours stops when the command has ended.
 - Kafka Connect commits every 10 s, so small work says little of it; its table lacks the key.
