@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from airflow_kafka_lake.cli.audit import show_audit
 from airflow_kafka_lake.cli.output import (
+    Output,
     TableColumn,
     TextLine,
     numbers,
@@ -26,7 +28,7 @@ from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.core.reports.status import Overview, PipelineReport, groups_of
 from airflow_kafka_lake.core.reports.streams import StreamState, StreamStatus
-from airflow_kafka_lake.services import claims, decisions, reporting
+from airflow_kafka_lake.services import claims, decisions, pipeline_audit, reporting
 from tests.world import SPEC, World, in_state, with_progress
 
 pytestmark = pytest.mark.unit
@@ -155,6 +157,29 @@ def test_status_of_everything_at_once(busy: World, width: int) -> None:
     assert "waiting for stable: orders/2 is stable to 10 of 12" in found
     for item in report.waves:
         assert item.id in found
+
+
+def test_offsets_that_are_read_again_are_told_beside_what_has_landed() -> None:
+    """Until then readers see their rows, which are counted as landed no more."""
+    world = World()
+    world.produce(10)
+    world.run()
+    world.reopen(2, 5)
+    found = " ".join(shown(reporting.status(world.worker(), world.spec), 200).split())
+    assert "read again 3 offsets, not counted as landed: their earlier rows are visible until then" in found
+    world.run()
+    assert "read again" not in shown(reporting.status(world.worker(), world.spec), 200)
+
+
+def test_audit_says_how_much_it_is_not_about(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its "nothing is missing" is of what has landed."""
+    world = World()
+    world.produce(5)
+    world.plan()
+    world.retain_from(3)
+    world.run()
+    show_audit(Output(as_json=False), pipeline_audit.audit(world.worker(), world.spec))
+    assert "offsets not landed, and not audited: 3 held; see kafka-lake status orders" in capsys.readouterr().out
 
 
 def test_worker_without_a_sign_of_life_is_said_to_be_silent(busy: World) -> None:
