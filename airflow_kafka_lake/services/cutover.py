@@ -158,11 +158,9 @@ class Cutovers:
     def findings(self) -> list[Finding]:
         """Return the offsets that are missing or twice, or that nothing could be judged."""
         found = [item for cutover in self.cutovers for item in cutover.findings()]
-        return (
-            found
-            if self._judged and not self._waiting
-            else [*found, Finding(kind=FindingKind.NOT_JUDGED, message=self.sentence)]
-        )
+        if self._judged and not self._waiting:
+            return found
+        return [*found, Finding(kind=FindingKind.NOT_JUDGED, message=self.sentence)]
 
     def to_json(self) -> dict[str, Any]:
         """Return the `cutover` part of `audit --json`."""

@@ -135,7 +135,10 @@ def preview_skip(
     _refuse_beyond_end(ports, pipeline, stream, interval)
     topic, _, partition = stream.key
     streams, touched = ports.ledger.at_once(
-        lambda read: (read.streams(pipeline, topic=topic, partitions=[partition]), _touched(read, asked))
+        lambda read: (
+            read.streams(pipeline, topic=topic, partitions=[partition]),
+            _touched(read, pipeline, asked.slice),
+        )
     )
     covered = next((item.covered for item in streams if item.key == stream.key), stream.covered)
     cut = cut_for_skip(touched, asked, stream.origin)
@@ -150,8 +153,8 @@ def preview_skip(
     )
 
 
-def _touched(ledger: LedgerReader, asked: RangeRecord) -> Sequence[RangeRecord]:
-    return ledger.ranges(pipeline=asked.pipeline, states=UNRESOLVED, crossing=asked.slice)
+def _touched(ledger: LedgerReader, pipeline: str, gone: Slice) -> Sequence[RangeRecord]:
+    return ledger.ranges(pipeline=pipeline, states=UNRESOLVED, crossing=gone)
 
 
 def log_starts(ports: Ports, streams: Iterable[Stream]) -> Mapping[Stream, int]:
@@ -189,8 +192,7 @@ def skip(
     gone = Slice(stream.key, interval)
     claims: list[Claim] = []
     with ending_on_error(ports, claims):
-        touched = ports.ledger.ranges(pipeline=pipeline, states=UNRESOLVED, crossing=gone)
-        for wave in sorted({item.wave for item in touched}):
+        for wave in sorted({item.wave for item in _touched(ports.ledger, pipeline, gone)}):
             # A wave that nobody has claimed, or that is over, has no publisher who could show the slice.
             if not _to_be_fenced(ports.ledger.wave(wave)):
                 continue

@@ -248,7 +248,7 @@ def test_dry_run_records_nothing(landed: World) -> None:
 
 
 def test_rows_that_vanish_after_the_dry_run_are_not_recorded_with_it(landed: World) -> None:
-    """Somebody's mistake meanwhile is not deleted "on purpose"."""
+    """Another person's mistake meanwhile is not a delete "on purpose"."""
     delete(landed, 0)
     _, deleted = accept_deletes(landed.worker(), landed.spec, EVERYTHING, None, reason="erasure", dry_run=True)
     shown = digest_of(deleted)

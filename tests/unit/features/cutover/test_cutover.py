@@ -165,7 +165,7 @@ def test_marker_that_the_live_group_has_passed_proves_nothing() -> None:
 
 
 def test_topic_that_is_gone_is_told_beside_a_sound_cutover() -> None:
-    """Nobody can judge it any more: the others are judged, and the sentence says so."""
+    """It cannot be judged any more: the others are judged, and the sentence names it."""
     spec = replace(SPEC, topics=("orders", "other"), end=Policy(kind=PolicyKind.GROUP, group="live"))
     world = World(spec=spec)
     world.create("other")
