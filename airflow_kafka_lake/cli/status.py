@@ -46,7 +46,7 @@ from airflow_kafka_lake.core.amounts import age, count, moment, span
 from airflow_kafka_lake.core.errors import TransientError, UsageError
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, WaveState
-from airflow_kafka_lake.core.reports.attention import Need
+from airflow_kafka_lake.core.reports.attention import Need, silence_of
 from airflow_kafka_lake.core.reports.progress import Progress
 from airflow_kafka_lake.core.reports.status import (
     NOTHING_PLANNED,
@@ -58,7 +58,6 @@ from airflow_kafka_lake.core.reports.status import (
     WaveReport,
     groups_of,
     pace,
-    silence_of,
     worst_first,
 )
 from airflow_kafka_lake.core.reports.streams import OBSERVED_STATES, QUIET, StreamState, StreamStatus, UnknownState
@@ -184,7 +183,8 @@ def _planned(summary: PipelineSummary) -> str:
     if not summary.of_current_plans:
         return ""
     counts = {
-        "running": summary.running,
+        "running": summary.running - summary.silent,
+        "silent": summary.silent,
         "interrupted": summary.interrupted,
         "planned": summary.planned,
         "on hold": summary.cancelled,

@@ -19,6 +19,7 @@ from airflow_kafka_lake.core.ledger.history import TaskPlace, place_of
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
 from airflow_kafka_lake.core.remedies import Remedy
+from airflow_kafka_lake.core.reports.attention import silence_of
 from airflow_kafka_lake.core.reports.progress import DOING, Progress
 from airflow_kafka_lake.core.reports.status import (
     RANK,
@@ -29,7 +30,6 @@ from airflow_kafka_lake.core.reports.status import (
     StreamGroup,
     WaveReport,
     pace,
-    silence_of,
 )
 from airflow_kafka_lake.core.reports.streams import (
     OBSERVED_STATES,
@@ -115,10 +115,9 @@ def _deadline(summary: PipelineSummary) -> Fact:
 def _running(summary: PipelineSummary) -> Fact:
     done, plan = summary.of_current_plans_committed, summary.of_current_plans
     note = f"{done:,} of {count(plan, 'wave')} of open plans landed" if plan else "no wave is planned"
-    for state, waves in (("interrupted", summary.interrupted), ("cancelled", summary.cancelled)):
-        if waves:
-            note = f"{waves:,} {state}; {note}"
-    return "running", count(summary.running, "wave"), note, ""
+    others = {"silent": summary.silent, "interrupted": summary.interrupted, "cancelled": summary.cancelled}
+    note = "; ".join([*(f"{waves:,} {state}" for state, waves in others.items() if waves), note])
+    return "running", count(summary.running - summary.silent, "wave"), note, ""
 
 
 # How far a wave is, as a bar with words.

@@ -225,7 +225,8 @@ def test_trigger_says_how_far_a_worker_is(world: World, context: Context) -> Non
     assert "read 1 row of 3 offsets" in trigger.ask(world.ledger).message
     world.clock.advance(timedelta(seconds=40))
     assert trigger.ask(world.ledger).message == (
-        f"wave {wave}, {OTHER.shown}: no sign of life for 40 s; another worker can take it over in 1 min 20 s"
+        f"wave {wave}, {OTHER.shown}: no sign of life for 40 s; another worker can take it over in 1 min 20 s, on its "
+        "own host at once if it is dead"
     )
     world.clock.advance(timedelta(minutes=3))
     with pytest.raises(UnfinishedError, match="No worker has taken"):

@@ -19,7 +19,7 @@ from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN, AttemptRecord, W
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.ordering.segments import SegmentOrder
 from airflow_kafka_lake.core.remedies import Remedy
-from airflow_kafka_lake.core.reports.progress import Moment, ProgressEvent, silence
+from airflow_kafka_lake.core.reports.progress import Moment, ProgressEvent
 from airflow_kafka_lake.core.reports.streams import LedgerState, NewPartition, PipelineFacts, StreamState, StreamStatus
 from airflow_kafka_lake.core.wire import timestamp
 
@@ -271,10 +271,18 @@ def serving(request: RequestRow, wave: WaveRecord, attempts: Sequence[AttemptRec
 
 def _at_work(wave: WaveRecord, attempts: Sequence[AttemptRecord], now: datetime) -> str:
     process = wave.holder.shown if wave.holder else "another process"
+    if silent := silence_of(wave):
+        return f"wave {wave.id}, {process}: {silent}"
+    return f"{process} works on {_how_far(wave, attempts, now)}"
+
+
+def silence_of(wave: WaveRecord) -> str:
+    """Return since when the worker of a wave gives no sign of life; nothing where the next sign is not overdue."""
     if wave.overdue is None:
-        return f"{process} works on {_how_far(wave, attempts, now)}"
-    seconds = wave.overdue.total_seconds()
-    return f"wave {wave.id}, {process}: {silence(seconds, max(0.0, LEASE.total_seconds() - seconds))}"
+        return ""
+    left = round((LEASE - wave.overdue).total_seconds())
+    when = f"in {span(left)}, on its own host at once if it is dead" if left > 0 else "now"
+    return f"no sign of life for {span(wave.overdue.total_seconds())}; another worker can take it over {when}"
 
 
 def _how_far(wave: WaveRecord, attempts: Sequence[AttemptRecord], now: datetime) -> str:

@@ -215,12 +215,6 @@ DOING = {Step.READ: "reading", Step.AUDIT: "auditing", Step.PUBLISH: "publishing
 _DONE = {Step.READ: "read", Step.AUDIT: "audited", Step.PUBLISH: "published"}
 
 
-def silence(seconds: float, free_in: float) -> str:
-    """Return since when a worker has given no sign of life, and in how many seconds another may take its wave over."""
-    when = f"in {span(free_in)}" if free_in else "now"
-    return f"no sign of life for {span(seconds)}; another worker can take it over {when}"
-
-
 class Moment(StrEnum):
     """The kind of a moment: a step has begun, goes on, or has ended; or a wave has landed."""
 

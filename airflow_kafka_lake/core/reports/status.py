@@ -28,7 +28,7 @@ from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder, block
 from airflow_kafka_lake.core.planning.costs import is_limited_by_size
 from airflow_kafka_lake.core.reports.attention import Attention, attention
 from airflow_kafka_lake.core.reports.plan import WaitingPartition, waiting
-from airflow_kafka_lake.core.reports.progress import Progress, silence
+from airflow_kafka_lake.core.reports.progress import Progress
 from airflow_kafka_lake.core.reports.streams import (
     OBSERVED_STATES,
     WORST_FIRST,
@@ -130,7 +130,8 @@ RANK = {state: number for number, state in enumerate((*WORST_FIRST, NOTHING_PLAN
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSummary:
     """A pipeline in a few numbers; offsets, lag and age are those of the chosen streams; an unknown one is None beside
-    a `_state`. The last numbers are of waves: `of_current_plans` are those of plans that are not finished."""
+    a `_state`. The last numbers are of waves: `silent` are some of `running`, `of_current_plans` are of plans that
+    are not finished."""
 
     state: str
     paused: bool
@@ -160,6 +161,7 @@ class PipelineSummary:
     last_landed_at: datetime | None
     last_landed_wave: str | None
     running: int
+    silent: int
     interrupted: int
     planned: int
     cancelled: int
@@ -170,7 +172,7 @@ class PipelineSummary:
     def to_json(self) -> Json:
         """Return the wire form, in which the numbers of waves stand apart."""
         found = {item.name: getattr(self, item.name) for item in fields(self)}
-        waves = {name: found.pop(name) for name in list(found)[-7:]}
+        waves = {name: found.pop(name) for name in list(found)[-8:]}
         return found | {
             "behind_stream": self.behind_stream and [*self.behind_stream[::2]],
             "retention_deadline": timestamp(self.retention_deadline),
@@ -234,6 +236,7 @@ def summary_of(
         last_landed_at=last.committed_at if last else None,
         last_landed_wave=last.id if last else None,
         running=sum(wave.lease_live for wave in open_),
+        silent=sum(wave.lease_live and wave.overdue is not None for wave in open_),
         interrupted=sum(not wave.lease_live for wave in open_),
         planned=of[WaveState.PLANNED],
         cancelled=of[WaveState.CANCELLED],
@@ -566,14 +569,6 @@ def wave_line(wave: WaveRecord) -> Json:
         "silent_seconds": silent,
         "free_in_seconds": None if silent is None else max(0, round(LEASE.total_seconds()) - silent),
     }
-
-
-def silence_of(wave: WaveRecord) -> str:
-    """Return since when the worker of a wave gives no sign of life; nothing where the next sign is not overdue."""
-    if not wave.overdue:
-        return ""
-    seconds = round(wave.overdue.total_seconds())
-    return silence(seconds, max(0, round(LEASE.total_seconds()) - seconds))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

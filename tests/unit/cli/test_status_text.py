@@ -186,10 +186,12 @@ def test_worker_without_a_sign_of_life_is_said_to_be_silent(busy: World) -> None
     """In the status, in the list of all pipelines, and in the line of a log."""
     busy.clock.advance(timedelta(seconds=30))
     report = reporting.status(busy.worker(), busy.spec)
-    silent = "no sign of life for 40 s; another worker can take it over in 1 min 20 s"
+    takeover = "another worker can take it over in 1 min 20 s, on its own host at once if it is dead"
+    silent = f"no sign of life for 40 s; {takeover}"
     assert f"reading 45 %: 45 rows of 100 offsets, about 900.0 kB of 2.0 MB, {silent}, begun 50 s ago" in " ".join(
         shown(report).split()
     )
+    assert "waves       0 of 1 landed, 1 silent, 1 on hold" in shown(report)
     assert silent in change_line(report)
     assert "wave 1 of 1, silent for 40 s" in text(overview_lines(overview(busy, "orders"), 200))
 
