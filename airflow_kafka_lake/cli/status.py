@@ -176,7 +176,8 @@ def _retention(summary: PipelineSummary, now: datetime) -> str:
     if at is None:
         return "" if state in _NO_DEADLINE or isinstance(state, UnknownState) else state
     doubt = "" if state == OBSERVED_STATES else f"; {state}"
-    return f"may delete unread records {until(at, now)}, from {moment(at)} on ({summary.retention_stream}){doubt}"
+    about = f"{until(at, now)}, by this look from about {moment(at)} on"
+    return f"may delete unread records {about} ({summary.retention_stream}){doubt}"
 
 
 def _planned(summary: PipelineSummary) -> str:
@@ -279,7 +280,7 @@ def _rows(streams: Sequence[StreamStatus], width: int) -> Iterator[TextLine]:
             f"{lag:,}" if lag else "",
             age(item.behind_seconds) if lag else "",
             f"{hold:,}" if state is StreamState.BLOCKED and hold is not None else "",
-            offsets(item.record.covered) or "nothing",
+            offsets(item.record.covered - item.skipped) or "nothing",
         )
         cells.append((row, STYLES[state]))
     yield from table(_COLUMNS, cells, width, indent="    ")

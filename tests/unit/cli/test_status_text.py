@@ -20,14 +20,17 @@ from airflow_kafka_lake.cli.output import (
     table,
 )
 from airflow_kafka_lake.cli.status import change_line, overview_lines, status_lines
+from airflow_kafka_lake.core.amounts import moment
 from airflow_kafka_lake.core.kafka.snapshots import Age
 from airflow_kafka_lake.core.ledger.attempts import Renew
 from airflow_kafka_lake.core.ledger.guards import LEASE
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet
 from airflow_kafka_lake.core.planning.policies import Bounds
+from airflow_kafka_lake.core.reports.attention import Need
 from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.core.reports.status import Overview, PipelineReport, groups_of
 from airflow_kafka_lake.core.reports.streams import StreamState, StreamStatus
+from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.services import claims, decisions, pipeline_audit, reporting
 from tests.world import SPEC, World, in_state, with_progress
 
@@ -341,3 +344,33 @@ def test_cell_that_does_not_fit_gets_lines_of_its_own() -> None:
     columns = (TableColumn(title="id"), TableColumn(title="landed"))
     found = text(table(columns, [(("7", "0–41,000, 52,000–60,000"), "")], 20))
     assert found.splitlines() == ["  id", "  7", "      0–41,000,", "      52,000–60,000"]
+
+
+def test_skipped_offsets_are_not_said_to_have_landed() -> None:
+    """They stand beside, in the summary."""
+    world = World()
+    world.produce(10)
+    world.plan()
+    decisions.skip(world.worker(), "orders", world.stream(), OffsetRange(2, 5), reason="bad", acknowledge_order=True)
+    world.run()
+    found = shown(reporting.status(world.worker(), world.spec))
+    assert re.search(r"^            0  up to date  0–2, 5–10$", found, re.MULTILINE)
+    assert "skipped     3 offsets" in found
+
+
+def test_deadline_of_retention_is_told_as_the_estimate_of_one_look() -> None:
+    """The next look estimates another one, though no record has changed."""
+    world = World()
+    world.produce(1)
+    world.plan()
+    world.kafka._topics["orders"].retention_ms = 4 * 3_600_000
+    world.clock.advance(timedelta(hours=3))
+    first = reporting.status(world.worker(), world.spec)
+    world.clock.advance(timedelta(minutes=5))
+    report = reporting.status(world.worker(), world.spec)
+    deadlines = [item.summary.retention_deadline for item in (first, report)]
+    assert deadlines[0] != deadlines[1]
+    found = " ".join(shown(report, 200).split())
+    assert f"by this look from about {moment(deadlines[1])} on (orders/0)" in found
+    (need,) = [item for item in report.needs if item.need is Need.RETENTION]
+    assert need.text.endswith(f"of orders/0 from about {timestamp(deadlines[1])} on by this look")
