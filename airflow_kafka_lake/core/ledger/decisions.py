@@ -578,9 +578,9 @@ def _why_kept(item: RangeRecord, wave: WaveRecord) -> str | None:
             f"reading up with: {remedies.skip(item.pipeline, item.slice)}"
         )
     if item.state in ON_HOLD:
-        return f"it is {item.state.lower()}, and its wave {item.wave} was claimed: {explained(item)}"
+        return f"it is {item.state.lower()}, and a worker had begun its wave {item.wave}: {explained(item)}"
     return (
-        f"its wave {item.wave} was claimed (fence {wave.fence}, {wave.state}), and something of it may be on its way. "
+        f"a worker has begun its wave {item.wave}, and rows of it may be on their way. "
         f"Put it on hold with: {remedies.cancel(item.wave)}"
     )
 

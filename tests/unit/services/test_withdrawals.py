@@ -80,7 +80,8 @@ def test_what_was_begun_is_named_and_stays(world: World) -> None:
     world.planned_wave()
     done = withdraw(world)
     assert (done.offsets, [item["wave"] for item in done.document["kept"]]) == (3, [begun])
-    with pytest.raises(StateError, match=rf"withdrawn of {begun}: orders/0 0-2: .* cancel {begun} --reason"):
+    begun_by = f"orders/0 0-2: a worker has begun its wave {begun}, "
+    with pytest.raises(StateError, match=rf"withdrawn of {begun}: {begun_by}.* cancel {begun} --reason"):
         withdraw(world, begun)
 
 
