@@ -112,11 +112,11 @@ class RetryAction(Action):
 
     name = "retry"
     help = "make a wave ready for its next try"
-    label = "Retry"
-    title = "Retry wave"
+    label = "Make ready"
+    title = "Make ready: wave"
     consequences = (
         "The table is asked whether the wave is there; if it is, it is recorded as landed.",
-        "If it is not, it is free for the next run. Records cannot come twice by that.",
+        "If it is not, it is free for the next run, and nothing reads it before. Records cannot come twice by that.",
     )
     is_command = False
 

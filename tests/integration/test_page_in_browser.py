@@ -340,6 +340,45 @@ def test_decision_that_was_refused_is_shown_anew_before_it_is_made(page: Page, s
     assert [body.get("shown") for _, body, _ in site.sent] == [None, "0" * 16, None, "1" * 16]
 
 
+def test_skip_of_offsets_that_have_landed_meanwhile_has_no_button(page: Page, site: Site) -> None:
+    """There is nothing to press, and none of the consequences; acknowledging their order is something to do still."""
+    page.go(f"{site.url}/pipelines/orders")
+    nothing = {"pipeline": "orders", "dry_run": True, "waves": [], "skipped": 0, "streams": []}
+    site.answers = [(200, nothing), (200, nothing)]
+    page.click('[data-key="decisions"] button')
+    for name, value in {"from": "0", "to": "4"}.items():
+        page.js(f"document.getElementById('ask-field-{name}').value = '{value}'")
+    page.js("document.getElementById('ask-field-to').dispatchEvent(new Event('change'))")
+    page.until("document.getElementById('ask-lines').innerText.endsWith('what has landed is not skipped.')")
+    assert page.js("document.getElementById('ask-do').hidden")
+    page.js("document.getElementById('ask-reason').value = 'poison'")
+    page.js("document.querySelector('#ask form').requestSubmit()")
+    assert len(site.sent) == 1
+    page.click("#ask-field-acknowledge_order")
+    page.until("!document.getElementById('ask-do').hidden && document.getElementById('ask-lines').children.length > 2")
+
+
+@pytest.mark.parametrize("ready", ["released", "returned", "waiting", "adopted"])
+def test_wave_that_is_made_ready_is_said_to_be_read_by_the_next_run(
+    page: Page, site: Site, world: World, ready: str
+) -> None:
+    """The button reads nothing itself, and its answer says who does; of what is in the table, nobody."""
+    world.planned_wave()
+    wave = world.ledger.waves("orders")[-1].id
+    claims.claim_wave(world.worker(), wave)
+    world.lease_ends()
+    site.report = status(world)
+    page.go(f"{site.url}/pipelines/orders")
+    page.click(f'[data-key="wave {wave}"] button')
+    page.until("document.getElementById('ask').open")
+    assert page.text("#ask-do") == "Make ready"
+    page.js("document.getElementById('ask-reason').value = 'now'")
+    site.answers = [(200, {"wave": wave, "ready": ready})]
+    page.click("#ask-do")
+    page.until("document.getElementById('ask-answer').className === 'ok'")
+    assert ("Nothing reads it yet: the next run" in page.text("#ask-answer")) is (ready != "adopted")
+
+
 def test_nothing_is_wrong_before_anything_was_filled_in(page: Page, site: Site) -> None:
     """A question that opens with nothing to do for it says so, and not in red."""
     page.go(f"{site.url}/pipelines/orders")

@@ -269,11 +269,13 @@
     cancel: (done) => [`${count(done.cancelled.length, "range")} on hold now.`],
     release: (done) => [`${count(done.released.length, "range")} planned again in wave ${done.wave}: the next run reads them.`],
     retry: (done) => [({
-      released: `It is planned again as wave ${done.wave}: the next run reads it.`,
+      released: `It is planned again as wave ${done.wave}.`,
       adopted: "Its commit is in the table: it is recorded as landed, and nothing is left to do.",
-      returned: "Nothing of it is in the table: the next run takes it up.",
-      waiting: "No worker has it: the next run takes it up.",
-    })[done.ready] || `It is ${done.ready}.`],
+      returned: "Nothing of it is in the table.",
+      waiting: "No worker has it.",
+    })[done.ready] || `It is ${done.ready}.`,
+      ...(done.ready === "adopted" ? [] : ["Nothing reads it yet: the next run without bounds does, by its Dag's schedule or when somebody starts one."]),
+    ],
     pause: (done) => [
       done.changed ? "Nothing new is begun from now on." : "It was paused already.",
       ...(done.at_work.length ? [`${count(done.at_work.length, "wave")} being read: allowed to end.`] : []),
@@ -312,8 +314,10 @@
   // A second click with the same id is answered as the first, and decides nothing.
   const unique = () => `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
 
-  function say(effects) {
-    ask("lines").replaceChildren(...[...effects, ...act.consequences].filter(Boolean).map(item));
+  // Where a dry run has nothing to do, there is nothing to press, and no consequence.
+  function say(effects, idle = false) {
+    ask("do").hidden = idle;
+    ask("lines").replaceChildren(...[...effects, ...(idle ? [] : act.consequences)].filter(Boolean).map(item));
   }
 
   let tried = 0;
@@ -325,8 +329,9 @@
     const complete = [...ask("fields").querySelectorAll("input, select")].every((box) => box.checkValidity());
     if (!act.asks || !complete) return;
     try {
-      const dry = await send(body({ dry_run: true, reason: "dry run on the page" }));
-      if (tried === mine) { act.shown = dry.shown; say(sentences(dry)); }
+      const given = body({ dry_run: true, reason: "dry run on the page" });
+      const dry = await send(given);
+      if (tried === mine) { act.shown = dry.shown; say(sentences(dry), dry.skipped === 0 && !given.acknowledge_order); }
     } catch (problem) {
       // Where nothing was typed yet, nothing is wrong: there is nothing to do now.
       if (tried === mine) answered(event ? "failed" : "", why(problem));
@@ -343,7 +348,6 @@
     ask("do").textContent = act.label.replace(" …", "");
     ask("do").className = act.grave ? "grave" : "main";
     ask("do").disabled = false;
-    ask("do").hidden = false;
     ask("close").textContent = "Do nothing";
     answered("", "");
     document.getElementById("ask").showModal();
@@ -353,6 +357,7 @@
 
   async function decide(event) {
     event.preventDefault();
+    if (ask("do").hidden) return;
     const reason = ask("reason").value.trim();
     if (!reason) { answered("failed", "Give a reason: it is recorded with your name."); ask("reason").focus(); return; }
     ask("do").disabled = true;
@@ -360,7 +365,7 @@
       // No person decides about what he has not seen: it is shown now, and decided with the next press.
       await tryFirst(event);
       ask("do").disabled = false;
-      if (act.shown) answered("", "This is what it would do. Press again to decide.");
+      if (act.shown && !ask("do").hidden) answered("", "This is what it would do. Press again to decide.");
       return;
     }
     tried += 1;
