@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from airflow_kafka_lake.actions.action import Action, ActionOutcome, FieldKind, asked, drop_staged, switch
@@ -19,10 +20,8 @@ from airflow_kafka_lake.services import decisions
 
 def pipeline_of(ledger: LedgerReader, subject: str) -> str:
     """Return the pipeline of a wave or a range. Raises UnknownSubjectError for neither."""
-    try:
+    with suppress(UnknownSubjectError):
         return ledger.wave(subject).pipeline
-    except UnknownSubjectError:
-        pass
     try:
         return ledger.range(subject).pipeline
     except UnknownSubjectError:

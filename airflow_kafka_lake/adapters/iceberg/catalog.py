@@ -173,6 +173,8 @@ class OpenCatalog:
         """Create a table, and its namespace; it may be there by now. Raises UnavailableError for a catalog that claims
         to have created a table which it does not have."""
         given: dict[str, Any] = {"partition_spec": partitioning, "properties": dict(properties)}
+        if not self._is_rest and _with_parents(warehouse := self._settings.warehouse or ""):
+            self._require_writable(warehouse)
         self._ensure_namespace(identifier)
         with self.reaching(f"create table {identifier}"), suppress(TableAlreadyExistsError):
             try:
@@ -306,13 +308,15 @@ class OpenCatalog:
         return f"{place}, read and {removed}"
 
     def _require_writable(self, place: str) -> None:
-        """Refuse a folder, or the nearest one above that exists, in which this user may not write; leave nothing."""
+        """Refuse a folder, or the nearest one above that exists, in which this user can make nothing; leave nothing."""
         folder, *parents = _with_parents(place)
-        above = next(path for path in (folder, *parents) if path.exists())
-        if not os.access(above, os.W_OK | os.X_OK) or not above.is_dir():
-            raise self._settings_error(f"write into {folder}", f"this user may not write into {above}")
-        with self.reaching(f"write into {folder}"), tempfile.TemporaryFile(dir=above) as file:
-            file.write(_LOOKED)
+        above, doing = next(path for path in (folder, *parents) if path.exists()), f"write into {folder}"
+        if above.is_dir() and os.access(above, os.W_OK | os.X_OK):
+            # As root one may write into /proc, where no file can be.
+            with self.reaching(doing), suppress(FileNotFoundError), tempfile.TemporaryFile(dir=above) as file:
+                file.write(_LOOKED)
+                return
+        raise self._settings_error(doing, f"this user cannot make anything in {above} (warehouse)")
 
     def _ensure_namespace(self, identifier: str) -> None:
         """Create the table's namespace, and those around it, when it is missing; two at once are fine."""

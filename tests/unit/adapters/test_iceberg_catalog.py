@@ -49,6 +49,21 @@ def test_a_look_creates_no_catalog_file(tmp_path: Path) -> None:
         OpenCatalog(local(tmp_path / "no" / "such")).find("raw.orders")
 
 
+@pytest.mark.parametrize("place", ["/proc/nope", "{home}/file/warehouse"])
+def test_warehouse_that_cannot_be_made_is_a_matter_of_settings(tmp_path: Path, place: str) -> None:
+    """For a check and for the first plan; the key to correct is named."""
+    (tmp_path / "file").write_text("not a folder")
+    where = {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{place.format(home=tmp_path)}"}
+    lake = IcebergLake(LakeSettings.parse("lake_default", {"format": "iceberg", "catalog": "sql", **where}))
+    words = r"cannot make anything in .* \(warehouse\)"
+    with pytest.raises(ConnectionSettingsError, match=words):
+        lake.look("raw.orders")
+    with pytest.raises(ConnectionSettingsError, match=words):
+        lake.table("raw.orders").ensure("")
+    with pytest.raises(ConnectionSettingsError, match=words):
+        lake.rehearse("raw.orders", "")
+
+
 def test_connection_that_is_given_back_has_no_open_transaction() -> None:
     """Its next user would see a commit that never was."""
     connection: Any = sqlite3.connect(":memory:")
