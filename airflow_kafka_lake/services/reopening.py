@@ -36,6 +36,7 @@ from airflow_kafka_lake.core.ledger.reopening import (
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, AttemptRecord, RangeState, TableHead, Token
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment, started_after, waiting
+from airflow_kafka_lake.core.planning.costs import heaviest, weights
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.advance import flush
@@ -128,6 +129,8 @@ def prepare(
     check_table(ports, spec.name, table, [stream.key.topic_id])
     require_replaceable(ports.lake.table(table), [asked])
     there = _rows_there(ports, table, ranges)
+    unweighed = [item.slice for item in ranges if not item.estimated_bytes]  # skipped, or known from a rebuild
+    samples = ports.source.sample(heaviest(unweighed), spec.isolation) if unweighed else ()
     gone = _refuse_missing(asked, ranges, there, seen, is_wanted=restore_deleted)
     what = reopening(
         new_id(),
@@ -138,6 +141,7 @@ def prepare(
         _count_shares(ports, spec, there, interval=interval, ranges=ranges, seen=seen),
         table=table,
         seen=seen,
+        weights=weights({stream.key.topic}, samples, ports.ledger.throughput(spec.name)),
         segments=[item.start for item in ports.ledger.segments(spec.name) if item.stream == stream.key],
         attempt=secrets.token_hex(8),
         reason=reason,
@@ -177,13 +181,12 @@ def _begun(ports: Ports, interval: OffsetRange, ranges: Sequence[RangeRecord], *
     if not again or not agreed or RangeSet(item.range for item in ranges) != RangeSet((interval,)):
         return None
     wave = ports.ledger.wave(ranges[0].wave)
-    attempts = ports.ledger.attempts(wave.id)
-    if len(attempts) != 1 or attempts[0].holder != REOPEN_HOLDER:
-        return None
-    attempt = attempts[0]
-    return Token(
-        pipeline=wave.pipeline, wave=wave.id, attempt=attempt.attempt, fence=attempt.fence, ranges="", kind="fence"
-    )
+    match ports.ledger.attempts(wave.id):
+        case [first] if first.holder == REOPEN_HOLDER:
+            return Token(
+                pipeline=wave.pipeline, wave=wave.id, attempt=first.attempt, fence=first.fence, ranges="", kind="fence"
+            )
+    return None
 
 
 def _refuse_leased(waves: Sequence[WaveRecord], ranges: Sequence[RangeRecord]) -> None:
@@ -270,8 +273,7 @@ def _refuse_rewritten(
 ) -> None:
     """Refuse offsets that have other records now: the log was cut below them, and has grown again since."""
     for item in ranges:
-        cut = cut_below(seen, item.leader_epoch, min(item.range.end, interval.end), ends)
-        if cut is not None:
+        if (cut := cut_below(seen, item.leader_epoch, min(item.range.end, interval.end), ends)) is not None:
             raise LogRewrittenError(
                 f"{seen.stream}: the log was cut at {cut} and written again, so offsets from there "
                 f"on are other records than those of range {item.range}. What is in the lake stays as it is",

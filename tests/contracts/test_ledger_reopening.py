@@ -19,6 +19,7 @@ from airflow_kafka_lake.core.ledger.reopening import (
 )
 from airflow_kafka_lake.core.ledger.waves import AttemptOutcome, RangeState, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice
+from airflow_kafka_lake.core.planning.plan import Weights
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
@@ -66,6 +67,7 @@ def decided(
         shares,
         table=spec.table_for(stream.key.topic),
         seen=replace(snapshot_of(key), leader_epoch=7),
+        weights=Weights(by_stream={}),
         segments=segments,
         attempt=attempt_id(),
         reason="wrong",

@@ -30,7 +30,7 @@ from airflow_kafka_lake.core.ledger.changes import (
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, StreamRecord, StreamRow, WaveRow, explained
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, RESOLVED, AttemptOutcome, AttemptRecord, RangeState, Token
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
-from airflow_kafka_lake.core.planning.plan import MAX_WAVE_OFFSETS, MAX_WAVE_RANGES, UNMEASURED_BYTES_PER_OFFSET
+from airflow_kafka_lake.core.planning.plan import MAX_WAVE_OFFSETS, MAX_WAVE_RANGES, Weights
 from airflow_kafka_lake.core.spec import PipelineSpec
 
 # Whether a slice can be reopened, in which table its rows are, and which ranges its edges cut.
@@ -186,6 +186,7 @@ def reopening(
     *,
     table: str,
     seen: PartitionSnapshot,
+    weights: Weights,
     segments: Sequence[int],
     attempt: str,
     reason: str,
@@ -193,8 +194,9 @@ def reopening(
 ) -> ReopenDecision:
     """Decide the ranges of a slice; `shares` has the numbers of each piece beside it, by range id.
 
-    `table` is where the rows of the slice are. `segments` are the starts of the stream's segments: no wave holds two,
-    as one may have to wait for the other. The ranges of the slice must have passed `refuse_uncommitted`.
+    `table` is where the rows of the slice are, `weights` are for ranges that no plan has weighed. `segments` are the
+    starts of the stream's segments: no wave holds two, as one may have to wait for the other. The ranges of the slice
+    must have passed `refuse_uncommitted`.
     """
     again = {"plan": name, "leader_epoch": seen.leader_epoch, "fewer_accepted": accept_fewer}
     cuts = [cut for item in ranges for cut in _cuts(item, interval, shares, again)]
@@ -208,7 +210,7 @@ def reopening(
         table=table,
         token=Token(pipeline=spec.name, wave=_wave(name, 0), attempt=attempt, fence=1, ranges="", kind="fence"),
         reason=reason,
-        cuts=tuple(_in_waves(cuts, name, spec.max_wave_bytes, sorted(segments))),
+        cuts=tuple(_in_waves(cuts, name, spec.max_wave_bytes, sorted(segments), weights)),
     )
 
 
@@ -217,8 +219,6 @@ def _cuts(
 ) -> Iterator[Cut]:
     for part in parts(item, interval):
         piece = item.piece(part)
-        size = piece.estimated_bytes or round(UNMEASURED_BYTES_PER_OFFSET * part.span)
-        piece = replace(piece, estimated_bytes=size)
         if part.overlaps(interval):
             yield Cut(record=_again(piece, again), source=item)
         elif item.state is RangeState.COMMITTED:
@@ -257,7 +257,7 @@ def _shared(piece: RangeRecord, share: Share) -> RangeRecord:
     )
 
 
-def _in_waves(cuts: Sequence[Cut], name: str, most_bytes: int, segments: Sequence[int]) -> Iterator[Cut]:
+def _in_waves(cuts: Sequence[Cut], name: str, most: int, segments: Sequence[int], weights: Weights) -> Iterator[Cut]:
     """Put the ranges to read again into waves of at most so many bytes and one segment, in order of offsets."""
     number, size, offsets, count, segment = 0, 0, 0, 0, 0
     for cut in cuts:
@@ -265,12 +265,13 @@ def _in_waves(cuts: Sequence[Cut], name: str, most_bytes: int, segments: Sequenc
             yield cut
             continue
         here = bisect_right(segments, cut.record.range.start)
-        size, offsets = size + cut.record.estimated_bytes, offsets + cut.record.range.span
-        full = size > most_bytes or offsets > MAX_WAVE_OFFSETS or count >= MAX_WAVE_RANGES or here != segment
+        weight = cut.record.estimated_bytes or weights.bytes_of(cut.record.stream, cut.record.range.span)
+        size, offsets = size + weight, offsets + cut.record.range.span
+        full = size > most or offsets > MAX_WAVE_OFFSETS or count >= MAX_WAVE_RANGES or here != segment
         if count and full:
-            number, size, offsets, count = number + 1, cut.record.estimated_bytes, cut.record.range.span, 0
+            number, size, offsets, count = number + 1, weight, cut.record.range.span, 0
         count, segment = count + 1, here
-        yield replace(cut, record=replace(cut.record, wave=_wave(name, number)))
+        yield replace(cut, record=replace(cut.record, wave=_wave(name, number), estimated_bytes=weight))
 
 
 def _wave(name: str, number: int) -> str:

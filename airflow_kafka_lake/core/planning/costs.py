@@ -221,10 +221,6 @@ def undated(topics: Sequence[TopicDescription], firsts: Sequence[Slice]) -> Dead
 def deadline(topics: Sequence[TopicDescription], firsts: Sequence[Slice], samples: Sequence[Sample]) -> Deadline:
     """Return when the earliest of some first records goes, as far as they were read."""
     retention = {topic.topic: topic.retention_ms for topic in topics if topic.retention_ms is not None}
-    return _earliest(samples, retention, complete=len(samples) == len(firsts))
-
-
-def _earliest(samples: Iterable[Sample], retention: Mapping[str, int], *, complete: bool) -> Deadline:
     ends = [
         (sample.first_timestamp_ms + retention[sample.stream.topic], sample.stream)
         for sample in samples
@@ -235,6 +231,7 @@ def _earliest(samples: Iterable[Sample], retention: Mapping[str, int], *, comple
     dated = [(at, stream) for end, stream in ends if (at := instant(end)) is not None]
     if not dated:
         return Deadline(at=None, state="no date: it lies outside of the years 1 to 9999")
+    complete = len(samples) == len(firsts)
     state = "observed" if complete else f"observed on {len(ends)} of the planned partitions, the largest"
     at, stream = min(dated)
     return Deadline(at=at, state=state, stream=stream)

@@ -376,3 +376,17 @@ def test_what_waits_to_be_read_again_is_held_when_the_log_was_cut_before_the_reb
     assert done.exit_code == 1
     assert any("LogRewrittenError" in text for text in done.held)
     assert {row.offset: row.value for row in landed.table.rows()} == {row.offset: row.value for row in rows}
+
+
+def test_reopened_range_that_no_plan_has_weighed_is_weighed_by_kafka(world: World) -> None:
+    """The lake tells no weights: after a rebuild, and of a skip, a wave is as heavy as one that was planned."""
+    world.produce(10)
+    world.plan()
+    (planned,) = world.ledger.ranges(pipeline="orders")
+    decisions.skip(world.worker(), "orders", world.stream(), OffsetRange(8, 10), reason="bad", acknowledge_order=True)
+    world.run()
+    lose(world)
+    rebuilt(world)
+    world.reopen(0, 10)
+    again = world.ledger.ranges(pipeline="orders", states=(RangeState.PLANNED,))
+    assert sum(item.estimated_bytes for item in again) == pytest.approx(planned.estimated_bytes, abs=len(again))
