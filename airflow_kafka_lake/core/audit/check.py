@@ -458,9 +458,9 @@ def _by_others(item: RangeRecord, inputs: AuditInputs) -> str:
         return ""
     last = theirs[-1]
     engine = f" by {last.engine}" if last.engine else ""
-    return (
-        f". {count(last.deleted, 'row was', 'rows were')} deleted{engine} with snapshot {last.snapshot} at "
-        f"{timestamp(last.at)}. If that was on purpose, record it: {remedies.accept_deletes(item.pipeline, item.slice)}"
+    return (  # how many it deleted is of all ranges: said for each, people would add it up
+        f". Rows were deleted{engine} with snapshot {last.snapshot} at {timestamp(last.at)}. If that was on purpose, "
+        f"record it: {remedies.accept_deletes(item.pipeline, item.slice)}"
     )
 
 

@@ -59,7 +59,7 @@ def test_deleted_rows_are_missing_until_that_is_recorded(landed: World) -> None:
     (stream,) = before["streams"]
     assert (before["ok"], stream["missing"], stream["deleted"], stream["accounting"]["unexplained"]) == (False, 3, 0, 3)
     words = next(text for text in stream["problems"] if text.startswith("range 0-5"))
-    assert "3 rows were deleted with snapshot" in words
+    assert "Rows were deleted with snapshot" in words
     assert "kafka-lake accept-deletes orders --topic orders --partition 0 --from 0 --to 5 --reason TEXT" in words
     decision, deleted = accept_deletes(landed.worker(), landed.spec, EVERYTHING, None, reason="90 days")
     assert [(str(found.item.range), found.rows) for found in deleted] == [("0-5", 2), ("5-10", 1)]
@@ -73,6 +73,16 @@ def test_deleted_rows_are_missing_until_that_is_recorded(landed: World) -> None:
     event = landed.ledger.events("orders")[-1]
     assert (event.kind, event.subject, event.actor[:7]) == ("accept-deletes", decision, "worker-")
     assert event.detail == "orders/0: 3 rows in all: 90 days"
+
+
+def test_rows_that_a_snapshot_deleted_in_all_are_not_told_for_each_range(landed: World) -> None:
+    """People would add them up: each range has its own number."""
+    delete(landed, 0, 1, 7)
+    messages = [found["message"] for found in audited(landed)["findings"]]
+    assert len(messages) == 2
+    numbers = ("2 rows are in the table, 4 were published", "4 rows are in the table, 5 were published")
+    with_snapshot = f". Rows were deleted with snapshot {landed.table.head().snapshot} at "
+    assert sorted(text.partition(with_snapshot)[0].partition(": ")[2] for text in messages) == sorted(numbers)
 
 
 def test_one_row_more_is_missing_again(landed: World) -> None:
