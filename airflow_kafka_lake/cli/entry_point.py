@@ -80,6 +80,8 @@ def demo(arguments: argparse.Namespace, output: Output) -> Result:
     """Run the demonstration, which prints its result while its services run."""
     from airflow_kafka_lake.local.demo import demonstrate
 
+    if arguments.json or arguments.ledger != LEDGER:
+        raise UsageError("demo has a ledger of its own, and writes JSON with --report FILE: leave --ledger, --json out")
     report = Path(arguments.report) if arguments.report else None
     code = demonstrate(output, keep_running=not arguments.exit_, report=report)
     return Result(document={}, exit_code=code, shown=True)
@@ -281,11 +283,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             print(__version__)
             return 0
-        if arguments.command is not None:
-            arguments.typed = ("kafka-lake", *words)
-        else:
+        if arguments.command is None:
             build_parser().print_help(sys.stderr)
             return UsageError.exit_code
+        arguments.typed = ("kafka-lake", *words)
     except UsageError as error:
         output.error(error)
         return error.exit_code

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch
 from airflow_kafka_lake.adapters.spark_submit.runner import fetch_jars
@@ -310,7 +310,7 @@ def demonstrate(show: Show, *, keep_running: bool, report: Path | None) -> int:
     seconds = Seconds()
     with ExitStack() as stack:
         # SIGTERM cleans up as Ctrl-C does.
-        stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _interrupt))
+        stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, signal.default_int_handler))
         with seconds.of("setup"):
             show.progress("fetching and verifying jars")
             fetch_jars(show.progress)
@@ -420,20 +420,14 @@ class Demo:
 @contextmanager
 def patched_environment(variables: dict[str, str]) -> Iterator[None]:
     """Set variables for this process as long as the block lasts."""
-    before = {name: os.environ.get(name) for name in variables}
+    before = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
-def _interrupt(*_: object) -> NoReturn:
-    raise KeyboardInterrupt
+        for name in variables:
+            os.environ.pop(name, None)
+        os.environ.update(before)
 
 
 def _run_dag(show: Show, airflow: LocalAirflow) -> dict[str, str]:
