@@ -398,10 +398,13 @@ def rebuild(arguments: argparse.Namespace, output: Output) -> Result:
         f"{waves} came back from the lake, which has {skips}",
         ("vanished from the lake: the next run reads it again", columns, reopened),
         *([deleted] if done.deleted else []),
+        *([_NO_REASONS] if done.skips or done.deleted else []),
         f"go on with: {remedies.run(spec.name)}",
     ]
     return Result(document=document, lines=lines)
 
+
+_NO_REASONS = "the lake keeps no reasons: those of skips and deletes were in the history of the ledger that is lost"
 
 RECOVERY_COMMANDS = (
     Command(name="recover", help="ask the lake about waves that were left open", arguments=(PIPELINE,), action=recover),

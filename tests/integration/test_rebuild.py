@@ -83,6 +83,7 @@ def test_lost_ledger_comes_back_from_the_lake(sandbox: Sandbox) -> None:
         "accept-deletes", sandbox.name, "--topic", sandbox.topic, "--reason", "90 days", "--json"
     )
     assert (accepted.code, accepted.document["rows"]) == (0, len(gone)), accepted.err
+    assert "the lake keeps no reasons" in sandbox.command("rebuild", str(sandbox.file)).out
     reads_only_what_is_new(sandbox, 80)
 
 
