@@ -24,6 +24,7 @@ from airflow_kafka_lake.cli.running import RECOVERY_COMMANDS as RECOVERY
 from airflow_kafka_lake.cli.running import WORKER_COMMANDS as WORKER
 from airflow_kafka_lake.cli.status import COMMANDS as STATUS
 from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.audit.report import MEANINGS
 from airflow_kafka_lake.core.errors import KafkaLakeError, TerminalError, UsageError, kinds, mendable, nearest
 from airflow_kafka_lake.services.checking import CheckOutcome, PipelineCheck, check_pipeline
 from airflow_kafka_lake.wiring.assemble import connection_tests, open_ports
@@ -88,15 +89,19 @@ def demo(arguments: argparse.Namespace, output: Output) -> Result:
 
 
 def explain(arguments: argparse.Namespace, _: Output) -> Result:
-    """Tell the meaning of an error, and its exit code."""
+    """Tell the meaning of an error, and its exit code, or of a state of offsets."""
     known, name = kinds(), arguments.error
+    if means := MEANINGS.get("committed" if name == "landed" else name):
+        return Result(document={"word": name, "means": means}, lines=[f"{name}: {means}", GLOSSARY])
     if name not in known:
-        near = nearest(name, sorted(known)) or "."
-        raise UsageError(f"there is no error {name!r}{near} Of a command: kafka-lake COMMAND --help")
+        near = nearest(name, [*known, *MEANINGS]) or "."
+        raise UsageError(f"there is no error or state {name!r}{near} {GLOSSARY}; of a command: COMMAND --help")
     means, code = " ".join((known[name].__doc__ or "").split()), known[name].exit_code
     document = {"type": name, "means": means, "exit_code": code, "exit_code_means": EXIT_CODES[str(code)]}
     return Result(document=document, lines=[f"{name}: {means}", f"exit code {code}: {EXIT_CODES[str(code)]}"])
 
+
+GLOSSARY = "All words: docs/glossary.md"
 
 STORES = Argument(
     "--for", dest="stores", action="append", choices=("s3",), help="also what Spark needs for a lake in that store"
@@ -133,8 +138,8 @@ SETUP_COMMANDS = (
     ),
     Command(
         name="help",
-        help="tell the meaning of an error",
-        arguments=(Argument("error", metavar="ERROR", help="the error's name, as --json and the history have it"),),
+        help="explain an error, or a state of offsets",
+        arguments=(Argument("error", metavar="ERROR", help="its name, as --json and the history have it"),),
         action=explain,
     ),
 )

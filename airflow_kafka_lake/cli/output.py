@@ -331,11 +331,6 @@ class Output:
                 self._err.print(Text(f"more: {Remedy(command='help', subject=name)}", DIM))
 
 
-def word_of(state: str) -> str:
-    """Return a state for people: COMMITTED is landed, for Kafka and databases commit too."""
-    return "landed" if state.lower() == "committed" else state.lower()
-
-
 def styled(line: TextLine) -> Text:
     """Return a line with everything escaped that would control a terminal."""
     text = _visible(line.text)

@@ -33,10 +33,10 @@ from airflow_kafka_lake.cli.command import (
     spec_of,
     wave_count,
 )
-from airflow_kafka_lake.cli.output import Output, word_of
+from airflow_kafka_lake.cli.output import Output
 from airflow_kafka_lake.cli.status import show_wave
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count, size
+from airflow_kafka_lake.core.amounts import count, size, word_of
 from airflow_kafka_lake.core.ledger.guards import landed
 from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.ledger.requests import RequestRecord

@@ -38,11 +38,10 @@ from airflow_kafka_lake.cli.output import (
     offsets,
     table,
     until,
-    word_of,
     wrapped,
 )
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import age, count, moment, span
+from airflow_kafka_lake.core.amounts import age, count, moment, span, word_of
 from airflow_kafka_lake.core.errors import TransientError, UsageError
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, WaveState
@@ -626,9 +625,9 @@ def history(arguments: argparse.Namespace, _: Output) -> Result:
 
 def show_history(output: Output, report: EventList) -> None:
     """Show lines of a history: when and by whom something was decided or done, and why."""
-    rows = [(moment(item.at), item.kind, item.subject, item.detail, item.actor) for item in report.events]
+    rows = [(moment(item.at), item.actor, word_of(item.kind), item.subject, item.detail) for item in report.events]
     title = f"the newest {count(len(rows), 'line')} of {report.pipeline}'s history"
-    output.long_table(title, ("at", "event", "about", "detail", "by"), rows)
+    output.long_table(title, ("when", "who", "what", "about", "more"), rows)
 
 
 COMMANDS = (

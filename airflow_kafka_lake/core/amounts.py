@@ -1,4 +1,4 @@
-"""Amounts and times as people read them: numbers with their noun, bytes and seconds with a unit."""
+"""Amounts, times and states as people read them: numbers with their noun, bytes and seconds with a unit."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from datetime import UTC, datetime
 
 _UNITS = ("kB", "MB", "GB", "TB", "PB", "EB", "ZB")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_WORDS = {"committed": "landed", "commit": "land", "revoke": "cancel or hold"}
+
+
+def word_of(state: str) -> str:
+    """Return a state, or an event of the history, for people: Kafka and databases commit too."""
+    return _WORDS.get(state.lower(), state.lower())
 
 
 def count(number: int, one: str, many: str | None = None) -> str:

@@ -8,8 +8,8 @@ from itertools import accumulate, groupby
 
 from markupsafe import Markup
 
-from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.audit.report import AuditedStream, AuditReport, OffsetStatus, TimelineSlice
+from airflow_kafka_lake.core.amounts import count, word_of
+from airflow_kafka_lake.core.audit.report import MEANINGS, AuditedStream, AuditReport, OffsetStatus, TimelineSlice
 from airflow_kafka_lake.core.ordering.segments import Segment, SegmentKey, SegmentOrder
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.pages.rendering import IDLE, Visitor, draw, render, visible
@@ -25,24 +25,6 @@ LEAST = 0.4
 
 ALARMING = 1.2
 """The same of a part that is on hold or lost: one offset among millions must be seen."""
-
-
-MEANINGS: Mapping[str, str] = {
-    OffsetStatus.COMMITTED: "in the lake, every offset accounted for",
-    OffsetStatus.RUNNING: "being read now",
-    OffsetStatus.PLANNED: "planned, and not begun",
-    OffsetStatus.UNREAD: "in Kafka, not planned yet",
-    OffsetStatus.WAITING: "not stable yet, an open transaction is before it",
-    OffsetStatus.SKIPPED: "passed by a person's decision",
-    OffsetStatus.HELD: "needs a person",
-    OffsetStatus.LOST: "gone from Kafka before it was read",
-}
-"""The legend, in its order."""
-
-
-def word(status: str) -> str:
-    """Return a status for people: committed is landed."""
-    return "landed" if status == OffsetStatus.COMMITTED.value else status
 
 
 _DRAWING = Markup('<svg class="timeline" role="img" aria-label="{}">{}</svg>')
@@ -74,10 +56,10 @@ def shares_bar(shares: Iterable[tuple[str, int]], label: str) -> Markup:
     whole = sum(number for _, number in counted)
     sides = accumulate((100 * number / whole for _, number in counted), initial=0.0)
     boxes = [
-        _box(kind, left, 100 * number / whole, f"{word(kind)}: {number:,}")
+        _box(kind, left, 100 * number / whole, f"{word_of(kind)}: {number:,}")
         for (kind, number), left in zip(counted, sides, strict=False)
     ]
-    words = ", ".join(f"{number:,} {word(kind)}" for kind, number in counted) or "nothing"
+    words = ", ".join(f"{number:,} {word_of(kind)}" for kind, number in counted) or "nothing"
     return _drawing(f"{label}: {words}", boxes)
 
 
@@ -90,13 +72,13 @@ def summary(parts: Sequence[TimelineSlice]) -> str:
     spans = dict.fromkeys(OffsetStatus, 0)
     for part in parts:
         spans[part.status] += part.range.span
-    return ", ".join(f"{span:,} {word(status)}" for status, span in spans.items() if span)
+    return ", ".join(f"{span:,} {word_of(status)}" for status, span in spans.items() if span)
 
 
 def _exact(parts: Sequence[TimelineSlice], start: int, end: int) -> Iterator[tuple[int, Markup]]:
     scale = 100 / (end - start)
     for part in parts:
-        title = f"{word(part.status)} [{part.range.start}, {part.range.end})"
+        title = f"{word_of(part.status)} [{part.range.start}, {part.range.end})"
         title += f": {part.message}" if part.message else ""
         left, width = (part.range.start - start) * scale, part.range.span * scale
         yield _URGENCY[part.status], _box(part.status, left, width, title)
@@ -116,7 +98,7 @@ def _columns(parts: Sequence[TimelineSlice], start: int, end: int) -> Iterator[t
         columns = [column for _, column in run]
         interval = (start + int(columns[0] * size), start + int((columns[-1] + 1) * size))
         width = len(columns) * 100 / COLUMNS
-        title = f"{word(status)} somewhere in [{interval[0]}, {interval[1]})"
+        title = f"{word_of(status)} somewhere in [{interval[0]}, {interval[1]})"
         yield _URGENCY[status], _box(status, columns[0] * 100 / COLUMNS, width, title)
 
 

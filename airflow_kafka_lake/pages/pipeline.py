@@ -13,8 +13,8 @@ from markupsafe import Markup
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.addresses import SITE
-from airflow_kafka_lake.core.amounts import age, count, size, span
-from airflow_kafka_lake.core.audit.report import OffsetStatus
+from airflow_kafka_lake.core.amounts import age, count, size, span, word_of
+from airflow_kafka_lake.core.audit.report import MEANINGS, OffsetStatus
 from airflow_kafka_lake.core.ledger.history import TaskPlace, place_of
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
@@ -40,7 +40,7 @@ from airflow_kafka_lake.core.reports.streams import (
     UnknownState,
 )
 from airflow_kafka_lake.pages.buttons import Button, button_of, decisions, need_buttons, wave_buttons
-from airflow_kafka_lake.pages.charts import MEANINGS, shares_bar, timeline_of
+from airflow_kafka_lake.pages.charts import shares_bar, timeline_of
 from airflow_kafka_lake.pages.rendering import BUSY, FIRST_PLAN, IDLE, NEVER, Visitor, draw, macro, number, percent
 
 # How far a pipeline is, as a few facts side by side, and what has to be known before they are believed.
@@ -376,15 +376,12 @@ def dry_run_page(visitor: Visitor, dag: str, run: str) -> str:
 
 # The page of a pipeline's history: what was decided, when and by whom.
 
-WORDS = {"revoke": "cancel or hold", "commit": "land"}
-"""The name of an event on a page, where the ledger has another word for it."""
-
 
 def history_page(visitor: Visitor, found: EventList) -> str:
     """Draw some lines of a pipeline's history, newest first."""
     lines, pipeline = found.events, found.pipeline
     older = lines[-1].sequence if lines and lines[-1].sequence > 1 else None
-    return draw("events.html", visitor, poll=IDLE, pipeline=pipeline, lines=lines, words=WORDS, older=older)
+    return draw("events.html", visitor, poll=IDLE, pipeline=pipeline, lines=lines, words=word_of, older=older)
 
 
 # The pages of waves: one with its ranges, attempts and accounting, and the list of all.

@@ -36,6 +36,19 @@ class OffsetStatus(StrEnum):
     LOST = "lost"
 
 
+MEANINGS: Mapping[str, str] = {
+    OffsetStatus.COMMITTED: "in the lake, every offset accounted for",
+    OffsetStatus.RUNNING: "being read now",
+    OffsetStatus.PLANNED: "planned, and not begun",
+    OffsetStatus.UNREAD: "in Kafka, not planned yet",
+    OffsetStatus.WAITING: "not stable yet, an open transaction is before it",
+    OffsetStatus.SKIPPED: "passed by a person's decision",
+    OffsetStatus.HELD: "needs a person",
+    OffsetStatus.LOST: "gone from Kafka before it was read",
+}
+"""The legend, in its order."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineSlice:
     """A range of offsets with one status; `message` is the reason, if any."""

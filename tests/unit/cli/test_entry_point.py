@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,11 @@ from airflow_kafka_lake.cli import command as cli_arguments
 from airflow_kafka_lake.cli import entry_point
 from airflow_kafka_lake.cli.entry_point import COMMANDS, EXAMPLES, build_parser, main, run_parsed
 from airflow_kafka_lake.cli.output import Output
+from airflow_kafka_lake.cli.status import show_history
+from airflow_kafka_lake.core.audit.report import MEANINGS
 from airflow_kafka_lake.core.errors import TerminalError, UnavailableError, UsageError, expected, kinds
+from airflow_kafka_lake.core.ledger.history import Event
+from airflow_kafka_lake.core.reports.status import EventList
 from tests.world import World
 
 pytestmark = pytest.mark.unit
@@ -279,6 +284,44 @@ def test_error_is_explained_by_its_name(capsys: pytest.CaptureFixture[str]) -> N
         assert (told["type"], told["exit_code"], bool(told["means"])) == (name, kind.exit_code, True)
     assert main(["help", "HeldErorr"]) == 2
     assert "did you mean 'HeldError'?" in capsys.readouterr().err
+
+
+def test_state_of_offsets_is_explained_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """As status and page have it; of another word there is the glossary."""
+    for name in (*MEANINGS, "landed"):
+        assert main(["help", name, "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told == {"word": name, "means": MEANINGS["committed" if name == "landed" else name]}
+    assert main(["help", "lost"]) == 0
+    assert capsys.readouterr().out == "lost: gone from Kafka before it was read\nAll words: docs/glossary.md\n"
+    assert main(["help", "watermark"]) == 2
+    assert "no error or state 'watermark'. All words: docs/glossary.md" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", [["--json"], ["--ledger", "mine"]])
+def test_demonstration_refuses_the_flags_that_it_would_ignore(
+    given: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is started: it has its own ledger, and a report for programs."""
+    monkeypatch.setattr("airflow_kafka_lake.local.demo.demonstrate", lambda *_, **__: 0)
+    assert main(["demo", "--exit", *given]) == 2
+    ended = capsys.readouterr()
+    assert "--report FILE" in ended.out + ended.err
+
+
+def test_history_is_in_the_words_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    """Columns and actions; programs have the ledger's own kinds."""
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    kinds_of = ("revoke", "commit", "skip")
+    events = tuple(
+        Event(sequence=n, at=at, actor="ann", kind=kind, subject="w", detail="d") for n, kind in enumerate(kinds_of)
+    )
+    show_history(Output(as_json=False), EventList(pipeline="orders", events=events))
+    out = capsys.readouterr().out
+    columns = [out.index(name) for name in ("when", "who", "what", "about", "more")]
+    assert columns == sorted(columns)
+    assert ("cancel or hold" in out, "land" in out, "skip" in out, "revoke" in out) == (True, True, True, False)
+    assert [item["kind"] for item in EventList(pipeline="orders", events=events).to_json()["events"]] == [*kinds_of]
 
 
 def test_message_on_a_terminal_ends_with_the_way_to_its_explanation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,13 +12,12 @@ import pytest
 
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.audit.check import Finding, FindingKind
-from airflow_kafka_lake.core.audit.report import AuditedStream, AuditReport, OffsetStatus, TimelineSlice
+from airflow_kafka_lake.core.audit.report import MEANINGS, AuditedStream, AuditReport, OffsetStatus, TimelineSlice
 from airflow_kafka_lake.core.ledger.records import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream
 from airflow_kafka_lake.pages.charts import (
     COLUMNS,
     EXACT,
-    MEANINGS,
     audit_page,
     timeline_of,
 )
