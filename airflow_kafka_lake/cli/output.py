@@ -200,7 +200,7 @@ def _heading(spinner: Spinner, live: ProgressEvent) -> Table:
     row.add_column(width=_BAR_WIDTH)
     row.add_column(justify="right", no_wrap=True)
     share = live.progress.share
-    bar = ProgressBar(total=1.0, completed=share or 0.0, width=_BAR_WIDTH, pulse=share is None)
+    bar = ProgressBar(total=1.0, completed=share or 0.0, width=_BAR_WIDTH)
     row.add_row(spinner, bar, "" if share is None else f"{share:.0%}")
     return row
 
