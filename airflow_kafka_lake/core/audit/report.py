@@ -38,7 +38,7 @@ class OffsetStatus(StrEnum):
 
 MEANINGS: Mapping[str, str] = {
     OffsetStatus.COMMITTED: "in the lake, every offset accounted for",
-    OffsetStatus.RUNNING: "being read now",
+    OffsetStatus.RUNNING: "a worker has it",
     OffsetStatus.PLANNED: "planned, and not begun",
     OffsetStatus.UNREAD: "in Kafka, not planned yet",
     OffsetStatus.WAITING: "not stable yet, an open transaction is before it",

@@ -278,6 +278,7 @@ def test_worker_that_gives_no_sign_is_said_to_be_silent_before_its_lease_ends(wo
     takeover = "another worker can take it over in 1 min 20 s, on its own host at once if it is dead"
     silent = f"no sign of life for 40 s; {takeover}"
     page = read(pipeline_page(DECIDES, status(world)))
+    assert "running: a worker has it" in page.one("ul", class_="legend").text
     assert "running 0 waves 1 silent; 0 of 1 wave of open plans landed" in page.one("dl", class_="facts").text
     line = page.one("tr", data_key=f"wave {wave}")
     assert f"{wave} silent reading 33 %: 1 row of 3 offsets {silent}" in line.text
