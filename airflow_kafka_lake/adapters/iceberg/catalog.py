@@ -316,7 +316,8 @@ class OpenCatalog:
             with self.reaching(doing), suppress(FileNotFoundError), tempfile.TemporaryFile(dir=above) as file:
                 file.write(_LOOKED)
                 return
-        raise self._settings_error(doing, f"this user cannot make anything in {above} (warehouse)")
+        if above.exists():  # else a check beside us has removed what it had made
+            raise self._settings_error(doing, f"this user cannot make anything in {above} (warehouse)")
 
     def _ensure_namespace(self, identifier: str) -> None:
         """Create the table's namespace, and those around it, when it is missing; two at once are fine."""
