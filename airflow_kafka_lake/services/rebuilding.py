@@ -11,11 +11,12 @@ import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import (
     IdentityError,
+    KafkaLakeError,
     OwnershipError,
     StateError,
     UnknownOutcomeError,
@@ -32,6 +33,8 @@ from airflow_kafka_lake.core.ledger.waves import (
     TableHead,
     Token,
 )
+from airflow_kafka_lake.core.offsets import Slice
+from airflow_kafka_lake.core.planning.costs import heaviest, weights
 from airflow_kafka_lake.core.rebuilding.comparison import (
     Contradiction,
     LakeComparison,
@@ -141,6 +144,10 @@ def _restore(
     what = restoration(
         spec, token, ports.ledger.ledger_id(), now=now, readings=readings, known=known, comparison=comparison
     )
+    again = [Slice(item.stream, item.range) for item in what.planned]
+    with suppress(KafkaLakeError):  # a rebuild needs Kafka for nothing else, which may be down
+        samples = ports.source.sample(heaviest(again), spec.isolation) if again else ()
+        what = replace(what, weights=weights((), samples, ()))
     ports.ledger.commit(Restore(what=what, actor=ports.actor))
     return what, comparison
 

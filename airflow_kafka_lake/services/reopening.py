@@ -206,8 +206,7 @@ def _observe(ports: Ports, stream: StreamRecord) -> PartitionSnapshot:
         if item.stream == stream.key:
             return item
     raise UnavailableError(
-        f"{stream.key} could not be observed. Nothing was reopened; repeat when Kafka answers",
-        **stream.key.facts,
+        f"{stream.key} could not be observed. Nothing was reopened; repeat when Kafka answers", **stream.key.facts
     )
 
 

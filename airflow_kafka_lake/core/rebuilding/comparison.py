@@ -22,6 +22,7 @@ from airflow_kafka_lake.core.ledger.records import (
 )
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES, Ancestry, AttemptKey, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.planning.plan import Weights
 from airflow_kafka_lake.core.spec import PipelineSpec
 
 # The lake's records of reopening: the receipts that they undo, and the offsets to be read again.
@@ -136,7 +137,7 @@ class Restoration:
     gone, `undone` the committed waves whose commit is not in main's history, so that it proves nothing any more, even
     where their rows came back with another commit. `fences` has the highest fence that the lake has seen of each wave,
     `receipts` the ones that the lake still lacks, with their tables. `reopens` is all that was ever reopened, `planned`
-    the part to be read again.
+    the part to be read again, with its `weights`.
     """
 
     spec: PipelineSpec
@@ -154,6 +155,7 @@ class Restoration:
     ends: Mapping[Stream, tuple[int, int | None]] = field(default_factory=dict)
     reopens: Reopens = field(default_factory=lambda: Reopens({}))
     planned: tuple[RestoredPlan, ...] = ()
+    weights: Weights = field(default_factory=lambda: Weights(by_stream={}))
     undone: frozenset[str] = frozenset()
 
     @property

@@ -42,7 +42,6 @@ from airflow_kafka_lake.core.ledger.waves import (
     WaveState,
 )
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream
-from airflow_kafka_lake.core.planning.plan import UNMEASURED_BYTES_PER_OFFSET
 from airflow_kafka_lake.core.rebuilding.comparison import (
     RESTORED,
     Edits,
@@ -165,7 +164,7 @@ def _planned_again(what: Restoration, kept: Sequence[RangeRecord]) -> Iterable[P
                 slice=Slice(item.stream, part),
                 state=RangeState.PLANNED,
                 reason=None,
-                estimated_bytes=round(UNMEASURED_BYTES_PER_OFFSET * part.span),
+                estimated_bytes=what.weights.bytes_of(item.stream, part.span),
                 generation=item.generation,
                 leader_epoch=item.leader_epoch,
             )
@@ -184,25 +183,22 @@ def _skipped_ranges(
         open_ = skip.passed - RangeSet(resolved[skip.stream])
         resolved[skip.stream].extend(open_)
         for part in (piece for gap in open_ for piece in gap.split_at((origins[skip.stream],))):
-            yield PlacedRange(record=_passed(what, skip, part, number))
+            record = RangeRecord(
+                id=f"{what.id}s{number}",
+                pipeline=what.spec.name,
+                plan=skip.id,
+                wave=skip.id,
+                slice=Slice(skip.stream, part),
+                state=RangeState.SKIPPED,
+                reason=RESTORED,
+                estimated_bytes=0,
+                rows=0,
+                accounting=Accounting(skipped=part.span),
+                generation=skip.generation,
+                skip=skip.id,
+            )
+            yield PlacedRange(record=record)
             number += 1
-
-
-def _passed(what: Restoration, skip: RestoredSkip, part: OffsetRange, number: int) -> RangeRecord:
-    return RangeRecord(
-        id=f"{what.id}s{number}",
-        pipeline=what.spec.name,
-        plan=skip.id,
-        wave=skip.id,
-        slice=Slice(skip.stream, part),
-        state=RangeState.SKIPPED,
-        reason=RESTORED,
-        estimated_bytes=0,
-        rows=0,
-        accounting=Accounting(skipped=part.span),
-        generation=skip.generation,
-        skip=skip.id,
-    )
 
 
 def _wave_states(

@@ -390,3 +390,7 @@ def test_reopened_range_that_no_plan_has_weighed_is_weighed_by_kafka(world: Worl
     world.reopen(0, 10)
     again = world.ledger.ranges(pipeline="orders", states=(RangeState.PLANNED,))
     assert sum(item.estimated_bytes for item in again) == pytest.approx(planned.estimated_bytes, abs=len(again))
+    lose(world)
+    rebuilt(world)
+    again = world.ledger.ranges(pipeline="orders", states=(RangeState.PLANNED,))
+    assert sum(item.estimated_bytes for item in again) == pytest.approx(planned.estimated_bytes, abs=len(again))
