@@ -109,7 +109,7 @@ TOKEN_LIFETIME, TOKEN_RENEWED = "token-expires-in-ms", "token-refresh-enabled"
 _HOUR = "3600000"
 _GONE_OR_USED = (NoSuchNamespaceError, NamespaceNotEmptyError)
 _NOTHING_THERE = frozenset({404, 405, 410})
-_LOOKED = b"kafka-lake has looked"
+_LOOKED, _AZURE = b"kafka-lake has looked", "azure.core.exceptions"
 _REMOVE_OLD = TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED
 
 
@@ -528,7 +528,7 @@ def _with_parents(place: str) -> list[Path]:
 
 def _of_azure() -> tuple[type[Exception], ...]:
     """Return what Azure's client and adlfs raise, once a table has brought them."""
-    azure: Any = sys.modules.get("azure.core.exceptions")
+    azure: Any = sys.modules.get(_AZURE)
     return (azure.AzureError, RuntimeError) if azure else ()
 
 

@@ -151,7 +151,7 @@ class LakeSettings:
         if found.get(_PATH_STYLE) == "false":
             found[_VIRTUAL] = "true"
         if "gcs.oauth2.token" in found:  # PyArrow takes none without an end
-            found.setdefault("gcs.oauth2.token-expires-at", "253402300799000")
+            found = {"gcs.oauth2.token-expires-at": "253402300799000", **found}
         if self.kind is CatalogKind.SQL:
             # A connection that was idle while a job ran may have been ended by a firewall.
             found |= {"schema_version": "v1", "uri": _python_uri(self.uri), "pool_pre_ping": "true"}
