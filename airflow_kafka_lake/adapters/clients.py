@@ -52,7 +52,7 @@ _KEY = (
     r"|(?:access|account|api|storage|encryption)[._-]?key|(?<![a-z])key(?:[._-]id)?$"
 )
 _LOGIN_IN_ADDRESS = r"://[^/\s:@]*:[^/\s@]+@"
-_OPTION_IN_VALUE = r"""(?:password|secret|token)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'([^']*)'|([^\s;&"']+))"""
+_OPTION_IN_VALUE = r"""(?:password|secret|token|account_?key)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'([^']*)'|([^\s;&"']+))"""
 _SECRET_KEY = re.compile(_KEY, re.IGNORECASE)
 _SECRET_PART = re.compile(rf"(?i){_OPTION_IN_VALUE}|://[^/@\s:]*:([^@\s]+)@")
 _SCHEME_OR_LOGIN = re.compile(r"(?:Basic|Bearer)\s+(\S+)|[^:/\s\"]+:([^:/\s\"]{6,})", re.IGNORECASE)
@@ -99,7 +99,7 @@ _LEAST_ROOM = 128 * 1024
 """The least room that SQLite needs beside its file, in bytes."""
 
 _SQLITE_DENIED = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH})
-_STORE = re.compile(r"ACCESS_DENIED|AccessDenied|AuthorizationPermissionMismatch|storage\.objects\.\w+ (access|denied)")
+_STORE = re.compile(r"(?i)access[_ ]?denied|AuthorizationPermissionMismatch|storage\.objects\.\w+ (access|denied)")
 """In the errors of S3, Azure and Google's store."""
 
 
@@ -117,7 +117,7 @@ def denied(error: BaseException, file: Path | None = None) -> bool:
         if code is None:
             return False
         return code & 0xFF in _SQLITE_DENIED or (code & 0xFF == sqlite3.SQLITE_CANTOPEN and _is_closed(file))
-    return isinstance(error, OSError) and (error.errno in _DENIED or _STORE.search(str(error)) is not None)
+    return getattr(error, "errno", None) in _DENIED or _STORE.search(str(error)) is not None
 
 
 def _is_closed(file: Path | None) -> bool:

@@ -202,8 +202,8 @@ def _well(ended: Ended) -> Ended:
 def _idle(place: Place) -> None:
     """Run once more: there must be nothing to do."""
     ended = _well(place.run())
-    if ended.document["waves"] or ended.document["advanced"]:
-        raise RedError(f"something was left to do: {ended.document}")
+    if "error" in ended.document or ended.document["waves"] or ended.document["advanced"]:
+        raise RedError(f"something was left to do: {ended}")
 
 
 def _hold(place: Place, ended: Sequence[Ended], *, told: bool = False) -> None:

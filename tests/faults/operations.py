@@ -329,7 +329,9 @@ def begin(place: Place, name: str) -> None:
         place.put_back(name)
         return
     beginning = BEGINNINGS[name]
-    if beginning.after is not None:
+    if beginning.after is None:
+        place.clear()
+    else:
         begin(place, beginning.after)
     ended = place.command(*beginning.words(place), traps=beginning.traps)
     assert ended.code == (-9 if beginning.traps else 0), ended

@@ -14,10 +14,11 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES, RangeState
@@ -25,6 +26,8 @@ from tests.faults.standing_kafka import TOPIC, Acknowledged, kafka
 
 ROOT = Path(__file__).parents[2]
 TABLE = "raw.orders"
+NEW = "new"
+"""The name of a place that nothing has happened in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +54,22 @@ class Ended:
         return json.loads(self.out) if self.out.strip() else {}
 
 
-class Place:
-    """A pipeline's home; how its commands are started is a subclass's business."""
+class CatalogServer(Protocol):
+    """A REST catalog that no other place is in."""
 
-    def __init__(self, folder: Path, topic: str) -> None:
+    def connection(self) -> dict[str, Any]:
+        """Return a lake connection."""
+        raise NotImplementedError
+
+
+class Place:
+    """A pipeline's home; how its commands are started is a subclass's business.
+
+    Its lake is in the home too, or at a `server`, which puts no table back: there each case is begun from nothing.
+    """
+
+    def __init__(self, folder: Path, topic: str, server: CatalogServer | None = None) -> None:
+        self._server = server
         self.home, self._kept, self._output = (folder / name for name in ("home", "kept", "output"))
         self.topic = self.name = topic
         self._numbers = itertools.count(1)
@@ -94,10 +109,9 @@ class Place:
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        lake = {"format": "iceberg", "catalog": "sql", "uri": self.catalog_uri}
-        lake["warehouse"] = f"file://{self.home}/warehouse"
+        lake = {"catalog": "sql", "uri": self.catalog_uri, "warehouse": f"file://{self.home}/warehouse"}
         connections = {
-            "LAKE_DEFAULT": {"conn_type": "lake", "extra": lake},
+            "LAKE_DEFAULT": self._server.connection() if self._server else {"conn_type": "lake", "extra": lake},
             "KAFKA_LAKE_LEDGER": {"conn_type": "sqlite", "host": str(self.home / "ledger.db")},
             **self.connections(),
         }
@@ -158,11 +172,25 @@ class Place:
 
     def keep(self, name: str) -> None:
         """Remember the place as it is, under a name."""
-        shutil.copytree(self.home, self._kept / name)
+        if not self._server:
+            shutil.copytree(self.home, self._kept / name)
 
     def has(self, name: str) -> bool:
         """Return whether a beginning is kept."""
         return (self._kept / name).exists()
+
+    def clear(self) -> None:
+        """Make the place what it was when nothing had begun."""
+        if not self.has(NEW):
+            shutil.copytree(self.home, self._kept / NEW)
+        self.put_back(NEW)
+        if self._server:
+            from pyiceberg.exceptions import NoSuchNamespaceError
+
+            catalog, namespace = self.catalog(), TABLE.rpartition(".")[0]
+            with suppress(NoSuchNamespaceError):
+                for table in catalog.list_tables(namespace):
+                    catalog.drop_table(table)
 
     def put_back(self, name: str) -> None:
         """Make the place again what it was; files name each other by their whole path, so it is the very same place."""
@@ -192,10 +220,17 @@ class Place:
 
     def iceberg(self) -> Any:
         """Load the table as any reader would."""
+        return self.catalog().load_table(TABLE)
+
+    def catalog(self) -> Any:
+        """Open the catalog as any reader would."""
         from pyiceberg.catalog import load_catalog
 
-        catalog = load_catalog("lake", type="sql", uri=self.catalog_uri, warehouse=f"file://{self.home}/warehouse")
-        return catalog.load_table(TABLE)
+        connection = json.loads(self.environment["AIRFLOW_CONN_LAKE_DEFAULT"])
+        told = {key: value for key, value in connection["extra"].items() if key != "catalog"}
+        if "password" in connection:
+            told["credential"] = f"{connection['login']}:{connection['password']}"
+        return load_catalog("lake", type=connection["extra"]["catalog"], **told)
 
     def rows(self) -> Counter[tuple[int, int, bytes]]:
         """Count the table's rows by `(partition, offset, value)`."""
@@ -230,8 +265,8 @@ class Place:
 class ForkedPlace(Place):
     """The standing-in cluster's topic; commands are forked from a warm parent."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, TOPIC)
+    def __init__(self, folder: Path, server: CatalogServer | None = None) -> None:
+        super().__init__(folder, TOPIC, server)
         self.configure()
         self._parent = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.standing_in"],

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ import psutil
 
 from airflow_kafka_lake.local.processes import wait_until
 from tests import warm
-from tests.faults.place import TABLE, Ended, Place, Started
+from tests.faults.place import TABLE, CatalogServer, Ended, Place, Started
 from tests.faults.standing_kafka import Acknowledged
 from tests.faults.tasks import TASKS
 from tests.kit import arming
@@ -32,14 +32,16 @@ class RealPlace(Place):
     at a time.
     """
 
-    def __init__(self, folder: Path, bootstrap: str, *, warm: bool = False) -> None:
+    def __init__(
+        self, folder: Path, bootstrap: str, server: CatalogServer | None = None, *, warm: bool = False
+    ) -> None:
         self._bootstrap, self._warm = bootstrap, warm
         self._producer = Sandbox(folder / "producer", bootstrap)
         self._producer.produce(40)
         self._producer.transaction(6, commit=True)
         self._producer.transaction(6, commit=False)
         self._producer.produce(10, begin=40)
-        super().__init__(folder, self._producer.topic)
+        super().__init__(folder, self._producer.topic, server)
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._marks: dict[int, Mapping[str, str]] = {}
         self._drivers: dict[int, int] = {}
@@ -143,11 +145,15 @@ class RealPlace(Place):
 
 
 @contextmanager
-def real_places(folder: Path, count: int) -> Iterator[Iterator[RealPlace]]:
-    """Start a broker and make places beside it."""
-    from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch
+def real_places(folder: Path, servers: Sequence[CatalogServer | None]) -> Iterator[Iterator[RealPlace]]:
+    """Start a broker and make a place beside it for each catalog."""
+    from airflow_kafka_lake.adapters.jars.cache import STORES, JarSet, fetch
     from airflow_kafka_lake.local.kafka import LocalKafka
 
-    fetch(JarSet.SPARK)
+    for jars in (JarSet.SPARK, *STORES):
+        fetch(jars)
     with LocalKafka() as broker, ExitStack() as stack:
-        yield (stack.enter_context(closing(RealPlace(folder / str(i), broker.bootstrap))) for i in range(count))
+        yield (
+            stack.enter_context(closing(RealPlace(folder / str(number), broker.bootstrap, server)))
+            for number, server in enumerate(servers)
+        )

@@ -2,8 +2,9 @@
 
 Without a flag: one case for each point and mode, in commands that are forked over real ledgers and lakes. `--all`: in
 every command that crosses a point, and at its last crossing too. `--real`: with the real command line, Kafka and Spark.
-`--seed` deals the commands to the points, so that each command has its share; with `--real` it also deals the mode of
-each point outside of the driver, for such a case costs half a minute.
+`--catalog`: over a REST catalog, each place at a server of its own. `--seed` deals the commands to the points, so that
+each command has its share; with `--real` it also deals the mode of each point outside of the driver, for such a case
+costs half a minute.
 
 `--results` writes each case with what was wrong with it.
 """
@@ -18,7 +19,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -30,8 +31,11 @@ from tests.faults.matrix import DRIVER, Case, Traces
 from tests.faults.operations import ACTS
 from tests.faults.place import ForkedPlace, Place
 from tests.kit.failpoints import points
+from tests.kit.local_lake import LocalLake
+from tests.kit.rest_catalog import RestCatalogServer
 from tests.kit.traps import modes
 
+CATALOGS = {"sqlite": None, "seaweedfs": LocalLake, "iceberg-rest": RestCatalogServer}
 TOLD_EVERY = 25
 """Cases after which a log without a bar is told."""
 
@@ -41,6 +45,7 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="run_matrix", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--all", action="store_true", help="in every command that crosses a point")
     parser.add_argument("--real", action="store_true", help="the real command line, Kafka and Spark")
+    parser.add_argument("--catalog", choices=CATALOGS, default="sqlite", help="whose tables they are (sqlite)")
     parser.add_argument("--points", default="", help="only points that match this regular expression")
     parser.add_argument("--workers", type=int, default=2, help="places that are played in at once")
     parser.add_argument("--seed", type=int, help="deals the commands to the points; without it the first that fits")
@@ -48,7 +53,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--results", type=Path, help="write each case with what was wrong")
     chosen = parser.parse_args(words)
     console = Console(stderr=True)
-    with _places(chosen.workers, real=chosen.real) as places:
+    with _places(chosen, chosen.workers, real=chosen.real) as places:
         number, of = map(int, chosen.share.split("/"))
         cases = list(_wanted(_traces(places[0], chosen), chosen))[number - 1 :: of]
         results = _played(places, cases, console)
@@ -62,16 +67,17 @@ def main(words: Sequence[str]) -> int:
 
 
 @contextmanager
-def _places(count: int, *, real: bool) -> Iterator[list[Place]]:
-    folder = Path(tempfile.mkdtemp(prefix="kafka-lake-matrix-"))
+def _places(chosen: argparse.Namespace, count: int, *, real: bool) -> Iterator[list[Place]]:
+    folder, start = Path(tempfile.mkdtemp(prefix="kafka-lake-matrix-")), CATALOGS[chosen.catalog]
     try:
-        if real:
-            from tests.faults.real_place import real_places
+        with ExitStack() as stack:
+            servers = [stack.enter_context(start()) if start else None for _ in range(count)]
+            if real:
+                from tests.faults.real_place import real_places
 
-            with real_places(folder, count) as places:
-                yield list(places)
-        else:
-            forked = [ForkedPlace(folder / str(number)) for number in range(count)]
+                yield list(stack.enter_context(real_places(folder, servers)))
+                return
+            forked = [ForkedPlace(folder / str(number), server) for number, server in enumerate(servers)]
             yield list(forked)
             for place in forked:
                 place.close()
@@ -86,7 +92,7 @@ def _traces(place: Place, chosen: argparse.Namespace) -> Traces:
         return {act.name: steps if act is ACTS[0] else {} for act in ACTS}
     if not chosen.real:
         return matrix.TracesOnDemand(place)
-    with _places(1, real=False) as (forked,):
+    with _places(chosen, 1, real=False) as (forked,):
         found = {act.name: matrix.traced(forked, act) for act in ACTS}
     return {
         act.name: {} if act.forked else found[act.name] | (steps if "runner.stage:before" in found[act.name] else {})

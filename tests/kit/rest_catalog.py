@@ -50,6 +50,10 @@ class RestCatalogServer(LocalServer):
         """Return the extra of a lake connection."""
         return {"catalog": "rest", "uri": self.uri, **further}
 
+    def connection(self) -> dict[str, Any]:
+        """Return a lake connection that works, as JSON values."""
+        return {"conn_type": "lake", "extra": self.extra()}
+
     def start(self) -> Self:
         """Start; returns when the catalog answers."""
         sqlite = [path for path in fetch(JarSet.SPARK) if "sqlite-jdbc" in path.name]  # not Iceberg's runtime of Spark

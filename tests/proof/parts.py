@@ -8,11 +8,12 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from airflow_kafka_lake.adapters.jars.cache import CACHE_VARIABLE
+from tests.faults.run_matrix import CATALOGS
 from tests.installations import SETS
 from tests.proof.evidence import Counts
 
@@ -169,6 +170,16 @@ def _matrix(of: int, minutes: float, *flags: str) -> Callable[[Wish], Sequence[W
     return works
 
 
+def _failpoints(wish: Wish) -> Sequence[Work]:
+    """Return the whole matrix in four, and for each other catalog the calls that reach it."""
+    reaching = ("--points", "^(table|runner)")
+    others = [name for name in CATALOGS if name != "sqlite"]
+    return [
+        *_matrix(4, 12)(wish),
+        *(replace(work, name=name) for name in others for work in _matrix(1, 6, "--catalog", name, *reaching)(wish)),
+    ]
+
+
 def _suite(_: Wish) -> Sequence[Work]:
     """Return each file with tests that `make test` leaves out, but for those that have a part of their own."""
     chosen = ("--whole", "-m", "nightly", *(f"--ignore={path}" for path in ALONE))
@@ -228,8 +239,9 @@ def _part(
 PARTS = (
     _part(RANDOM, "killed", _random, random_report, "random changes of the code, each against the tests that run it"),
     _part(
-        FORKED, "cases", _matrix(4, 12), named_cases,
-        "commands killed, stopped, delayed or without an answer at every call, over a real ledger and table",
+        FORKED, "cases", _failpoints, named_cases,
+        "commands killed, stopped, delayed or without an answer at every call, over a real ledger and table; each call "
+        "of the lake also over two REST catalogs",
     ),
     _part(
         SPARK, "cases", _matrix(8, 60, "--real"), named_cases,

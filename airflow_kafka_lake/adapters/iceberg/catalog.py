@@ -6,6 +6,7 @@ import math
 import os
 import re
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -48,7 +49,7 @@ from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from requests import PreparedRequest, Response, Session
-from requests.exceptions import SSLError
+from requests.exceptions import HTTPError, SSLError
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -77,13 +78,15 @@ _REFUSED_BY_STORE: Mapping[str, str] = {
     "INVALID_ACCESS_KEY_ID|INVALID_CLIENT_TOKEN_ID|InvalidToken": "the store does not know the key: correct "
     "s3.access-key-id, and s3.session-token where one is given",
     "ExpiredToken": "the store's key has expired: renew s3.access-key-id, s3.secret-access-key and s3.session-token",
-    "NO_SUCH_BUCKET": "the store has no such bucket: correct warehouse, s3.endpoint or s3.path-style-access",
+    "NO_SUCH_BUCKET|ContainerNotFound|NOT_FOUND.*CreateResumableUpload": "the store has no such bucket: correct "
+    "warehouse, or of S3 s3.endpoint or s3.path-style-access",
+    "AuthenticationFailed|AuthorizationFailure": "the store refuses the key: correct the keys that begin with adls.",
     "AuthorizationHeaderMalformed|PermanentRedirect|Looks like the configured region": "the bucket is of another "
     "region: correct client.region",
     "TIME_TOO_SKEWED|REQUEST_EXPIRED": "this machine's clock is not the store's: set it",
     "curlCode: 35": "the store does not speak TLS as s3.endpoint says: correct https:// or http:// there",
 }
-"""The faults of S3 that repeating does not mend, in PyArrow's words, and the settings to change."""
+"""The faults of stores that repeating does not mend, in the words of PyArrow and adlfs, and the settings to change."""
 _NOT_THERE = "the catalog has no such thing at this address, with this warehouse and prefix (uri, warehouse, prefix)"
 _TO_MEND: Mapping[tuple[type[Exception], ...], str] = {
     (UnauthorizedError, AuthorizationExpiredError, ForbiddenError, OAuthError): "the catalog refuses the credential"
@@ -106,7 +109,7 @@ TOKEN_LIFETIME, TOKEN_RENEWED = "token-expires-in-ms", "token-refresh-enabled"
 _HOUR = "3600000"
 _GONE_OR_USED = (NoSuchNamespaceError, NamespaceNotEmptyError)
 _NOTHING_THERE = frozenset({404, 405, 410})
-_LOOKED = b"kafka-lake has looked"
+_LOOKED, _AZURE = b"kafka-lake has looked", "azure.core.exceptions"
 _REMOVE_OLD = TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED
 
 
@@ -278,7 +281,7 @@ class OpenCatalog:
             return self._write_and_remove(io, warehouse)
         with self.reaching(f"reach {warehouse}"):
             try:
-                io.new_input(f"{warehouse}/{_looking()}").exists()
+                io.new_input(f"{warehouse}/{uuid.uuid4()}").exists()
             except OSError as error:
                 if not denied(error) and any(key.startswith(_STORES) for key in self._settings.further):
                     raise  # else the catalog may hand out other credentials for a table, and another endpoint
@@ -289,7 +292,7 @@ class OpenCatalog:
             self._require_writable(place)
             return f"{place}, read and removed"
         with self.reaching(f"write, read and remove a file in {place}"):
-            file = f"{place}/{_looking()}"
+            file = f"{place}/{uuid.uuid4()}-m0.avro"  # a store of tables may take no name but Iceberg's own
             with io.new_output(file).create(overwrite=True) as stream:
                 stream.write(_LOOKED)
             removed = "removed"
@@ -420,7 +423,7 @@ class OpenCatalog:
         """
         try:
             yield
-        except _OF_CATALOG_AND_STORE as error:
+        except (*_OF_CATALOG_AND_STORE, *_of_azure()) as error:
             if problem := self._problem(error):
                 raise self._settings_error(doing, problem) from None
             remedy = "make room on its disk, then try again" if full(error, self._sqlite_file()) else _TRY_AGAIN
@@ -433,13 +436,12 @@ class OpenCatalog:
         """Return the fault that a person has to mend, None where the same call may succeed later."""
         if isinstance(error, ValidationError):
             return "what answers at uri does not speak Iceberg's REST protocol"
-        problem = next((text for kinds, text in _TO_MEND.items() if isinstance(error, kinds)), None)
+        known = (text for kinds, text in _TO_MEND.items() if isinstance(error, kinds))
+        refused = (text for code, text in _REFUSED_BY_STORE.items() if re.search(code, str(error)))
         # PyIceberg's REST client keeps the HTTP status in the cause of its error only.
-        if getattr(getattr(error.__cause__, "response", None), "status_code", None) in _NOTHING_THERE:
-            problem = _NOT_THERE
-        elif isinstance(error, OSError) and not problem:
-            refused = (text for code, text in _REFUSED_BY_STORE.items() if re.search(code, str(error)))
-            problem = next(refused, None)
+        answer = error.__cause__.response if isinstance(error.__cause__, HTTPError) else None
+        is_lost = answer is not None and answer.status_code in _NOTHING_THERE
+        problem = _NOT_THERE if is_lost else next(known, None) or next(refused, None)
         if problem:
             return f"{problem}: {self.reason(error)}"
         if denied(error, self._sqlite_file()):
@@ -529,9 +531,10 @@ def _with_parents(place: str) -> list[Path]:
     return [folder, *folder.parents]
 
 
-def _looking() -> str:
-    """Return a name that a store of tables takes for one of Iceberg's own files: some refuse any other."""
-    return f"{uuid.uuid4()}-m0.avro"
+def _of_azure() -> tuple[type[Exception], ...]:
+    """Return what Azure's client and adlfs raise, once a table has brought them."""
+    azure: Any = sys.modules.get(_AZURE)
+    return (azure.AzureError, RuntimeError) if azure else ()
 
 
 def checked_identifier(identifier: str) -> str:

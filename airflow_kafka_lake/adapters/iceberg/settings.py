@@ -41,8 +41,6 @@ _CODE = re.compile(
     r"(^|.*[.-])(impl|factory|class|class-name|provider|credentials-provider)(\..*)?|.*-impl|rest\.auth\..*"
 )
 _POSTGRES_OPTIONS = frozenset({"host", "sslmode", "sslrootcert"})
-_OF_LIBPQ = frozenset(clients.POSTGRES)
-_OF_JDBC = frozenset(clients.JDBC_POSTGRES)
 _EXCHANGED = "token-exchange-enabled"
 _FORMS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(
@@ -65,8 +63,7 @@ _REFUSED_CATALOGS = {
     "dynamodb": "this package has not proven its commits",
     "bigquery": "this package has not proven its commits; it also offers a REST catalog",
     "nessie": "it keeps no branches of a table, so that what a job stages would be visible before it is audited",
-    "in-memory": "it ends with the process, so Spark and the publisher would see two different lakes",
-    "memory": "it ends with the process, so Spark and the publisher would see two different lakes",
+    **dict.fromkeys(("in-memory", "memory"), "it ends with the process: Spark and the publisher would see two lakes"),
 }
 
 
@@ -153,6 +150,8 @@ class LakeSettings:
         found = {"type": self.kind.value, "uri": self.uri, **clients.S3, **self._of_both()}
         if found.get(_PATH_STYLE) == "false":
             found[_VIRTUAL] = "true"
+        if "gcs.oauth2.token" in found:  # PyArrow takes none without an end
+            found = {"gcs.oauth2.token-expires-at": "253402300799000", **found}
         if self.kind is CatalogKind.SQL:
             # A connection that was idle while a job ran may have been ended by a firewall.
             found |= {"schema_version": "v1", "uri": _python_uri(self.uri), "pool_pre_ping": "true"}
@@ -242,11 +241,9 @@ class _Reader:
         raise self.refuse(f"the value of {key!r} must be a text, a number or true/false.", key)
 
     def snapshot_url(self) -> str | None:
-        value = self.extra.get(_SNAPSHOT_URL)
-        if value is None or value == "":
+        if (value := self.extra.get(_SNAPSHOT_URL)) is None or value == "":
             return None
-        problem = template_problem(value) if isinstance(value, str) else "it is no text"
-        if problem:
+        if problem := template_problem(value) if isinstance(value, str) else "it is no text":
             raise self.refuse(f"{_SNAPSHOT_URL} is refused: {problem}.", _SNAPSHOT_URL)
         return str(value)
 
@@ -302,7 +299,7 @@ class _Reader:
                 raise self.refuse(f"uri and the {name} field name two different {name}s; give one.", "uri")
         if not url.database:
             raise self.refuse("uri names no database; for example 'postgresql://host:5432/catalog'.", "uri")
-        if unknown := sorted(set(url.query) - _POSTGRES_OPTIONS - _OF_LIBPQ - _OF_JDBC):
+        if unknown := sorted(set(url.query) - _POSTGRES_OPTIONS - {*clients.POSTGRES, *clients.JDBC_POSTGRES}):
             raise self.refuse(f"uri has options both drivers do not share: {', '.join(unknown)}.", "uri")
         whole = url.set(
             drivername="postgresql", username=url.username or login or None, password=url.password or password or None
@@ -319,7 +316,7 @@ def _python_uri(uri: str) -> str:
     if uri.startswith("sqlite:"):
         return f"{uri}?timeout={_BUSY_SECONDS}"
     url = make_url(uri).set(drivername="postgresql+psycopg2")
-    options = clients.POSTGRES | {key: value for key, value in url.query.items() if key not in _OF_JDBC}
+    options = clients.POSTGRES | {key: value for key, value in url.query.items() if key not in clients.JDBC_POSTGRES}
     return url.set(query=options).render_as_string(hide_password=False)
 
 
@@ -337,7 +334,7 @@ def _jdbc(connection_id: str, uri: str) -> dict[str, str]:
             key="uri",
         )
     host = f"[{url.host}]" if ":" in url.host else url.host
-    shared = {key: value for key, value in url.query.items() if key not in _OF_LIBPQ}
+    shared = {key: value for key, value in url.query.items() if key not in clients.POSTGRES}
     query = urlencode(clients.JDBC_POSTGRES | shared)
     options = {"uri": f"jdbc:postgresql://{host}:{url.port or 5432}/{quote(url.database or '')}?{query}"}
     if url.username:

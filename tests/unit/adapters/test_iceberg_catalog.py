@@ -95,6 +95,22 @@ def test_file_that_sqlite_cannot_open_is_denied_only_where_it_is_closed_to_us(
     assert denied(failed(sqlite3.SQLITE_READONLY), file)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "AWS Error ACCESS_DENIED during PutObject operation",
+        "Cannot get file info, access denied: gs://lake/raw/orders",
+        "job@p.iam.gserviceaccount.com does not have storage.objects.create access to the object",
+        "ErrorCode:AuthorizationPermissionMismatch",
+    ],
+)
+def test_right_that_a_store_misses_is_denied(said: str) -> None:
+    """In the words of Amazon, PyIceberg, Google and Azure; the last one's error is no OSError."""
+    assert denied(OSError(said))
+    assert denied(RuntimeError(said))
+    assert not denied(OSError("Connection reset by peer"))
+
+
 def test_disk_without_room_is_told_from_other_trouble(tmp_path: Path) -> None:
     """A person makes room; everything else may pass by itself, or is a matter of permissions."""
     with closing(sqlite3.connect(tmp_path / "small.db")) as database:

@@ -248,6 +248,20 @@ def test_connection_of_the_google_provider_gives_its_project(monkeypatch: pytest
         connected(monkeypatch, "google_cloud_platform", extra | {"keyfile_dict": '{"private_key": "s3cret"}'})
 
 
+def test_token_of_googles_store_needs_no_end() -> None:
+    """PyArrow refuses one without; an end that is given stays, and where there is no token there is none."""
+    token, end = "gcs.oauth2.token", "gcs.oauth2.token-expires-at"
+    assert int(parse(SQLITE | {token: "s3cret"}).pyiceberg()[end]) > 1e14
+    assert parse(SQLITE | {token: "s3cret", end: "17"}).pyiceberg()[end] == "17"
+    assert end not in parse(SQLITE | {"gcs.project-id": "p1"}).pyiceberg()
+
+
+def test_key_within_a_connection_string_is_masked_alone_too() -> None:
+    """Azure's holds the account's key among open settings."""
+    told = {"adls.connection-string": "AccountName=lake;AccountKey=c2VjcmV0==;BlobEndpoint=http://store"}
+    assert Secrets(told).masked("the key c2VjcmV0== of lake") == "the key *** of lake"
+
+
 def test_spark_asks_a_rest_catalog_for_keys_as_the_worker_does() -> None:
     """PyIceberg asks by itself; who wants it otherwise says so to both."""
     header = "header.X-Iceberg-Access-Delegation"
