@@ -20,6 +20,8 @@ from tests.spark_cluster import wait_for
 
 pytestmark = [pytest.mark.faults, pytest.mark.nightly]
 
+SECRETS = (PASSWORD, STORE_KEY, TOKEN)
+
 
 @pytest.fixture
 def clusters(service: None, spark_jars: list[Path], tmp_path: Path) -> Iterator[Callable[..., Kubernetes]]:
@@ -57,10 +59,11 @@ def test_wave_is_read_in_pods_and_no_secret_is_told(
     """Executors get passwords from the driver alone: none is in a call of the API, a pod's definition, or a file."""
     (sandbox, connections), cluster = guarded, clusters()
     env = connections | spark(cluster, 2, **{"spark.log.level": "INFO"})
-    sandbox.produce(12_000, size=500)
+    sandbox.produce(12_000, size=500, dense=True)
     words = ("run", str(sandbox.file), "--bytes-per-second", "1 MB", "--json")
     process = sandbox.start(*words, env=env)
     wait_for(lambda: process.poll() is not None or cluster.busy())
+    assert process.poll() is None, process.communicate()
     told = shown_and_logged(process)
     assert "KubernetesClusterSchedulerBackend" in told
     done = sandbox.end(process)
@@ -70,7 +73,7 @@ def test_wave_is_read_in_pods_and_no_secret_is_told(
     assert "KubernetesExecutorBackend" in calls
     assert "SPARK_DRIVER_URL" in calls
     said = f"{told}\n{calls}\n{done.out}\n{done.err}"
-    assert canaries.found((PASSWORD, STORE_KEY, TOKEN), said, cluster.home, sandbox.home) == []
+    assert canaries.found(SECRETS, said, cluster.home, sandbox.home) == []
     deep = sandbox.end(sandbox.start("audit", sandbox.name, "--deep", "--json", env=env))
     assert deep.code == 0, deep.err
     assert sum(stream["rows"] for stream in deep.document["streams"]) == len(sandbox.acknowledged)

@@ -46,7 +46,7 @@ def test_wave_is_read_in_containers_and_kafkas_password_is_not_told(
     """Spark writes its settings, with the lake's keys, into files of the application that its user alone can read."""
     sandbox, connections = guarded
     env = connections | yarn.environment(2, **{"spark.log.level": "INFO"})
-    sandbox.produce(12_000, size=500)
+    sandbox.produce(12_000, size=1000, dense=True)
     process = sandbox.start("run", str(sandbox.file), "--bytes-per-second", "1 MB", "--json", env=env)
     sandbox.wait_for_rows(process)
     told = shown_and_logged(process) + "".join(" ".join(item.cmdline()) for item in yarn.containers())
