@@ -1,8 +1,9 @@
-"""Places whose database lies behind a network that the tests can break."""
+"""Places whose database lies behind a network that the tests can break, or whose broker asks for a login."""
 
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 
 _databases = itertools.count(1)
 USER = "postgres"
+LOGIN, PASSWORD, STORE_KEY = "lake-user", "canary-of-kafka", "canary-of-the-store"
+_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_GUARDED = {
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.login.plain.sasl.jaas.config": f'{_MODULE} required user_{LOGIN}="{PASSWORD}";',
+}
 
 
 @pytest.fixture
@@ -59,3 +66,25 @@ def postgres_sandbox(
     with closing(sandbox):
         assert sandbox.command("db", "upgrade").code == 0
         yield sandbox
+
+
+@pytest.fixture
+def guarded(spark_jars: list[Path], tmp_path: Path) -> Iterator[tuple[Sandbox, dict[str, str]]]:
+    """A place on a broker of its own, and the connections, with secrets, by which its commands come in."""
+    from airflow_kafka_lake.local.kafka import LocalKafka
+    from tests.sandbox import Sandbox
+    from tests.warm.broker import KEEPS_ALL
+
+    with (
+        LocalKafka(settings=KEEPS_ALL | _GUARDED, listeners={"LOGIN": "SASL_PLAINTEXT"}) as broker,
+        closing(Sandbox(tmp_path / "place", broker.bootstrap)) as sandbox,
+    ):
+        login = {"sasl.mechanism": "PLAIN", "sasl.username": LOGIN, "sasl.password": PASSWORD}
+        address = {"bootstrap.servers": broker.address("LOGIN"), "security.protocol": "SASL_PLAINTEXT"}
+        lake = json.loads(sandbox.environment["AIRFLOW_CONN_LAKE_DEFAULT"])
+        lake["extra"]["s3.secret-access-key"] = STORE_KEY
+        kafka = {"conn_type": "kafka", "extra": address | login}
+        yield (
+            sandbox,
+            {"AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(kafka), "AIRFLOW_CONN_LAKE_DEFAULT": json.dumps(lake)},
+        )

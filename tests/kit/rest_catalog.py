@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 import urllib.request
@@ -11,9 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
-from airflow_kafka_lake.adapters.jars.cache import Jar, JarSet, default_cache, fetch, retrieve
+from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch
 from airflow_kafka_lake.adapters.java import require_java
 from airflow_kafka_lake.local.processes import LocalServer, free_ports
+from tests.kit.fetched_jars import fetched
 
 _LIST = Path(__file__).with_name("rest-catalog.txt")
 _OF_PYSPARK = (
@@ -57,7 +57,7 @@ class RestCatalogServer(LocalServer):
     def start(self) -> Self:
         """Start; returns when the catalog answers."""
         sqlite = [path for path in fetch(JarSet.SPARK) if "sqlite-jdbc" in path.name]  # not Iceberg's runtime of Spark
-        jars = ":".join(map(str, [*_fetched(), *_beside(), *sqlite]))
+        jars = ":".join(map(str, [*fetched(_LIST), *_beside(), *sqlite]))
         state = {
             "CATALOG_URI": f"jdbc:sqlite:{self.folder}/catalog.db",
             "CATALOG_WAREHOUSE": f"file://{self.folder}/warehouse",
@@ -76,26 +76,6 @@ class RestCatalogServer(LocalServer):
         with suppress(OSError), urllib.request.urlopen(f"{self.uri}/v1/config", timeout=5) as answer:
             return bool(answer.status == 200)
         return False
-
-
-def _fetched() -> list[Path]:
-    """Return the pinned jars, fetched once and verified each time."""
-    lines = [line for line in _LIST.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
-    jars = []
-    for line in lines:
-        coordinates, sha256 = line.split()
-        group, artifact, version, *classifier = coordinates.split(":")
-        jars.append(
-            Jar(group=group, artifact=artifact, version=version, sha256=sha256, classifier="".join(classifier[:1]))
-        )
-    folder = default_cache() / "jars" / f"tests-{hashlib.sha256(_LIST.read_bytes()).hexdigest()[:12]}"
-    files = [folder / jar.file_name for jar in jars]
-    if not all(file.exists() for file in files):
-        folder.mkdir(parents=True, exist_ok=True)
-        for is_classified in (False, True):  # Ivy has a module once in a list
-            retrieve([jar for jar in jars if bool(jar.classifier) is is_classified], folder)
-    assert [hashlib.sha256(file.read_bytes()).hexdigest() for file in files] == [jar.sha256 for jar in jars]
-    return files
 
 
 def _beside() -> list[Path]:

@@ -27,6 +27,15 @@ from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import LIGHT, DriverAge
 from airflow_kafka_lake.jobs.serve import DONE_FILE, JOB_FILE, ORDERS_FILE, READY_FILE, WEAR_FILE, JobOrder
 
+
+def came(condition: Callable[[], bool], seconds: float, every: float = 0.01) -> bool:
+    """Wait until a condition holds, so long at most; return whether it does."""
+    until = time.monotonic() + seconds
+    while not (holds := condition()) and time.monotonic() < until:
+        time.sleep(every)
+    return holds
+
+
 # The files that a driver writes while it works: its log, and its signs of progress.
 
 _KEPT_LINES = 2_000
@@ -47,10 +56,9 @@ class Signs:
 
     def is_recent(self) -> bool:
         """Read the file once more; the start counts as a change."""
-        try:
+        found = None
+        with suppress(FileNotFoundError):
             found = self._file.read_text(encoding="utf-8", errors="replace")
-        except FileNotFoundError:
-            found = None
         if found != self._seen:
             self._seen, self._changed_at = found, time.monotonic()
         if (counters := Counters.from_json(found or "")) is not None:
@@ -101,7 +109,6 @@ OF_DRIVER = "+"
 
 _FILE = "current"
 _WAIT_SECONDS = 10.0
-_POLL_CURRENT_SECONDS = 0.05
 
 
 def write_current(folder: Path, number: str) -> None:
@@ -129,17 +136,15 @@ def working_on(folder: Path, number: str) -> Iterator[bool]:
 
 def _locked(file: IO[str]) -> bool:
     """Lock the file; False when another process has it locked and was stopped."""
-    until = time.monotonic() + _WAIT_SECONDS
-    while True:
-        try:
-            # A lock that blocks would wait for good where its holder was stopped.
+
+    def is_ours() -> bool:
+        # A lock that blocks would wait for good where its holder was stopped.
+        with suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > until:
-                return False
-            time.sleep(_POLL_CURRENT_SECONDS)
-        else:
             return True
+        return False
+
+    return came(is_ours, _WAIT_SECONDS)
 
 
 # The driver's process group: started in a session of its own, watched, and ended as a whole.
@@ -205,10 +210,9 @@ class Driver:
     def has_exited(self) -> bool:
         """Return whether the driver has ended, without reaping it: until `end` has signalled the group, the kernel must
         not give its number to another process."""
-        try:
+        with suppress(ChildProcessError):
             return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:
-            return True
+        return True
 
 
 def end_orphan(job_ref: str) -> bool:
@@ -220,18 +224,13 @@ def end_orphan(job_ref: str) -> bool:
     driver, _, number = job_ref.partition(OF_DRIVER)
     try:
         holder = LeaseHolder.parse(driver)
-    except ValueError:
-        return False
-    if not HostProcesses().alive(holder):
-        return False
-    try:
-        if os.getpgid(holder.pid) != holder.pid:
+        if not HostProcesses().alive(holder) or os.getpgid(holder.pid) != holder.pid:
             return False
         with working_on(Path(psutil.Process(holder.pid).cwd()), number) if number else nullcontext(True) as is_it:
             if is_it:
                 _end_group(holder.pid, lambda: not HostProcesses().alive(holder))
             return is_it
-    except (psutil.Error, OSError):
+    except (ValueError, psutil.Error, OSError):
         return False
 
 
@@ -240,9 +239,7 @@ def _end_group(group: int, has_ended: Callable[[], bool], grace_seconds: float =
     with suppress(ProcessLookupError):
         if grace_seconds:
             os.killpg(group, signal.SIGTERM)
-        until = time.monotonic() + grace_seconds
-        while not has_ended() and time.monotonic() < until:
-            time.sleep(_POLL_SECONDS)
+        came(has_ended, grace_seconds)
         os.killpg(group, signal.SIGKILL)
 
 
@@ -280,8 +277,6 @@ class RunningJob:
 
 TAKEN_SECONDS = 30.0
 """How long a driver that waits for a job may take to begin one; a stopped one does not."""
-
-_POLL_ENGINE_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,12 +346,9 @@ class WarmDriver:
 
     def has_begun(self, job: RunningJob) -> bool:
         """Wait a moment until the driver has begun a job; False when it has ended before, or hangs."""
-        until = time.monotonic() + TAKEN_SECONDS
-        while is_waiting := (job.folder / JOB_FILE).exists():
-            if self._driver.has_exited() or time.monotonic() > until:
-                break
-            time.sleep(_POLL_ENGINE_SECONDS)
-        return not is_waiting
+        waits = (job.folder / JOB_FILE).exists
+        came(lambda: not waits() or self._driver.has_exited(), TAKEN_SECONDS)
+        return not waits()
 
     def kill(self) -> None:
         """End the driver at once, and leave its files."""
@@ -370,16 +362,13 @@ class WarmDriver:
         """Let the driver go: in an orderly way where it has time for it, else before it begins to stop by itself."""
         if self._start.stop_seconds:
             self._open.close()
-            until = time.monotonic() + self._start.stop_seconds
-            while not self._driver.has_exited() and time.monotonic() < until:
-                time.sleep(_POLL_ENGINE_SECONDS)
+            came(self._driver.has_exited, self._start.stop_seconds)
         self._driver.end(grace_seconds=0)
         self._rest.close()
 
     def end(self) -> None:
         """End the driver and its work, with the time that Spark needs to leave a cluster."""
         self._driver.end()
-        self._open.close()
         self._rest.close()
 
     def _send(self, line: bytes) -> None:
@@ -387,10 +376,9 @@ class WarmDriver:
             os.write(self._orders, line)
 
     def _is_worn(self) -> bool:
-        try:
+        with suppress(OSError):
             return DriverAge.from_json(json.loads((self._folder / WEAR_FILE).read_bytes())).is_too_much
-        except OSError:
-            return False
+        return False
 
 
 def _pipe(folder: Path) -> int:

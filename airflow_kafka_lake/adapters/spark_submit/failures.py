@@ -21,6 +21,7 @@ _PYTHON_FRAME = re.compile(r"\s*File \"")
 _CODE = re.compile(r"\s{4}|[\s^~]+$")
 _RAISED = re.compile(r"^(py4j\.protocol\.|pyspark\.errors\.)\S+", re.MULTILINE)
 _IN_A_TASK = re.compile(r"stage failure|Exception in task|Lost task|TaskSetManager")
+_REFUSED_POD = re.compile(r"KubernetesClientException: Failure executing: POST .*? Message: (.*?)\. Received status")
 BESIDE_READING = "beside-reading"
 """`facts["reason"]` of a job that no record can have ended, so that none is searched for as the cause."""
 
@@ -39,6 +40,13 @@ class Reason:
 
 
 REASONS = (
+    Reason(
+        name="cluster-refuses",
+        pattern=r"\n: io\.fabric8\.\S+Exception: .*?\b40[13]\b|Failed to submit application_\w+ to YARN",
+        advice="The cluster refuses the job, in the words below: correct token, namespace, queue or another setting of "
+        "the Spark connection, or give its user the right. Repeating it does not help.",
+        may_pass=False,
+    ),
     Reason(
         name="deposed-leader",
         pattern=r"UnknownLeaderEpochException",
@@ -177,8 +185,10 @@ REASONS = (
     ),
     Reason(
         name="master-unreachable",
-        pattern=r"All masters are unresponsive|Could not parse Master URL|Failed to connect to master",
-        advice="Spark does not reach its master: check the host and port of the spark connection.",
+        pattern=r"All masters are unresponsive|Could not parse Master URL|Failed to connect to master|"
+        r"\n: io\.fabric8\.|failed on connection exception(?s:.)*\.yarn\.Client\.submitApplication",
+        advice="Spark does not reach its master: check host and port of the spark connection, or YARN's files in "
+        "HADOOP_CONF_DIR.",
     ),
 )
 """In this order: the first whose pattern is found names the failure."""
@@ -222,13 +232,17 @@ def _is_beside_reading(job: StageJob, lines: Iterable[str]) -> bool:
     return not job.overflowing and _RAISED.search(text) is not None and _IN_A_TASK.search(text) is None
 
 
-def job_stalled(job: Job, seconds: float) -> JobFailedError:
-    """Return the error of a driver that lives and makes no progress."""
+def why_waiting(lines: Iterable[str], secrets: Secrets) -> str:
+    """Return the last words in which a cluster has refused an executor, if there are any."""
+    return secrets.masked("".join(_REFUSED_POD.findall("\n".join(lines))[-1:]))
+
+
+def job_stalled(job: Job, seconds: float, why: str) -> JobFailedError:
+    """Return the error of a driver that lives and makes no progress; `why` are the words of its cluster."""
     what, left, facts = _subject(job)
     return JobFailedError(
         f"{what} has made no progress for {seconds / 60:.0f} minutes and was ended. Look for a stuck task or a full "
-        f"cluster; {left}. Where jobs wait longer for a cluster, set quiet-minutes in the extra of the Spark "
-        "connection.",
+        f"cluster{why and f' ({why})'}; {left}. Where jobs wait longer, set quiet-minutes in the Spark connection.",
         **facts,
         reason="stalled",
     )

@@ -10,6 +10,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -26,9 +27,10 @@ from airflow_kafka_lake.adapters.spark_submit.driver import (
     FollowedLog,
     RunningJob,
     Signs,
+    came,
     end_orphan,
 )
-from airflow_kafka_lake.adapters.spark_submit.failures import Job, job_failed, job_stalled, tail
+from airflow_kafka_lake.adapters.spark_submit.failures import Job, job_failed, job_stalled, tail, why_waiting
 from airflow_kafka_lake.adapters.spark_submit.submission import (
     HOT_ONLY,
     MANY_JOBS,
@@ -92,12 +94,7 @@ def _end_at(host: str, port: int, name: str) -> bool:
     for application in found:
         _ask(host, port, "POST", "/app/kill/", form=urlencode({"id": application, "terminate": "true"}))
     # The master answers a kill with a redirect even where kills are not allowed: only its list tells.
-    until = time.monotonic() + _GONE_SECONDS
-    while found and time.monotonic() < until:
-        if not found & _running(host, port, name):
-            return True
-        time.sleep(_POLL_SECONDS)
-    return False
+    return bool(found) and came(lambda: not found & _running(host, port, name), _GONE_SECONDS, _POLL_SECONDS)
 
 
 def _running(host: str, port: int, name: str) -> set[str]:
@@ -334,26 +331,26 @@ class SparkSubmitRunner:
         log = FollowedLog(
             running.log, lambda line: _logger.debug("%s", self._secrets.masked(line)), begin=running.log_begin
         )
-        known = ""
+        known = {""}
 
         def told(counters: Counters) -> None:
-            nonlocal known
-            if counters.application != known:
+            if counters.application not in known:
                 server = self._history_server if counters.is_logged else None
                 if found := Application.of(counters.application, counters.page, history_server=server):
                     self._application(found)
-                known = counters.application
-            counted(counters)
+                known.add(counters.application)
+            counted(replace(counters, why="" if counters.executors else why_waiting(log.lines, self._secrets)))
 
         signs = Signs(running.folder / PROGRESS_FILE, self._quiet_seconds, told)
 
         def renew() -> None:
             if not signs.is_recent():
-                raise job_stalled(job, self._quiet_seconds)
+                raise job_stalled(job, self._quiet_seconds, why_waiting(log.lines, self._secrets))
             heartbeat()
             running.beat()
 
         started(running.ref)
+        counted(Counters(executors=int(is_local(self._master))))  # a cluster may let its driver wait uncounted
         code = running.driver.wait(renew, self._heartbeat_seconds, log.follow, running.is_done)
         log.finish()
         signs.is_recent()  # the last counts

@@ -150,7 +150,7 @@ class Progress:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
     """The rows of Kafka and of tables that a Spark job has read so far, its executors, of a local master the driver,
-    and its application: the id, empty if unknown, its page, and whether it has an event log."""
+    its application: the id, empty if unknown, its page, and whether it has an event log; and why it has no executor."""
 
     rows: int = 0
     table_rows: int = 0
@@ -158,11 +158,12 @@ class Counters:
     application: str = ""
     page: str | None = None
     is_logged: bool = False
+    why: str = ""
 
     @property
     def note(self) -> str:
         """The reason why nothing can be counted, as the end of a sentence."""
-        return "" if self.executors else "no executor of the cluster works for it"
+        return "" if self.executors else ": ".join(filter(None, ["no executor of the cluster works for it", self.why]))
 
     def to_json(self, **beside: str) -> str:
         """Return one line of JSON."""

@@ -23,7 +23,14 @@ from airflow_kafka_lake.adapters.clients import Secrets
 from airflow_kafka_lake.adapters.jars.cache import CACHE_VARIABLE
 from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit.driver import end_orphan
-from airflow_kafka_lake.adapters.spark_submit.failures import REASONS, job_failed, recognised, tail
+from airflow_kafka_lake.adapters.spark_submit.failures import (
+    REASONS,
+    job_failed,
+    job_stalled,
+    recognised,
+    tail,
+    why_waiting,
+)
 from airflow_kafka_lake.adapters.spark_submit.runner import SparkSubmitRunner, archive_path
 from airflow_kafka_lake.adapters.spark_submit.submission import (
     all_jars,
@@ -613,6 +620,9 @@ def test_a_foreign_reference_is_no_orphan(ref: str) -> None:
     assert not end_orphan(ref)
 
 
+POD_CLIENT = "io.fabric8.kubernetes.client.KubernetesClientException"
+
+
 @pytest.mark.parametrize(
     ("line", "name"),
     [
@@ -642,6 +652,9 @@ def test_a_foreign_reference_is_no_orphan(ref: str) -> None:
         ("java.lang.NoClassDefFoundError: software/amazon/awssdk/services/s3/model/S3Exception", "missing-classes"),
         ("java.lang.IncompatibleClassChangeError: class A can not implement B", "missing-classes"),
         ('UnsupportedFileSystemException: No FileSystem for scheme "s3"', "missing-classes"),
+        (f": {POD_CLIENT}: An error has occurred.", "master-unreachable"),
+        (f": {POD_CLIENT}: Received 401 on websocket. Failure executing: GET at: http://api", "cluster-refuses"),
+        ("YarnException: Failed to submit application_1_2 to YARN : unknown queue: nosuch", "cluster-refuses"),
     ],
 )
 def test_usual_failures_are_named(line: str, name: str) -> None:
@@ -649,6 +662,17 @@ def test_usual_failures_are_named(line: str, name: str) -> None:
     found = recognised(["WARN something", line, "at org.apache.spark"])
     assert found is not None
     assert found.name == name
+
+
+def test_job_that_stalls_has_the_last_words_in_which_its_cluster_refused_a_pod() -> None:
+    """A call that failed once in mid-work is no reason of an end, and none of a driver that a cluster took."""
+    refused = "{}: Failure executing: POST at: http://api/pods. Message: {}. Received status: Status(code=403)."
+    lines = [refused.format(POD_CLIENT, words) for words in ("exceeded quota: small", "no right for secret-word")]
+    assert recognised(lines) is None
+    why = why_waiting(lines, Secrets({"password": "secret-word"}))
+    assert why == "no right for ***"
+    assert f"a full cluster ({why}); " in str(job_stalled(JOB, 60, why))
+    assert "a full cluster; " in str(job_stalled(JOB, 60, why_waiting(["WARN something"], Secrets())))
 
 
 @pytest.mark.parametrize(
