@@ -173,7 +173,9 @@ class DeepCheck:
         Raises JobFailedError when a job ends without a result, IdentityError when a topic was re-created meanwhile.
         """
         by_table, left_out = _slices(inputs, observed, scope)
-        compacted = _compacted(ports, {item.stream.topic for items in by_table.values() for item in items})
+        topics = sorted({item.stream.topic for items in by_table.values() for item in items})
+        described = ports.source.describe(topics) if topics else ()
+        compacted = frozenset(item.topic for item in described if "compact" in item.cleanup_policy)
         weight = _bytes_per_offset(inputs, scope)
         found = NOTHING
         for table, slices in sorted(by_table.items()):
@@ -268,12 +270,6 @@ def _bytes_per_offset(inputs: AuditInputs, scope: StreamScope) -> float | None:
     weighed = [item for item in inputs.committed if item.stream in scope and item.estimated_bytes]
     spans = sum(item.range.span for item in weighed)
     return sum(item.estimated_bytes for item in weighed) / spans if spans else None
-
-
-def _compacted(ports: Ports, topics: Iterable[str]) -> frozenset[str]:
-    """Return the topics whose records may have been cleaned since they were read."""
-    described = ports.source.describe(sorted(topics)) if topics else ()
-    return frozenset(item.topic for item in described if "compact" in item.cleanup_policy)
 
 
 def _require_same_topics(ports: Ports, slices: Sequence[Slice]) -> None:

@@ -116,7 +116,8 @@ def compaction(table: Table) -> Replacement | None:
         chosen = group[: MOST_FILES - len(removed)]
         if len(chosen) >= FEW:
             removed += chosen
-            rewritten += _together(table, chosen)
+            scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
+            rewritten += data_files(table, scan.to_table([FileScanTask(file) for file in chosen]))
     return Replacement(removed=tuple(removed), rewritten=tuple(rewritten)) if removed else None
 
 
@@ -136,11 +137,6 @@ def _first_digit(table: Table, file: DataFile) -> bytes | None:
     field = table.schema().find_field("attempt").field_id
     lower, upper = (bounds.get(field, b"")[:1] for bounds in (file.lower_bounds or {}, file.upper_bounds or {}))
     return lower if lower == upper and lower else None
-
-
-def _together(table: Table, files: Sequence[DataFile]) -> Sequence[DataFile]:
-    scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
-    return data_files(table, scan.to_table([FileScanTask(file) for file in files]))
 
 
 class Receipts:

@@ -205,13 +205,8 @@ def choose(
     left: list[Work] = []
     for wave in waves:
         mine = ranges[wave.id]
-        is_asked = asked is None or any(
-            each.stream in asked and each.range.overlaps(asked[each.stream]) for each in mine
-        )
-        (taken if is_asked else left).append(_work(wave, mine))
+        is_asked = asked is None or any(i.stream in asked and i.range.overlaps(asked[i.stream]) for i in mine)
+        size = sum(item.estimated_bytes for item in mine)
+        work = Work(wave=wave.id, plan=wave.plan, table=wave.table, ranges=len(mine), estimated_bytes=size)
+        (taken if is_asked else left).append(work)
     return WaveChoice(taken=tuple(taken), left=tuple(left))
-
-
-def _work(wave: WaveRecord, planned: Sequence[RangeRecord]) -> Work:
-    size = sum(item.estimated_bytes for item in planned)
-    return Work(wave=wave.id, plan=wave.plan, table=wave.table, ranges=len(planned), estimated_bytes=size)
