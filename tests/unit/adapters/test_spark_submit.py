@@ -34,7 +34,7 @@ from airflow_kafka_lake.adapters.spark_submit.failures import (
 from airflow_kafka_lake.adapters.spark_submit.runner import SparkSubmitRunner, archive_path
 from airflow_kafka_lake.adapters.spark_submit.submission import (
     all_jars,
-    collector,
+    garbage_options,
     needs_script,
     package_zip,
     properties,
@@ -377,17 +377,15 @@ def test_light_jobs_start_quickly_and_heavy_ones_run_fast(spark: FakeSpark) -> N
     assert "-XX:Tier4InvocationThreshold=100000" in spark.seen["texts"]["java.options"]
 
 
-def test_one_thread_clears_the_garbage_of_few_cores() -> None:
-    """With many tasks at once it would hold them all up."""
-    assert (collector(2), collector(16)) == ("-XX:+UseSerialGC", "-XX:+UseParallelGC")
+def test_room_for_new_objects_is_bounded_where_tasks_are_few() -> None:
+    """Of many it would be more than Java's own bound."""
+    assert garbage_options(2)[1:] == ["-XX:MaxNewSize=224m"]
+    assert garbage_options(16)[1:] == []
 
 
 def test_collector_of_a_connection_is_the_only_one(spark: FakeSpark) -> None:
     """Java refuses to start with two."""
-    for theirs, found in (
-        ("-XX:+UseG1GC -Xss2m", ["UseG1GC"]),
-        ("-Xss2m", [collector(os.cpu_count() or 1).removeprefix("-XX:+")]),
-    ):
+    for theirs, found in (("-XX:+UseG1GC -Xss2m", ["UseG1GC"]), ("-Xss2m", ["UseParallelGC"])):
         run(spark.runner(conf={"spark.driver.extraJavaOptions": theirs}))
         assert collectors(spark) == found
     run(spark.runner(conf={"spark.driver.defaultJavaOptions": "-XX:+UseG1GC"}))
