@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_kafka_lake.core.ddl import DEEPEST, MOST_DIGITS, refused_name
 from airflow_kafka_lake.core.errors import RefusedError
-from airflow_kafka_lake.core.spark.job import RETAIN_DAYS
 from airflow_kafka_lake.core.spec import TABLE_PART
 from airflow_kafka_lake.core.wire import PREFIX
 from airflow_kafka_lake.jobs.java import java_map, java_of, java_session
@@ -302,11 +301,8 @@ def close_catalog(spark: SparkSession) -> None:
     a connection wraps in a cache, is left to Java.
     """
     with suppress(Exception):
-        _catalog(spark).icebergCatalog().close()
-
-
-def _catalog(spark: SparkSession) -> Any:
-    return java_session(spark).sessionState().catalogManager().catalog(CATALOG)
+        manager = java_session(spark).sessionState().catalogManager()
+        manager.catalog(CATALOG).icebergCatalog().close()
 
 
 def at_snapshot(table: str, snapshot: int) -> str:
@@ -314,14 +310,9 @@ def at_snapshot(table: str, snapshot: int) -> str:
     return f"{table} VERSION AS OF {int(snapshot)}"
 
 
-def create_branch(spark: SparkSession, job: OfTable, branch: str) -> None:
-    """Create a branch at main's head, kept for `RETAIN_DAYS`; an existing one is an error.
-
-    By Iceberg itself: the first statement of a driver takes a quarter of a second to be parsed and analysed.
-    """
-    place = java_of(spark).org.apache.iceberg.catalog.TableIdentifier.parse(job.table)
-    lake, age = _catalog(spark).icebergCatalog(), RETAIN_DAYS * 24 * 60 * 60 * 1000
-    repeated(lambda: lake.loadTable(place).manageSnapshots().createBranch(branch).setMaxRefAgeMs(branch, age).commit())
+def create_branch(spark: SparkSession, table: str, branch: str, days: int) -> None:
+    """Create a branch at main's head, kept for some days; an existing one is an error."""
+    repeated(lambda: spark.sql(f"ALTER TABLE {table} CREATE BRANCH `{branch}` RETAIN {int(days)} DAYS"))
 
 
 def drop_branch(spark: SparkSession, table: str, branch: str) -> None:
@@ -370,8 +361,9 @@ def _is_written(spark: SparkSession, rows: Any, path: Sequence[str], options: Ma
 
     if isinstance(rows, DataFrame) or any(spark.conf.get(name, usual) != usual for name, usual in USUAL.items()):
         return False
+    catalog = java_session(spark).sessionState().catalogManager().catalog(CATALOG)
     writer = java_of(spark).airflow_kafka_lake.TableAppend
-    return bool(writer.append(_catalog(spark), "\n".join(path), java_map(spark, options), rows))
+    return bool(writer.append(catalog, "\n".join(path), java_map(spark, options), rows))
 
 
 def _is_staged(spark: SparkSession, table: str, branch: str, staged_by: str) -> bool:

@@ -12,7 +12,7 @@ from airflow_kafka_lake.core.decoding import ERROR_COLUMN, Decoder
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.ledger.waves import DECODE, Token
-from airflow_kafka_lake.core.spark.job import LANDED, LIGHT, branch_of
+from airflow_kafka_lake.core.spark.job import LANDED, LIGHT, RETAIN_DAYS, branch_of
 from airflow_kafka_lake.jobs.compare import FIELDS
 from airflow_kafka_lake.jobs.decoding.decode import decode
 from airflow_kafka_lake.jobs.driver import REFUSED, leave, run
@@ -118,7 +118,7 @@ def redecode(
         raise RefusedError(f"[decode] values of {topic} cannot be decoded: {why}. Nothing was changed.")
     found = decoded.fitted(table)
     names = [name for name in found.columns if name not in LANDED]
-    create_branch(spark, job, job.branch)
+    create_branch(spark, table, job.branch, RETAIN_DAYS)
     try:
         found.select(*ROW, *names).createOrReplaceTempView(_SOURCE)
         where = " AND ".join(f"t.{name} = s.{name}" for name in ROW)

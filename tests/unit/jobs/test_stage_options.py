@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spark.job import CAREFUL_POLL, StageJob
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs.driver import run
-from airflow_kafka_lake.jobs.formats import COMMIT_TRIES, repeated, table_name
+from airflow_kafka_lake.jobs.formats import COMMIT_TRIES, create_branch, repeated, table_name
 from airflow_kafka_lake.jobs.stage import (
     branch_name,
     columns,
@@ -113,8 +115,12 @@ def test_two_ids_of_one_topic_are_refused() -> None:
 
 
 def test_identifiers_are_quoted() -> None:
-    """A table is a single identifier, whatever words SQL reserves."""
+    """Table and branch are single identifiers, whatever words SQL reserves."""
     assert table_name(replace(job(), table="raw.select")) == "`lake`.`raw`.`select`"
+    said: list[str] = []
+    spark: Any = SimpleNamespace(sql=said.append)
+    create_branch(spark, table_name(job()), branch_name(job()), days=30)
+    assert said == ["ALTER TABLE `lake`.`raw`.`orders` CREATE BRANCH `kafka_lake_00112233aabbccdd` RETAIN 30 DAYS"]
 
 
 @pytest.mark.parametrize("table", ["orders", "raw.", "raw.a`b", "raw.a b", "raw.a;drop"])
