@@ -12,7 +12,7 @@ import pytest
 from tests import canaries
 from tests.faults.conftest import PASSWORD, STORE_KEY
 from tests.faults.test_kubernetes import shown_and_logged
-from tests.faults.test_standalone import SLOWLY, TWO_TASKS, assert_landed
+from tests.faults.test_standalone import TWO_TASKS, assert_landed
 from tests.sandbox import Sandbox, drivers
 from tests.spark_cluster import wait_for
 from tests.yarn_cluster import Yarn
@@ -34,7 +34,8 @@ def yarn(service: None, spark_jars: list[Path], tmp_path: Path) -> Iterator[Yarn
 def reading_in_two(sandbox: Sandbox, yarn: Yarn) -> subprocess.Popen[str]:
     """Return a run whose wave is being read in two containers."""
     sandbox.produce(**TWO_TASKS)
-    process = sandbox.start("run", str(sandbox.file), *SLOWLY, "--json", env=yarn.environment(2))
+    rate = ("--bytes-per-second", "2 MB")  # containers may take longer to start than a quick read lasts
+    process = sandbox.start("run", str(sandbox.file), *rate, "--json", env=yarn.environment(2))
     sandbox.wait_for_rows(process)
     assert len(yarn.executors()) == 2
     return process
