@@ -362,7 +362,7 @@ def test_skip_of_offsets_that_have_landed_meanwhile_has_no_button(page: Page, si
 def test_wave_that_is_made_ready_is_said_to_be_read_by_the_next_run(
     page: Page, site: Site, world: World, ready: str
 ) -> None:
-    """The button reads nothing itself, and its answer says who does; of what is in the table, nobody."""
+    """The button reads nothing itself: its answer names the run that will, and none for a wave that is in the table."""
     world.planned_wave()
     wave = world.ledger.waves("orders")[-1].id
     claims.claim_wave(world.worker(), wave)
