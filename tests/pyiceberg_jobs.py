@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import BadRequestError, CommitFailedException
 from pyiceberg.table import Table
 from pyiceberg.types import IcebergType, StringType
 
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 Load = Callable[[str], Table]
 Decoded = Callable[[bytes | None], Mapping[str, Any]]
 
-MOVED = (CommitFailedException, ValueError)
-"""What PyIceberg raises when another commit was first: the latter for a column or a sequence number of theirs."""
+MOVED = (CommitFailedException, ValueError, BadRequestError)
+"""The errors of PyIceberg when another commit was first: the last two are for a column or a sequence number of theirs,
+found by PyIceberg or by a REST server."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
