@@ -1,6 +1,7 @@
 """Kubernetes for Spark without a cluster: its API, as far as Spark's scheduler calls it, with pods that are processes.
 
 A pod is what the entry point of Spark's image would start, with the variables of the pod and none of this process.
+Names of services are in a file that Java reads in the place of a name server.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -44,9 +47,12 @@ class Kubernetes(LocalHttp):
         self.full, self.forbidden = full, forbidden
         self.bodies: list[bytes] = []
         """What was sent to it, but for its own token."""
-        self.told: list[bytes] = []
+        self.pods_told: list[bytes] = []
         """The command line and the variables of each pod."""
         self.home, self._spark = home, Path(pyspark.__file__).parent
+        self._names, self._token = home / "hosts", home.with_name("token-of-the-driver")
+        self._names.write_text(f"127.0.0.1 localhost\n127.0.0.1 {socket.gethostname()}\n")
+        self._token.write_text(TOKEN)
         self._objects: dict[tuple[str, str], dict[str, Any]] = {}
         self._events: list[tuple[str, str, dict[str, Any]]] = []
         self._changed = threading.Condition(threading.RLock())
@@ -81,19 +87,40 @@ class Kubernetes(LocalHttp):
         extra = {"namespace": NAMESPACE, "conf": given}
         return json.dumps({"conn_type": "spark", "host": f"k8s://{self.base}", "extra": extra})
 
+    def drivers_connection(self, executors: int) -> str:
+        """Return the connection of deploy mode cluster: the driver's pod reaches the API by a token of its own."""
+        found = json.loads(self.connection(executors))
+        conf, logins = found["extra"]["conf"], "spark.kubernetes.authenticate"
+        for key in ("spark.driver.host", f"{logins}.oauthToken"):
+            del conf[key]
+        conf[f"{logins}.submission.oauthToken"] = TOKEN
+        conf[f"{logins}.driver.mounted.oauthTokenFile"] = str(self._token)
+        conf["spark.kubernetes.driver.master"] = self.base
+        conf["spark.kubernetes.driver.memoryOverhead"] = "384m"
+        found["extra"]["deploy-mode"] = "cluster"
+        return json.dumps(found)
+
     def pods(self) -> dict[str, str]:
         """Return the phase of each pod that is there."""
         with self._changed:
             return {name: item["status"]["phase"] for (kind, name), item in self._objects.items() if kind == "pods"}
 
     def executors(self) -> list[psutil.Process]:
-        """Return the processes of pods that run."""
-        running = [name for name, phase in self.pods().items() if phase == "Running"]
-        return [psutil.Process(self._processes[name].pid) for name in running]
+        """Return the executors of pods that run."""
+        return self._running("executor")
+
+    def drivers(self) -> list[psutil.Process]:
+        """Return the drivers of pods that run."""
+        return self._running("driver")
+
+    def _running(self, role: str) -> list[psutil.Process]:
+        with self._changed:
+            its = [name for name in self.pods() if _fits(self._objects["pods", name], f"spark-role={role}")]
+            return [psutil.Process(self._processes[name].pid) for name in its if self.pods()[name] == "Running"]
 
     def started(self) -> int:
         """Return how many pods have been started."""
-        return len(self.told)
+        return len(self.pods_told)
 
     def busy(self) -> list[Path]:
         """Return the folders of pods that have begun a task: with their first they are given the jars of a job."""
@@ -113,12 +140,16 @@ class Kubernetes(LocalHttp):
             "items": items
         }
 
-    def watch(self, kind: str, selector: str, since: str | None) -> Iterator[dict[str, Any]]:
-        """Yield what happens to objects since a version; without one, those that are there first."""
+    def watch(self, kind: str, selector: str, since: str | None, field: str = "") -> Iterator[dict[str, Any]]:
+        """Yield what happens to objects since a version; without one, those that are there first.
+
+        A selector of a field chooses one by its name.
+        """
+        name = field.removeprefix("metadata.name=")
         with self._changed:
             seen = len(self._events) if since is None else int(since)
             here = [] if since else self.listing(kind, selector)["items"]
-        yield from ({"type": "ADDED", "object": item} for item in here)
+        yield from ({"type": "ADDED", "object": item} for item in here if name in ("", item["metadata"]["name"]))
         while self._is_open:
             with self._changed:
                 while self._is_open and len(self._events) == seen:
@@ -126,7 +157,7 @@ class Kubernetes(LocalHttp):
                 news = self._events[seen:]
                 seen += len(news)
             for its, happened, item in news:
-                if its == kind and _fits(item, selector):
+                if its == kind and _fits(item, selector) and name in ("", item["metadata"]["name"]):
                     yield {"type": happened, "object": item}
 
     def create(self, kind: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -136,6 +167,9 @@ class Kubernetes(LocalHttp):
         if kind == "pods":
             given["status"] = {"phase": "Pending"}
         made = self._put(kind, name, given, "ADDED")
+        if kind == "services":
+            with self._names.open("a") as names:
+                names.write(f"127.0.0.1 {name}.{NAMESPACE}.svc\n")
         if kind == "pods" and not self.full:
             self._begin(name)
         return made
@@ -179,6 +213,28 @@ class Kubernetes(LocalHttp):
                 self._tell(kind, happened, item)
         return item
 
+    def _driver(self, pod: Mapping[str, Any], given: list[str], folder: Path) -> list[str]:
+        """Return what a driver's entry point starts: a submit of client mode, with the settings of the pod's volume."""
+        volumes = [item["configMap"]["name"] for item in pod["spec"]["volumes"] if "configMap" in item]
+        with self._changed:
+            self._changed.wait_for(lambda: all(("configmaps", name) in self._objects for name in volumes))
+            maps = [self._objects["configmaps", name]["data"] for name in volumes]
+        settings = folder / "spark.properties"
+        settings.write_text(next(data["spark.properties"] for data in maps if "spark.properties" in data))
+        place = given.index("--properties-file") + 1
+        given = [*given[:place], str(settings), *given[place + 1 :]]
+        submit = [f"{self._spark}/bin/spark-submit", "--conf", "spark.driver.bindAddress=127.0.0.1"]
+        return [*submit, "--deploy-mode", "client", *given]
+
+    def _executor(self, name: str, given: Mapping[str, str], folder: Path) -> list[str]:
+        options = [value for key, value in sorted(given.items()) if key.startswith("SPARK_JAVA_OPT_")]
+        words = [shutil.which("java") or "java", *options, f"-Xms{given['SPARK_EXECUTOR_MEMORY']}"]
+        words += [f"-Xmx{given['SPARK_EXECUTOR_MEMORY']}", f"-Djava.io.tmpdir={folder}"]
+        words += ["-cp", f"{self._spark}/jars/*", _BACKEND, "--driver-url", given["SPARK_DRIVER_URL"]]
+        words += ["--executor-id", given["SPARK_EXECUTOR_ID"], "--cores", given["SPARK_EXECUTOR_CORES"]]
+        words += ["--app-id", given["SPARK_APPLICATION_ID"], "--hostname", "127.0.0.1"]
+        return [*words, "--resourceProfileId", given["SPARK_RESOURCE_PROFILE_ID"], "--podName", name]
+
     def _tell(self, kind: str, happened: str, item: dict[str, Any]) -> None:
         item = json.loads(json.dumps(item))
         item["metadata"]["resourceVersion"] = str(len(self._events) + 1)
@@ -190,7 +246,8 @@ class Kubernetes(LocalHttp):
             item = json.loads(json.dumps(self._objects.get(("pods", name))))
             if item is not None:
                 container = item["spec"]["containers"][0]["name"]
-                item["status"] = {"phase": phase, "podIP": "127.0.0.1"}
+                ready = {"type": "Ready", "status": str(phase == "Running")}
+                item["status"] = {"phase": phase, "podIP": "127.0.0.1", "conditions": [ready]}
                 item["status"]["containerStatuses"] = [{"name": container, "ready": True, "state": state}]
                 self._put("pods", name, item, "MODIFIED")
 
@@ -201,18 +258,16 @@ class Kubernetes(LocalHttp):
         (container,) = pod["spec"]["containers"]
         folder = self.home / f"pod-{name}"
         folder.mkdir()
-        own = {"SPARK_EXECUTOR_POD_IP": "127.0.0.1", "SPARK_EXECUTOR_POD_NAME": name}
+        own = {f"SPARK_{role}": "127.0.0.1" for role in ("EXECUTOR_POD_IP", "DRIVER_BIND_ADDRESS", "DRIVER_POD_IP")}
         given = {item["name"]: item["value"] for item in container["env"] if "value" in item}
         env = {"PATH": os.environ["PATH"], "SPARK_HOME": str(self._spark), "SPARK_LOCAL_DIRS": str(folder)}
+        env |= {"PYSPARK_PYTHON": sys.executable, "JAVA_TOOL_OPTIONS": f"-Djdk.net.hosts.file={self._names}"}
         env |= given | own
-        options = [value for key, value in sorted(given.items()) if key.startswith("SPARK_JAVA_OPT_")]
-        words = [shutil.which("java") or "java", *options, f"-Xms{given['SPARK_EXECUTOR_MEMORY']}"]
-        words += [f"-Xmx{given['SPARK_EXECUTOR_MEMORY']}", f"-Djava.io.tmpdir={folder}"]
-        words += ["-cp", f"{self._spark}/jars/*", _BACKEND, "--driver-url", given["SPARK_DRIVER_URL"]]
-        words += ["--executor-id", given["SPARK_EXECUTOR_ID"], "--cores", given["SPARK_EXECUTOR_CORES"]]
-        words += ["--app-id", given["SPARK_APPLICATION_ID"], "--hostname", own["SPARK_EXECUTOR_POD_IP"]]
-        words += ["--resourceProfileId", given["SPARK_RESOURCE_PROFILE_ID"], "--podName", name]
-        self.told.append("\n".join([*words, *(f"{key}={value}" for key, value in env.items())]).encode())
+        if container.get("args", [""])[0] == "driver":
+            words = self._driver(pod, container["args"][1:], folder)
+        else:
+            words = self._executor(name, given, folder)
+        self.pods_told.append("\n".join([*words, *(f"{key}={value}" for key, value in env.items())]).encode())
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
                 words, env=env, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -302,7 +357,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         with suppress(OSError):
-            for event in self.cluster.watch(kind, asked.get("labelSelector", ""), asked.get("resourceVersion")):
+            for event in self.cluster.watch(
+                kind, asked.get("labelSelector", ""), asked.get("resourceVersion"), asked.get("fieldSelector", "")
+            ):
                 line = json.dumps(event).encode() + b"\n"
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
                 self.wfile.flush()

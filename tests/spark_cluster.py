@@ -44,6 +44,7 @@ class Cluster:
         self._port, self._ui = free_ports(2)
         self._settings = settings
         self.master = f"spark://{self._at.address}:{self._port}"
+        self.page = f"http://{self._at.address}:{self._ui}"
         self._started: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
@@ -114,15 +115,23 @@ class Cluster:
 
     def executors(self) -> list[psutil.Process]:
         """Return the executors that run."""
+        return self._processes("CoarseGrainedExecutorBackend")
+
+    def drivers(self) -> list[psutil.Process]:
+        """Return the drivers of deploy mode cluster that run."""
+        return self._processes("DriverWrapper")
+
+    def _processes(self, word: str) -> list[psutil.Process]:
         found = (psutil.Process(item.pid).children(recursive=True) for item in self._started.values())
-        return [each for its in found for each in its if _is_executor(each)]
+        return [each for its in found for each in its if _names(each, word)]
 
     def executors_started(self) -> int:
         """Return how many executors there have been."""
         return len(list(self._home.glob("work-*/app-*/*")))
 
     def connection(self, cores: int = 1, driver: str = HERE.address, **extra: str) -> str:
-        """Return the Airflow connection to this cluster; a job takes so many cores, its driver is at that address."""
+        """Return the Airflow connection to this cluster; a job takes so many cores. Its driver is at an address, or on
+        the cluster."""
         conf = {
             "spark.master.ui.port": str(self._ui),
             "spark.cores.max": str(cores),
@@ -132,6 +141,8 @@ class Cluster:
             "spark.driver.extraJavaOptions": QUICK,
             "spark.executor.extraJavaOptions": QUICK,
         }
+        if extra.get("deploy-mode") == "cluster":
+            del conf["spark.driver.host"]
         return json.dumps({"conn_type": "spark", "host": self.master, "extra": {**extra, "conf": conf}})
 
     def submit_stranger(self, name: str, memory: str) -> None:
@@ -177,14 +188,14 @@ class Cluster:
 
     def _listing(self) -> dict | None:  # type: ignore[type-arg]
         try:
-            with urllib.request.urlopen(f"http://{self._at.address}:{self._ui}/json/", timeout=5) as answer:
+            with urllib.request.urlopen(f"{self.page}/json/", timeout=5) as answer:
                 return json.load(answer)  # type: ignore[no-any-return]
         except OSError:
             return None
 
 
-def _is_executor(process: psutil.Process) -> bool:
-    """Return whether a process is an executor that has not ended."""
+def _names(process: psutil.Process, word: str) -> bool:
+    """Return whether the command line of a process that has not ended has a word."""
     with suppress(psutil.NoSuchProcess):
-        return any("CoarseGrainedExecutorBackend" in word for word in process.cmdline())
+        return any(word in item for item in process.cmdline())
     return False

@@ -58,7 +58,7 @@ class Yarn:
         wait_for(lambda: self._process is None or self._process.poll() is not None or self._has_begun())
         assert self._has_begun(), (self.home / "log").read_text()[-3000:]
 
-    def kill(self) -> None:
+    def stop(self) -> None:
         """Kill the cluster and all that it runs."""
         if self._process is not None:
             containers = self.containers()

@@ -318,12 +318,12 @@ def compiled_first(places: Sequence[str], spark_home: str | None) -> list[str]:
 
 
 @contextmanager
-def session() -> Iterator[SparkSession]:
-    """Yield the session that spark-submit has configured."""
+def session(settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """Yield the session that spark-submit has configured, with these settings besides."""
     sys.path[:] = compiled_first(sys.path, os.environ.get("SPARK_HOME"))
     from pyspark.sql import SparkSession
 
-    spark = SparkSession.builder.getOrCreate()
+    spark = SparkSession.builder.config(map=dict(settings or {})).getOrCreate()
     try:
         yield spark
     finally:

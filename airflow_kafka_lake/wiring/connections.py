@@ -564,7 +564,12 @@ EMBEDDED_MASTER = "local[*]"
 """Where jobs run when a pipeline names no Spark connection."""
 
 _MASTER = re.compile(r"local(\[(\*|[0-9]{1,4})(,[0-9]{1,3})?\])?|yarn|(spark|k8s)://[^\s@]{1,300}")
-_CONF_OF = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace"}
+_MODE = "spark.submit.deployMode"
+_CONF_OF = {
+    "queue": "spark.yarn.queue",
+    "namespace": "spark.kubernetes.namespace",
+    "deploy-mode": _MODE,
+}
 _IGNORED = frozenset({"rest-scheme", "rest-port", "yarn_resourcemanager_webapp_address"})
 """Settings with which the Spark provider tracks a job; we watch the driver process instead."""
 _QUIET = "quiet-minutes"
@@ -680,6 +685,8 @@ def conf_of(connection: ConnectionSettings) -> dict[str, str]:
             conf |= _spark_settings(connection, {key: value})
         else:
             _check_plain(connection, key, value)
+    if conf.get(_MODE, "client") not in (("client",) if is_local(master_of(connection)) else ("client", "cluster")):
+        raise _refused(connection, "deploy-mode must be client, or, where the master is a cluster's, cluster")
     return conf
 
 
@@ -719,10 +726,6 @@ def history_server(connection: ConnectionSettings) -> str | None:
 
 def _check_plain(connection: ConnectionSettings, key: str, value: object) -> None:
     match key:
-        case "deploy-mode" if value == "client":
-            pass
-        case "deploy-mode":
-            raise _refused(connection, "deploy-mode must be client: the job's private files are on the worker")
         case "spark-binary" if value == "spark-submit":
             pass
         case "spark-binary":

@@ -288,23 +288,32 @@ def test_other_masters_are_refused(host: str | None) -> None:
 
 
 def test_spark_settings_of_the_extra() -> None:
-    """`conf`, Spark's own keys, queue and namespace become Spark settings."""
+    """`conf`, Spark's own keys, deploy mode, queue and namespace become Spark settings."""
     extra = {"deploy-mode": "client", "spark-binary": "spark-submit", "queue": "q", "namespace": None}
     more = {"conf": {"spark.executor.memory": "4g", "spark.x": True}, "spark.y": 3, "rest-port": "6066"}
     assert conf_of(spark(**extra, **more)) == {
+        "spark.submit.deployMode": "client",
         "spark.yarn.queue": "q",
         "spark.executor.memory": "4g",
         "spark.x": "true",
         "spark.y": "3",
     }
+    assert conf_of(spark("yarn", **{"deploy-mode": "cluster"})) == {"spark.submit.deployMode": "cluster"}
 
 
 @pytest.mark.parametrize(
     "extra",
-    [{"deploy-mode": "cluster"}, {"spark-binary": "/tmp/x"}, {"keytab": "x"}, {"conf": "x"}, {"conf": {"a": {}}}],
+    [
+        {"deploy-mode": "cluster"},
+        {"deploy-mode": "x"},
+        {"spark-binary": "/tmp/x"},
+        {"keytab": "x"},
+        {"conf": "x"},
+        {"conf": {"a": {}}},
+    ],
 )
 def test_other_settings_of_the_extra_are_refused(extra: dict[str, Any]) -> None:
-    """Programs, cluster mode and unknown keys are refused by name."""
+    """Programs, unknown keys and the cluster mode of a local master are refused by name."""
     with pytest.raises(ConnectionSettingsError, match="'s'"):
         conf_of(spark(**extra))
 

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from airflow_kafka_lake.adapters.jars.cache import default_cache
+from airflow_kafka_lake.adapters.spark_submit.called import ADDRESS
 from airflow_kafka_lake.adapters.spark_submit.submission import PACKAGE
 from airflow_kafka_lake.local.kafka import LocalKafka
 from tests.faults.test_standalone import SLOWLY, TWO_TASKS, assert_landed
@@ -48,22 +49,24 @@ class BridgedKafka(LocalKafka):
 
 
 class Place:
-    """A sandbox whose commands run on a host of their own, and a cluster of three other hosts."""
+    """A sandbox whose commands run on a host of their own, and a cluster of four other hosts; drivers are in `mode`."""
 
-    def __init__(self, folder: Path, bridge: Network, broker: LocalKafka) -> None:
+    def __init__(self, folder: Path, bridge: Network, broker: LocalKafka, mode: str) -> None:
+        self.mode = mode
         self.home = folder / "cluster"
         self.home.mkdir()
         self.sandbox = Sandbox(folder / "place", broker.bootstrap)
         self._bridge, self.bridge = bridge, bridge.name
         lake = self.sandbox.home / "warehouse"
         nothing_of_ours = [default_cache(), PACKAGE]
-        others = [bridge.host(self.home, kept=[self.home, lake], hidden=nothing_of_ours) for _ in range(3)]
+        others = [bridge.host(self.home, kept=[self.home, lake], hidden=nothing_of_ours) for _ in range(4)]
         self.cluster = Cluster(self.home, others, CLOSED)
 
     def new_host(self) -> tuple[Host, dict[str, str]]:
         """Return a host for a command, and the connection with which its driver is reached there."""
         host = self._bridge.host(self.sandbox.home, kept=[self.sandbox.home])
-        given = self.cluster.connection(2, host.address, **CLOSED, **{"spark.hadoop.fs.s3a.secret.key": SECRET})
+        of_driver = {"deploy-mode": self.mode, ADDRESS: host.address, "spark.hadoop.fs.s3a.secret.key": SECRET}
+        given = self.cluster.connection(2, host.address, **CLOSED, **of_driver)
         return host, {"AIRFLOW_CONN_SPARK_DEFAULT": given}
 
     def close(self) -> None:
@@ -72,14 +75,14 @@ class Place:
         self.sandbox.close()
 
 
-@pytest.fixture
-def place(service: None, spark_jars: list[Path], tmp_path: Path) -> Iterator[Place]:
+@pytest.fixture(params=["client", "cluster"])
+def place(request: pytest.FixtureRequest, service: None, spark_jars: list[Path], tmp_path: Path) -> Iterator[Place]:
     if not can_make_hosts():
         pytest.skip("only root makes hosts, with ip, unshare, nsenter and hostname")
     with (
         network(tmp_path) as bridge,
         BridgedKafka(bridge.address) as broker,
-        closing(Place(tmp_path, bridge, broker)) as made,
+        closing(Place(tmp_path, bridge, broker, request.param)) as made,
     ):
         made.cluster.start()
         yield made
@@ -114,7 +117,8 @@ def heard(bridge: str) -> Iterator[list[bytes]]:
 
 
 def test_hosts_that_share_only_the_lake_bring_a_wave_into_it(place: Place) -> None:
-    """Executors have no file of the command's host; no secret is in what they are called with, keep or are sent."""
+    """Executors, and a driver on the cluster, have no file of the command's host; no secret is in what they are called
+    with, keep or are sent."""
     sandbox, (host, spark) = place.sandbox, place.new_host()
     sandbox.produce(**TWO_TASKS)
     words = ("run", str(sandbox.file), *SLOWLY, "--json")

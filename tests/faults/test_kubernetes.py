@@ -69,7 +69,7 @@ def test_wave_is_read_in_pods_and_no_secret_is_told(
     done = sandbox.end(process)
     assert_landed(sandbox, done)
     assert cluster.pods() == {}
-    calls = b"\n".join((*cluster.bodies, *cluster.told)).decode()
+    calls = b"\n".join((*cluster.bodies, *cluster.pods_told)).decode()
     assert "KubernetesExecutorBackend" in calls
     assert "SPARK_DRIVER_URL" in calls
     said = f"{told}\n{calls}\n{done.out}\n{done.err}"

@@ -28,7 +28,7 @@ def yarn(service: None, spark_jars: list[Path], tmp_path: Path) -> Iterator[Yarn
         cluster.start()
         yield cluster
     finally:
-        cluster.kill()
+        cluster.stop()
 
 
 def reading_in_two(sandbox: Sandbox, yarn: Yarn) -> subprocess.Popen[str]:
@@ -104,7 +104,7 @@ def test_queue_that_is_not_there_ends_the_run_and_is_no_use_to_repeat(sandbox: S
 
 def test_resource_manager_that_is_down_is_told_and_ends_the_run_worth_repeating(sandbox: Sandbox, yarn: Yarn) -> None:
     """Hadoop's client looks for it for twenty minutes, unless its settings say how long."""
-    yarn.kill()
+    yarn.stop()
     sandbox.produce(100)
     patience = {"max-wait.ms": "10000", "retry-interval.ms": "5000"}
     conf = {f"spark.hadoop.yarn.resourcemanager.connect.{name}": value for name, value in patience.items()}

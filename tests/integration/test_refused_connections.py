@@ -74,7 +74,7 @@ def _closed_port() -> int:
         ),
         ("kafka_lake_ledger", {"conn_type": "postgres", "password": SECRET}, ("names no database",)),
         ("spark_default", {"conn_type": "spark", "host": f"spark://user:{SECRET}@h"}, ("host must be local[N]",)),
-        ("spark_default", {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}, ("client",)),
+        ("spark_default", {"conn_type": "spark", "host": "local", "extra": {"deploy-mode": "cluster"}}, ("client",)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -19,14 +19,17 @@ from tests.soak.lanes import TABLE
 from tests.soak.place import Place
 from tests.spark_cluster import Cluster
 
-WORKERS = 2
+WORKERS = 4
+"""Of one core each, for a driver and an executor of two runs at once."""
 _NAMESPACE, _, _NAME = TABLE.rpartition(".")
 
 
 class RealisticPlace(Place):
     """A soak's place of several machines, as far as one machine has them; the ledger is PostgreSQL here too."""
 
-    starts = "three brokers, PostgreSQL, a REST catalog over S3, a Spark cluster of two workers"
+    starts = (
+        "three brokers, PostgreSQL, a REST catalog over S3, a Spark cluster of four workers, which runs the drivers"
+    )
     flags = "--realistic "
     impossible = frozenset({"full-disk", "orphan-removal"})
     """Both need the warehouse's files in a folder."""
@@ -82,7 +85,7 @@ class RealisticPlace(Place):
             **super().connections(),
             "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps({"conn_type": "kafka", "extra": kafka}),
             "AIRFLOW_CONN_LAKE_DEFAULT": json.dumps({"conn_type": "lake", "extra": lake}),
-            "AIRFLOW_CONN_SPARK_DEFAULT": self.cluster.connection(),
+            "AIRFLOW_CONN_SPARK_DEFAULT": self.cluster.connection(**{"deploy-mode": "cluster"}),
         }
 
     def catalog(self) -> Any:

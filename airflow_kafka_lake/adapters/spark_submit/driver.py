@@ -25,6 +25,7 @@ from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import LIGHT, DriverAge
+from airflow_kafka_lake.jobs.caller import LOG_FILE
 from airflow_kafka_lake.jobs.serve import DONE_FILE, JOB_FILE, ORDERS_FILE, READY_FILE, WEAR_FILE, JobOrder
 
 
@@ -158,7 +159,7 @@ class Driver:
 
     def __init__(self, command: Sequence[str | Path], *, log: Path, env: Mapping[str, str], cwd: Path) -> None:
         try:
-            with log.open("wb") as output:
+            with log.open("ab") as output:
                 # A session of its own: signals for the worker's group are not the driver's, and the group is endable.
                 self._process = subprocess.Popen(
                     [str(word) for word in command],
@@ -207,6 +208,9 @@ class Driver:
             _end_group(self._process.pid, self.has_exited, grace_seconds)
         return self._process.wait()
 
+    def beat(self) -> None:
+        """Tell the driver that its worker lives; one on this machine needs no such sign."""
+
     def has_exited(self) -> bool:
         """Return whether the driver has ended, without reaping it: until `end` has signalled the group, the kernel must
         not give its number to another process."""
@@ -244,8 +248,6 @@ def _end_group(group: int, has_ended: Callable[[], bool], grace_seconds: float =
 
 
 # A job in a driver: where its files are, how it is named, how it ends.
-
-LOG_FILE = "driver.log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,8 @@ from airflow_kafka_lake.adapters.clients import Secrets
 from airflow_kafka_lake.adapters.jars.cache import JarSet, default_cache, files, fitting_sparks, verified
 from airflow_kafka_lake.adapters.java import find_java, require_java, require_matching_pyspark, spark_home
 from airflow_kafka_lake.adapters.machine import telling
+from airflow_kafka_lake.adapters.spark_submit.called import ADDRESS, CalledDriver, WorkerLine, program_text
 from airflow_kafka_lake.adapters.spark_submit.driver import (
-    LOG_FILE,
     Driver,
     DriverStart,
     Engine,
@@ -32,32 +32,45 @@ from airflow_kafka_lake.adapters.spark_submit.driver import (
 )
 from airflow_kafka_lake.adapters.spark_submit.failures import Job, job_failed, job_stalled, tail, why_waiting
 from airflow_kafka_lake.adapters.spark_submit.submission import (
+    DEPLOY_MODE,
     HOT_ONLY,
     MANY_JOBS,
     PACKAGE,
+    PROPERTIES_FILE,
     QUICK_START,
+    ZIP_FILE,
+    addresses,
     all_jars,
     arguments,
     brought_with,
+    call_arguments,
+    call_environment,
     checked_conf,
     environment,
     java_options,
+    java_properties,
     java_start,
     needs_script,
     options_of_spark,
+    package_zip,
     private_folder,
     properties,
+    properties_text,
     require_jars,
+    shown_settings,
     spark_jars,
     sweep_folders,
     token_options,
+    told_settings,
     write_files,
+    write_private,
 )
 from airflow_kafka_lake.core.amounts import span
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError, SchemaMismatchError
 from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import IDLE_SECONDS, LIGHT, QUIET_SECONDS, Application, StageJob, Tip, is_local
 from airflow_kafka_lake.jobs import serve, stage
+from airflow_kafka_lake.jobs.caller import LOG_FILE
 from airflow_kafka_lake.jobs.driver import MESSAGES_FILE, PROGRESS_FILE, REFUSED, RESULT_FILE
 from airflow_kafka_lake.jobs.formats import CATALOG_CLASS
 from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
@@ -214,7 +227,8 @@ class SparkSubmitRunner:
     of the installed Spark. `driver_memory` defaults to the master's usual size. `stage_program` is the program of a
     staging driver. `application` is given each driver's application, with its page at `history_server`. With an
     `engine` jobs run in its warm driver, which waits `idle_seconds` for the next one; without, each in a driver of its
-    own. Raises ConnectionSettingsError for a missing master, a setting that is not Spark's, and deploy mode `cluster`.
+    own. In deploy mode cluster each job has a driver of its own on the cluster, which calls this process (`called`).
+    Raises ConnectionSettingsError for a missing master, and a setting that is not Spark's.
     """
 
     def __init__(
@@ -240,6 +254,7 @@ class SparkSubmitRunner:
         self._master = master
         self._catalog = checked_conf(catalog)
         self._conf = checked_conf(conf or {})
+        self._is_called = self._conf.get(DEPLOY_MODE) == "cluster"
         self._kafka = dict(kafka)
         self._jars = tuple(jars)
         self._verify = verify
@@ -250,14 +265,15 @@ class SparkSubmitRunner:
         self._history_server = history_server
         self._heartbeat_seconds = heartbeat_seconds
         self._quiet_seconds = quiet_seconds
-        self._engine = engine
+        self._engine = None if self._is_called else engine
         self._waits = {"idle_seconds": idle_seconds, "silence_seconds": silence_seconds}
         self._secrets = Secrets(self._catalog, self._kafka, self._conf)
 
     def where(self) -> str:
         if is_local(self._master):
             return f"a local Spark master on this machine ({self._master})"
-        return f"the Spark master {self._master} (client mode: the driver runs on this machine)"
+        place = "cluster mode: the driver runs there" if self._is_called else "client mode: the driver runs here"
+        return f"the Spark master {self._master} ({place})"
 
     def stage(
         self,
@@ -310,10 +326,9 @@ class SparkSubmitRunner:
                     self._engine.spent(job.effort)
                     return
         with private_folder() as folder:
-            options = self._start_options(is_heavy=job.effort > LIGHT)
-            driver = self.submitted(folder, name=job.name, program=self._program(job), request=request, options=options)
+            driver = (self._called if self._is_called else self._begun)(folder, job, request)
             try:
-                yield RunningJob(driver=driver, ref=driver.ref, folder=folder, log=folder / LOG_FILE)
+                yield RunningJob(driver=driver, ref=driver.ref, folder=folder, log=folder / LOG_FILE, beat=driver.beat)
             finally:
                 driver.end()
 
@@ -406,14 +421,7 @@ class SparkSubmitRunner:
         """Start a driver whose Java has these options: by itself, where it needs nothing of Spark's own script."""
         self._verify()
         java, home = token_options(self._kafka), None if self._spark_submit else spark_home()
-        settings = properties(
-            master=self._master,
-            catalog=self._catalog,
-            conf=self._conf if conf is None else conf,
-            driver_memory=self._driver_memory,
-            folder=folder,
-            java=java,
-        )
+        settings = self._settings(folder, self._conf if conf is None else conf, java)
         class_path, shipped = brought_with(self._master, self._jars, self._conf)
         start = [str(self._spark_submit or f"{home}/bin/spark-submit")]
         if home and not needs_script(self._master, self._conf):
@@ -424,6 +432,41 @@ class SparkSubmitRunner:
         words = arguments(folder, self._master, name=name, class_path=class_path, shipped=shipped, program=program)
         env = environment(spark_home=home)
         return Driver([*start, *words], log=folder / LOG_FILE, env=env, cwd=folder)
+
+    def _settings(self, folder: Path, conf: Mapping[str, str], java: Sequence[str]) -> dict[str, str]:
+        catalog, memory = self._catalog, self._driver_memory
+        return properties(
+            master=self._master, catalog=catalog, conf=conf, driver_memory=memory, folder=folder, java=java
+        )
+
+    def _begun(self, folder: Path, job: Job, request: Mapping[str, Any]) -> Driver:
+        options = self._start_options(is_heavy=job.effort > LIGHT)
+        return self.submitted(folder, name=job.name, program=self._program(job), request=request, options=options)
+
+    def _called(self, folder: Path, job: Job, request: Mapping[str, Any]) -> Driver:
+        """Submit a driver to the cluster, which calls this process."""
+        self._verify()
+        java = token_options(self._kafka)
+        (folder / ZIP_FILE).write_bytes(package_zip())
+        jars = [Path(jar) for jar in all_jars(self._jars)]
+        document = {
+            "package": ZIP_FILE,
+            "jars": [jar.name for jar in jars],
+            "further_jars": addresses(self._conf),
+            "settings": told_settings(self._settings(folder, self._conf, java), job.name),
+            "properties": java_properties(java),
+            "program": _importable(self._program(job)),
+            "request": request,
+            "silence_seconds": self._waits["silence_seconds"],
+        }
+        files = [folder / ZIP_FILE, *jars]
+        line = WorkerLine(folder, self._conf.get(ADDRESS, ""), files=files, document=document)
+        shown = shown_settings(self._master, self._conf, self._driver_memory, line.token)
+        write_private(folder / PROPERTIES_FILE, properties_text(shown))
+        home, text = spark_home(), program_text()
+        words = call_arguments(folder, self._master, name=job.name, address=line.address, digest=line.digest, text=text)
+        start, env = [str(self._spark_submit or f"{home}/bin/spark-submit")], call_environment(home, line.token)
+        return CalledDriver([*start, *words], line=line, log=folder / LOG_FILE, env=env, cwd=folder)
 
     def _program(self, job: Job) -> Path:
         return self._stage_program if isinstance(job, StageJob) else PACKAGE / job.program

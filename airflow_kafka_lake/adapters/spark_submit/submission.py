@@ -27,6 +27,7 @@ from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.spark.job import is_local
+from airflow_kafka_lake.jobs.caller import TOKEN
 from airflow_kafka_lake.jobs.driver import JAVA_OPTIONS_FILE, PROPERTIES_FILE
 from airflow_kafka_lake.jobs.formats import CATALOG, EXTENSIONS, SETTINGS
 from airflow_kafka_lake.jobs.shared_consumer import JAR
@@ -90,11 +91,12 @@ def _is_left_behind(folder: Path) -> bool:
 PACKAGE = Path(airflow_kafka_lake.__file__).parent
 _TRAVELS = ("__init__.py", "core/**/*.py", "jobs/**/*.py")
 REQUEST_FILE = "job.json"
-_ZIP_FILE = "kafka_lake.zip"
+ZIP_FILE = "kafka_lake.zip"
 _OWN_JAR = PACKAGE / "jobs" / JAR
 
 # Times of records become timestamps of the session's zone: in another one, days and hours of partitions would shift.
-_ALWAYS = {"spark.submit.deployMode": "client", "spark.sql.session.timeZone": "UTC"}
+DEPLOY_MODE = "spark.submit.deployMode"
+_ALWAYS = {DEPLOY_MODE: "client", "spark.sql.session.timeZone": "UTC"}
 
 _UNLESS_SAID = {
     **SETTINGS,
@@ -142,7 +144,7 @@ _HOT = {"Invocation": 5_000, "MinInvocation": 600, "Compile": 15_000, "BackEdge"
 HOT_ONLY = tuple(f"-XX:Tier4{what}Threshold={20 * often}" for what, often in _HOT.items())
 """For heavy jobs: the better compiler gets code that was used twenty times as often as Java waits for by itself. That
 is the path of each record, and little of the code that runs once: compiling takes two fifths of the CPU seconds."""
-_MEMORY = "spark.driver.memory"
+_MEMORY, _NAME = "spark.driver.memory", "spark.app.name"
 _OF_SCRIPT = {"SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS", "spark.driver.extraLibraryPath"}
 """Variables and settings that reach a driver by Spark's own script alone."""
 _PLACES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
@@ -164,14 +166,10 @@ _FOREIGN = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW", "KAFKA_LAKE", "SPARK_REMOTE", "S
 
 
 def checked_conf(conf: Mapping[str, str]) -> dict[str, str]:
-    """Return Spark settings. Raises ConnectionSettingsError for another one's, and for deploy mode `cluster`."""
+    """Return Spark settings. Raises ConnectionSettingsError for another one's."""
     for key in conf:
         if not key.startswith("spark."):
             raise ConnectionSettingsError(f"{key!r} is no Spark setting: its name must begin with 'spark.'.", key=key)
-    if conf.get("spark.submit.deployMode", "client") != "client":
-        raise ConnectionSettingsError(
-            "Deploy mode cluster is not supported: the job's private files are on this machine. Use client mode."
-        )
     return dict(conf)
 
 
@@ -237,7 +235,7 @@ def write_files(folder: Path, *, request: Mapping[str, Any], settings: Mapping[s
     write_private(folder / PROPERTIES_FILE, properties_text(settings))
     write_private(folder / JAVA_OPTIONS_FILE, options)
     write_private(folder / REQUEST_FILE, json.dumps(request))
-    (folder / _ZIP_FILE).write_bytes(package_zip())
+    (folder / ZIP_FILE).write_bytes(package_zip())
 
 
 def all_jars(jars: Sequence[Path | str]) -> list[Path | str]:
@@ -254,12 +252,82 @@ def arguments(
         "--deploy-mode", "client",
         "--name", name,
         "--properties-file", str(folder / PROPERTIES_FILE),
-        "--py-files", str(folder / _ZIP_FILE),
+        "--py-files", str(folder / ZIP_FILE),
         *(["--driver-class-path", os.pathsep.join(class_path)] if class_path else []),
         *(["--jars", ",".join(shipped)] if shipped else []),
         str(program),
         str(folder / REQUEST_FILE),
     ]  # fmt: skip
+
+
+# Deploy mode cluster: what a cluster is shown of a job. The rest is told to the driver when it calls (`called`).
+
+_ON_A_CLUSTER = {
+    DEPLOY_MODE: "cluster",
+    "spark.driver.supervise": "false",
+    "spark.standalone.submit.waitAppCompletion": "true",
+    "spark.yarn.submit.waitAppCompletion": "true",
+    "spark.kubernetes.submission.waitAppCompletion": "true",
+    "spark.yarn.maxAppAttempts": "1",
+    "spark.yarn.isPython": "true",
+}
+_ENVIRONMENT_OF = {"yarn": "spark.yarn.appMasterEnv.", "k8s": "spark.kubernetes.driverEnv."}
+_SECRETS_OF_SPARK = re.compile(r"spark\.authenticate\.secret$|spark\.kubernetes\.authenticate\.")
+"""Spark submits with these, and hides them itself."""
+_PASSED_ON = re.compile(r"(PATH|HOME|USER|LANG|TZ|LC_.*|JAVA_HOME|SPARK_.*|HADOOP_.*|YARN_.*|KRB5.*|KUBECONFIG)$")
+"""The variables of a submission; a standalone master gives all of them to the driver."""
+
+
+def shown_settings(master: str, conf: Mapping[str, str], driver_memory: str, token: str) -> dict[str, str]:
+    """Return the settings with which a driver is submitted: the connection's, without its secrets.
+
+    Raises ConnectionSettingsError for Java options of a driver that name a secret: every process list shows them.
+    """
+    for key in (_JAVA_OPTIONS, _DEFAULT_JAVA_OPTIONS):
+        if re.search(SPARK_PATTERN, conf.get(key, "")):
+            raise ConnectionSettingsError(
+                f"{key} names a secret, and in deploy mode cluster Spark writes it into the driver's command line. "
+                "Use client mode, or put it into a file on the cluster's machines."
+            )
+    shown = {key: value for key, value in conf.items() if not _is_hidden(key, value)}
+    place = _ENVIRONMENT_OF.get(master.partition(":")[0])
+    return {_MEMORY: driver_memory, **shown, **_ON_A_CLUSTER, **({f"{place}{TOKEN}": token} if place else {})}
+
+
+def _is_hidden(key: str, value: str) -> bool:
+    return not _SECRETS_OF_SPARK.match(key) and any(re.search(SPARK_PATTERN, text) for text in (key, value))
+
+
+def told_settings(settings: Mapping[str, str], name: str) -> dict[str, str]:
+    """Return the settings that the driver is told: all of its session."""
+    return {key: settings[key] for key in settings.keys() - {DEPLOY_MODE, _MEMORY, _JAVA_OPTIONS}} | {_NAME: name}
+
+
+def java_properties(options: Sequence[str]) -> dict[str, str]:
+    """Return the properties of Java that options of `token_options`, and those for Avro, set."""
+    return dict(option.removeprefix("-D").split("=", 1) for option in (*_BOUNDED, *options))
+
+
+def call_arguments(folder: Path, master: str, *, name: str, address: str, digest: str, text: str) -> list[str]:
+    """Return the arguments of a submit whose driver runs a Python text and calls `address`.
+
+    Spark's runner of Python programs is the main class, because a standalone master takes no Python; it hands its first
+    argument, a file elsewhere, to Python as it is.
+    """
+    return [
+        "--master", master,
+        "--deploy-mode", "cluster",
+        "--name", name,
+        "--properties-file", str(folder / PROPERTIES_FILE),
+        "--class", "org.apache.spark.deploy.PythonRunner",
+        f"http://{address}/kafka-lake.jar" if master.startswith("spark:") else "spark-internal",
+        "-c", "", text, address, digest,
+    ]  # fmt: skip
+
+
+def call_environment(home: Path, token: str) -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if _PASSED_ON.match(key)}
+    return kept | {"SPARK_HOME": str(home), TOKEN: token}
 
 
 def needs_script(master: str, conf: Mapping[str, str]) -> bool:
@@ -290,12 +358,12 @@ def brought_with(master: str, jars: Sequence[Path | str], conf: Mapping[str, str
     are there or all are shipped, because shipped jars have a class loader of their own: the format, on the class path,
     would not see it.
     """
-    brought = _brought(conf)
-    files = [_local_file(jar) for jar in brought]
+    named = _brought(conf)
+    files = [_local_file(jar) for jar in named]
     own = list(filter(None, [conf.get(_CLASS_PATH)]))
     if is_local(master) and None not in files:
         return [*map(str, all_jars(jars)), *map(str, files), *own], []
-    return own, [*map(str, all_jars(jars)), *brought]
+    return own, [*map(str, all_jars(jars)), *named]
 
 
 def require_master(master: str) -> None:
@@ -329,6 +397,11 @@ def require_jars(conf: Mapping[str, str]) -> None:
 
 def _brought(conf: Mapping[str, str]) -> list[str]:
     return list(filter(None, map(str.strip, conf.get(_JARS, "").split(","))))
+
+
+def addresses(conf: Mapping[str, str]) -> list[str]:
+    """Return the jars of a connection that are no files of a machine."""
+    return [jar for jar in _brought(conf) if _local_file(jar) is None]
 
 
 def _local_file(jar: str) -> Path | None:

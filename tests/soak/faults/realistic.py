@@ -1,4 +1,4 @@
-"""Executors, Spark's workers and master, catalog and store: they die, and come back."""
+"""Executors, drivers, Spark's workers and master, catalog and store: they die, and come back."""
 
 from __future__ import annotations
 
@@ -41,11 +41,28 @@ class ExecutorKill(RealisticFault):
         return True
 
 
+class ClusterDriverKill(RealisticFault):
+    """A driver on the cluster dies; its command ends, and the next one begins the wave anew."""
+
+    name = "cluster-driver-kill"
+    words = "SIGKILL to a Spark driver on the cluster"
+
+    def strike(self) -> bool:
+        """Kill one that runs, at any moment of its life."""
+        drivers = self.place.cluster.drivers()
+        if not drivers:
+            return False
+        self.pause(self.choose.uniform(0, 8))
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self.choose.choice(drivers).kill()
+        return True
+
+
 class SparkWorkerKill(RealisticFault):
-    """A worker of the cluster dies with its executors, and comes back."""
+    """A worker of the cluster dies with its executors and drivers, and comes back."""
 
     name = "spark-worker-kill"
-    words = "SIGKILL to a worker of the Spark cluster and its executors; it comes back"
+    words = "SIGKILL to a worker of the Spark cluster, its executors and drivers; it comes back"
 
     def strike(self) -> bool:
         """Kill one, wait a little, start it."""
@@ -106,4 +123,4 @@ class StoreCut(RealisticFault, Cut):
         return self.place.store_network
 
 
-REALISTIC_FAULTS = (ExecutorKill, SparkWorkerKill, SparkMasterKill, LakeKill, StoreCut)
+REALISTIC_FAULTS = (ExecutorKill, ClusterDriverKill, SparkWorkerKill, SparkMasterKill, LakeKill, StoreCut)

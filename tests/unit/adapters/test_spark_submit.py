@@ -560,12 +560,6 @@ def test_a_missing_spark_submit_is_named(spark: FakeSpark, tmp_path: Path) -> No
         run(spark.runner(spark_submit=tmp_path / "nowhere"))
 
 
-def test_deploy_mode_cluster_is_refused(spark: FakeSpark) -> None:
-    """The private files are on this machine."""
-    with pytest.raises(ConnectionSettingsError, match="cluster"):
-        spark.runner(conf={"spark.submit.deployMode": "cluster"})
-
-
 def test_a_setting_that_is_not_sparks_is_refused(spark: FakeSpark) -> None:
     """spark-submit would only log a warning and ignore it."""
     with pytest.raises(ConnectionSettingsError, match=r"executor\.memory"):
@@ -575,7 +569,9 @@ def test_a_setting_that_is_not_sparks_is_refused(spark: FakeSpark) -> None:
 def test_where_names_the_master(spark: FakeSpark) -> None:
     """A plan says where its jobs run."""
     assert spark.runner().where() == "a local Spark master on this machine (local[2])"
-    assert "spark://host:7077" in spark.runner(master="spark://host:7077").where()
+    cluster, conf = "spark://host:7077", {"spark.submit.deployMode": "cluster"}
+    assert spark.runner(master=cluster).where().endswith(f"{cluster} (client mode: the driver runs here)")
+    assert spark.runner(master=cluster, conf=conf).where().endswith(f"{cluster} (cluster mode: the driver runs there)")
 
 
 def test_an_orphan_is_ended(process: Callable[..., subprocess.Popen[bytes]]) -> None:

@@ -1,0 +1,183 @@
+"""The driver of deploy mode cluster: it calls its worker, is given its job, and sends its files as they change.
+
+The text of this file is an argument of the submission, so it needs nothing but Python itself until the worker has sent
+the rest: the package, the jars, the settings and the request, over TLS. The worker's certificate is known by its
+digest, and the driver by a word that is used once. No secret is in the submission, nor in a file of the driver.
+
+The call's end is the end of both: a driver whose worker is gone, or silent for minutes, ends itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import ssl
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+TOKEN = "SPARK_KAFKA_LAKE_TOKEN"  # noqa: S105
+"""The variable with the word. Spark passes it on because it begins like its own, and its pages hide its value."""
+
+LOG_FILE = "driver.log"
+CALL_SECONDS = 60.0
+_EVERY_SECONDS, _GRACE_SECONDS = 0.2, 5.0
+
+
+def reached(address: str, digest: str) -> ssl.SSLSocket:
+    """Return a connection to the worker at `host:port`; ConnectionError unless its certificate has this SHA-256."""
+    host, _, port = address.rpartition(":")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # nobody vouches for it: it is known itself
+    line = context.wrap_socket(socket.create_connection((host, int(port)), CALL_SECONDS))
+    if hashlib.sha256(line.getpeercert(binary_form=True) or b"").hexdigest() != digest:
+        line.close()
+        raise ConnectionError(f"{address} is another worker than the one that submitted this driver")
+    return line
+
+
+def taken(line: ssl.SSLSocket, folder: Path) -> dict[str, Any]:
+    """Put the files that the worker sends into a folder; return the document that follows them."""
+    with line.makefile("rb") as sent:
+        while header := sent.readline():
+            document: dict[str, Any] = json.loads(header)
+            if "file" not in document:
+                return document
+            with (folder / document["file"]).open("wb") as file:
+                left = document["size"]
+                while left and (found := sent.read(min(left, 1 << 20))):
+                    left -= file.write(found)
+    raise ConnectionError("the worker has ended before the driver had its job")
+
+
+class Files:
+    """The files of a job that its worker reads: whichever have changed since the last look, as they are sent.
+
+    Of those that only grow, what came on; of the others, all.
+    """
+
+    def __init__(self, folder: Path, growing: tuple[str, ...], others: tuple[str, ...]) -> None:
+        self._folder = folder
+        self._growing = growing
+        self._others = others
+        self._seen: dict[str, tuple[int, int]] = {}
+
+    def changed(self) -> bytes:
+        found = bytearray()
+        for name in (*self._growing, *self._others):
+            with suppress(FileNotFoundError), (self._folder / name).open("rb") as file:
+                stat = os.fstat(file.fileno())
+                state, grows = (stat.st_mtime_ns, stat.st_size), name in self._growing
+                if state != (before := self._seen.get(name, (0, 0))):
+                    file.seek(before[1] if grows else 0)
+                    data = file.read()
+                    self._seen[name] = (stat.st_mtime_ns, file.tell())
+                    found += json.dumps({"file": name, "size": len(data), "grows": grows}).encode() + b"\n" + data
+        return bytes(found)
+
+
+class Call:
+    """A connection that lives as long as the job; `end` is called when the worker has gone, or was silent so long.
+
+    One thread reads and writes it: TLS connections are not for two.
+    """
+
+    def __init__(self, line: ssl.SSLSocket, files: Files, silence_seconds: float, end: Callable[[], None]) -> None:
+        self._line = line
+        self._files = files
+        self._silence_seconds = silence_seconds
+        self._end = end
+        self._code: int | None = None
+        self._thread = threading.Thread(target=self._talk, daemon=True)
+        self._thread.start()
+
+    def finish(self, code: int) -> None:
+        """Send what is left and the exit code."""
+        self._code = code
+        self._thread.join()
+
+    def _talk(self) -> None:
+        heard = time.monotonic()
+        try:
+            while self._code is None:
+                if self._line.pending() or select.select([self._line], [], [], _EVERY_SECONDS)[0]:
+                    if not self._line.recv(4096):
+                        raise ConnectionError("the worker has ended")
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > self._silence_seconds:
+                    raise ConnectionError("the worker has been silent")
+                self._line.sendall(self._files.changed())
+            self._line.sendall(self._files.changed() + json.dumps({"code": self._code}).encode() + b"\n")
+        except OSError:
+            self._end()
+        finally:
+            self._line.close()
+
+
+def end_java(java: int, folder: Path) -> None:
+    """Remove the job's files, and end the Java that has started this Python, with all that Spark does in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for number, seconds in ((signal.SIGTERM, _GRACE_SECONDS), (signal.SIGKILL, 0)):
+        if os.getppid() == java:  # else it has ended, and the number may be another's
+            os.kill(java, number)
+            time.sleep(seconds)
+    os._exit(1)
+
+
+def prepare_java(properties: Mapping[str, str], jars: list[str]) -> None:
+    """Set Java's properties, and let it find the classes of jars, before Spark begins in it."""
+    from pyspark.java_gateway import launch_gateway
+
+    java = launch_gateway().jvm.java
+    for key, value in properties.items():
+        java.lang.System.setProperty(key, value)
+    loader = java.lang.Thread.currentThread().getContextClassLoader()  # the one of Spark's `MutableURLClassLoader`
+    for jar in jars:
+        loader.addURL(java.io.File(jar).toURI().toURL())
+
+
+def main(address: str, digest: str) -> int:
+    """Call the worker, do the job that it gives, and return the exit code that it was told."""
+    java = os.getppid()
+    with tempfile.TemporaryDirectory(prefix="kafka-lake-called-") as name:
+        folder, line = Path(name), reached(address, digest)
+        line.sendall(f"{os.environ.pop(TOKEN)}\n".encode())
+        given = taken(line, folder)
+        sys.path.insert(0, str(folder / given["package"]))
+        from airflow_kafka_lake.jobs.driver import MESSAGES_FILE, PROGRESS_FILE, RESULT_FILE, perform, session
+        from airflow_kafka_lake.jobs.serve import work_of
+
+        log = os.open(folder / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        for descriptor in (1, 2):
+            os.dup2(log, descriptor)
+        files = Files(folder, (LOG_FILE, MESSAGES_FILE), (PROGRESS_FILE, RESULT_FILE))
+        call, code = Call(line, files, given["silence_seconds"], lambda: end_java(java, folder)), 1
+        try:
+            jars = [str(folder / jar) for jar in given["jars"]]
+            prepare_java(given["properties"], jars)
+            settings = given["settings"] | {"spark.jars": ",".join([*jars, *given["further_jars"]])}
+            with session(settings) as spark:
+                spark.sparkContext.addPyFile(str(folder / given["package"]))
+                perform(spark, given["request"], folder, work_of(given["program"]))
+            code = 0
+        except Exception:  # noqa: BLE001 - the worker is told by the log
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            call.finish(code)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

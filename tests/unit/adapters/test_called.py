@@ -1,0 +1,271 @@
+"""A driver on a cluster and its worker, over a real connection."""
+
+from __future__ import annotations
+
+import io
+import json
+import queue
+import re
+import socket
+import sys
+import threading
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_kafka_lake.adapters.spark_submit import called
+from airflow_kafka_lake.adapters.spark_submit.called import CalledDriver, WorkerLine, program_text
+from airflow_kafka_lake.adapters.spark_submit.driver import came
+from airflow_kafka_lake.adapters.spark_submit.submission import call_environment, shown_settings
+from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.jobs import caller
+from airflow_kafka_lake.jobs.caller import TOKEN, Call, Files
+
+LOG, RESULT = "driver.log", "result.json"
+WAIT_SECONDS = 20
+
+
+class Driver:
+    """The driver's end of a line, with its files."""
+
+    def __init__(self, line: WorkerLine, folder: Path, token: str | None = None) -> None:
+        self.folder = folder
+        self._line = caller.reached(f"127.0.0.1:{line.address.rpartition(':')[2]}", line.digest)
+        with ExitStack() as stack:
+            stack.enter_context(self._line)
+            self._line.sendall(f"{token or line.token}\n".encode())
+            self.given = caller.taken(self._line, folder)
+            stack.pop_all()
+
+    def begin(self, silence_seconds: float = WAIT_SECONDS) -> tuple[Call, queue.Queue[str]]:
+        """Return the call, and where it is told that it is over."""
+        ended = queue.Queue[str]()
+        files = Files(self.folder, (LOG,), (RESULT,))
+        return Call(self._line, files, silence_seconds, lambda: ended.put("ended")), ended
+
+    def close(self) -> None:
+        """Be gone, as a driver that was killed."""
+        self._line.close()
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """The folders of a worker and a driver."""
+    for name in ("worker", "driver"):
+        (tmp_path / name).mkdir(mode=0o700)
+    return tmp_path / "worker", tmp_path / "driver"
+
+
+@pytest.fixture
+def line(folders: tuple[Path, Path], tmp_path: Path) -> Iterator[WorkerLine]:
+    package = tmp_path / "package.zip"
+    package.write_bytes(bytes(range(256)) * 20_000)
+    made = WorkerLine(folders[0], "", files=[package], document={"program": "stage", "secret": "canary"})
+    yield made
+    made.close()
+
+
+def test_driver_is_given_the_files_and_the_document(line: WorkerLine, folders: tuple[Path, Path]) -> None:
+    with closing(Driver(line, folders[1])) as driver:
+        pass
+    assert driver.given == {"program": "stage", "secret": "canary"}
+    assert (folders[1] / "package.zip").read_bytes() == bytes(range(256)) * 20_000
+    assert list(folders[0].iterdir()) == []
+
+
+def test_files_of_the_driver_arrive_as_they_change_and_its_code_after_them(
+    line: WorkerLine, folders: tuple[Path, Path]
+) -> None:
+    worker, ours = folders
+    (worker / LOG).write_text("submitted\n")
+    call, ended = Driver(line, ours).begin()
+    with (ours / LOG).open("a") as log:
+        log.write("first\n")
+        log.flush()
+        assert came(lambda: (worker / LOG).read_text() == "submitted\nfirst\n", WAIT_SECONDS)
+        log.write("second\n")
+    (ours / RESULT).write_text("{}")
+    assert came((worker / RESULT).exists, WAIT_SECONDS)
+    (ours / RESULT).write_text('{"rows": 1}')
+    call.finish(3)
+    assert came(lambda: line.code is not None, WAIT_SECONDS)
+    assert (line.code, (worker / RESULT).read_text()) == (3, '{"rows": 1}')
+    assert (worker / LOG).read_text() == "submitted\nfirst\nsecond\n"
+    assert ended.empty()
+
+
+def test_stranger_without_the_word_is_refused_and_the_driver_comes_in_after_it(
+    line: WorkerLine, folders: tuple[Path, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(ConnectionError):
+        Driver(line, folders[1], token="a" * len(line.token))
+    assert not line.has_called
+    with closing(Driver(line, folders[1])) as driver:
+        assert driver.given["program"] == "stage"
+    assert "was refused" in caplog.text
+
+
+def test_word_is_used_once(line: WorkerLine, folders: tuple[Path, Path]) -> None:
+    call, _ = Driver(line, folders[1]).begin()
+    with pytest.raises(OSError):  # noqa: PT011 - refused, or reset
+        Driver(line, folders[1])
+    call.finish(0)
+
+
+def test_worker_with_another_certificate_is_given_no_word(line: WorkerLine) -> None:
+    with pytest.raises(ConnectionError, match="another worker"):
+        caller.reached(f"127.0.0.1:{line.address.rpartition(':')[2]}", "0" * 64)
+    assert not line.has_called
+
+
+def test_driver_whose_worker_has_ended_ends(line: WorkerLine, folders: tuple[Path, Path]) -> None:
+    _, ended = Driver(line, folders[1]).begin()
+    line.close()
+    assert ended.get(timeout=WAIT_SECONDS) == "ended"
+
+
+def test_driver_whose_worker_is_silent_ends_and_signs_of_life_keep_it(
+    line: WorkerLine, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(1_000_000))
+    monkeypatch.setattr(caller.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(caller, "_EVERY_SECONDS", 0.01)
+    driver = Driver(line, folders[1])
+    is_over = threading.Event()
+
+    def beats() -> None:
+        while not is_over.wait(0.001):
+            line.beat()
+
+    beating = threading.Thread(target=beats)
+    beating.start()
+    _, ended = driver.begin(silence_seconds=100_000)
+    with pytest.raises(queue.Empty):
+        ended.get(timeout=0.2)
+    is_over.set()
+    beating.join()
+    monkeypatch.setattr(caller.time, "monotonic", lambda: float(next(clock)) * 1e6)
+    assert ended.get(timeout=WAIT_SECONDS) == "ended"
+
+
+def _submit(line: WorkerLine, folder: Path, *python: str) -> CalledDriver:
+    return CalledDriver([sys.executable, "-c", *python], line=line, log=folder / LOG, env={}, cwd=folder)
+
+
+def test_submission_that_fails_is_the_jobs_end(line: WorkerLine, folders: tuple[Path, Path]) -> None:
+    driver = _submit(line, folders[0], "raise SystemExit(4)")
+    assert came(driver.has_exited, WAIT_SECONDS)
+    assert driver.end() == 4
+
+
+def test_submission_that_ends_well_without_a_call_has_failed(line: WorkerLine, folders: tuple[Path, Path]) -> None:
+    """A standalone master's client ends so, whatever has become of the driver."""
+    driver = _submit(line, folders[0], "pass")
+    assert came(driver.has_exited, WAIT_SECONDS)
+    assert driver.end() == 1
+
+
+def test_driver_that_is_gone_without_a_code_has_failed_when_the_cluster_had_time_to_say_why(
+    line: WorkerLine, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = _submit(line, folders[0], "import time; time.sleep(600)")
+    ours = Driver(line, folders[1])
+    assert came(lambda: line.has_called, WAIT_SECONDS)
+    assert not driver.has_exited()
+    ours.close()
+    assert came(lambda: line.ended_at is not None, WAIT_SECONDS)
+    assert not driver.has_exited()
+    monkeypatch.setattr(called, "_LAST_WORDS_SECONDS", 0.0)
+    assert driver.has_exited()
+    assert driver.end() != 0
+
+
+def test_submission_that_ends_while_its_driver_works_is_not_the_jobs_end(
+    line: WorkerLine, folders: tuple[Path, Path]
+) -> None:
+    driver = _submit(line, folders[0], "pass")
+    call, _ = Driver(line, folders[1]).begin()
+    assert came(lambda: super(CalledDriver, driver).has_exited(), WAIT_SECONDS)
+    assert not driver.has_exited()
+    call.finish(0)
+    assert came(driver.has_exited, WAIT_SECONDS)
+    assert driver.end() == 0
+
+
+def test_master_that_asks_for_a_jar_gets_an_empty_one(line: WorkerLine) -> None:
+    with urllib.request.urlopen(f"http://127.0.0.1:{line.address.rpartition(':')[2]}/kafka-lake.jar") as answer:
+        assert zipfile.ZipFile(io.BytesIO(answer.read())).namelist() == []
+    assert not line.has_called
+
+
+def test_port_that_is_none_is_refused_by_name(folders: tuple[Path, Path]) -> None:
+    with pytest.raises(ConnectionSettingsError, match=re.escape(called.ADDRESS)):
+        WorkerLine(folders[0], "worker:none", files=[], document={})
+
+
+def test_port_that_another_process_has_is_refused_by_name(folders: tuple[Path, Path]) -> None:
+    with socket.create_server(("", 0)) as taken, pytest.raises(ConnectionSettingsError, match="nothing can listen"):
+        WorkerLine(folders[0], f"worker:{taken.getsockname()[1]}", files=[], document={})
+
+
+def test_address_of_the_setting_is_the_one_that_the_driver_calls(folders: tuple[Path, Path]) -> None:
+    made = WorkerLine(folders[0], "worker.example", files=[], document={})
+    made.close()
+    assert made.address.startswith("worker.example:")
+
+
+def test_text_of_the_driver_is_one_word_for_every_shell() -> None:
+    """Spark writes it into a script for YARN, where it changes dollars, quotes and new lines."""
+    text, defined = program_text(), dict[str, Any]({"__name__": "driver"})
+    assert not set(text) & set('$"\n\\ `')
+    exec(text, defined)
+    assert callable(defined["main"])
+
+
+SECRETS = {
+    "spark.hadoop.fs.s3a.secret.key": "canary-1",
+    "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc://user:canary-2@host/db",
+    "spark.ssl.keyPassword": "canary-3",
+}
+
+
+def test_submission_shows_no_secret_of_the_connection() -> None:
+    conf = {"spark.executor.memory": "4g", "spark.authenticate.secret": "by-spark", **SECRETS}
+    shown = shown_settings("spark://host:7077", conf, "1g", "the-word")
+    assert "canary" not in json.dumps(shown)
+    assert (shown["spark.executor.memory"], shown["spark.driver.memory"]) == ("4g", "1g")
+    assert shown["spark.authenticate.secret"] == "by-spark"
+    assert "the-word" not in json.dumps(shown)
+
+
+@pytest.mark.parametrize(
+    ("master", "key"),
+    [
+        ("yarn", f"spark.yarn.appMasterEnv.{TOKEN}"),
+        ("k8s://https://host", f"spark.kubernetes.driverEnv.{TOKEN}"),
+    ],
+)
+def test_word_is_in_the_drivers_environment_of_each_cluster(master: str, key: str) -> None:
+    assert shown_settings(master, {}, "1g", "the-word")[key] == "the-word"
+
+
+def test_java_option_with_a_secret_is_refused_because_processes_show_it() -> None:
+    conf = {"spark.driver.extraJavaOptions": "-Djavax.net.ssl.trustStorePassword=canary"}
+    with pytest.raises(ConnectionSettingsError, match="client mode") as refused:
+        shown_settings("yarn", conf, "1g", "word")
+    assert "canary" not in refused.value.message
+
+
+def test_submission_has_no_variable_that_is_not_the_clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A standalone master gives all of them to the driver."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary")
+    monkeypatch.setenv("AIRFLOW_CONN_X", "canary")
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+    found = call_environment(tmp_path, "the-word")
+    assert "canary" not in found.values()
+    assert (found["HADOOP_CONF_DIR"], found[TOKEN]) == ("/etc/hadoop", "the-word")
