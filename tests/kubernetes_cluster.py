@@ -315,7 +315,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND, "the server could not find the requested resource")
         elif "watch" in asked:
             self._watch(found["kind"], asked)
-        elif self.command == "POST":
+        elif self.command == "POST" or (  # an apply makes an object too
+            "fieldManager" in asked and self.cluster.find(found["kind"], found["name"]) is None
+        ):
             self._create(found["kind"], json.loads(body))
         elif found["name"] is None:
             self._all(found["kind"], asked.get("labelSelector", ""))
