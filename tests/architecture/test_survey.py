@@ -15,10 +15,10 @@ pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
     "modules": 169,
-    "lines": 51_918,
+    "lines": 51_875,
     "module_max": 800,
     "depth": 24,
-    "data_types": 348,
+    "data_types": 323,
     "participles": 12,
     "lookups": 276,
     "nouns": 0.4,

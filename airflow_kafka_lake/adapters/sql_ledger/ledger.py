@@ -19,7 +19,7 @@ from airflow_kafka_lake.adapters.sql_ledger.queries import stream_of
 from airflow_kafka_lake.adapters.sql_ledger.tables import insert_columns, move, now, range_, rows, stream
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError
 from airflow_kafka_lake.core.ledger import guards
-from airflow_kafka_lake.core.ledger.changes import AttemptWrite, Entry, Write
+from airflow_kafka_lake.core.ledger.changes import Entry, Write
 from airflow_kafka_lake.core.ledger.history import Event, EventRef
 from airflow_kafka_lake.core.ledger.moves import advanced
 from airflow_kafka_lake.core.ledger.records import (
@@ -314,9 +314,9 @@ class SqlLedger(SqlReader):
         try:
             return self._write(lambda connection: commit.commit(connection, write))
         except StaleFenceError:
-            if isinstance(write, AttemptWrite):
+            if late := write.late():
                 with suppress(KafkaLakeError):
-                    self.commit(write.late())
+                    self.commit(late)
             raise
 
     def advance(self, pipeline: str) -> tuple[Advance, ...]:

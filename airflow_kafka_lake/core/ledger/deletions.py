@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import ClassVar
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting
@@ -162,13 +161,11 @@ def undecided(found: Sequence[DeletedRange]) -> str | None:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptDeletes(Write[None]):
     """Record that rows were deleted from the lake on purpose: an event, and the receipts, with their tables, in the
     outbox. No range changes: committed ones stay so. ConcurrentError where one of `ranges` is another since: a slice
     that is read again has all of its rows again."""
 
-    name: ClassVar[str] = "accept_deletes"
     pipeline: str
     receipts: Sequence[tuple[str, ReceiptRow]]
     ranges: Sequence[RangeRecord]

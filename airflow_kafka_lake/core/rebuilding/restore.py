@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import ClassVar
 
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.amounts import count
@@ -425,7 +424,6 @@ def _fences(readings: Iterable[TableReading]) -> dict[str, int]:
 # The end of a rebuild: one write that makes the record agree with the lake.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Restore(Write[Edits]):
     """Make the record agree with the lake: the end of a rebuild.
 
@@ -436,7 +434,6 @@ class Restore(Write[Edits]):
     lake has seen. From then on the ledger `knows` the rebuild's token.
     """
 
-    name: ClassVar[str] = "restore"
     what: Restoration
     actor: str
 
