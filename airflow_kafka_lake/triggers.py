@@ -242,7 +242,8 @@ class LedgerTrigger(BaseTrigger):
         if self._ledger is None:
             # Within a triggerer's loop Airflow resolves connections by its asynchronous call alone.
             connection = await aget_connection(self.ledger_conn_id, *LEDGER_TYPES)
-            self._ledger = await asyncio.to_thread(LEDGERS.open, connection)
+            opened = await asyncio.to_thread(LEDGERS.open, connection)
+            self._ledger = opened
         return await asyncio.to_thread(question, self._ledger)
 
     def time_is_over(self) -> bool:

@@ -447,13 +447,7 @@ class ScopeLoader:
     def _notified(self) -> NotifiedRow | None:
         query = select(notified).where(notified.c.pipeline == self.scope.pipeline).with_for_update()
         for row in self._locked(query):
-            return NotifiedRow(
-                pipeline=row.pipeline,
-                sequence=row.sequence,
-                through=row.through,
-                holder=row.lease_holder,
-                until=row.lease_until,
-            )
+            return queries.made(NotifiedRow, row, holder=row.lease_holder, until=row.lease_until)
         return None
 
     def _skips(self) -> Collection[str]:
