@@ -18,6 +18,7 @@ from airflow_kafka_lake.core.audit.report import MEANINGS, OffsetStatus
 from airflow_kafka_lake.core.ledger.history import TaskPlace, place_of
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
+from airflow_kafka_lake.core.offsets import grouped
 from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.reports.attention import silence_of
 from airflow_kafka_lake.core.reports.progress import DOING, Progress
@@ -165,9 +166,7 @@ def kind_of(state: str) -> str:
 
 def topics_of(report: PipelineReport) -> list[tuple[tuple[str, str], list[ListedGroup]]]:
     """Return the topics of which a partition is listed, the one with the worst partition first."""
-    listed: dict[tuple[str, str, StreamState], list[StreamStatus]] = defaultdict(list)
-    for stream in report.streams:
-        listed[stream.key.topic, stream.key.topic_id, stream.state].append(stream)
+    listed = grouped(((stream.key.topic, stream.key.topic_id, stream.state), stream) for stream in report.streams)
     found: dict[tuple[str, str], list[ListedGroup]] = defaultdict(list)
     for group in report.groups:
         mine = sorted(

@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.ledger.changes import NotifiedRow
 from airflow_kafka_lake.core.ledger.moves import AT_ONCE, PERIODS, BeginDelivery, begin_of, behind, period_of
 from airflow_kafka_lake.core.ledger.records import Advance, Claim, OutboxItem, PipelineRecord, StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState
-from airflow_kafka_lake.core.offsets import OffsetRange, Slice, SliceSet, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, SliceSet, Stream, grouped
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import milliseconds
 from airflow_kafka_lake.ports import Ledger, Ports
@@ -174,10 +174,7 @@ def send_first(ports: Ports, claim: Claim) -> None:
 
 
 def _by_table(items: Sequence[OutboxItem]) -> Mapping[str, list[OutboxItem]]:
-    found: dict[str, list[OutboxItem]] = defaultdict(list)
-    for item in items:
-        found[item.table].append(item)
-    return found
+    return grouped((item.table, item) for item in items)
 
 
 def _send(ports: Ports, table: str, items: Sequence[OutboxItem]) -> None:

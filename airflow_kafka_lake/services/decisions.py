@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -46,7 +45,7 @@ from airflow_kafka_lake.core.ledger.records import (
     WaveRecord,
 )
 from airflow_kafka_lake.core.ledger.waves import FINISHED, OPEN, UNFINISHED, UNRESOLVED, RangeState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, grouped
 from airflow_kafka_lake.core.ordering.layouts import (
     KnownLayouts,
     LayoutChange,
@@ -501,9 +500,7 @@ def _split(ports: Ports, pipeline: str, graph: Graph, levels: Levels) -> None:
         reason = "it continues what the same wave reads, and goes into a wave of its own"
         verdicts = [RangeDecision(range_id=item.id, state=RangeState.CANCELLED, reason=reason) for item in moved]
         revoke(ports, wave, verdicts, by_force=True)
-        by_level: dict[int, list[str]] = defaultdict(list)
-        for item in moved:
-            by_level[levels.at(item.stream, item.range.start)].append(item.id)
+        by_level = grouped((levels.at(item.stream, item.range.start), item.id) for item in moved)
         for _, ids in sorted(by_level.items()):
             ports.ledger.commit(Release(ranges=ids, wave=f"{new_id()}-w0", actor=ports.actor, reason=reason))
 

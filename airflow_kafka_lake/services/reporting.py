@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -27,7 +26,7 @@ from airflow_kafka_lake.core.kafka.snapshots import (
 from airflow_kafka_lake.core.ledger.guards import pause_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, UNFINISHED, UNRESOLVED, AttemptOutcome, RangeState
-from airflow_kafka_lake.core.offsets import SliceSet, Stream
+from airflow_kafka_lake.core.offsets import SliceSet, Stream, grouped
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder
 from airflow_kafka_lake.core.reports.status import Overview, PipelineReport, WaveReport
 from airflow_kafka_lake.core.reports.streams import (
@@ -82,9 +81,7 @@ def overview(
     """
     asked = ledger.pipelines() if names is None else names
     known = [recorded(ledger, record.spec) for name in asked if (record := ledger.pipeline(name))]
-    by_connection: dict[str, list[LedgerState]] = defaultdict(list)
-    for own in known:
-        by_connection[own.spec.kafka_connection].append(own)
+    by_connection = grouped((own.spec.kafka_connection, own) for own in known)
     sources = {name: source_of(several[0].spec) for name, several in by_connection.items()}
     with ThreadPoolExecutor(max_workers=max(1, len(sources))) as pool:
         found = pool.map(lambda name: look(sources[name], clock, by_connection[name], None), by_connection)

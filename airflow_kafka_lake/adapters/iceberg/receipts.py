@@ -6,7 +6,6 @@ import json
 import logging
 import random
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -40,7 +39,7 @@ from airflow_kafka_lake.adapters.iceberg.schema import require_fit
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError
 from airflow_kafka_lake.core.ledger.records import ReceiptRow
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, grouped
 from airflow_kafka_lake.core.spec import RECEIPTS_SUFFIX
 
 EVERY = 50
@@ -106,10 +105,7 @@ def compaction(table: Table) -> Replacement | None:
     Receipts are read by attempt. Files are grouped by the first digit of their attempts, so that a reader skips most of
     them by their bounds.
     """
-    groups: dict[bytes, list[DataFile]] = defaultdict(list)
-    for file in _small_files(table):
-        if digit := _first_digit(table, file):
-            groups[digit].append(file)
+    groups = grouped((digit, file) for file in _small_files(table) if (digit := _first_digit(table, file)))
     removed: list[DataFile] = []
     rewritten: list[DataFile] = []
     for _, group in sorted(groups.items()):

@@ -61,7 +61,7 @@ from airflow_kafka_lake.core.ledger.guards import PauseRow
 from airflow_kafka_lake.core.ledger.history import dag_of
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRow, WaveRow
 from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptRecord, RangeState
-from airflow_kafka_lake.core.offsets import Stream
+from airflow_kafka_lake.core.offsets import Stream, grouped
 
 # How each row of `core` is stored: its columns, which of them name it, and which must be as they were read.
 
@@ -510,9 +510,7 @@ def apply(connection: Connection, change: Change[Any], ids: dict[Stream, int]) -
     Each WHERE clause repeats the values that were read, and the number of rows is compared (law L10): ConcurrentError
     if one is missing. `ids` learns the numbers of new streams.
     """
-    by_kind: dict[type, list[Edit]] = defaultdict(list)
-    for edit in change.edits:
-        by_kind[type(edit.row)].append(edit)
+    by_kind = grouped((type(edit.row), edit) for edit in change.edits)
     for kind, stored in STORED.items():
         if edits := by_kind.pop(kind, None):
             _apply(connection, stored, edits, ids)

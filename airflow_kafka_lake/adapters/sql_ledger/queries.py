@@ -79,7 +79,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     Token,
     WaveState,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, grouped, offsets_by
 from airflow_kafka_lake.core.ordering.layouts import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Graph, Segment, SegmentKey, gate_of
 from airflow_kafka_lake.core.planning.costs import TopicCost, WaveCost
@@ -563,17 +563,14 @@ def streams(
     outside = union_all(
         base.where(range_.c.start_offset >= stream.c.watermark), base.where(range_.c.start_offset < stream.c.origin)
     )
-    planned: dict[int, list[OffsetRange]] = defaultdict(list)
-    covered: dict[int, list[OffsetRange]] = defaultdict(list)
-    for key, start, end, state in connection.execute(outside):
-        planned[key].append(OffsetRange(start, end))
-        if state in RESOLVED:
-            covered[key].append(OffsetRange(start, end))
+    found = [(key, OffsetRange(start, end), state) for key, start, end, state in connection.execute(outside)]
+    planned = grouped((key, part) for key, part, _ in found)
+    covered = grouped((key, part) for key, part, state in found if state in RESOLVED)
     unacknowledged = _unacknowledged(connection, chosen)
-    found = []
+    known = []
     for row in connection.execute(select(stream).where(*chosen)):
         passed = RangeSet.between(row.origin, row.watermark).ranges
-        found.append(
+        known.append(
             StreamRecord.of(
                 stream_row(row),
                 planned=RangeSet((*passed, *planned[row.id])),
@@ -581,7 +578,7 @@ def streams(
                 unacknowledged=unacknowledged.get(row.id, RangeSet()),
             )
         )
-    return tuple(sorted(found, key=lambda record: record.key))
+    return tuple(sorted(known, key=lambda record: record.key))
 
 
 def _unacknowledged(connection: Connection, chosen: Sequence[ColumnElement[bool]]) -> dict[int, RangeSet]:
@@ -592,7 +589,7 @@ def _unacknowledged(connection: Connection, chosen: Sequence[ColumnElement[bool]
         .join(skip, and_(skip.c.id == range_.c.skip, skip.c.acknowledge_order.is_(False)))
         .where(range_.c.state == RangeState.SKIPPED, *chosen)
     )
-    left = _by_stream(connection.execute(passed))
+    left = offsets_by((key, OffsetRange(start, end)) for key, start, end in connection.execute(passed))
     if not left:
         return {}
     freed = (
@@ -600,15 +597,8 @@ def _unacknowledged(connection: Connection, chosen: Sequence[ColumnElement[bool]
         .join(stream, stream.c.id == skip.c.stream)
         .where(skip.c.acknowledge_order.is_(True), *chosen)
     )
-    acknowledged = _by_stream(connection.execute(freed))
-    return {key: found - acknowledged.get(key, RangeSet()) for key, found in left.items()}
-
-
-def _by_stream(found: Iterable[Any]) -> dict[int, RangeSet]:
-    ranges: dict[int, list[OffsetRange]] = defaultdict(list)
-    for key, start, end in found:
-        ranges[key].append(OffsetRange(start, end))
-    return {key: RangeSet(parts) for key, parts in ranges.items()}
+    acknowledged = offsets_by((key, OffsetRange(start, end)) for key, start, end in connection.execute(freed))
+    return {key: found - acknowledged[key] for key, found in left.items()}
 
 
 def layouts(connection: Connection, name: str) -> tuple[Layout, ...]:

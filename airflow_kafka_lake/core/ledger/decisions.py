@@ -50,7 +50,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     RangeState,
     WaveState,
 )
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream, offsets_by
 
 # The reason of a decision, and every other text of a person that the ledger keeps.
 
@@ -512,10 +512,7 @@ class Withdrawal:
     @property
     def by_stream(self) -> dict[Stream, RangeSet]:
         """The offsets that are not planned any more."""
-        found: dict[Stream, list[OffsetRange]] = {}
-        for item in self.ranges:
-            found.setdefault(item.record.stream, []).append(item.gone)
-        return {key: RangeSet(parts) for key, parts in sorted(found.items())}
+        return dict(sorted(offsets_by((item.record.stream, item.gone) for item in self.ranges).items()))
 
     @property
     def slices(self) -> tuple[Slice, ...]:

@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Write, WriteScope, range_receipt
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.ledger.waves import RangeState
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream, grouped
 
 RECEIPT = "deleted"
 """The kind of the receipts that record it."""
@@ -43,11 +43,7 @@ class Deletions:
     @classmethod
     def of(cls, receipts: Iterable[ReceiptRow]) -> Deletions:
         """Collect the records of each range."""
-        found: dict[_Reading, list[ReceiptRow]] = defaultdict(list)
-        for row in receipts:
-            if row.kind == RECEIPT:
-                found[_reading(row)].append(row)
-        return cls(found)
+        return cls(grouped((_reading(row), row) for row in receipts if row.kind == RECEIPT))
 
     def rows(self, item: RangeRecord | ReceiptRow, there: RangeSet) -> int:
         """Return how many rows of a range are gone on purpose, where rows are `there`."""

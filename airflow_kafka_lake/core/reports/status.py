@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -23,7 +23,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     RangeState,
     WaveState,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream, grouped
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder, blocked_by
 from airflow_kafka_lake.core.planning.costs import is_limited_by_size
 from airflow_kafka_lake.core.reports.attention import Attention, attention
@@ -348,9 +348,7 @@ class StreamGroup(Document):
 
 def groups_of(streams: Iterable[StreamStatus | NewPartition]) -> list[StreamGroup]:
     """Put streams of one topic and one state together, the worst state first."""
-    found: dict[tuple[int, str, str], list[StreamStatus | NewPartition]] = defaultdict(list)
-    for item in streams:
-        found[RANK[item.state], item.key.topic, item.key.topic_id].append(item)
+    found = grouped(((RANK[item.state], item.key.topic, item.key.topic_id), item) for item in streams)
     return [
         StreamGroup(
             topic=topic,
