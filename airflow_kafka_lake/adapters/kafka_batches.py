@@ -99,7 +99,7 @@ class Session:
                 raise IdentityError(f"Topic {topic!r} was asked for under two ids; only one of them can exist.")
         self._timeout = timeout
         self._leaders: dict[tuple[str, int], int] = {}
-        self._known = {(stream.topic, stream.partition): epoch for stream, epoch in epochs.items()}
+        self._known = {stream.place: epoch for stream, epoch in epochs.items()}
         self._epochs: dict[tuple[str, int], int] = {}
 
     async def sleep(self, seconds: float) -> None:

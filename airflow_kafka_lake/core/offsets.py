@@ -296,6 +296,11 @@ class Stream(NamedTuple):
         return f"{self.topic}/{self.partition}"
 
     @property
+    def place(self) -> tuple[str, int]:
+        """Topic and partition, without the id, as Kafka is asked."""
+        return self.topic, self.partition
+
+    @property
     def facts(self) -> dict[str, Any]:
         """Topic and partition, as the facts of an error."""
         return {"topic": self.topic, "partition": self.partition}

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from urllib.parse import quote
 
-from markupsafe import Markup
-
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.addresses import SITE
@@ -42,7 +40,7 @@ from airflow_kafka_lake.core.reports.streams import (
 )
 from airflow_kafka_lake.pages.buttons import Button, button_of, decisions, need_buttons, wave_buttons
 from airflow_kafka_lake.pages.charts import shares_bar, timeline_of
-from airflow_kafka_lake.pages.rendering import BUSY, FIRST_PLAN, IDLE, NEVER, Visitor, draw, macro, number, percent
+from airflow_kafka_lake.pages.rendering import BUSY, FIRST_PLAN, IDLE, NEVER, Visitor, draw, macro, number
 
 # How far a pipeline is, as a few facts side by side, and what has to be known before they are believed.
 
@@ -139,7 +137,7 @@ def bar_of(progress: Progress | None, rate: float | None = None) -> Bar:
     if progress is None:
         return Bar(share=None, label="started: nothing is reported yet", brief="started")
     done, expected, left = progress.rows, progress.rows_expected, round(progress.seconds_left(rate) or 0)
-    share = percent(done, expected) if done and expected else None
+    share = round(min(100 * done / expected, 100.0), 2) if done and expected else None
     brief = [DOING[progress.step]]
     brief += [] if share is None else [f"{share:.0f} %"]
     brief += [f"about {span(left)} left"] if left else []
@@ -439,7 +437,7 @@ def wave_page(visitor: Visitor, report: WaveReport) -> str:
         attempts=list(reversed(attempts)),
         totals=totals,
         accounts=ACCOUNTS,
-        chart=_chart(totals),
+        chart=shares_bar(((name, number) for name, number in totals.items() if number), "offsets of this wave"),
         ranges=report.ranges[:RANGES],
         more_ranges=len(report.ranges[RANGES:]),
     )
@@ -499,8 +497,3 @@ def _totals(ranges: Sequence[RangeRecord]) -> dict[str, int]:
     """Return the sums of all ranges whose accounting is known; nothing where none is."""
     known = [item.accounting for item in ranges if item.accounting]
     return sum(known, Accounting()).to_json() if known else {}
-
-
-def _chart(totals: dict[str, int]) -> Markup:
-    shown: Iterator[tuple[str, int]] = ((name, number) for name, number in totals.items() if number)
-    return shares_bar(shown, "offsets of this wave")

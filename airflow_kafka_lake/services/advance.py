@@ -156,7 +156,7 @@ class Advances:
 
 def flush(ports: Ports, pipeline: str) -> None:
     """Send the outbox to the receipts tables (ledger first, lake second); a failed receipt is sent next time."""
-    for table, items in _by_table(ports.ledger.outbox(pipeline)).items():
+    for table, items in grouped((item.table, item) for item in ports.ledger.outbox(pipeline)).items():
         try:
             _send(ports, table, items)
         except KafkaLakeError as error:
@@ -169,12 +169,9 @@ def send_first(ports: Ports, claim: Claim) -> None:
     These are the origins of streams; and of ranges that are read again the reopen, with the shares of split ranges.
     """
     kind = None if any(item.generation for item in claim.ranges) else "origin"
-    if items := _by_table(ports.ledger.outbox(claim.pipeline, kind=kind)).get(claim.table):
+    left = ports.ledger.outbox(claim.pipeline, kind=kind)
+    if items := [item for item in left if item.table == claim.table]:
         _send(ports, claim.table, items)
-
-
-def _by_table(items: Sequence[OutboxItem]) -> Mapping[str, list[OutboxItem]]:
-    return grouped((item.table, item) for item in items)
 
 
 def _send(ports: Ports, table: str, items: Sequence[OutboxItem]) -> None:
@@ -324,7 +321,7 @@ def _passed(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRecord], t
         if not isinstance(problem, UnknownTopicError):
             raise problem
     seen = ports.source.snapshot(sorted(topics), None)
-    places = [(item.stream.topic, item.stream.partition) for item in seen.partitions]
+    places = [item.stream.place for item in seen.partitions]
 
     def waits(at: datetime) -> bool:
         why = next(behind(streams, seen, ports.source.offsets_at(places, milliseconds(at))), None)

@@ -160,7 +160,7 @@ def log_starts(ports: Ports, streams: Iterable[Stream]) -> Mapping[Stream, int]:
     """Return from which offset on Kafka has records of some streams, as far as it answers."""
     keys = sorted(streams)
     try:
-        seen = ports.source.snapshot(sorted({key.topic for key in keys}), None, {key[::2] for key in keys})
+        seen = ports.source.snapshot(sorted({key.topic for key in keys}), None, {key.place for key in keys})
     except KafkaLakeError:
         return {}
     return {item.stream: item.log_start for item in seen.partitions}
@@ -218,8 +218,7 @@ def _refuse_beyond_end(ports: Ports, pipeline: str, stream: StreamRecord, interv
     known = Graph(ports.ledger.segments(pipeline)).known_end(stream)
     if interval.end <= known:
         return
-    # `[::2]`: topic and partition, without the id, as Kafka is asked.
-    seen = ports.source.snapshot((stream.key.topic,), None, {stream.key[::2]})
+    seen = ports.source.snapshot((stream.key.topic,), None, {stream.key.place})
     end = max([known, *(item.high_watermark for item in seen.partitions if item.stream == stream.key)])
     if interval.end > end:
         raise RangeBeyondEndError(
@@ -239,7 +238,7 @@ def accepted_epoch(ports: Ports, stream: StreamRecord, interval: OffsetRange) ->
     if stream.leader_epoch is None or interval.end < stream.end_seen:
         return None
     try:
-        snapshot = ports.source.snapshot((stream.key.topic,), None, {stream.key[::2]})
+        snapshot = ports.source.snapshot((stream.key.topic,), None, {stream.key.place})
         seen = next((item for item in snapshot.partitions if item.stream == stream.key), None)
         if seen is None:
             return None

@@ -118,12 +118,13 @@ def _recorded(ledger: LedgerReader, spec: PipelineSpec) -> LedgerState:
 
 def segments(ledger: LedgerReader, spec: PipelineSpec) -> SegmentOrder:
     """Return every segment with its parents and its blockers, at one moment."""
-    return ledger.at_once(partial(_segments, spec=spec))
+    return ledger.at_once(partial(order_of, pipeline=spec.name))
 
 
-def _segments(ledger: LedgerReader, spec: PipelineSpec) -> SegmentOrder:
-    unresolved = ledger.ranges(pipeline=spec.name, states=UNRESOLVED)
-    return SegmentOrder(spec.name, Graph(ledger.segments(spec.name)), ledger.streams(spec.name), unresolved)
+def order_of(ledger: LedgerReader, pipeline: str) -> SegmentOrder:
+    """Return the same, read by read."""
+    unresolved = ledger.ranges(pipeline=pipeline, states=UNRESOLVED)
+    return SegmentOrder(pipeline, Graph(ledger.segments(pipeline)), ledger.streams(pipeline), unresolved)
 
 
 def look(
@@ -161,7 +162,7 @@ def look(
         mine = [(bounds[key], first) for key, first in heads.items() if key in chosen and key in bounds]
         held_up |= dict.fromkeys(waiting_for_stable((item for item, _ in mine), isolation))
         unread |= {
-            ((item.stream.topic, item.stream.partition), first): item.readable_end(isolation) - first
+            (item.stream.place, first): item.readable_end(isolation) - first
             for item, first in mine
             if first is not None
         }

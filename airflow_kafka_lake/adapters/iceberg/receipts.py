@@ -230,7 +230,9 @@ class Receipts:
         if table is None:
             return []
         with self._catalog.reaching(f"read {self._identifier}"):
-            return list(_read(table, row_filter))
+            require_fit(table, _FIT, ".".join(table.name()))
+            records = table.scan(row_filter=row_filter).to_arrow().to_pylist()
+            return [_row(record) for record in records if not any(record[name] is None for name in _NEEDED)]
 
 
 def _forgotten(table: Table) -> Iterable[TableUpdate]:
@@ -243,12 +245,6 @@ def _forgotten(table: Table) -> Iterable[TableUpdate]:
         # Their files stay.
         gone = [item.snapshot_id for item in snapshots[_SNAPSHOTS_KEPT:]]
         yield RemoveSnapshotsUpdate.model_validate({"snapshot-ids": gone})
-
-
-def _read(table: Table, row_filter: BooleanExpression) -> Iterable[ReceiptRow]:
-    require_fit(table, _FIT, ".".join(table.name()))
-    records = table.scan(row_filter=row_filter).to_arrow().to_pylist()
-    return [_row(record) for record in records if not any(record[name] is None for name in _NEEDED)]
 
 
 def _identities(table: Table, attempts: set[str]) -> set[Identity]:
@@ -275,22 +271,15 @@ def _record(row: ReceiptRow) -> dict[str, Any]:
 
 
 def _row(record: dict[str, Any]) -> ReceiptRow:
+    same = ("pipeline", "wave", "attempt", "fence", "kind", "generation", "first_offset", "last_offset", "recorded_at")
     return ReceiptRow(
-        pipeline=record["pipeline"],
-        wave=record["wave"],
-        attempt=record["attempt"],
-        fence=record["fence"],
-        kind=record["kind"],
+        **{name: record[name] for name in same},
         slice=Slice(
             Stream(record["kafka_topic"], record["kafka_topic_id"], record["kafka_partition"]),
             OffsetRange(record["start_offset"], record["end_offset"]),
         ),
-        generation=record["generation"],
         rows=record["row_count"],
-        first_offset=record["first_offset"],
-        last_offset=record["last_offset"],
         accounting=Accounting(**record["accounting"]),
-        recorded_at=record["recorded_at"],
         leader_epoch=record.get("leader_epoch"),
         offsets=RangeSet.of(*json.loads(pairs)) if (pairs := record.get("offsets")) else None,
     )

@@ -58,7 +58,7 @@ from airflow_kafka_lake.core.ledger.changes import (
     WriteScope,
 )
 from airflow_kafka_lake.core.ledger.guards import PauseRow
-from airflow_kafka_lake.core.ledger.history import dag_of
+from airflow_kafka_lake.core.ledger.history import place_of
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRow, WaveRow
 from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptRecord, RangeState
 from airflow_kafka_lake.core.offsets import Stream, grouped
@@ -173,7 +173,7 @@ STORED: Mapping[type, RowMapping] = {
         columns={
             **_plain("id", "pipeline", "observed_at", "recorded_at", "actor", pipeline_version="version"),
             "detail": ("detail", lambda row, _: json.dumps(row.detail)),
-            "dag": ("actor", lambda row, _: dag_of(row.actor)),
+            "dag": ("actor", lambda row, _: (place := place_of(row.actor)) and place.dag),
         },
         key=("id",),
     ),

@@ -110,20 +110,15 @@ def spec_of(text: str) -> PipelineSpec:
         ) from None
 
 
-def newest_spec(connection: Connection, name: str) -> Any | None:
-    """Return version, digest and spec of a pipeline's newest configuration."""
-    query = select(pipeline.c.version, pipeline.c.digest, pipeline.c.spec).where(pipeline.c.name == name)
-    return connection.execute(query.order_by(pipeline.c.version.desc()).limit(1)).first()
-
-
 def pipeline_record(connection: Connection, name: str) -> PipelineRecord | None:
-    """Return a pipeline with its table bindings and its pauses."""
-    found = newest_spec(connection, name)
-    if found is None:
+    """Return a pipeline with its newest configuration, its table bindings and its pauses."""
+    newest = select(pipeline.c.spec).where(pipeline.c.name == name).order_by(pipeline.c.version.desc()).limit(1)
+    spec = connection.execute(newest).scalar()
+    if spec is None:
         return None
     query = select(binding.c.table_name, binding.c.uuid).where(binding.c.pipeline == name)
     return PipelineRecord(
-        spec=spec_of(found.spec),
+        spec=spec_of(spec),
         tables={row.table_name: row.uuid for row in connection.execute(query)},
         pauses=pauses(connection, name),
     )

@@ -76,7 +76,7 @@ def behind(
     for item in seen.partitions:
         known = left.pop(item.stream, None)
         watermark = known.watermark if known else item.log_start
-        first = firsts.get((item.stream.topic, item.stream.partition))
+        first = firsts.get(item.stream.place)
         end = item.high_watermark if first is None else min(first, item.high_watermark)
         if watermark < end:
             yield f"{item.stream}: the watermark is {watermark}, and {end} is waited for"

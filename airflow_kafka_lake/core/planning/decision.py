@@ -138,7 +138,7 @@ class PlanFacts:
     @property
     def sizes(self) -> dict[str, int]:
         """How many partitions each topic has."""
-        there = [(item.stream.topic, item.stream.partition) for item in self.seen.snapshot.partitions]
+        there = [item.stream.place for item in self.seen.snapshot.partitions]
         there += [(item.topic, item.partition) for item in self.seen.snapshot.unknown]
         return {topic: partition + 1 for topic, partition in sorted(there)}
 
@@ -388,7 +388,7 @@ def want(facts: PlanFacts) -> Demand:
 
 def _answer(facts: PlanFacts, item: PartitionSnapshot, generations: Generations) -> StreamDemand | PlanBlock:
     record = facts.seen.known.get(item.stream)
-    older = generations.older.get((item.stream.topic, item.stream.partition), ())
+    older = generations.older.get(item.stream.place, ())
     return generation_gap(facts.spec.name, item, record, older=older, graph=facts.graph, ends=facts.ends) or asked_of(
         facts.spec,
         facts.bounds,

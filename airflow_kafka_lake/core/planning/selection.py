@@ -94,7 +94,7 @@ def ranges_meant(
     def edge(bound: int | datetime | None, stream: StreamRecord, without: int) -> int:
         if not isinstance(bound, datetime):
             return without if bound is None else bound
-        found, key = answers[milliseconds(bound)], (stream.key.topic, stream.key.partition)
+        found, key = answers[milliseconds(bound)], stream.key.place
         if key not in found:
             raise UnavailableError(
                 f"Kafka did not say where {bound.isoformat()} begins in {stream.key}. Nothing was decided; repeat when "

@@ -130,7 +130,7 @@ def _without_worker(recorded: LedgerState) -> Iterator[Attention]:
     for wave in recorded.waves:
         if wave.state not in OPEN or wave.lease_live:
             continue
-        since = timestamp(wave.heard_at) or "an unknown time"
+        since = timestamp(wave.lease_until and wave.lease_until - LEASE) or "an unknown time"  # when it renewed that
         if wave.state is WaveState.PUBLISHING:
             yield Attention(
                 need=Need.UNANSWERED,
@@ -150,7 +150,7 @@ def _without_worker(recorded: LedgerState) -> Iterator[Attention]:
 
 
 def _hanging(facts: PipelineFacts, partitions: Iterable[StreamStatus | NewPartition]) -> Iterator[Attention]:
-    waiting = {item.key[::2] for item in partitions if item.waits}
+    waiting = {item.key.place for item in partitions if item.waits}
     for item in facts.seen.transactions:
         if item.hangs(facts.at) and (item.topic, item.partition) in waiting:
             yield Attention(need=Need.TRANSACTION, text=f"{item.topic}/{item.partition}: {item.describe(facts.at)}")

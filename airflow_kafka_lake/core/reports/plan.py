@@ -113,10 +113,7 @@ def waiting(
     """Return the waiting partitions: each with the first transaction that holds it."""
     first = {(item.topic, item.partition): item for item in reversed(transactions)}
     return tuple(
-        WaitingPartition(
-            bounds=item, held_by=first.get((item.stream.topic, item.stream.partition)), state=state, at=now
-        )
-        for item in partitions
+        WaitingPartition(bounds=item, held_by=first.get(item.stream.place), state=state, at=now) for item in partitions
     )
 
 
