@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_kafka_lake.core.ledger.records import Advance
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Stream, grouped, offsets_by
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset, AssetAlias
@@ -88,11 +87,9 @@ def landed(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[str, La
 
     The argument is the variable of that name in a task's context; events of other assets are left out.
     """
-    told: dict[str, list[Landed]] = defaultdict(list)
-    for event in (event for events in triggering_asset_events.values() for event in events):
-        if {"pipeline", "sequence", "streams"} <= (event.extra or {}).keys():
-            item = Landed.from_extra(event.extra)
-            told[item.pipeline].append(item)
+    extras = [event.extra or {} for events in triggering_asset_events.values() for event in events]
+    ours = (Landed.from_extra(extra) for extra in extras if {"pipeline", "sequence", "streams"} <= extra.keys())
+    told = grouped((item.pipeline, item) for item in ours)
     return {pipeline: _joined(events) for pipeline, events in sorted(told.items())}
 
 
@@ -101,17 +98,16 @@ def _joined(events: Iterable[Landed]) -> Landed:
     for event in sorted(events, key=lambda event: (event.after, -event.sequence)):
         if not kept or event.sequence > kept[-1].sequence:
             kept.append(event)
-    found: dict[tuple[str, int], list[OffsetRange]] = defaultdict(list)
-    for item in (item for event in kept for item in event.slices):
-        found[item.topic, item.partition].append(OffsetRange(item.start, item.end))
+    slices = (item for event in kept for item in event.slices)
+    found = offsets_by(((item.topic, item.partition), OffsetRange(item.start, item.end)) for item in slices)
     return replace(
         kept[0],
         sequence=kept[-1].sequence,
         rows=sum(event.rows for event in kept),
         slices=tuple(
             LandedSlice(topic, partition, item.start, item.end)
-            for (topic, partition), ranges in sorted(found.items())
-            for item in RangeSet(ranges)
+            for topic, partition in sorted(found)
+            for item in found[topic, partition]
         ),
     )
 

@@ -5,7 +5,7 @@ Every adapter of a port passes that port's one contract suite (`tests/contracts`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -413,7 +413,7 @@ class WaveReader(Protocol):
         """Return one wave; UnknownSubjectError when there is none."""
 
     def waves(
-        self, pipeline: str, states: Iterable[WaveState] | None = None, *, crossing: Slice | None = None
+        self, pipeline: str, states: Collection[WaveState] | None = None, *, crossing: Slice | None = None
     ) -> tuple[WaveRecord, ...]:
         """Return waves, oldest plan first, in plan order: all, or those with ranges that share offsets with a slice."""
 
@@ -426,7 +426,7 @@ class WaveReader(Protocol):
         pipeline: str | None = None,
         wave: str | None = None,
         plan: str | None = None,
-        states: Iterable[RangeState] | None = None,
+        states: Collection[RangeState] | None = None,
         crossing: Slice | None = None,
     ) -> tuple[RangeRecord, ...]:
         """Return ranges by one of pipeline, wave or plan, sorted by stream and start: all, or the ones that share

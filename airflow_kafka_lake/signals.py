@@ -23,14 +23,13 @@ from airflow_kafka_lake.core.reports.lineage import (
     name_of_location,
     topics_read,
 )
-from airflow_kafka_lake.core.reports.metrics import MetricKind, MetricSample, of_failure, of_status, of_wave
+from airflow_kafka_lake.core.reports.metrics import MetricKind, MetricSample, of_failure, of_wave
 from airflow_kafka_lake.core.reports.progress import Moment, ProgressEvent, Step
-from airflow_kafka_lake.core.reports.status import LandedWave, seconds_of
+from airflow_kafka_lake.core.reports.status import LandedWave
 from airflow_kafka_lake.core.spark.job import Application
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.links import PAGE, SNAPSHOT, SPARK, never_failing, show
 from airflow_kafka_lake.ports import Clock, Ports
-from airflow_kafka_lake.services.reporting import status
 from airflow_kafka_lake.wiring.connections import KafkaConnection, LakeConnection
 
 # The link from a task to the page of its pipeline.
@@ -55,22 +54,12 @@ def go_on_address(context: Mapping[str, Any]) -> str:
 _SWITCHES = ("statsd_on", "statsd_datadog_enabled", "otel_on")
 
 
-def are_sent() -> bool:
-    """Return whether this Airflow sends metrics anywhere."""
-    return any(conf.getboolean("metrics", name, fallback=False) for name in _SWITCHES)
-
-
 def send(make: Callable[[], Iterable[MetricSample]]) -> None:
-    """Send the metrics of a fact; a failure of that is no business of the task."""
+    """Send the metrics of a fact where Airflow sends its own; a failure of that is no business of the task."""
     with never_failing("metrics"):
-        if are_sent():
+        if any(conf.getboolean("metrics", name, fallback=False) for name in _SWITCHES):
             for sample in make():
                 _send(sample)
-
-
-def send_status(ports: Ports, spec: PipelineSpec) -> None:
-    """Ask ledger and Kafka how a pipeline is, as `status` does, and send that; asks neither where nothing is sent."""
-    send(lambda: of_status(status(ports, spec)))
 
 
 def _send(sample: MetricSample) -> None:
@@ -372,7 +361,7 @@ class WaveSignals:
                 record,
                 ports.ledger.ranges(wave=record.id),
                 attempts,
-                seconds=seconds_of(attempts) if by_worker else ports.clock.monotonic() - self._began,
+                seconds=None if by_worker else ports.clock.monotonic() - self._began,
                 application=self._spark.application,
             )
             _logger.info("%s", wave.describe())

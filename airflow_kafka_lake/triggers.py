@@ -33,11 +33,12 @@ from airflow_kafka_lake.core.ledger.requests import RENEWALS, AskForWave, EndReq
 from airflow_kafka_lake.core.ledger.waves import FINISHED, OPEN, UNRESOLVED
 from airflow_kafka_lake.core.offsets import Stream
 from airflow_kafka_lake.core.ordering.layouts import Layout
-from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder, describe
+from airflow_kafka_lake.core.ordering.segments import describe
 from airflow_kafka_lake.core.reports.attention import serving, untaken_for_too_long
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.ports import Ledger, LedgerReader, OffsetSource
 from airflow_kafka_lake.services.decisions import newest_event
+from airflow_kafka_lake.services.reporting import order_of
 from airflow_kafka_lake.wiring.connections import (
     DEFAULT_LEDGER,
     KAFKA_TYPES,
@@ -242,7 +243,8 @@ class LedgerTrigger(BaseTrigger):
         if self._ledger is None:
             # Within a triggerer's loop Airflow resolves connections by its asynchronous call alone.
             connection = await aget_connection(self.ledger_conn_id, *LEDGER_TYPES)
-            self._ledger = await asyncio.to_thread(LEDGERS.open, connection)
+            opened = await asyncio.to_thread(LEDGERS.open, connection)
+            self._ledger = opened
         return await asyncio.to_thread(question, self._ledger)
 
     def time_is_over(self) -> bool:
@@ -306,12 +308,7 @@ class WaveLaunchableTrigger(WaveFreeTrigger):
         if not closed:
             return WaitAnswer(done=True, message=f"everything that comes before wave {self.wave} is drained")
         pipeline = ledger.wave(self.wave).pipeline
-        order = SegmentOrder(
-            pipeline,
-            Graph(ledger.segments(pipeline)),
-            ledger.streams(pipeline),
-            ledger.ranges(pipeline=pipeline, states=UNRESOLVED),
-        )
+        order = order_of(ledger, pipeline)
         message = f"wave {self.wave} waits for its turn: {describe(closed[0], pipeline)}{order.because(closed[0])}"
         if any(order.needs_person(blocker) for blocker in closed):
             raise HeldError(f"{message}. See: {remedies.status(pipeline)}", wave=self.wave)
@@ -421,7 +418,7 @@ class WatermarkTrigger(LedgerTrigger):
 
 def _only(streams: Sequence[StreamRecord], topic: str, partition: int) -> StreamRecord | None:
     """Return the stream of a partition, None when there is none; refuse to choose between generations of a topic."""
-    found = [stream for stream in streams if (stream.key.topic, stream.key.partition) == (topic, partition)]
+    found = [stream for stream in streams if stream.key.place == (topic, partition)]
     if len(found) > 1:
         raise UsageError(
             f"topic {topic} was re-created, and the ledger knows {len(found)} generations of partition {partition}: "

@@ -44,7 +44,7 @@ from airflow_kafka_lake.core.kafka.batches import (
     lost,
     unexplained,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, grouped
 from airflow_kafka_lake.core.spark.job import Tip, record_digest
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.ports import NONE_KNOWN
@@ -99,7 +99,7 @@ class Session:
                 raise IdentityError(f"Topic {topic!r} was asked for under two ids; only one of them can exist.")
         self._timeout = timeout
         self._leaders: dict[tuple[str, int], int] = {}
-        self._known = {(stream.topic, stream.partition): epoch for stream, epoch in epochs.items()}
+        self._known = {stream.place: epoch for stream, epoch in epochs.items()}
         self._epochs: dict[tuple[str, int], int] = {}
 
     async def sleep(self, seconds: float) -> None:
@@ -598,9 +598,7 @@ class KafkaBatchReader:
         """
         if not gaps:
             return {}
-        by_stream: dict[Stream, list[Slice]] = defaultdict(list)
-        for gap in gaps:
-            by_stream[gap.stream].append(gap)
+        by_stream = grouped((gap.stream, gap) for gap in gaps)
         with self._connected() as client:
             session = Session(client, by_stream, timeout=self._timeout, epochs=epochs)
             found = client.manager.run(self._read, session, by_stream, isolation, heartbeat)
@@ -625,9 +623,7 @@ class KafkaBatchReader:
         self, session: Session, places: Sequence[tuple[Stream, int]]
     ) -> Mapping[tuple[Stream, int], Tip]:
         await session.check_identity()
-        by_leader: dict[int | None, list[tuple[Stream, int]]] = defaultdict(list)
-        for place in places:
-            by_leader[session.leader(place[0])].append(place)
+        by_leader = grouped((session.leader(place[0]), place) for place in places)
         found: dict[tuple[Stream, int], Tip] = {}
 
         async def look_up(some: Sequence[tuple[Stream, int]]) -> None:

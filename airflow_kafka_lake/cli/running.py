@@ -12,6 +12,7 @@ from pathlib import Path
 
 from airflow_kafka_lake.actions.action import TerminalTable
 from airflow_kafka_lake.actions.waves import pipeline_of
+from airflow_kafka_lake.adapters.machine import HostProcesses, SystemClock
 from airflow_kafka_lake.adapters.spark_submit.driver import Engine
 from airflow_kafka_lake.cli.command import (
     BYTES_PER_SECOND,
@@ -53,7 +54,7 @@ from airflow_kafka_lake.services.advance import sync_group
 from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.planning import PlanResult
 from airflow_kafka_lake.services.running import Run, WaveWorker
-from airflow_kafka_lake.wiring.assemble import clock_and_processes, open_ledger
+from airflow_kafka_lake.wiring.assemble import open_ledger
 
 # Commands that move records: `plan`, `run`, `ingest`, `advance`.
 
@@ -237,7 +238,7 @@ COMMANDS = (
 def worker(arguments: argparse.Namespace, output: Output) -> Result:
     """Serve until a signal ends it, or nothing is left to do."""
     alive = _touching(arguments.alive)
-    clock, processes = clock_and_processes()
+    processes = HostProcesses()
     this = processes.this()
     holder = str(this)
 
@@ -252,7 +253,7 @@ def worker(arguments: argparse.Namespace, output: Output) -> Result:
         engine.spent(LIGHT)  # as before a heavy job: what lasts is worth the better compiler
         serving = WaveWorker(
             ledger=ledger,
-            clock=clock,
+            clock=SystemClock(),
             processes=processes,
             opened=opened,
             progress=output.note,

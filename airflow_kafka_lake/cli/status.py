@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -45,6 +44,7 @@ from airflow_kafka_lake.core.amounts import age, count, moment, span, word_of
 from airflow_kafka_lake.core.errors import TransientError, UsageError
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, WaveState
+from airflow_kafka_lake.core.offsets import grouped
 from airflow_kafka_lake.core.reports.attention import Need, silence_of
 from airflow_kafka_lake.core.reports.progress import Progress
 from airflow_kafka_lake.core.reports.status import (
@@ -240,8 +240,8 @@ def _streams(report: PipelineReport, width: int, rows: int | None) -> Iterator[T
     shown = ranked if everything else [item for item in ranked if item.state not in quiet][:rows]
     named = {item.key for item in shown}
     rest = groups_of([*(item for item in streams if item.key not in named), *report.new])
-    groups = _by_topic(rest, lambda group: (group.topic, group.topic_id))
-    topics = _by_topic(shown, lambda item: item.key[:2])
+    groups = grouped(((group.topic, group.topic_id), group) for group in rest)
+    topics = grouped((item.key[:2], item) for item in shown)
     for topic, mine in topics.items():
         yield TextLine(f"  {topic[0]}", BOLD)
         yield from _rows(mine, width)
@@ -250,13 +250,6 @@ def _streams(report: PipelineReport, width: int, rows: int | None) -> Iterator[T
     yield from _other_topics([group for group in rest if (group.topic, group.topic_id) not in topics], width)
     if len(streams) > len(shown):
         yield from wrapped(f"all of them: {remedies.status(report.pipeline)} --all", width, indent="  ", style=DIM)
-
-
-def _by_topic(items: Iterable[T], topic_of: Callable[[T], tuple[str, str]]) -> Mapping[tuple[str, str], list[T]]:
-    found: dict[tuple[str, str], list[T]] = defaultdict(list)
-    for item in items:
-        found[topic_of(item)].append(item)
-    return found
 
 
 _COLUMNS = (

@@ -11,7 +11,10 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 NAMED = 10
 """Ranges that a sentence names."""
@@ -293,6 +296,11 @@ class Stream(NamedTuple):
         return f"{self.topic}/{self.partition}"
 
     @property
+    def place(self) -> tuple[str, int]:
+        """Topic and partition, without the id, as Kafka is asked."""
+        return self.topic, self.partition
+
+    @property
     def facts(self) -> dict[str, Any]:
         """Topic and partition, as the facts of an error."""
         return {"topic": self.topic, "partition": self.partition}
@@ -344,16 +352,26 @@ class HasSlice:
         return self.slice.range
 
 
+def grouped(pairs: Iterable[tuple[K, V]]) -> defaultdict[K, list[V]]:
+    """Return values by their keys, as they come; a key that is not there has none."""
+    found: defaultdict[K, list[V]] = defaultdict(list)
+    for key, value in pairs:
+        found[key].append(value)
+    return found
+
+
+def offsets_by(pairs: Iterable[tuple[K, OffsetRange]]) -> defaultdict[K, RangeSet]:
+    """Return offsets by their keys; a key that is not there has none."""
+    return defaultdict(RangeSet, {key: RangeSet(parts) for key, parts in grouped(pairs).items()})
+
+
 class SliceSet:
     """Offsets of several streams: for each stream a RangeSet that is not empty, sorted by stream. Never changes."""
 
     __slots__ = ("_offsets",)
 
     def __init__(self, slices: Iterable[Slice] = ()) -> None:
-        grouped: dict[Stream, list[OffsetRange]] = defaultdict(list)
-        for item in slices:
-            grouped[item.stream].append(item.range)
-        self._offsets = {stream: RangeSet(grouped[stream]) for stream in sorted(grouped)}
+        self._offsets = dict(sorted(offsets_by((item.stream, item.range) for item in slices).items()))
 
     @classmethod
     def _of(cls, offsets: Iterable[tuple[Stream, RangeSet]]) -> Self:

@@ -136,13 +136,6 @@ class PipelineSpec(Document):
         """How long a plan waits for a group's pending commits."""
         return timedelta(seconds=self.stable_wait)
 
-    @property
-    def slowest_audit(self) -> int | None:
-        """How fast an audit may read: as it is asked for itself, and no faster than a wave may read."""
-        waves = self.waves_at_once or 1
-        rates = [self.audit_rate, self.bytes_per_second and max(1, self.bytes_per_second // waves)]
-        return min((rate for rate in rates if rate is not None), default=None)
-
     def reads(self, topic: str) -> bool:
         """Return whether a topic is one of the pipeline's, be it there or not."""
         return topic in self.topics if self.topic_pattern is None else topic_matcher(self.topic_pattern)(topic)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.kafka.batches import SPARK_EARLIEST_MS, SPARK_LATEST_MS
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceSet, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, SliceSet, Stream, grouped, offsets_by
 from airflow_kafka_lake.core.spark.job import CAREFUL_POLL, StageJob, effort
 from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs.driver import run
@@ -150,10 +149,10 @@ def parts_of(job: CompareJob) -> tuple[tuple[Slice, ...], ...]:
 
 def narrowed(slices: Iterable[Slice], buckets: Iterable[tuple[str, int, int]], size: int) -> tuple[Slice, ...]:
     """Return the parts of the slices in some buckets, each `(topic id, partition, number)`."""
-    wanted: dict[tuple[str, int], list[OffsetRange]] = defaultdict(list)
-    for topic_id, partition, number in buckets:
-        wanted[topic_id, partition].append(OffsetRange(number * size, (number + 1) * size))
-    sets = {key: RangeSet(ranges) for key, ranges in wanted.items()}
+    sets = offsets_by(
+        ((topic_id, partition), OffsetRange(number * size, (number + 1) * size))
+        for topic_id, partition, number in buckets
+    )
     return tuple(
         item.part(part)
         for item in slices
@@ -350,13 +349,13 @@ def _overflowing(spark: SparkSession, job: CompareJob, part: Sequence[Slice]) ->
         "SELECT kafka_topic_id, kafka_partition, kafka_offset "
         f"FROM {at_snapshot(table_name(job), job.snapshot)} WHERE {beyond}"
     ).collect()
-    offsets: dict[tuple[str, int], list[OffsetRange]] = defaultdict(list)
-    for topic_id, partition, offset in found:
-        offsets[topic_id, partition].append(OffsetRange(offset, offset + 1))
+    offsets = offsets_by(
+        ((topic_id, partition), OffsetRange(offset, offset + 1)) for topic_id, partition, offset in found
+    )
     return tuple(
         replace(item, range=late)
         for item in part
-        for late in RangeSet(offsets[item.stream.topic_id, item.stream.partition]).within(item.range).joined(MOST_PARTS)
+        for late in offsets[item.stream.topic_id, item.stream.partition].within(item.range).joined(MOST_PARTS)
     )
 
 
@@ -410,9 +409,7 @@ def _expr(text: str) -> Any:
 
 def _added(found: Sequence[ContentDifference]) -> tuple[ContentDifference, ...]:
     """Add up the findings of several slices of the same stream."""
-    by_kind: dict[tuple[Any, ...], list[ContentDifference]] = defaultdict(list)
-    for item in found:
-        by_kind[(*item.stream, item.mismatch)].append(item)
+    by_kind = grouped(((*item.stream, item.mismatch), item) for item in found)
     return tuple(
         replace(items[0], first=min(item.first for item in items), offsets=sum(item.offsets for item in items))
         for _, items in sorted(by_kind.items())

@@ -166,7 +166,7 @@ def shared_rows(
     parts = jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(context).parallelize(texts, len(tasks))
     reader = consumer_class(spark)(java_map(spark, settings), WIDTH, rate or 0, job.attempt, told)
     rows = parts.mapPartitions(reader).setName("slices").rdd()
-    streams = {(item.stream.topic, item.stream.partition): item.stream for item in job.slices}
+    streams = {item.stream.place: item.stream for item in job.slices}
     return rows, lambda: [_tip(line, streams) for line in told.value()]
 
 

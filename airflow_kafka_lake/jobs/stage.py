@@ -342,7 +342,7 @@ def tips_of_source(spark: SparkSession, job: StageJob) -> list[Tip]:
         """,
         {"parts": json.dumps([dict(zip("tpab", item, strict=True)) for item in asked]), "shape": shape},
     ).collect()
-    streams = {(item.stream.topic, item.stream.partition): item.stream for item in parts}
+    streams = {item.stream.place: item.stream for item in parts}
     return [
         Tip(slice=Slice(streams[topic, partition], OffsetRange(start, last + 1)), digest=digest)
         for topic, partition, start, last, digest in found

@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.errors import ConcurrentError, UnfinishedError, Usa
 from airflow_kafka_lake.core.ledger.changes import NotifiedRow
 from airflow_kafka_lake.core.ledger.moves import AT_ONCE, LEASE, PERIODS, joined, period_key, period_of
 from airflow_kafka_lake.core.ledger.records import Advance
-from airflow_kafka_lake.core.reports.metrics import of_moves
+from airflow_kafka_lake.core.reports.metrics import of_moves, of_status
 from airflow_kafka_lake.core.reports.plan import PlanSummary
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.links import PAGE, TaskLink
@@ -27,8 +27,9 @@ from airflow_kafka_lake.operators.plan import PLAN_KEY
 from airflow_kafka_lake.ports import Ledger, Ports
 from airflow_kafka_lake.services.advance import advance, begin_delivery, close_periods, end_delivery, sync_group
 from airflow_kafka_lake.services.identity import known_spec
+from airflow_kafka_lake.services.reporting import status
 from airflow_kafka_lake.services.running import finish_plan, refuse_holds
-from airflow_kafka_lake.signals import send_status, show_page
+from airflow_kafka_lake.signals import show_page
 from airflow_kafka_lake.wiring import assemble
 from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER
 
@@ -196,7 +197,7 @@ class AdvanceWatermarkOperator(PipelineTask):
                 if ports.ledger.pipeline(spec.name) is not None:
                     advance(ports, spec.name)
                     sync_group(ports, spec)
-                    send_status(ports, spec)
+                    signals.send(lambda: of_status(status(ports, spec)))
                 plan = planned.plan if planned else None
                 moves = self._patiently(ports, partial(notify, context, ports.ledger, spec.name, plan))
                 if periods and ports.ledger.pipeline(spec.name) is not None:

@@ -9,7 +9,7 @@ from itertools import accumulate, groupby
 from markupsafe import Markup
 
 from airflow_kafka_lake.core.amounts import count, word_of
-from airflow_kafka_lake.core.audit.report import MEANINGS, AuditedStream, AuditReport, OffsetStatus, TimelineSlice
+from airflow_kafka_lake.core.audit.report import MEANINGS, AuditReport, OffsetStatus, TimelineSlice
 from airflow_kafka_lake.core.ordering.segments import Segment, SegmentKey, SegmentOrder
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.pages.rendering import IDLE, Visitor, draw, render, visible
@@ -229,10 +229,7 @@ def audit_page(report: AuditReport) -> str:
         checks=[(title, report.checks[name]) for name, title in _CHECKS.items() if name in report.checks],
         topics=topics,
         names=[name for (name, _), _ in topics],
-        timeline=_audited_timeline,
+        timeline=lambda line: timeline_of(
+            line.record.key.partition, line.timeline, watermark=line.record.watermark, seals=line.seals
+        ),
     )
-
-
-def _audited_timeline(line: AuditedStream) -> Markup:
-    stream = line.record
-    return timeline_of(stream.key.partition, line.timeline, watermark=stream.watermark, seals=line.seals)

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from urllib.parse import quote
 
-from markupsafe import Markup
-
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.addresses import SITE
@@ -18,6 +16,7 @@ from airflow_kafka_lake.core.audit.report import MEANINGS, OffsetStatus
 from airflow_kafka_lake.core.ledger.history import TaskPlace, place_of
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
+from airflow_kafka_lake.core.offsets import grouped
 from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.reports.attention import silence_of
 from airflow_kafka_lake.core.reports.progress import DOING, Progress
@@ -41,7 +40,7 @@ from airflow_kafka_lake.core.reports.streams import (
 )
 from airflow_kafka_lake.pages.buttons import Button, button_of, decisions, need_buttons, wave_buttons
 from airflow_kafka_lake.pages.charts import shares_bar, timeline_of
-from airflow_kafka_lake.pages.rendering import BUSY, FIRST_PLAN, IDLE, NEVER, Visitor, draw, macro, number, percent
+from airflow_kafka_lake.pages.rendering import BUSY, FIRST_PLAN, IDLE, NEVER, Visitor, draw, macro, number
 
 # How far a pipeline is, as a few facts side by side, and what has to be known before they are believed.
 
@@ -138,7 +137,7 @@ def bar_of(progress: Progress | None, rate: float | None = None) -> Bar:
     if progress is None:
         return Bar(share=None, label="started: nothing is reported yet", brief="started")
     done, expected, left = progress.rows, progress.rows_expected, round(progress.seconds_left(rate) or 0)
-    share = percent(done, expected) if done and expected else None
+    share = round(min(100 * done / expected, 100.0), 2) if done and expected else None
     brief = [DOING[progress.step]]
     brief += [] if share is None else [f"{share:.0f} %"]
     brief += [f"about {span(left)} left"] if left else []
@@ -165,9 +164,7 @@ def kind_of(state: str) -> str:
 
 def topics_of(report: PipelineReport) -> list[tuple[tuple[str, str], list[ListedGroup]]]:
     """Return the topics of which a partition is listed, the one with the worst partition first."""
-    listed: dict[tuple[str, str, StreamState], list[StreamStatus]] = defaultdict(list)
-    for stream in report.streams:
-        listed[stream.key.topic, stream.key.topic_id, stream.state].append(stream)
+    listed = grouped(((stream.key.topic, stream.key.topic_id, stream.state), stream) for stream in report.streams)
     found: dict[tuple[str, str], list[ListedGroup]] = defaultdict(list)
     for group in report.groups:
         mine = sorted(
@@ -440,7 +437,7 @@ def wave_page(visitor: Visitor, report: WaveReport) -> str:
         attempts=list(reversed(attempts)),
         totals=totals,
         accounts=ACCOUNTS,
-        chart=_chart(totals),
+        chart=shares_bar(((name, number) for name, number in totals.items() if number), "offsets of this wave"),
         ranges=report.ranges[:RANGES],
         more_ranges=len(report.ranges[RANGES:]),
     )
@@ -500,8 +497,3 @@ def _totals(ranges: Sequence[RangeRecord]) -> dict[str, int]:
     """Return the sums of all ranges whose accounting is known; nothing where none is."""
     known = [item.accounting for item in ranges if item.accounting]
     return sum(known, Accounting()).to_json() if known else {}
-
-
-def _chart(totals: dict[str, int]) -> Markup:
-    shown: Iterator[tuple[str, int]] = ((name, number) for name, number in totals.items() if number)
-    return shares_bar(shown, "offsets of this wave")

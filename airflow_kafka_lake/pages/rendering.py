@@ -135,11 +135,6 @@ def number(value: int | None, unknown: str = "not known") -> str:
     return unknown if value is None else f"{value:,}"
 
 
-def percent(part: float, whole: float) -> float:
-    """Return a share between 0 and 100; of nothing it is 0."""
-    return 0.0 if whole <= 0 else round(min(max(100 * part / whole, 0.0), 100.0), 2)
-
-
 def last_column(stream: StreamStatus) -> str:
     """Return by how much time a partition is behind, or why that is not known."""
     if stream.bounds_state != OBSERVED_STATES:

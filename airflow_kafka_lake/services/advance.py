@@ -15,7 +15,7 @@ from airflow_kafka_lake.core.ledger.changes import NotifiedRow
 from airflow_kafka_lake.core.ledger.moves import AT_ONCE, PERIODS, BeginDelivery, begin_of, behind, period_of
 from airflow_kafka_lake.core.ledger.records import Advance, Claim, OutboxItem, PipelineRecord, StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState
-from airflow_kafka_lake.core.offsets import OffsetRange, Slice, SliceSet, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, SliceSet, Stream, grouped
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.core.wire import milliseconds
 from airflow_kafka_lake.ports import Ledger, Ports
@@ -156,7 +156,7 @@ class Advances:
 
 def flush(ports: Ports, pipeline: str) -> None:
     """Send the outbox to the receipts tables (ledger first, lake second); a failed receipt is sent next time."""
-    for table, items in _by_table(ports.ledger.outbox(pipeline)).items():
+    for table, items in grouped((item.table, item) for item in ports.ledger.outbox(pipeline)).items():
         try:
             _send(ports, table, items)
         except KafkaLakeError as error:
@@ -169,15 +169,9 @@ def send_first(ports: Ports, claim: Claim) -> None:
     These are the origins of streams; and of ranges that are read again the reopen, with the shares of split ranges.
     """
     kind = None if any(item.generation for item in claim.ranges) else "origin"
-    if items := _by_table(ports.ledger.outbox(claim.pipeline, kind=kind)).get(claim.table):
+    left = ports.ledger.outbox(claim.pipeline, kind=kind)
+    if items := [item for item in left if item.table == claim.table]:
         _send(ports, claim.table, items)
-
-
-def _by_table(items: Sequence[OutboxItem]) -> Mapping[str, list[OutboxItem]]:
-    found: dict[str, list[OutboxItem]] = defaultdict(list)
-    for item in items:
-        found[item.table].append(item)
-    return found
 
 
 def _send(ports: Ports, table: str, items: Sequence[OutboxItem]) -> None:
@@ -327,7 +321,7 @@ def _passed(ports: Ports, spec: PipelineSpec, streams: Sequence[StreamRecord], t
         if not isinstance(problem, UnknownTopicError):
             raise problem
     seen = ports.source.snapshot(sorted(topics), None)
-    places = [(item.stream.topic, item.stream.partition) for item in seen.partitions]
+    places = [item.stream.place for item in seen.partitions]
 
     def waits(at: datetime) -> bool:
         why = next(behind(streams, seen, ports.source.offsets_at(places, milliseconds(at))), None)

@@ -32,7 +32,7 @@ from airflow_kafka_lake.core.ledger.records import (
     held_by,
     hold,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import RangeSet, Slice, Stream, grouped, offsets_by
 from airflow_kafka_lake.core.spark.job import Tip
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.identity import changed_topics, check_losses, planned_epochs
@@ -91,11 +91,9 @@ def _require_same_logs(
     The last record that each consumer has read must be in the leader's log. Most are told by the ends of leader epochs,
     which one question per leader brings; of the others the leader's batch is read.
     """
-    covered: dict[Stream, list[OffsetRange]] = defaultdict(list)
-    for tip in read:
-        covered[tip.slice.stream].append(tip.slice.range)
+    covered = offsets_by((tip.slice.stream, tip.slice.range) for tip in read)
     for stream, content in contents.items():
-        if left := content.offsets - RangeSet(covered[stream]):
+        if left := content.offsets - covered[stream]:
             raise UnavailableError(
                 f"the Spark job did not say from which log it has read {stream} {left.named(NAMED_RANGES)}, so that "
                 "this cannot be compared with the leader's: repeat the call"
@@ -231,16 +229,14 @@ def _unexplained(item: RangeRecord, tally: Tally) -> RangeDecision:
 
 def _unplanned(ranges: Sequence[RangeRecord], contents: Mapping[Stream, StreamContent]) -> dict[str, str]:
     """Name the ranges of streams with rows twice, or with rows that were not planned."""
-    planned: dict[Stream, list[OffsetRange]] = defaultdict(list)
-    for item in ranges:
-        planned[item.stream].append(item.range)
+    planned = offsets_by((item.stream, item.range) for item in ranges)
     failed: dict[Stream, str] = {}
     for stream, content in contents.items():
         if content.duplicates:
             failed[stream] = (
                 f"{count(content.duplicates, f'row of {stream} was', f'rows of {stream} were')} staged twice"
             )
-        elif stray := content.offsets - RangeSet(planned[stream]):
+        elif stray := content.offsets - planned[stream]:
             failed[stream] = f"rows outside the planned ranges of {stream} were staged: {stray}"
     return {item.id: failed[item.stream] for item in ranges if item.stream in failed}
 
@@ -264,9 +260,7 @@ def refuse_fewer(
 
 
 def _by_stream(found: Iterable[AttemptRows | StreamContent]) -> dict[Stream, RangeSet]:
-    offsets: dict[Stream, list[RangeSet]] = defaultdict(list)
-    for item in found:
-        offsets[item.stream].append(item.offsets)
+    offsets = grouped((item.stream, item.offsets) for item in found)
     return {stream: RangeSet.union(parts) for stream, parts in offsets.items()}
 
 

@@ -233,11 +233,11 @@ class CutoverCheck:
         shared = self.table in {table.identifier for table in inputs.tables}
         ports.progress(f"reading {self.table}")
         contents = ports.lake.table(self.table).positions(columns, topics, live_only=shared)
-        rows = {(item.stream.topic, item.stream.partition): item for item in contents}
+        rows = {item.stream.place: item for item in contents}
         ranges = by_stream(inputs.ledger.ranges)
         questions, lines, twice = [], [], 0
         for stream in streams:
-            bounds, theirs = observed.bounds.get(stream.key), rows.get((stream.key.topic, stream.key.partition))
+            bounds, theirs = observed.bounds.get(stream.key), rows.get(stream.key.place)
             if bounds is None:
                 why = observed.states.get(stream.key, "unknown")
                 lines.append(f"{stream.key} ({stream.key.topic_id}): not judged: {why}")

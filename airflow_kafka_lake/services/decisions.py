@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -46,7 +45,7 @@ from airflow_kafka_lake.core.ledger.records import (
     WaveRecord,
 )
 from airflow_kafka_lake.core.ledger.waves import FINISHED, OPEN, UNFINISHED, UNRESOLVED, RangeState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, grouped
 from airflow_kafka_lake.core.ordering.layouts import (
     KnownLayouts,
     LayoutChange,
@@ -161,7 +160,7 @@ def log_starts(ports: Ports, streams: Iterable[Stream]) -> Mapping[Stream, int]:
     """Return from which offset on Kafka has records of some streams, as far as it answers."""
     keys = sorted(streams)
     try:
-        seen = ports.source.snapshot(sorted({key.topic for key in keys}), None, {key[::2] for key in keys})
+        seen = ports.source.snapshot(sorted({key.topic for key in keys}), None, {key.place for key in keys})
     except KafkaLakeError:
         return {}
     return {item.stream: item.log_start for item in seen.partitions}
@@ -219,8 +218,7 @@ def _refuse_beyond_end(ports: Ports, pipeline: str, stream: StreamRecord, interv
     known = Graph(ports.ledger.segments(pipeline)).known_end(stream)
     if interval.end <= known:
         return
-    # `[::2]`: topic and partition, without the id, as Kafka is asked.
-    seen = ports.source.snapshot((stream.key.topic,), None, {stream.key[::2]})
+    seen = ports.source.snapshot((stream.key.topic,), None, {stream.key.place})
     end = max([known, *(item.high_watermark for item in seen.partitions if item.stream == stream.key)])
     if interval.end > end:
         raise RangeBeyondEndError(
@@ -240,7 +238,7 @@ def accepted_epoch(ports: Ports, stream: StreamRecord, interval: OffsetRange) ->
     if stream.leader_epoch is None or interval.end < stream.end_seen:
         return None
     try:
-        snapshot = ports.source.snapshot((stream.key.topic,), None, {stream.key[::2]})
+        snapshot = ports.source.snapshot((stream.key.topic,), None, {stream.key.place})
         seen = next((item for item in snapshot.partitions if item.stream == stream.key), None)
         if seen is None:
             return None
@@ -501,9 +499,7 @@ def _split(ports: Ports, pipeline: str, graph: Graph, levels: Levels) -> None:
         reason = "it continues what the same wave reads, and goes into a wave of its own"
         verdicts = [RangeDecision(range_id=item.id, state=RangeState.CANCELLED, reason=reason) for item in moved]
         revoke(ports, wave, verdicts, by_force=True)
-        by_level: dict[int, list[str]] = defaultdict(list)
-        for item in moved:
-            by_level[levels.at(item.stream, item.range.start)].append(item.id)
+        by_level = grouped((levels.at(item.stream, item.range.start), item.id) for item in moved)
         for _, ids in sorted(by_level.items()):
             ports.ledger.commit(Release(ranges=ids, wave=f"{new_id()}-w0", actor=ports.actor, reason=reason))
 

@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.check import AuditInputs, Finding, FindingKind, offsets_seen
 from airflow_kafka_lake.core.audit.report import ObservedBounds, StreamScope
 from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceSet, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceSet, Stream, offsets_by
 from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.core.spark.halving import OUT_OF_MEMORY
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -241,10 +241,8 @@ def _slices(
     """Return the slices that can be compared, by table, and the offsets that cannot, with the reason."""
     tables = {wave.id: wave.table for wave in inputs.ledger.waves}
     readable = {table.identifier for table in inputs.tables if not table.damaged}
-    committed: dict[tuple[str, Stream], list[OffsetRange]] = defaultdict(list)
-    for item in inputs.committed:
-        if item.stream in scope:
-            committed[tables.get(item.wave, ""), item.stream].append(item.range)
+    chosen = [item for item in inputs.committed if item.stream in scope]
+    committed = offsets_by(((tables.get(item.wave, ""), item.stream), item.range) for item in chosen)
     found: dict[str, list[Slice]] = defaultdict(list)
     left_out: dict[Stream, tuple[RangeSet, str]] = {}
 
@@ -252,8 +250,8 @@ def _slices(
         before, reason = left_out.get(stream, (RangeSet(), ""))  # of another table that it has landed in
         left_out[stream] = (before | offsets, f"{reason}; {why}" if reason not in {"", why} else why)
 
-    for (table, stream), ranges in sorted(committed.items()):
-        whole, bounds = RangeSet(ranges), observed.bounds.get(stream)
+    for (table, stream), whole in sorted(committed.items(), key=lambda one: one[0]):
+        bounds = observed.bounds.get(stream)
         if table not in readable or bounds is None:
             why = observed.states.get(stream, "unknown") if bounds is None else "its table could not be read"
             leave_out(stream, whole, why)

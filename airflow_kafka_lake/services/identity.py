@@ -111,7 +111,7 @@ def check_losses(ports: Ports, ranges: Sequence[RangeRecord]) -> Losses:
     changed, problems = compare_topics(ports.source, {(item.stream.topic, item.stream.topic_id) for item in ranges})
     facts = LogFacts(changed=changed, problems=problems)
     if topics := facts.to_observe(ranges):
-        only = {(item.stream.topic, item.stream.partition) for item in ranges if item.stream.topic in topics}
+        only = {item.stream.place for item in ranges if item.stream.topic in topics}
         facts = replace(facts, snapshot=ports.source.snapshot(topics, None, only))
     if doubts := facts.in_doubt(ranges):
         facts = replace(facts, ends=ports.source.epoch_ends(doubts, facts.leader_epochs()))
@@ -120,7 +120,7 @@ def check_losses(ports: Ports, ranges: Sequence[RangeRecord]) -> Losses:
 
 def moved(ports: Ports, starts: Mapping[Stream, int]) -> list[Stream]:
     """Return the streams whose log does not begin where it did, or is not known to: retention went on since."""
-    partitions = {(stream.topic, stream.partition) for stream in starts}
+    partitions = {stream.place for stream in starts}
     now = ports.source.snapshot(sorted({topic for topic, _ in partitions}), None, partitions)
     return sorted(stream for stream, _ in starts.items() - {(item.stream, item.log_start) for item in now.partitions})
 

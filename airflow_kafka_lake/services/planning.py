@@ -375,11 +375,11 @@ def _gather(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation,
 
 
 def _times(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation) -> Times:
-    partitions = [(item.stream.topic, item.stream.partition) for item in seen.selected]
+    partitions = [item.stream.place for item in seen.selected]
     needed = times_needed(spec, bounds, new=bool(seen.new))
     times = Times({at: ports.source.offsets_at(partitions, at) for at in needed})
     samples = _sampled(ports, spec, doubtful_heads(spec, bounds, seen, times))
-    firsts = {(s.stream.topic, s.stream.partition): s.first_timestamp_ms for s in samples}
+    firsts = {s.stream.place: s.first_timestamp_ms for s in samples}
     return Times(times.answers, {key: first for key, first in firsts.items() if first is not None})
 
 
@@ -418,7 +418,7 @@ def open_transactions(
 
     It is shown with a plan and is no part of its decision.
     """
-    keys = [(item.stream.topic, item.stream.partition) for item in waiting]
+    keys = [item.stream.place for item in waiting]
     try:
         return oldest(source.transactions(keys, None)) if keys else (), OBSERVED
     except KafkaLakeError as error:
@@ -429,11 +429,7 @@ def hanging(plan: Plan, transactions: Iterable[OpenTransaction], bounds: Bounds)
     """Return the transactions that no producer will end, and that the plan ends before."""
     if bounds.end is not None:  # a period that reaches beyond the stable end is refused
         return ()
-    reached = {
-        (item.snapshot.stream.topic, item.snapshot.stream.partition)
-        for item in plan.streams
-        if item.end >= item.snapshot.last_stable
-    }
+    reached = {item.snapshot.stream.place for item in plan.streams if item.end >= item.snapshot.last_stable}
     return tuple(
         item for item in transactions if item.hangs(plan.observed_at) and (item.topic, item.partition) in reached
     )

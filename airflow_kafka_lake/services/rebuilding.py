@@ -123,7 +123,8 @@ def _refuse_to_lose(ports: Ports, spec: PipelineSpec) -> None:
 def _restore(
     ports: Ports, spec: PipelineSpec, claims: Sequence[Claim], accept_rollback: bool
 ) -> tuple[Restoration, LakeComparison]:
-    now, token = ports.clock.now(), _new_token(spec.name)
+    now, attempt = ports.clock.now(), secrets.token_hex(8)
+    token = Token(pipeline=spec.name, wave=f"rebuild-{attempt}", attempt=attempt, fence=1, ranges="", kind="fence")
     record = ports.ledger.pipeline(spec.name)
     known = ports.ledger.at_once(lambda ledger: _known(ledger, spec.name, claims))
     there = {
@@ -161,11 +162,6 @@ def _nothing_there(pipeline: str, tables: Mapping[str, bool]) -> StateError:
         "was never run needs no rebuild",
         pipeline=pipeline,
     )
-
-
-def _new_token(pipeline: str) -> Token:
-    attempt = secrets.token_hex(8)
-    return Token(pipeline=pipeline, wave=f"rebuild-{attempt}", attempt=attempt, fence=1, ranges="", kind="fence")
 
 
 def _known(ledger: LedgerReader, pipeline: str, claims: Sequence[Claim]) -> LedgerMemory:

@@ -202,7 +202,7 @@ def _observe(ports: Ports, stream: StreamRecord) -> PartitionSnapshot:
         raise type(changed)(
             f"{changed.message}. What is in the lake cannot be read again, and stays as it is", **changed.facts
         )
-    for item in ports.source.snapshot([stream.key.topic], None, {stream.key[::2]}).partitions:
+    for item in ports.source.snapshot([stream.key.topic], None, {stream.key.place}).partitions:
         if item.stream == stream.key:
             return item
     raise UnavailableError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -27,7 +26,7 @@ from airflow_kafka_lake.core.kafka.snapshots import (
 from airflow_kafka_lake.core.ledger.guards import pause_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, UNFINISHED, UNRESOLVED, AttemptOutcome, RangeState
-from airflow_kafka_lake.core.offsets import SliceSet, Stream
+from airflow_kafka_lake.core.offsets import SliceSet, Stream, grouped
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder
 from airflow_kafka_lake.core.reports.status import Overview, PipelineReport, WaveReport
 from airflow_kafka_lake.core.reports.streams import (
@@ -82,9 +81,7 @@ def overview(
     """
     asked = ledger.pipelines() if names is None else names
     known = [recorded(ledger, record.spec) for name in asked if (record := ledger.pipeline(name))]
-    by_connection: dict[str, list[LedgerState]] = defaultdict(list)
-    for own in known:
-        by_connection[own.spec.kafka_connection].append(own)
+    by_connection = grouped((own.spec.kafka_connection, own) for own in known)
     sources = {name: source_of(several[0].spec) for name, several in by_connection.items()}
     with ThreadPoolExecutor(max_workers=max(1, len(sources))) as pool:
         found = pool.map(lambda name: look(sources[name], clock, by_connection[name], None), by_connection)
@@ -121,12 +118,13 @@ def _recorded(ledger: LedgerReader, spec: PipelineSpec) -> LedgerState:
 
 def segments(ledger: LedgerReader, spec: PipelineSpec) -> SegmentOrder:
     """Return every segment with its parents and its blockers, at one moment."""
-    return ledger.at_once(partial(_segments, spec=spec))
+    return ledger.at_once(partial(order_of, pipeline=spec.name))
 
 
-def _segments(ledger: LedgerReader, spec: PipelineSpec) -> SegmentOrder:
-    unresolved = ledger.ranges(pipeline=spec.name, states=UNRESOLVED)
-    return SegmentOrder(spec.name, Graph(ledger.segments(spec.name)), ledger.streams(spec.name), unresolved)
+def order_of(ledger: LedgerReader, pipeline: str) -> SegmentOrder:
+    """Return the same, read by read."""
+    unresolved = ledger.ranges(pipeline=pipeline, states=UNRESOLVED)
+    return SegmentOrder(pipeline, Graph(ledger.segments(pipeline)), ledger.streams(pipeline), unresolved)
 
 
 def look(
@@ -164,7 +162,7 @@ def look(
         mine = [(bounds[key], first) for key, first in heads.items() if key in chosen and key in bounds]
         held_up |= dict.fromkeys(waiting_for_stable((item for item, _ in mine), isolation))
         unread |= {
-            ((item.stream.topic, item.stream.partition), first): item.readable_end(isolation) - first
+            (item.stream.place, first): item.readable_end(isolation) - first
             for item, first in mine
             if first is not None
         }

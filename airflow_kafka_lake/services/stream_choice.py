@@ -36,7 +36,7 @@ def slices(
     """
     if scope.times:
         _refuse_changed(ports, streams)
-    partitions = [(item.key.topic, item.key.partition) for item in streams]
+    partitions = [item.key.place for item in streams]
     answers = {at: ports.source.offsets_at(partitions, at) for at in scope.times} if streams else {}
     return ranges_meant(scope, streams, answers, ends)
 
@@ -91,7 +91,7 @@ def refuse_gone(
     streams = [item for item in streams if item.key in seen]
     if not isinstance(start, datetime) or not streams:
         return
-    partitions = [(item.key.topic, item.key.partition) for item in streams]
+    partitions = [item.key.place for item in streams]
     times = Times({at: ports.source.offsets_at(partitions, at) for at in (FIRST, milliseconds(start))})
     if below := gone_below(start, streams, seen, times):
         raise begins_among_what_is_gone(below)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,11 +12,12 @@ from airflow_kafka_lake.adapters.machine import HostProcesses, SystemClock
 from airflow_kafka_lake.adapters.spark_submit.driver import Engine
 from airflow_kafka_lake.adapters.spark_submit.runner import SparkJobs
 from airflow_kafka_lake.core.errors import KafkaLakeError, PipelineFileError, UsageError
+from airflow_kafka_lake.core.ledger.guards import Limits
 from airflow_kafka_lake.core.reports.progress import ProgressEvent
 from airflow_kafka_lake.core.spark.job import Application
 from airflow_kafka_lake.core.spec import PIPELINE_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline, load_pipelines
-from airflow_kafka_lake.ports import Clock, Ledger, OffsetSource, Ports, Processes, unprepared
+from airflow_kafka_lake.ports import Clock, Ledger, OffsetSource, Ports, unprepared
 from airflow_kafka_lake.services.checking import KAFKA, LAKE, LEDGER, REGISTRY, SPARK
 from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.watching import Lines
@@ -121,7 +122,7 @@ def open_ports(
     lake = LakeConnection(spec.lake_connection)
 
     def show(found: Application) -> None:
-        if found.has_page:
+        if found.page or found.history:
             progress(found.describe())
         application(found)
 
@@ -136,10 +137,12 @@ def open_ports(
             engine=engine,
         )
 
+    # An audit reads as fast as it is asked for itself, and no faster than a wave may read.
+    audit_rate = min((rate for rate in (spec.audit_rate, Limits.of(spec).rate) if rate is not None), default=None)
     opened = [
         OnFirstUse(lambda: LedgerConnection(ledger_conn_id).ledger(dry_run=dry_run)),
         OnFirstUse(lambda: kafka.source(kafka_seconds)),
-        OnFirstUse(lambda: kafka.batches(spec.slowest_audit)),
+        OnFirstUse(lambda: kafka.batches(audit_rate)),
         OnFirstUse(lake.lake),
         OnFirstUse(jobs),
         OnFirstUse(kafka.group_committer),
@@ -188,16 +191,8 @@ def connection_tests(spec: PipelineSpec, ledger_conn_id: str) -> dict[str, tuple
 
 @contextmanager
 def open_ledger(ledger_conn_id: str = DEFAULT_LEDGER) -> Iterator[Ledger]:
-    ledger = LedgerConnection(ledger_conn_id).ledger()
-    try:
+    with closing(LedgerConnection(ledger_conn_id).ledger()) as ledger:
         yield wrapped_ledger(ledger)
-    finally:
-        ledger.close()
-
-
-def clock_and_processes() -> tuple[Clock, Processes]:
-    """Return the time, and this process among the others, for work beside any pipeline."""
-    return SystemClock(), HostProcesses()
 
 
 @contextmanager

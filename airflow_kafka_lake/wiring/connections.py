@@ -82,8 +82,8 @@ def get_connection(conn_id: str, *legal: str) -> ConnectionSettings:
     if not _airflow_is_loaded():
         plain = os.environ.get(variable(conn_id), "")
         if plain.lstrip().startswith("{") and not _secrets_backend():
-            return _checked(_from_json(conn_id, plain), legal)
-        return _checked(_read(conn_id, _from_command_line(conn_id), legal), legal)
+            return _from_json(conn_id, plain, legal)
+        return _read(conn_id, _from_command_line(conn_id), legal)
     from airflow.sdk import BaseHook
 
     try:
@@ -96,7 +96,7 @@ def get_connection(conn_id: str, *legal: str) -> ConnectionSettings:
             raise _missing(conn_id, legal) from None
         # Outside of a task the SDK does not ask the metadata database, which `airflow kafka-lake` has.
         found = _from_command_line(conn_id)
-    return _checked(_read(conn_id, found, legal), legal)
+    return _read(conn_id, found, legal)
 
 
 async def aget_connection(conn_id: str, *legal: str) -> ConnectionSettings:
@@ -108,7 +108,7 @@ async def aget_connection(conn_id: str, *legal: str) -> ConnectionSettings:
         found = await BaseHook.aget_connection(conn_id)
     except Exception as error:  # noqa: BLE001  # backends raise whatever their clients raise
         raise _unresolved(conn_id, legal, error) from None
-    return _checked(_read(conn_id, found, legal), legal)
+    return _read(conn_id, found, legal)
 
 
 def variable(conn_id: str) -> str:
@@ -177,7 +177,7 @@ def _metadata_database_exists() -> bool:
     return not kind.startswith("sqlite") or Path(path.partition("?")[0]).exists()
 
 
-def _from_json(conn_id: str, text: str) -> ConnectionSettings:
+def _from_json(conn_id: str, text: str, legal: tuple[str, ...]) -> ConnectionSettings:
     where = f"environment variable {variable(conn_id)}"
     try:
         given = json.loads(text)
@@ -195,23 +195,33 @@ def _from_json(conn_id: str, text: str) -> ConnectionSettings:
     texts = ("conn_type", "host", "schema", "login", "password")
     if wrong := [key for key in texts if given.get(key) is not None and not isinstance(given[key], str)]:
         raise ConnectionSettingsError(f"The {where}: {', '.join(wrong)} must be text.", connection=conn_id)
-    return _read(conn_id, SimpleNamespace(**dict.fromkeys(_FIELDS) | given), ())
+    return _read(conn_id, SimpleNamespace(**dict.fromkeys(_FIELDS) | given), legal)
 
 
 def _read(conn_id: str, found: Any, legal: tuple[str, ...]) -> ConnectionSettings:
-    """Copy a connection: an object of Airflow's SDK or of its model, or the fields of an environment variable."""
+    """Copy a connection, if it is of one of the legal types: an object of Airflow's SDK or of its model, or the fields
+    of an environment variable."""
     if found is None:
         raise _missing(conn_id, legal)
-    conn_type = found.conn_type or ""
+    conn_type = (found.conn_type or "").replace("-", "_")
+    conn_type = "postgres" if conn_type == "postgresql" else conn_type
+    extra = _extra(conn_id, found.extra)
+    if legal and conn_type not in legal:
+        raise ConnectionSettingsError(
+            f"Connection {conn_id!r} is of type {conn_type[:60]!r}, and {_one_of(legal)} is needed. "
+            "Correct its type, or name another connection.",
+            connection=conn_id,
+            legal=list(legal),
+        )
     return ConnectionSettings(
         conn_id=conn_id,
-        conn_type="postgres" if conn_type == "postgresql" else conn_type.replace("-", "_"),
+        conn_type=conn_type,
         host=found.host or None,
         port=int(found.port) if found.port else None,
         schema=found.schema or None,
         login=found.login or None,
         password=found.password or None,
-        extra=_extra(conn_id, found.extra),
+        extra=extra,
     )
 
 
@@ -233,17 +243,6 @@ def _extra(conn_id: str, extra: object) -> Mapping[str, Any]:
 def _one_of(names: tuple[str, ...]) -> str:
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
-
-
-def _checked(found: ConnectionSettings, legal: tuple[str, ...]) -> ConnectionSettings:
-    if legal and found.conn_type not in legal:
-        raise ConnectionSettingsError(
-            f"Connection {found.conn_id!r} is of type {found.conn_type[:60]!r}, and {_one_of(legal)} is needed. "
-            "Correct its type, or name another connection.",
-            connection=found.conn_id,
-            legal=list(legal),
-        )
-    return found
 
 
 def _missing(conn_id: str, legal: tuple[str, ...]) -> ConnectionSettingsError:

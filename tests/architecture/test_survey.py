@@ -15,12 +15,12 @@ pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
     "modules": 169,
-    "lines": 51_918,
+    "lines": 51_548,
     "module_max": 800,
     "depth": 24,
-    "data_types": 348,
+    "data_types": 323,
     "participles": 12,
-    "lookups": 276,
+    "lookups": 267,
     "nouns": 0.4,
 }
 """The most that each figure may be. Who makes one smaller writes the new one here; none is ever raised: an addition is

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
@@ -25,7 +25,6 @@ from tests.contracts.ledger_world import SPEC, claimed, committed, key_of, plann
 Read = Callable[[Records], Row]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FromOther(Write[None]):
     """A change that was decided from a row which is not the one on record."""
 

@@ -48,7 +48,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
-from requests import PreparedRequest, Response, Session
+from requests import Response, Session
 from requests.exceptions import HTTPError, SSLError
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
@@ -575,7 +575,8 @@ class RenewedToken(LegacyOAuth2AuthManager):
         super().__init__(asking, address, given.get(CREDENTIAL), given.get(TOKEN), wanted)
 
     def _ask(self, url: str, **request: Any) -> Response:
-        answer = self._asked.post(url, auth=_unsigned, **request)
+        # Without the token that may have ended.
+        answer = self._asked.post(url, auth=lambda unsigned: unsigned, **request)
         if answer.ok and self._given.get(TOKEN_RENEWED) != "false":
             said = TokenResponse.model_validate_json(answer.text).expires_in
             self._renewal.begin(said or float(self._given.get(TOKEN_LIFETIME, _HOUR)) / 1000)
@@ -585,8 +586,3 @@ class RenewedToken(LegacyOAuth2AuthManager):
         """Return the header; empty without credential and token, for servers that know us otherwise."""
         self._renewal.renew_when_due()
         return super().auth_header() if self._token else ""
-
-
-def _unsigned(request: PreparedRequest) -> PreparedRequest:
-    """Ask for a token without the one that may have ended."""
-    return request

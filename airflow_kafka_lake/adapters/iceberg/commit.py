@@ -38,7 +38,7 @@ from pyiceberg.table.update import (
 )
 
 from airflow_kafka_lake.adapters.iceberg.catalog import OpenCatalog
-from airflow_kafka_lake.adapters.iceberg.head import head_of, main_history, summary_of
+from airflow_kafka_lake.adapters.iceberg.head import head_of, history, main_history, summary_of
 from airflow_kafka_lake.adapters.machine import host
 from airflow_kafka_lake.core.errors import ConcurrentError, UnavailableError
 from airflow_kafka_lake.core.ledger.records import Publication
@@ -182,13 +182,6 @@ def to_merge(table: Table) -> tuple[ManifestFile, ...]:
     return tuple(found)
 
 
-def entries_of(table: Table, manifests: Sequence[ManifestFile]) -> Iterator[ManifestEntry]:
-    """Return the entries of some manifests as existing files: each keeps its snapshot and sequence number."""
-    for manifest in manifests:
-        for entry in manifest.fetch_manifest_entry(table.io):
-            yield _kept_or_deleted(entry)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedSnapshot:
     """A snapshot to be written: its id, the manifest of the files that it adds, already written, and the files that it
@@ -238,7 +231,9 @@ def _merge(table: Table, snapshot_id: int) -> Merge | None:
     chosen = to_merge(table)
     if not chosen:
         return None
-    manifest = _write_manifest(table, table.spec(), snapshot_id, entries_of(table, chosen))
+    # As existing files: each keeps its snapshot and sequence number.
+    entries = (_kept_or_deleted(entry) for item in chosen for entry in item.fetch_manifest_entry(table.io))
+    manifest = _write_manifest(table, table.spec(), snapshot_id, entries)
     return Merge(paths=frozenset(item.manifest_path for item in chosen), manifest=manifest)
 
 
@@ -462,15 +457,6 @@ def _new_main(table: Table, move: Move, now_ms: int, identifier: str) -> Snapsho
     return staged
 
 
-def _continues_main(metadata: TableMetadata, snapshot: int | None) -> bool:
-    """Return whether main is in the history of a snapshot."""
-    main, known = metadata.current_snapshot_id, {item.snapshot_id: item for item in metadata.snapshots}
-    item = known.get(snapshot or 0)
-    while item is not None and item.snapshot_id != main:
-        item = known.get(item.parent_snapshot_id or 0)
-    return item is not None
-
-
 def unmet(metadata: TableMetadata, move: Move) -> Rejected | None:
     """Return the first requirement that this load does not meet; None when all are met."""
     for name, requirement in move.requirements():
@@ -480,7 +466,8 @@ def unmet(metadata: TableMetadata, move: Move) -> Rejected | None:
             return Rejected(requirement=name, detail=str(failure))
         if name is Requirement.MAIN_HEAD and not move.is_newest(metadata):
             return Rejected(requirement=name, detail="main was moved by a commit of this pipeline, and moved back")
-    if move.asked.is_decoded_again and not _continues_main(metadata, move.asked.audited):
+    staged = {item.snapshot_id for item in history(metadata, move.asked.audited)}
+    if move.asked.is_decoded_again and metadata.current_snapshot_id not in staged:
         return Rejected(requirement=Requirement.STAGING_BRANCH, detail="the staged snapshot does not continue main")
     return None
 
@@ -611,4 +598,4 @@ class _Proof:
 
 
 def _is_on_main(metadata: TableMetadata, snapshot: int) -> bool:
-    return any(item.snapshot_id == snapshot for item in main_history(metadata))
+    return snapshot in (item.snapshot_id for item in main_history(metadata))

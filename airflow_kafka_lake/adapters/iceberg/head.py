@@ -68,8 +68,13 @@ def ancestry_of(metadata: TableMetadata) -> Ancestry:
 
 def main_history(metadata: TableMetadata) -> Iterator[Snapshot]:
     """Walk main from its newest snapshot back to the oldest one that the metadata still has."""
+    return history(metadata, metadata.current_snapshot_id)
+
+
+def history(metadata: TableMetadata, newest: int | None) -> Iterator[Snapshot]:
+    """Walk from a snapshot back to the oldest one that the metadata still has."""
     known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
-    snapshot = known.get(metadata.current_snapshot_id or 0)
+    snapshot = known.get(newest or 0)
     while snapshot is not None:
         yield snapshot
         snapshot = known.get(snapshot.parent_snapshot_id or 0)

@@ -6,7 +6,6 @@ import json
 import logging
 import random
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -40,7 +39,7 @@ from airflow_kafka_lake.adapters.iceberg.schema import require_fit
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError
 from airflow_kafka_lake.core.ledger.records import ReceiptRow
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, grouped
 from airflow_kafka_lake.core.spec import RECEIPTS_SUFFIX
 
 EVERY = 50
@@ -106,10 +105,7 @@ def compaction(table: Table) -> Replacement | None:
     Receipts are read by attempt. Files are grouped by the first digit of their attempts, so that a reader skips most of
     them by their bounds.
     """
-    groups: dict[bytes, list[DataFile]] = defaultdict(list)
-    for file in _small_files(table):
-        if digit := _first_digit(table, file):
-            groups[digit].append(file)
+    groups = grouped((digit, file) for file in _small_files(table) if (digit := _first_digit(table, file)))
     removed: list[DataFile] = []
     rewritten: list[DataFile] = []
     for _, group in sorted(groups.items()):
@@ -234,7 +230,9 @@ class Receipts:
         if table is None:
             return []
         with self._catalog.reaching(f"read {self._identifier}"):
-            return list(_read(table, row_filter))
+            require_fit(table, _FIT, ".".join(table.name()))
+            records = table.scan(row_filter=row_filter).to_arrow().to_pylist()
+            return [_row(record) for record in records if not any(record[name] is None for name in _NEEDED)]
 
 
 def _forgotten(table: Table) -> Iterable[TableUpdate]:
@@ -247,12 +245,6 @@ def _forgotten(table: Table) -> Iterable[TableUpdate]:
         # Their files stay.
         gone = [item.snapshot_id for item in snapshots[_SNAPSHOTS_KEPT:]]
         yield RemoveSnapshotsUpdate.model_validate({"snapshot-ids": gone})
-
-
-def _read(table: Table, row_filter: BooleanExpression) -> Iterable[ReceiptRow]:
-    require_fit(table, _FIT, ".".join(table.name()))
-    records = table.scan(row_filter=row_filter).to_arrow().to_pylist()
-    return [_row(record) for record in records if not any(record[name] is None for name in _NEEDED)]
 
 
 def _identities(table: Table, attempts: set[str]) -> set[Identity]:
@@ -279,22 +271,15 @@ def _record(row: ReceiptRow) -> dict[str, Any]:
 
 
 def _row(record: dict[str, Any]) -> ReceiptRow:
+    same = ("pipeline", "wave", "attempt", "fence", "kind", "generation", "first_offset", "last_offset", "recorded_at")
     return ReceiptRow(
-        pipeline=record["pipeline"],
-        wave=record["wave"],
-        attempt=record["attempt"],
-        fence=record["fence"],
-        kind=record["kind"],
+        **{name: record[name] for name in same},
         slice=Slice(
             Stream(record["kafka_topic"], record["kafka_topic_id"], record["kafka_partition"]),
             OffsetRange(record["start_offset"], record["end_offset"]),
         ),
-        generation=record["generation"],
         rows=record["row_count"],
-        first_offset=record["first_offset"],
-        last_offset=record["last_offset"],
         accounting=Accounting(**record["accounting"]),
-        recorded_at=record["recorded_at"],
         leader_epoch=record.get("leader_epoch"),
         offsets=RangeSet.of(*json.loads(pairs)) if (pairs := record.get("offsets")) else None,
     )

@@ -101,7 +101,8 @@ class LakeSettings:
         alone) for `catalog: rest`.
         """
         read = _Reader(connection_id, extra)
-        read.require_format()
+        if (value := extra.get("format", "iceberg")) != "iceberg":
+            raise read.refuse(f"format {value!r} is not supported: use 'iceberg'.", "format")
         kind = read.kind()
         further = read.further()
         java_io = further.pop(_JAVA_IO, None)
@@ -201,10 +202,6 @@ class _Reader:
         if not isinstance(value, str) or not value.strip():
             raise self.refuse(f"the extra needs {key!r} as a text, for example {_EXAMPLES[key]!r}.", key)
         return value.strip()
-
-    def require_format(self) -> None:
-        if (value := self.extra.get("format", "iceberg")) != "iceberg":
-            raise self.refuse(f"format {value!r} is not supported: use 'iceberg'.", "format")
 
     def kind(self) -> CatalogKind:
         value = self.required("catalog")

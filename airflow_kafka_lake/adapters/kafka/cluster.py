@@ -31,6 +31,7 @@ from airflow_kafka_lake.adapters.kafka_python import (
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.kafka.losses import EpochEnds, EpochKey
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, OpenTransaction
+from airflow_kafka_lake.core.offsets import grouped
 from airflow_kafka_lake.core.wire import instant
 from airflow_kafka_lake.ports import Clock
 
@@ -92,16 +93,9 @@ async def _ask_coordinator(manager: Any, *, group: str, keys: Iterable[Key]) -> 
 def request(group: str, keys: Iterable[Key]) -> Any:
     """Ask for stable offsets of named partitions: the answer for "all" leaves out those with only a pending one."""
     of_topic = OffsetFetchRequest.OffsetFetchRequestTopic
-    topics = [of_topic(name=name, partition_indexes=numbers) for name, numbers in _by_topic(keys).items()]
+    topics = [of_topic(name=name, partition_indexes=numbers) for name, numbers in grouped(keys).items()]
     bounds = {"require_stable": True, "min_version": STABLE, "max_version": STABLE}
     return OffsetFetchRequest(group_id=group, topics=topics, **bounds)
-
-
-def _by_topic(keys: Iterable[Key]) -> Mapping[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
-    for topic, partition in keys:
-        found[topic].append(partition)
-    return found
 
 
 _OfTopic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic

@@ -80,7 +80,7 @@ class SampleReading:
 
     def __init__(self, slice_: Slice) -> None:
         self.slice = slice_
-        self.place = (slice_.stream.topic, slice_.stream.partition)
+        self.place = slice_.stream.place
         self._records = self._bytes = 0
         self._seen_to = slice_.range.start
         self._first: int | None = None
@@ -456,7 +456,7 @@ class KafkaGroupCommitter:
         refused = {
             key: f"the topic has another id now, {ids[key.topic]}" for key in offsets if ids[key.topic] != key.topic_id
         }
-        wanted = {(key.topic, key.partition): key for key in offsets if key not in refused}
+        wanted = {key.place: key for key in offsets if key not in refused}
         if not wanted:
             return refused
         for pause in (*_COORDINATOR_PAUSES, None):

@@ -58,10 +58,10 @@ from airflow_kafka_lake.core.ledger.changes import (
     WriteScope,
 )
 from airflow_kafka_lake.core.ledger.guards import PauseRow
-from airflow_kafka_lake.core.ledger.history import dag_of
+from airflow_kafka_lake.core.ledger.history import place_of
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRow, WaveRow
 from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptRecord, RangeState
-from airflow_kafka_lake.core.offsets import Stream
+from airflow_kafka_lake.core.offsets import Stream, grouped
 
 # How each row of `core` is stored: its columns, which of them name it, and which must be as they were read.
 
@@ -173,7 +173,7 @@ STORED: Mapping[type, RowMapping] = {
         columns={
             **_plain("id", "pipeline", "observed_at", "recorded_at", "actor", pipeline_version="version"),
             "detail": ("detail", lambda row, _: json.dumps(row.detail)),
-            "dag": ("actor", lambda row, _: dag_of(row.actor)),
+            "dag": ("actor", lambda row, _: (place := place_of(row.actor)) and place.dag),
         },
         key=("id",),
     ),
@@ -447,13 +447,7 @@ class ScopeLoader:
     def _notified(self) -> NotifiedRow | None:
         query = select(notified).where(notified.c.pipeline == self.scope.pipeline).with_for_update()
         for row in self._locked(query):
-            return NotifiedRow(
-                pipeline=row.pipeline,
-                sequence=row.sequence,
-                through=row.through,
-                holder=row.lease_holder,
-                until=row.lease_until,
-            )
+            return queries.made(NotifiedRow, row, holder=row.lease_holder, until=row.lease_until)
         return None
 
     def _skips(self) -> Collection[str]:
@@ -516,9 +510,7 @@ def apply(connection: Connection, change: Change[Any], ids: dict[Stream, int]) -
     Each WHERE clause repeats the values that were read, and the number of rows is compared (law L10): ConcurrentError
     if one is missing. `ids` learns the numbers of new streams.
     """
-    by_kind: dict[type, list[Edit]] = defaultdict(list)
-    for edit in change.edits:
-        by_kind[type(edit.row)].append(edit)
+    by_kind = grouped((type(edit.row), edit) for edit in change.edits)
     for kind, stored in STORED.items():
         if edits := by_kind.pop(kind, None):
             _apply(connection, stored, edits, ids)

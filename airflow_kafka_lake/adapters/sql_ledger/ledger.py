@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import wraps
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, cast, exists, func, select, update
 from sqlalchemy import BigInteger as Big
@@ -19,24 +20,12 @@ from airflow_kafka_lake.adapters.sql_ledger.queries import stream_of
 from airflow_kafka_lake.adapters.sql_ledger.tables import insert_columns, move, now, range_, rows, stream
 from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError
 from airflow_kafka_lake.core.ledger import guards
-from airflow_kafka_lake.core.ledger.changes import AttemptWrite, Entry, Write
-from airflow_kafka_lake.core.ledger.history import Event, EventRef
+from airflow_kafka_lake.core.ledger.changes import Entry, Write
 from airflow_kafka_lake.core.ledger.moves import advanced
 from airflow_kafka_lake.core.ledger.records import (
     Advance,
-    OutboxItem,
-    PipelineRecord,
-    PublishedWave,
-    RangeRecord,
-    StreamRecord,
-    WaveRecord,
 )
-from airflow_kafka_lake.core.ledger.requests import RequestRecord
-from airflow_kafka_lake.core.ledger.waves import RESOLVED, AttemptRecord, RangeState, Token, WaveState
-from airflow_kafka_lake.core.offsets import Slice
-from airflow_kafka_lake.core.ordering.layouts import Layout
-from airflow_kafka_lake.core.ordering.segments import Blocker, Segment
-from airflow_kafka_lake.core.planning.costs import WaveCost
+from airflow_kafka_lake.core.ledger.waves import RESOLVED
 from airflow_kafka_lake.ports import LedgerReader
 
 # `advance`: the one write that is one set-based pass over all streams, and decides in SQL.
@@ -125,105 +114,50 @@ def _record_moves(connection: Connection, name: str, reached: Sequence[Any], act
 
 # `ports.Ledger` over SQL: every method is one transaction around one function of this package.
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _asks(query: Callable[Concatenate[Connection, P], T]) -> Callable[Concatenate[SqlReader, P], T]:
+    """Return a query as a method of the port, which has its other arguments."""
+
+    @wraps(query)
+    def ask(reader: SqlReader, /, *args: P.args, **named: P.kwargs) -> T:
+        return reader.read(lambda connection: query(connection, *args, **named))
+
+    return ask
 
 
 class SqlReader(ABC):
     """`ports.LedgerReader` over SQL; see the port for every method."""
 
     @abstractmethod
-    def _read(self, work: Callable[[Connection], T]) -> T:
-        """Run queries on one consistent snapshot."""
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Run queries, also further ones of a feature, on one consistent snapshot."""
 
     def at_once(self, work: Callable[[LedgerReader], T]) -> T:
-        return self._read(lambda connection: work(_Moment(connection)))
+        return self.read(lambda connection: work(_Moment(connection)))
 
-    def ledger_id(self) -> str:
-        return self._read(queries.ledger_id)
-
-    def pipeline(self, name: str) -> PipelineRecord | None:
-        return self._read(lambda c: queries.pipeline_record(c, name))
-
-    def pipelines(self) -> tuple[str, ...]:
-        return self._read(queries.pipelines)
-
-    def streams(
-        self, pipeline: str, *, topic: str | None = None, partitions: Sequence[int] | None = None
-    ) -> tuple[StreamRecord, ...]:
-        return self._read(lambda c: queries.streams(c, pipeline, topic, partitions))
-
-    def waves(
-        self, pipeline: str, states: Iterable[WaveState] | None = None, *, crossing: Slice | None = None
-    ) -> tuple[WaveRecord, ...]:
-        wanted = None if states is None else tuple(states)
-        return self._read(lambda c: queries.waves_of(c, pipeline, wanted, crossing))
-
-    def wave(self, wave: str) -> WaveRecord:
-        return self._read(lambda c: queries.one_wave(c, wave))
-
-    def range(self, range_id: str) -> RangeRecord:
-        return self._read(lambda c: queries.one_range(c, range_id))
-
-    def ranges(
-        self,
-        *,
-        pipeline: str | None = None,
-        wave: str | None = None,
-        plan: str | None = None,
-        states: Iterable[RangeState] | None = None,
-        crossing: Slice | None = None,
-    ) -> tuple[RangeRecord, ...]:
-        where = queries.ranges_by(pipeline, wave, plan, None if states is None else tuple(states))
-        within = () if crossing is None else queries.sharing(crossing)
-        return self._read(lambda c: queries.ranges(c, *where, *within))
-
-    def attempts(self, wave: str | None = None, *, pipeline: str | None = None) -> tuple[AttemptRecord, ...]:
-        return self._read(lambda c: queries.attempts(c, wave, pipeline))
-
-    def requests(self, wave: str | None = None) -> tuple[RequestRecord, ...]:
-        return self._read(lambda c: queries.requests(c, wave))
-
-    def published(
-        self, pipeline: str, *, table: str | None = None, newest: int | None = None
-    ) -> tuple[PublishedWave, ...]:
-        return self._read(lambda c: queries.published(c, pipeline, table, newest))
-
-    def standing(self, attempts: Collection[str]) -> Mapping[str, tuple[AttemptRecord, WaveState]]:
-        return self._read(lambda c: queries.standing(c, attempts))
-
-    def knows(self, token: Token, line: EventRef | None = None) -> EventRef | None:
-        return self._read(lambda c: queries.knows(c, token, line))
-
-    def throughput(self, pipeline: str) -> tuple[WaveCost, ...]:
-        return self._read(lambda c: queries.throughput(c, pipeline))
-
-    def events(
-        self,
-        pipeline: str,
-        after: int = 0,
-        limit: int = 100,
-        *,
-        kind: str | None = None,
-        actor: str | None = None,
-        newest: bool = False,
-    ) -> tuple[Event, ...]:
-        where = queries.of(pipeline, after, kind, actor)
-        return self._read(lambda c: queries.events(c, where, limit, newest=newest))
-
-    def unnotified(self, pipeline: str, subject: str | None = None) -> tuple[Advance, ...]:
-        return self._read(lambda c: queries.unnotified(c, pipeline, subject or pipeline))
-
-    def outbox(self, pipeline: str, *, kind: str | None = None) -> tuple[OutboxItem, ...]:
-        return self._read(lambda c: queries.outbox_items(c, pipeline, kind))
-
-    def layouts(self, pipeline: str) -> tuple[Layout, ...]:
-        return self._read(lambda c: queries.layouts(c, pipeline))
-
-    def segments(self, pipeline: str) -> tuple[Segment, ...]:
-        return self._read(lambda c: queries.segments(c, pipeline))
-
-    def gate(self, wave: str) -> tuple[Blocker, ...]:
-        return self._read(lambda c: queries.gate(c, wave))
+    ledger_id = _asks(queries.ledger_id)
+    pipeline = _asks(queries.pipeline_record)
+    pipelines = _asks(queries.pipelines)
+    streams = _asks(queries.streams)
+    waves = _asks(queries.waves_of)
+    wave = _asks(queries.one_wave)
+    range = _asks(queries.one_range)
+    ranges = _asks(queries.ranges_of)
+    attempts = _asks(queries.attempts)
+    requests = _asks(queries.requests)
+    published = _asks(queries.published)
+    standing = _asks(queries.standing)
+    knows = _asks(queries.knows)
+    throughput = _asks(queries.throughput)
+    events = _asks(queries.events_of)
+    unnotified = _asks(queries.unnotified)
+    outbox = _asks(queries.outbox_items)
+    layouts = _asks(queries.layouts)
+    segments = _asks(queries.segments)
+    gate = _asks(queries.gate)
 
 
 class _Moment(SqlReader):
@@ -232,7 +166,7 @@ class _Moment(SqlReader):
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def _read(self, work: Callable[[Connection], T]) -> T:
+    def read(self, work: Callable[[Connection], T]) -> T:
         return work(self._connection)
 
 
@@ -295,10 +229,6 @@ class SqlLedger(SqlReader):
         self._database.log_ahead()
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run further queries, of a feature, on one consistent snapshot."""
-        return self._read(work)
-
-    def _read(self, work: Callable[[Connection], T]) -> T:
         return self._open().read(work)
 
     def _write(self, work: Callable[[Connection], T]) -> T:
@@ -314,9 +244,9 @@ class SqlLedger(SqlReader):
         try:
             return self._write(lambda connection: commit.commit(connection, write))
         except StaleFenceError:
-            if isinstance(write, AttemptWrite):
+            if late := write.late():
                 with suppress(KafkaLakeError):
-                    self.commit(write.late())
+                    self.commit(late)
             raise
 
     def advance(self, pipeline: str) -> tuple[Advance, ...]:

@@ -79,7 +79,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     Token,
     WaveState,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, grouped, offsets_by
 from airflow_kafka_lake.core.ordering.layouts import Layout
 from airflow_kafka_lake.core.ordering.segments import Blocker, Graph, Segment, SegmentKey, gate_of
 from airflow_kafka_lake.core.planning.costs import TopicCost, WaveCost
@@ -110,20 +110,15 @@ def spec_of(text: str) -> PipelineSpec:
         ) from None
 
 
-def newest_spec(connection: Connection, name: str) -> Any | None:
-    """Return version, digest and spec of a pipeline's newest configuration."""
-    query = select(pipeline.c.version, pipeline.c.digest, pipeline.c.spec).where(pipeline.c.name == name)
-    return connection.execute(query.order_by(pipeline.c.version.desc()).limit(1)).first()
-
-
 def pipeline_record(connection: Connection, name: str) -> PipelineRecord | None:
-    """Return a pipeline with its table bindings and its pauses."""
-    found = newest_spec(connection, name)
-    if found is None:
+    """Return a pipeline with its newest configuration, its table bindings and its pauses."""
+    newest = select(pipeline.c.spec).where(pipeline.c.name == name).order_by(pipeline.c.version.desc()).limit(1)
+    spec = connection.execute(newest).scalar()
+    if spec is None:
         return None
     query = select(binding.c.table_name, binding.c.uuid).where(binding.c.pipeline == name)
     return PipelineRecord(
-        spec=spec_of(found.spec),
+        spec=spec_of(spec),
         tables={row.table_name: row.uuid for row in connection.execute(query)},
         pauses=pauses(connection, name),
     )
@@ -132,7 +127,7 @@ def pipeline_record(connection: Connection, name: str) -> PipelineRecord | None:
 def pauses(connection: Connection, name: str) -> tuple[PauseRow, ...]:
     """Return the pauses of a pipeline and of its plans, oldest first."""
     query = select(pause).where(pause.c.pipeline == name).order_by(pause.c.at, pause.c.id)
-    return tuple(_made(PauseRow, row) for row in connection.execute(query))
+    return tuple(made(PauseRow, row) for row in connection.execute(query))
 
 
 @cache
@@ -140,7 +135,7 @@ def _names(kind: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(item.name for item in fields(kind))  # type: ignore[arg-type]
 
 
-def _made(kind: Callable[..., T], row: Any, **other: Any) -> T:
+def made(kind: Callable[..., T], row: Any, **other: Any) -> T:
     """Make a value whose fields are columns of the same names, but for some `other` ones."""
     return kind(**{name: getattr(row, name) for name in _names(kind) if name not in other}, **other)
 
@@ -175,16 +170,16 @@ def waves(connection: Connection, *where: ColumnElement[bool]) -> tuple[WaveReco
 
 
 def stream_row(row: Any) -> StreamRow:
-    return _made(StreamRow, row, key=stream_of(row))
+    return made(StreamRow, row, key=stream_of(row))
 
 
 def wave_row(row: Any) -> WaveRow:
     holder = None if row.lease_holder is None else LeaseHolder.parse(row.lease_holder)
-    return _made(WaveRow, row, table=row.table_name, holder=holder, snapshot=row.snapshot_id)
+    return made(WaveRow, row, table=row.table_name, holder=holder, snapshot=row.snapshot_id)
 
 
 def waves_of(
-    connection: Connection, name: str, states: Iterable[WaveState] | None, crossing: Slice | None
+    connection: Connection, name: str, states: Collection[WaveState] | None = None, *, crossing: Slice | None = None
 ) -> tuple[WaveRecord, ...]:
     """Return a pipeline's waves in some states, or with ranges that share offsets with a slice."""
     where = [wave.c.pipeline == name]
@@ -222,25 +217,14 @@ def ranges(
 
 
 def _range(row: Any, key: Stream) -> RangeRecord:
-    return RangeRecord(
-        id=row.id,
-        pipeline=row.pipeline,
+    return made(
+        RangeRecord,
+        row,
         plan=row.plan or row.skip,
         wave=row.wave or row.skip,
         slice=Slice(key, OffsetRange(row.start_offset, row.end_offset)),
-        state=row.state,
-        reason=row.reason,
-        estimated_bytes=row.estimated_bytes,
         rows=row.row_count,
-        first_offset=row.first_offset,
-        last_offset=row.last_offset,
         accounting=None if row.visible is None else accounting_of(row),
-        leader_epoch=row.leader_epoch,
-        generation=row.generation,
-        fewer_accepted=bool(row.fewer_accepted),
-        held_for=row.held_for,
-        skip=row.skip,
-        cause=row.cause,
     )
 
 
@@ -248,10 +232,16 @@ def accounting_of(row: Any) -> Accounting:
     return Accounting(**{name: getattr(row, name) for name in SUMS})
 
 
-def ranges_by(
-    pipeline: str | None, wave: str | None, plan: str | None, states: Iterable[RangeState] | None
-) -> list[ColumnElement[bool]]:
-    """Return the condition of the ranges of one pipeline, wave or plan; raises ValueError for none or several."""
+def ranges_of(
+    connection: Connection,
+    *,
+    pipeline: str | None = None,
+    wave: str | None = None,
+    plan: str | None = None,
+    states: Collection[RangeState] | None = None,
+    crossing: Slice | None = None,
+) -> tuple[RangeRecord, ...]:
+    """Return the ranges of one pipeline, wave or plan; raises ValueError for none or several."""
     chosen = [
         column == value
         for column, value in ((stream.c.pipeline, pipeline), (range_.c.wave, wave), (range_.c.plan, plan))
@@ -261,7 +251,7 @@ def ranges_by(
         raise ValueError("name exactly one of pipeline, wave and plan")
     if states is not None:
         chosen.append(range_.c.state.in_(list(states)))
-    return chosen
+    return ranges(connection, *chosen, *(sharing(crossing) if crossing is not None else ()))
 
 
 def sharing(item: Slice) -> list[ColumnElement[bool]]:
@@ -284,11 +274,13 @@ def one_range(connection: Connection, name: str) -> RangeRecord:
     return found[0]
 
 
-def attempts(connection: Connection, name: str | None, of_pipeline: str | None = None) -> tuple[AttemptRecord, ...]:
+def attempts(
+    connection: Connection, name: str | None = None, *, pipeline: str | None = None
+) -> tuple[AttemptRecord, ...]:
     """Return the attempts of one wave, or of a pipeline, by wave and fence."""
-    if of_pipeline is None:
+    if pipeline is None:
         return attempts_where(connection, attempt_.c.wave == name)
-    mine = select(wave.c.id).where(wave.c.pipeline == of_pipeline)
+    mine = select(wave.c.id).where(wave.c.pipeline == pipeline)
     return attempts_where(connection, attempt_.c.wave.in_(mine))
 
 
@@ -313,10 +305,12 @@ PROGRESS: Mapping[str, str] = {
 def _attempt(row: Any) -> AttemptRecord:
     progress = {name: getattr(row, column) for column, name in PROGRESS.items()}
     done = None if row.step is None else Progress(**progress)
-    return _made(AttemptRecord, row, holder=row.lease_holder, progress=done)
+    return made(AttemptRecord, row, holder=row.lease_holder, progress=done)
 
 
-def published(connection: Connection, name: str, table: str | None, newest: int | None) -> tuple[PublishedWave, ...]:
+def published(
+    connection: Connection, name: str, *, table: str | None = None, newest: int | None = None
+) -> tuple[PublishedWave, ...]:
     """Return the committed waves that brought rows, newest committed first."""
     brought = exists().where(range_.c.wave == wave.c.id, range_.c.state == RangeState.COMMITTED, range_.c.row_count > 0)
     tried = attempt_.alias()
@@ -361,10 +355,10 @@ def standing(connection: Connection, attempts: Collection[str]) -> Mapping[str, 
 def of_waves(connection: Connection, waves: Collection[str]) -> tuple[RequestRow, ...]:
     """Return the requests for some waves, oldest first; their rows are locked with the waves."""
     query = select(request).where(request.c.wave.in_(sorted(waves))).order_by(request.c.at, request.c.id)
-    return tuple(_made(RequestRow, row) for row in connection.execute(query))
+    return tuple(made(RequestRow, row) for row in connection.execute(query))
 
 
-def requests(connection: Connection, name: str | None) -> tuple[RequestRecord, ...]:
+def requests(connection: Connection, name: str | None = None) -> tuple[RequestRecord, ...]:
     """Return the requests for one wave, or all waves, in the order of plans and their waves."""
     query = (
         select(request, wave.c.state, wave.c.lease_holder, wave.c.lease_until, now().label("now"))
@@ -380,7 +374,7 @@ def requests(connection: Connection, name: str | None) -> tuple[RequestRecord, .
 def _record(row: Any) -> RequestRecord:
     holder = None if row.lease_holder is None else LeaseHolder.parse(row.lease_holder)
     live = lease_is_live(row.lease_until, row.now)
-    return _made(RequestRecord, row, live=row.now < row.until, holder=holder, lease_live=live)
+    return made(RequestRecord, row, live=row.now < row.until, holder=holder, lease_live=live)
 
 
 # History: events, watermark moves, receipts that wait for the lake, and the costs of waves.
@@ -428,7 +422,7 @@ def _cost(rows: Sequence[Any]) -> WaveCost:
     )
 
 
-def knows(connection: Connection, token: Token, line: EventRef | None) -> EventRef | None:
+def knows(connection: Connection, token: Token, line: EventRef | None = None) -> EventRef | None:
     ours = event.c.pipeline == token.pipeline
     if line and _newest(connection, ours, event.c.sequence == line.sequence) != line:
         return None
@@ -442,14 +436,20 @@ def _newest(connection: Connection, *where: ColumnElement[bool]) -> EventRef | N
     return found[0].line if found else None
 
 
-def of(pipeline: str, after: int, kind: str | None, actor: str | None) -> list[ColumnElement[bool]]:
-    """Return the condition of the events of a pipeline above a sequence; of a kind, of an actor."""
-    chosen = [
-        column == value
-        for column, value in ((event.c.pipeline, pipeline), (event.c.kind, kind), (event.c.actor, actor))
-        if value is not None
-    ]
-    return [*chosen, event.c.sequence > after]
+def events_of(
+    connection: Connection,
+    name: str,
+    after: int = 0,
+    limit: int = 100,
+    *,
+    kind: str | None = None,
+    actor: str | None = None,
+    newest: bool = False,
+) -> tuple[Event, ...]:
+    """Return the events of a pipeline above a sequence; of a kind, of an actor."""
+    asked = ((event.c.pipeline, name), (event.c.kind, kind), (event.c.actor, actor))
+    chosen = [column == value for column, value in asked if value is not None]
+    return events(connection, [*chosen, event.c.sequence > after], limit, newest=newest)
 
 
 def events(
@@ -458,13 +458,13 @@ def events(
     """Return events by sequence: the first, or the last, `limit` of the chosen ones."""
     order = event.c.sequence.desc() if newest else event.c.sequence
     query = select(event).where(*where).order_by(order).limit(limit)
-    found = [_made(Event, row) for row in connection.execute(query)]
+    found = [made(Event, row) for row in connection.execute(query)]
     return tuple(reversed(found) if newest else found)
 
 
-def unnotified(connection: Connection, name: str, subject: str) -> tuple[Advance, ...]:
+def unnotified(connection: Connection, name: str, subject: str | None = None) -> tuple[Advance, ...]:
     """Return the moves after the notified position."""
-    position = select(notified.c.sequence).where(notified.c.pipeline == subject).scalar_subquery()
+    position = select(notified.c.sequence).where(notified.c.pipeline == (subject or name)).scalar_subquery()
     return moves(connection, move.c.pipeline == name, move.c.sequence > func.coalesce(position, 0))
 
 
@@ -481,7 +481,7 @@ def moves(connection: Connection, *where: ColumnElement[bool]) -> tuple[Advance,
     )
 
 
-def outbox_items(connection: Connection, name: str, kind: str | None) -> tuple[OutboxItem, ...]:
+def outbox_items(connection: Connection, name: str, *, kind: str | None = None) -> tuple[OutboxItem, ...]:
     """Return the receipts, all or of one kind, that the lake does not have yet, oldest first."""
     key = (stream.c.topic, stream.c.topic_id, stream.c.partition)
     query = select(outbox, *key).join(stream, stream.c.id == outbox.c.stream).where(outbox.c.pipeline == name)
@@ -494,7 +494,7 @@ def outbox_items(connection: Connection, name: str, kind: str | None) -> tuple[O
 
 
 def _receipt(row: Any) -> ReceiptRow:
-    return _made(
+    return made(
         ReceiptRow,
         row,
         slice=Slice(stream_of(row), OffsetRange(row.start_offset, row.end_offset)),
@@ -544,7 +544,7 @@ def forget_sent(connection: Connection, items: Sequence[int]) -> None:
 
 
 def streams(
-    connection: Connection, name: str, topic: str | None, partitions: Sequence[int] | None
+    connection: Connection, name: str, *, topic: str | None = None, partitions: Sequence[int] | None = None
 ) -> tuple[StreamRecord, ...]:
     """Return streams with coverage. Of `[origin, watermark)`, committed for good, no range is read."""
     chosen = [stream.c.pipeline == name]
@@ -558,17 +558,14 @@ def streams(
     outside = union_all(
         base.where(range_.c.start_offset >= stream.c.watermark), base.where(range_.c.start_offset < stream.c.origin)
     )
-    planned: dict[int, list[OffsetRange]] = defaultdict(list)
-    covered: dict[int, list[OffsetRange]] = defaultdict(list)
-    for key, start, end, state in connection.execute(outside):
-        planned[key].append(OffsetRange(start, end))
-        if state in RESOLVED:
-            covered[key].append(OffsetRange(start, end))
+    found = [(key, OffsetRange(start, end), state) for key, start, end, state in connection.execute(outside)]
+    planned = grouped((key, part) for key, part, _ in found)
+    covered = grouped((key, part) for key, part, state in found if state in RESOLVED)
     unacknowledged = _unacknowledged(connection, chosen)
-    found = []
+    known = []
     for row in connection.execute(select(stream).where(*chosen)):
         passed = RangeSet.between(row.origin, row.watermark).ranges
-        found.append(
+        known.append(
             StreamRecord.of(
                 stream_row(row),
                 planned=RangeSet((*passed, *planned[row.id])),
@@ -576,7 +573,7 @@ def streams(
                 unacknowledged=unacknowledged.get(row.id, RangeSet()),
             )
         )
-    return tuple(sorted(found, key=lambda record: record.key))
+    return tuple(sorted(known, key=lambda record: record.key))
 
 
 def _unacknowledged(connection: Connection, chosen: Sequence[ColumnElement[bool]]) -> dict[int, RangeSet]:
@@ -587,7 +584,7 @@ def _unacknowledged(connection: Connection, chosen: Sequence[ColumnElement[bool]
         .join(skip, and_(skip.c.id == range_.c.skip, skip.c.acknowledge_order.is_(False)))
         .where(range_.c.state == RangeState.SKIPPED, *chosen)
     )
-    left = _by_stream(connection.execute(passed))
+    left = offsets_by((key, OffsetRange(start, end)) for key, start, end in connection.execute(passed))
     if not left:
         return {}
     freed = (
@@ -595,21 +592,14 @@ def _unacknowledged(connection: Connection, chosen: Sequence[ColumnElement[bool]
         .join(stream, stream.c.id == skip.c.stream)
         .where(skip.c.acknowledge_order.is_(True), *chosen)
     )
-    acknowledged = _by_stream(connection.execute(freed))
-    return {key: found - acknowledged.get(key, RangeSet()) for key, found in left.items()}
-
-
-def _by_stream(found: Iterable[Any]) -> dict[int, RangeSet]:
-    ranges: dict[int, list[OffsetRange]] = defaultdict(list)
-    for key, start, end in found:
-        ranges[key].append(OffsetRange(start, end))
-    return {key: RangeSet(parts) for key, parts in ranges.items()}
+    acknowledged = offsets_by((key, OffsetRange(start, end)) for key, start, end in connection.execute(freed))
+    return {key: found - acknowledged[key] for key, found in left.items()}
 
 
 def layouts(connection: Connection, name: str) -> tuple[Layout, ...]:
     """Return the layouts that a pipeline's topics were seen in."""
     query = select(layout).where(layout.c.pipeline == name).order_by(layout.c.topic_id, layout.c.partitions)
-    return tuple(_made(Layout, row, in_force=bool(row.in_force)) for row in connection.execute(query))
+    return tuple(made(Layout, row, in_force=bool(row.in_force)) for row in connection.execute(query))
 
 
 def segments(connection: Connection, name: str) -> tuple[Segment, ...]:
@@ -623,8 +613,8 @@ def segments(connection: Connection, name: str) -> tuple[Segment, ...]:
     parents: dict[int, set[SegmentKey]] = defaultdict(set)
     for child, parent in connection.execute(_edges(name)):
         parents[child].add(keys[parent])
-    made = (
-        _made(
+    every = (
+        made(
             Segment,
             row,
             stream=stream_of(row),
@@ -634,7 +624,7 @@ def segments(connection: Connection, name: str) -> tuple[Segment, ...]:
         )
         for row in found
     )
-    return tuple(sorted(made, key=lambda item: item.key))
+    return tuple(sorted(every, key=lambda item: item.key))
 
 
 def _edges(name: str) -> Any:
@@ -660,7 +650,7 @@ def gate(connection: Connection, name: str) -> tuple[Blocker, ...]:
     if not row.ordered or spec_of(row.spec).ordering is Ordering.NONE:
         return ()
     wanted = ranges(connection, range_.c.wave == name, range_.c.state == RangeState.PLANNED)
-    known = streams(connection, row.pipeline, None, None)
+    known = streams(connection, row.pipeline)
     return gate_of(Graph(segments(connection, row.pipeline)), known, wanted)
 
 

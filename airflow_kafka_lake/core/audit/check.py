@@ -32,7 +32,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     Token,
     WaveState,
 )
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Stream, ranges_digest
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Stream, grouped, offsets_by, ranges_digest
 from airflow_kafka_lake.core.wire import timestamp
 
 # The inputs of an audit, and its findings.
@@ -43,10 +43,7 @@ SHOWN = 100
 
 def by_stream(ranges: Iterable[RangeRecord]) -> defaultdict[Stream, list[RangeRecord]]:
     """Return ranges by their stream."""
-    found: defaultdict[Stream, list[RangeRecord]] = defaultdict(list)
-    for item in ranges:
-        found[item.stream].append(item)
-    return found
+    return grouped((item.stream, item) for item in ranges)
 
 
 class FindingKind(StrEnum):
@@ -212,14 +209,7 @@ class CommitCheck:
     def of(cls, inputs: AuditInputs) -> CommitCheck:
         """Index the inputs of an audit."""
         ledger = inputs.ledger
-        receipts: dict[str, list[ReceiptRow]] = defaultdict(list)
-        published = set()
-        for table in inputs.tables:
-            for row in table.receipts:
-                if row.kind == "rows":
-                    receipts[row.attempt].append(row)
-                elif row.kind == "published":
-                    published.add(row.attempt)
+        receipts = [row for table in inputs.tables for row in table.receipts]
         return cls(
             attempts={item.attempt: item for item in ledger.attempts},
             waves={item.id: item for item in ledger.waves},
@@ -229,8 +219,8 @@ class CommitCheck:
                 for commit in publishes(table, ledger.pipeline)
                 if commit.token
             },
-            receipts=receipts,
-            committed=frozenset(published),
+            receipts=grouped((row.attempt, row) for row in receipts if row.kind == "rows"),
+            committed=frozenset(row.attempt for row in receipts if row.kind == "published"),
             snapshots=frozenset(commit.snapshot for table in inputs.tables for commit in table.commits),
             reopened=by_stream(item for item in ledger.ranges if item.generation),
             deletions=inputs.deletions,
@@ -269,9 +259,7 @@ def publishes(table: TableInputs, pipeline: str) -> list[Commit]:
 
 def check_commits(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[Finding]:
     """Compare commits, receipts and ledger."""
-    ranges: dict[str, list[RangeRecord]] = defaultdict(list)
-    for item in inputs.ledger.ranges:
-        ranges[item.wave].append(item)
+    ranges = grouped((item.wave, item) for item in inputs.ledger.ranges)
     for table in inputs.tables:
         yield from _check_commits(table, inputs.ledger, commit_check, ranges)
         yield from _check_receipts(table, commit_check)
@@ -339,16 +327,12 @@ def _unlike_ledger(token: Token, commit_check: CommitCheck, ranges: Sequence[Ran
 
 def _check_receipts(table: TableInputs, commit_check: CommitCheck) -> Iterator[Finding]:
     """Nothing is visible before every offset of its range is accounted for."""
-    complete: dict[tuple[str, Stream], list[OffsetRange]] = defaultdict(list)
-    for attempt, rows in commit_check.receipts.items():
-        for row in rows:
-            if _complete(row):
-                complete[attempt, row.stream].append(row.range)
+    receipts = (row for rows in commit_check.receipts.values() for row in rows)
+    complete = offsets_by(((row.attempt, row.stream), row.range) for row in receipts if _complete(row))
     for seen in table.attempt_rows:
         if seen.attempt is None or not commit_check.published(seen.attempt):
             continue  # a finding of its own
-        proved = RangeSet(complete.get((seen.attempt, seen.stream), ()))
-        if bare := seen.offsets - proved:
+        if bare := seen.offsets - complete[seen.attempt, seen.stream]:
             message = f"rows at {bare.describe()} of attempt {seen.attempt} are visible without a complete receipt"
             yield Finding(kind=FindingKind.VISIBLE_BEFORE_ACCOUNTED, stream=seen.stream, offsets=bare, message=message)
 
@@ -412,11 +396,7 @@ def check(inputs: AuditInputs) -> tuple[Finding, ...]:
 
 def rows_seen(inputs: AuditInputs) -> dict[Stream, list[AttemptRows]]:
     """Return the rows of each stream that readers of the tables see, by attempt."""
-    found: dict[Stream, list[AttemptRows]] = defaultdict(list)
-    for table in inputs.tables:
-        for rows in table.attempt_rows:
-            found[rows.stream].append(rows)
-    return found
+    return grouped((rows.stream, rows) for table in inputs.tables for rows in table.attempt_rows)
 
 
 def offsets_seen(inputs: AuditInputs) -> dict[Stream, RangeSet]:

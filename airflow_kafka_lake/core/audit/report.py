@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,7 +15,7 @@ from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.ledger.deletions import Deletions
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, RangeState
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Stream
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Stream, grouped
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment
 from airflow_kafka_lake.core.wire import timestamp
 
@@ -394,9 +393,7 @@ def audited_streams(
     seen, unreadable, deletions = rows_seen(inputs), inputs.unreadable, inputs.deletions
     landed, graph = {item.id for item in inputs.committed}, Graph(segments)
     ranges = by_stream(i for i in inputs.before.ranges if i.state is not RangeState.COMMITTED or i.id in landed)
-    problems: dict[Stream | None, list[str]] = defaultdict(list)
-    for finding in findings:
-        problems[finding.stream].append(finding.message)
+    problems = grouped((finding.stream, finding.message) for finding in findings)
     for stream in inputs.before.streams:
         if stream.key not in scope:
             continue

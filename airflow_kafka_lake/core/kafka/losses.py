@@ -58,9 +58,7 @@ def epochs_in_doubt(recorded: Iterable[tuple[PartitionSnapshot, int | None]]) ->
 
 def leader_epochs(seen: Iterable[PartitionSnapshot]) -> dict[tuple[str, int], int]:
     """Return the leader epoch of each partition that was observed under one."""
-    return {
-        (item.stream.topic, item.stream.partition): item.leader_epoch for item in seen if item.leader_epoch is not None
-    }
+    return {item.stream.place: item.leader_epoch for item in seen if item.leader_epoch is not None}
 
 
 def believed(seen: Snapshot, known: Mapping[Stream, int | None]) -> Snapshot:
@@ -358,7 +356,7 @@ class LogFacts:
             elif problem := self.problems.get(item.stream.topic):
                 unknown[item.id] = problem
             elif item.stream not in seen:
-                reason = reasons.get((item.stream.topic, item.stream.partition), "Kafka says nothing about it")
+                reason = reasons.get(item.stream.place, "Kafka says nothing about it")
                 unknown[item.id] = UnavailableError(f"{item.stream} is not known: {reason}")
             else:
                 try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import ClassVar
 
@@ -32,7 +32,6 @@ from airflow_kafka_lake.core.ledger.waves import (
     WAVE_TRANSITIONS,
     Act,
     AttemptCause,
-    AttemptKey,
     AttemptOutcome,
     AttemptRecord,
     LeaseHolder,
@@ -43,7 +42,6 @@ from airflow_kafka_lake.core.ordering.segments import gate_closed
 from airflow_kafka_lake.core.reports.progress import Progress
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimWave(Write[Claim]):
     """Raise a wave's fence by one and give it to an attempt.
 
@@ -138,13 +136,10 @@ class ClaimWave(Write[Claim]):
         return wave
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Renew(AttemptWrite[None]):
     """Prolong the lease, and record how far the attempt is; StaleFenceError when the fence or the attempt is not the
     wave's any more."""
 
-    name: ClassVar[str] = "renew"
-    key: AttemptKey
     lease: timedelta
     progress: Progress | None = None
 
@@ -160,12 +155,9 @@ class Renew(AttemptWrite[None]):
         return Change(result=None, edits=(renewed, Edit(before=attempt, after=attempt.at(self.progress, records.now))))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordBase(AttemptWrite[None]):
     """Store the head the probe looked at, before any work; raises StaleFenceError, as every write below."""
 
-    name: ClassVar[str] = "record_base"
-    key: AttemptKey
     base: int
 
     def decide(self, records: Records) -> Change[None]:
@@ -174,13 +166,10 @@ class RecordBase(AttemptWrite[None]):
         return Change(result=None, edits=(Edit(before=attempt, after=replace(attempt, base=self.base)),))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordJob(AttemptWrite[None]):
     """Store the job reference of the attempt, whose job reads from now on; later also its Spark application, which the
     job alone can name."""
 
-    name: ClassVar[str] = "record_job"
-    key: AttemptKey
     job: str
     progress: Progress | None = None
     application: str | None = None
@@ -192,12 +181,9 @@ class RecordJob(AttemptWrite[None]):
         return Change(result=None, edits=(Edit(before=attempt, after=after),))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MarkStaged(AttemptWrite[None]):
     """CLAIMED → STAGED with the audited snapshot's id and the staged bytes; `progress` is the next step's."""
 
-    name: ClassVar[str] = "mark_staged"
-    key: AttemptKey
     audited: int
     staged_bytes: int
     progress: Progress | None = None
@@ -216,12 +202,8 @@ class MarkStaged(AttemptWrite[None]):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MarkPublishing(AttemptWrite[None]):
     """STAGED or PUBLISHING → PUBLISHING, just before the commit; GateClosedError while the gate is closed."""
-
-    name: ClassVar[str] = "mark_publishing"
-    key: AttemptKey
 
     def scope(self) -> WriteScope:
         return WriteScope(waves=(self.key.wave,), gate=True)
@@ -238,7 +220,6 @@ class MarkPublishing(AttemptWrite[None]):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordCommit(AttemptWrite[None]):
     """Wave → COMMITTED, its PLANNED ranges → COMMITTED with their receipts' numbers.
 
@@ -247,8 +228,6 @@ class RecordCommit(AttemptWrite[None]):
     are exactly the wave's PLANNED ranges, and each accounting is complete with 0 unexplained.
     """
 
-    name: ClassVar[str] = "record_commit"
-    key: AttemptKey
     attempt: str
     snapshot: int | None
     receipts: Sequence[Receipt]
@@ -298,12 +277,9 @@ def _committed(item: RangeRecord, receipt: Receipt) -> RangeRecord:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EndAttempt(AttemptWrite[None]):
     """End the attempt and its lease: the wave returns to PLANNED; with outcome `unknown` it stays PUBLISHING."""
 
-    name: ClassVar[str] = "end_attempt"
-    key: AttemptKey
     outcome: AttemptOutcome
     error: str | None
     cause: AttemptCause | None = None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, dataclass_transform
 
 from airflow_kafka_lake.core.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.errors import KafkaLakeError
@@ -334,11 +335,20 @@ class Change(Generic[T_co]):
     outbox: tuple[tuple[str, ReceiptRow], ...] = ()
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 class Write(Generic[T_co]):
-    """A write: a frozen value with two pure methods. `name` is for history and for tests."""
+    """A write: a frozen value with two pure methods. A class of it is a frozen dataclass with keywords only.
 
-    __slots__ = ()
+    `name` is for history and for tests: that of the class, unless it gives itself another.
+    """
+
     name: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "name" not in vars(cls):
+            cls.name = re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
+        dataclass(frozen=True, kw_only=True)(cls)
 
     def scope(self) -> WriteScope:
         """Return its scope."""
@@ -352,18 +362,21 @@ class Write(Generic[T_co]):
         """Return the refusal for a change that a constraint of the database refuses; None for the database's error."""
         return None
 
+    def late(self) -> Late | None:
+        """Return the write that records that this one came too late; None where nothing does."""
+        return None
+
 
 class AttemptWrite(Write[T_co]):
     """A write of an attempt, guarded by its key; refused as stale, it leaves an event."""
 
-    __slots__ = ()
     key: AttemptKey
 
     def scope(self) -> WriteScope:
         return WriteScope(waves=(self.key.wave,), attempts=True)
 
     def late(self) -> Late:
-        """Return the edits and events that a refusal leaves."""
+        """Return the line of history that a refusal leaves."""
         return Late(key=self.key, write=self.name)
 
     def held(self, records: Records, transition: guards.Transition | None = None) -> WaveRow:
@@ -383,11 +396,9 @@ class AttemptWrite(Write[T_co]):
         return Entry(pipeline=wave.pipeline, actor=self.key.attempt, kind=kind, subject=wave.id, detail=detail)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Late(Write[None]):
     """A write that came too late is written down, in a transaction of its own: its own wrote nothing."""
 
-    name = "late"
     key: AttemptKey
     write: str
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting
@@ -14,10 +13,10 @@ from airflow_kafka_lake.core.errors import ConcurrentError, StateError, UsageErr
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import (
     LONGEST,
-    AttemptWrite,
     Change,
     Edit,
     Entry,
+    Late,
     PipelineLock,
     Records,
     SkipRow,
@@ -51,7 +50,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     RangeState,
     WaveState,
 )
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream, offsets_by
 
 # The reason of a decision, and every other text of a person that the ledger keeps.
 
@@ -76,8 +75,7 @@ NAMED_RANGES = 3
 """Ranges that the history names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revoke(AttemptWrite[None]):
+class Revoke(Write[None]):
     """Take ranges away from a wave (law L11): each → CANCELLED or HELD with its reason, or PLANNED, which moves it to
     a new wave named `apart`. A verdict about a part cuts its range; the rest of the range stays PLANNED in the wave.
 
@@ -87,7 +85,6 @@ class Revoke(AttemptWrite[None]):
     verdicts that contradict each other; ConcurrentError for a part that is not inside its range any more.
     """
 
-    name: ClassVar[str] = "revoke"
     wave: str
     fence: int
     attempt: str | None
@@ -96,9 +93,13 @@ class Revoke(AttemptWrite[None]):
     apart: str | None = None
 
     @property
-    def key(self) -> AttemptKey:  # type: ignore[override]
+    def key(self) -> AttemptKey:
         """The attempt that the wave is taken from; one that was never claimed has none."""
         return AttemptKey(wave=self.wave, fence=self.fence, attempt=self.attempt or "-")
+
+    def late(self) -> Late:
+        """Return the line of history that a refusal leaves."""
+        return Late(key=self.key, write=self.name)
 
     def scope(self) -> WriteScope:
         _check_verdicts(self.verdicts, self.apart)
@@ -207,12 +208,10 @@ def _not_planned(range_id: str, wave: str) -> StateError:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Release(Write[str]):
     """CANCELLED or HELD → PLANNED. Answers with the wave they are in: their own, when that is CANCELLED and all its
     ranges are released; else the new wave named `wave`. StateError names a range in another state."""
 
-    name: ClassVar[str] = "release"
     ranges: Sequence[str]
     wave: str
     actor: str
@@ -345,7 +344,6 @@ def _passed(piece: RangeRecord, asked: RangeRecord) -> RangeRecord:
     return replace(passed, held_for=NOTHING, cause=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Skip(Write[SkipResult]):
     """Record a skip: the offsets of the slice that are not committed or skipped become SKIPPED.
 
@@ -356,7 +354,6 @@ class Skip(Write[SkipResult]):
     stream's, so that the loss is accepted; None leaves the recorded one.
     """
 
-    name: ClassVar[str] = "skip"
     id: str
     pipeline: str
     slice: Slice
@@ -515,10 +512,7 @@ class Withdrawal:
     @property
     def by_stream(self) -> dict[Stream, RangeSet]:
         """The offsets that are not planned any more."""
-        found: dict[Stream, list[OffsetRange]] = {}
-        for item in self.ranges:
-            found.setdefault(item.record.stream, []).append(item.gone)
-        return {key: RangeSet(parts) for key, parts in sorted(found.items())}
+        return dict(sorted(offsets_by((item.record.stream, item.gone) for item in self.ranges).items()))
 
     @property
     def slices(self) -> tuple[Slice, ...]:
@@ -595,7 +589,6 @@ def may_be_withdrawn(item: RangeRecord, fence: int) -> bool:
     return unread and fence == NEVER_CLAIMED and not item.generation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Withdraw(Write[None]):
     """Take planned ranges that were never claimed off the plan: they leave the record, the event names them, and a
     later plan takes their offsets again.
@@ -604,7 +597,6 @@ class Withdraw(Write[None]):
     ConcurrentError unless streams and ranges are as the decision found them, and no wave of them was ever claimed.
     """
 
-    name: ClassVar[str] = "withdraw"
     what: Withdrawal
     actor: str
 
@@ -668,7 +660,6 @@ class PauseAnswer:
     pause: PauseRow | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Pause(Write[PauseAnswer]):
     """Pause a pipeline, or one plan of it: from then on no new plan of that pipeline is recorded, and no wave claimed.
 
@@ -676,7 +667,6 @@ class Pause(Write[PauseAnswer]):
     that has no configuration yet, and for a plan that is none of it.
     """
 
-    name: ClassVar[str] = "pause"
     pipeline: str
     reason: str
     actor: str
@@ -693,11 +683,9 @@ class Pause(Write[PauseAnswer]):
         return Change(result=PauseAnswer(changed=True, pause=new), edits=(Edit(after=new),), entries=(entry,))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Resume(Write[PauseAnswer]):
     """End the pause of a pipeline, or of one plan of it; nothing changes where there is none. Refused as a pause is."""
 
-    name: ClassVar[str] = "resume"
     pipeline: str
     actor: str
     plan: str | None = None

@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import ClassVar
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting
@@ -15,7 +14,7 @@ from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Write, WriteScope, range_receipt
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.ledger.waves import RangeState
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream, grouped
 
 RECEIPT = "deleted"
 """The kind of the receipts that record it."""
@@ -44,11 +43,7 @@ class Deletions:
     @classmethod
     def of(cls, receipts: Iterable[ReceiptRow]) -> Deletions:
         """Collect the records of each range."""
-        found: dict[_Reading, list[ReceiptRow]] = defaultdict(list)
-        for row in receipts:
-            if row.kind == RECEIPT:
-                found[_reading(row)].append(row)
-        return cls(found)
+        return cls(grouped((_reading(row), row) for row in receipts if row.kind == RECEIPT))
 
     def rows(self, item: RangeRecord | ReceiptRow, there: RangeSet) -> int:
         """Return how many rows of a range are gone on purpose, where rows are `there`."""
@@ -162,13 +157,11 @@ def undecided(found: Sequence[DeletedRange]) -> str | None:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptDeletes(Write[None]):
     """Record that rows were deleted from the lake on purpose: an event, and the receipts, with their tables, in the
     outbox. No range changes: committed ones stay so. ConcurrentError where one of `ranges` is another since: a slice
     that is read again has all of its rows again."""
 
-    name: ClassVar[str] = "accept_deletes"
     pipeline: str
     receipts: Sequence[tuple[str, ReceiptRow]]
     ranges: Sequence[RangeRecord]

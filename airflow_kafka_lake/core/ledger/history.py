@@ -80,9 +80,3 @@ def user(name: str) -> str:
     """Name a user of Airflow, whose name may be any text."""
     shown = "".join(letter if letter.isprintable() else "?" for letter in name)
     return f"airflow user {shown[:MOST_NAME].encode(errors='replace').decode()}"
-
-
-def dag_of(actor: str) -> str | None:
-    """Return the Dag of a task that is named so; None for anyone else."""
-    place = place_of(actor)
-    return place and place.dag

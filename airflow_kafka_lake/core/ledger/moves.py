@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import ClassVar
 
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import KafkaLakeError
@@ -77,7 +76,7 @@ def behind(
     for item in seen.partitions:
         known = left.pop(item.stream, None)
         watermark = known.watermark if known else item.log_start
-        first = firsts.get((item.stream.topic, item.stream.partition))
+        first = firsts.get(item.stream.place)
         end = item.high_watermark if first is None else min(first, item.high_watermark)
         if watermark < end:
             yield f"{item.stream}: the watermark is {watermark}, and {end} is waited for"
@@ -97,7 +96,6 @@ LEASE = timedelta(minutes=5)
 Airflow has accepted its success, which is a second or two, and longer while Airflow's API server is away."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BeginDelivery(Write[NotifiedRow]):
     """Take on the delivery of all moves that were not notified, up to `through`.
 
@@ -105,7 +103,6 @@ class BeginDelivery(Write[NotifiedRow]):
     unless that is `over`: a holder known to have `ended`, or whose lease has.
     """
 
-    name: ClassVar[str] = "begin_delivery"
     pipeline: str
     holder: str
     through: int

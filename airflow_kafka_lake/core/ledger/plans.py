@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import KafkaLakeError, StateError
@@ -35,11 +35,9 @@ from airflow_kafka_lake.core.planning.plan import Plan, PlannedStream
 from airflow_kafka_lake.core.spec import PipelineSpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SavePipeline(Write[None]):
     """Record a configuration; a changed digest is a new version, older plans keep theirs."""
 
-    name: ClassVar[str] = "save_pipeline"
     spec: PipelineSpec
     actor: str = "ledger"
 
@@ -69,11 +67,9 @@ def version_of(records: Records, spec: PipelineSpec) -> tuple[int, tuple[Edit, .
     return new.version, (Edit(after=new),)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BindTable(Write[str]):
     """Record a table's UUID if none is recorded; answers with the recorded one."""
 
-    name: ClassVar[str] = "bind_table"
     pipeline: str
     table: str
     uuid: str
@@ -90,7 +86,6 @@ class BindTable(Write[str]):
         return Change(result=self.uuid, edits=(Edit(after=new),), entries=(entry,))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordPlan(Write[None]):
     """Record snapshots, streams, waves, ranges, guarded by each stream's version.
 
@@ -103,7 +98,6 @@ class RecordPlan(Write[None]):
     why a person asked for it: the plan and its event keep it.
     """
 
-    name: ClassVar[str] = "record_plan"
     plan: Plan
     actor: str
     clock: HostClock | None = None

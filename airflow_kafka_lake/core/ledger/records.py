@@ -157,11 +157,6 @@ class WaveRecord(WaveRow):
     silent: timedelta | None = field(default=None, compare=False)
 
     @property
-    def heard_at(self) -> datetime | None:
-        """When its worker gave the last sign of life: it renewed its lease."""
-        return None if self.lease_until is None else self.lease_until - LEASE
-
-    @property
     def overdue(self) -> timedelta | None:
         """For how long the worker of an open wave has given no sign of life; None while the next is not overdue."""
         return self.silent if self.state in OPEN and self.silent and self.silent >= OVERDUE else None

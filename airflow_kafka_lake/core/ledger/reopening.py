@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting
@@ -278,7 +278,6 @@ def _wave(name: str, number: int) -> str:
     return f"{name}-w{number}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Reopen(Write[int]):
     """Plan a slice again that was committed or skipped; answers with the stream's watermark, which falls to the slice's
     start where it was above: the only other move backwards is a rebuild's.
@@ -289,7 +288,6 @@ class Reopen(Write[int]):
     reopened piece and a `published` one for each that stays committed of a range that was cut.
     """
 
-    name: ClassVar[str] = "reopen"
     what: ReopenDecision
     actor: str
 

@@ -48,7 +48,6 @@ class WaveRequest:
     now: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AskForWave(Write[WaveRequest]):
     """Ask for a wave, or say that it is still wanted: for `wanted_for` from now on.
 
@@ -102,7 +101,6 @@ class AskForWave(Write[WaveRequest]):
         return guards.taken_id("request", self.id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRequests(Write[int]):
     """Answer all that was asked for a wave with the error that ended the work on it; returns how many were waiting.
 
@@ -133,14 +131,12 @@ class AnswerRequests(Write[int]):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EndRequest(Write[RequestRow | None]):
     """End a request: its answer is taken, or the wave is not wanted any more. Returns it as it was, None without one.
 
     The wave may be wanted by others: each request is one task's own.
     """
 
-    name: ClassVar[str] = "end_request"
     id: str
     wave: str
 

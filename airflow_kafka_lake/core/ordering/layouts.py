@@ -15,7 +15,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import StateError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.ledger.records import StreamRecord
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, grouped
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment, SegmentKey
 from airflow_kafka_lake.core.spec import Ordering, Partitioner, PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
@@ -147,9 +147,7 @@ def topics_seen(snapshot: Snapshot, asked: Collection[Stream]) -> tuple[Observed
     last_unseen: dict[str, int] = {}
     for gap in snapshot.unknown:
         last_unseen[gap.topic] = max(gap.partition, last_unseen.get(gap.topic, 0))
-    wanted: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for name, topic_id, partition in sorted(asked):
-        wanted[name, topic_id].append(partition)
+    wanted = grouped((key[:2], key.partition) for key in sorted(asked))
     return tuple(
         ObservedTopic(
             name=name,
@@ -294,9 +292,7 @@ class Older:
     def __init__(self, spec: PipelineSpec, segments: Iterable[Segment], layouts: Iterable[Layout]) -> None:
         self._spec = spec
         self._layouts = tuple(layouts)
-        self._by_layouts: dict[frozenset[int], list[Segment]] = defaultdict(list)
-        for item in segments:
-            self._by_layouts[written_under(item, self._layouts)].append(item)
+        self._by_layouts = grouped((written_under(item, self._layouts), item) for item in segments)
         self._alike: dict[tuple[frozenset[int], int], Mapping[int, Sequence[Segment]]] = {}
 
     def related(self, partition: int, under: Collection[int]) -> frozenset[SegmentKey]:
@@ -306,7 +302,8 @@ class Older:
         for written, segments in self._by_layouts.items():
             for modulus in self._moduli(written, under):
                 if (written, modulus) not in self._alike:
-                    self._alike[written, modulus] = _by_residue(segments, modulus)
+                    alike = grouped((item.stream.partition % modulus, item) for item in segments)
+                    self._alike[written, modulus] = alike
                 for item in self._alike[written, modulus].get(partition % modulus, ()):
                     found |= item.parents if item.is_empty else {item.key}
         return frozenset(found)
@@ -318,13 +315,6 @@ class Older:
         if self._spec.partitioner is Partitioner.UNKNOWN:
             return {1}
         return {gcd(then, now) for then in written for now in under}
-
-
-def _by_residue(segments: Iterable[Segment], modulus: int) -> Mapping[int, Sequence[Segment]]:
-    found: dict[int, list[Segment]] = defaultdict(list)
-    for item in segments:
-        found[item.stream.partition % modulus].append(item)
-    return found
 
 
 # Seals that a person declared, by `seal` or `migrate`: checked twice a layout grace apart, never moved.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +12,7 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import GateClosedError, HeldError, StateError
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, explained
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, grouped
 from airflow_kafka_lake.core.remedies import Remedy
 
 # Segments: slices of streams under one layout of their topic, and which must be finished before which (law L14).
@@ -84,15 +83,10 @@ class Graph:
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         self._by_key = {item.key: item for item in segments}
-        self._by_stream: dict[Stream, list[Segment]] = defaultdict(list)
-        self._children: dict[SegmentKey, list[SegmentKey]] = defaultdict(list)
-        for item in sorted(self._by_key.values(), key=lambda item: item.key):
-            self._by_stream[item.stream].append(item)
-            for parent in item.parents:
-                self._children[parent].append(item.key)
-        self._by_topic: dict[str, list[Stream]] = defaultdict(list)
-        for stream in self._by_stream:
-            self._by_topic[stream.topic].append(stream)
+        ordered = sorted(self._by_key.values(), key=lambda item: item.key)
+        self._by_stream = grouped((item.stream, item) for item in ordered)
+        self._children = grouped((parent, item.key) for item in ordered for parent in item.parents)
+        self._by_topic = grouped((stream.topic, stream) for stream in self._by_stream)
 
     def __iter__(self) -> Iterator[Segment]:
         for found in self._by_stream.values():
@@ -309,9 +303,7 @@ class SegmentOrder:
         self.pipeline = pipeline
         self.graph = graph
         self._streams = {item.key: item for item in streams}
-        self._open: dict[Stream, list[RangeRecord]] = defaultdict(list)
-        for item in unresolved:
-            self._open[item.stream].append(item)
+        self._open = grouped((item.stream, item) for item in unresolved)
 
     @property
     def streams(self) -> list[Stream]:

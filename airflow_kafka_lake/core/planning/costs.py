@@ -10,7 +10,7 @@ from datetime import datetime
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.kafka.snapshots import Sample, TopicDescription
 from airflow_kafka_lake.core.ledger.records import StreamRecord
-from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream, grouped
 from airflow_kafka_lake.core.planning.plan import UNMEASURED_BYTES_PER_OFFSET, Forecast, Plan, StreamDemand, Weights
 from airflow_kafka_lake.core.wire import instant
 
@@ -80,9 +80,7 @@ def heaviest(slices: Sequence[Slice]) -> list[Slice]:
 def weights(topics: Collection[str], samples: Iterable[Sample], costs: Iterable[WaveCost]) -> Weights:
     """Return Kafka's bytes per offset for the topics: from samples, else as the topic weighed in earlier plans."""
     by_stream = {sample.stream: max(LEAST_BYTES_PER_OFFSET, sample.bytes_per_offset) for sample in samples}
-    of_topic: dict[str, list[float]] = defaultdict(list)
-    for stream, weight in by_stream.items():
-        of_topic[stream.topic].append(weight)
+    of_topic = grouped((stream.topic, weight) for stream, weight in by_stream.items())
     sampled = {topic: sum(found) / len(found) for topic, found in of_topic.items()}
     earlier = {topic: max(LEAST_BYTES_PER_OFFSET, size / offsets) for topic, (size, offsets) in _planned(costs).items()}
     by_topic = earlier | sampled

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,7 +25,7 @@ from airflow_kafka_lake.core.kafka.snapshots import (
     waiting_for_stable,
 )
 from airflow_kafka_lake.core.ledger.records import PipelineRecord, StreamRecord
-from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream, grouped
 from airflow_kafka_lake.core.ordering.layouts import (
     KnownLayouts,
     Layout,
@@ -138,7 +138,7 @@ class PlanFacts:
     @property
     def sizes(self) -> dict[str, int]:
         """How many partitions each topic has."""
-        there = [(item.stream.topic, item.stream.partition) for item in self.seen.snapshot.partitions]
+        there = [item.stream.place for item in self.seen.snapshot.partitions]
         there += [(item.topic, item.partition) for item in self.seen.snapshot.unknown]
         return {topic: partition + 1 for topic, partition in sorted(there)}
 
@@ -200,11 +200,11 @@ class Generations:
 
 def _older(facts: PlanFacts) -> Mapping[tuple[str, int], Sequence[StreamRecord]]:
     sizes, ids = facts.sizes, {item.stream.topic: item.stream.topic_id for item in facts.seen.selected}
-    found: dict[tuple[str, int], list[StreamRecord]] = defaultdict(list)
-    for key, stream in facts.seen.known.items():
-        if ids.get(key.topic, key.topic_id) != key.topic_id:
-            found[key.topic, key.partition % sizes[key.topic]].append(stream)
-    return found
+    return grouped(
+        ((key.topic, key.partition % sizes[key.topic]), stream)
+        for key, stream in facts.seen.known.items()
+        if ids.get(key.topic, key.topic_id) != key.topic_id
+    )
 
 
 def _at_first(facts: PlanFacts) -> Mapping[tuple[str, str], int]:
@@ -388,7 +388,7 @@ def want(facts: PlanFacts) -> Demand:
 
 def _answer(facts: PlanFacts, item: PartitionSnapshot, generations: Generations) -> StreamDemand | PlanBlock:
     record = facts.seen.known.get(item.stream)
-    older = generations.older.get((item.stream.topic, item.stream.partition), ())
+    older = generations.older.get(item.stream.place, ())
     return generation_gap(facts.spec.name, item, record, older=older, graph=facts.graph, ends=facts.ends) or asked_of(
         facts.spec,
         facts.bounds,
@@ -425,9 +425,7 @@ def _apply_layout_change(facts: PlanFacts, asked: Sequence[StreamDemand], declar
     """Decide the segments of every topic that was observed."""
     known = facts.recorded
     topics = topics_seen(facts.seen.snapshot, {item.snapshot.stream for item in asked})
-    layouts: dict[str, list[Layout]] = defaultdict(list)
-    for item in known.layouts:
-        layouts[item.topic].append(item)
+    layouts = grouped((item.topic, item) for item in known.layouts)
     changes = []
     for topic in topics:
         own = replace(known, layouts=layouts[topic.name])

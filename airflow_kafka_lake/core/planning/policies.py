@@ -68,7 +68,7 @@ class Times:
 
     def found(self, timestamp_ms: int, snapshot: PartitionSnapshot) -> int | None:
         """Return the first offset at or after a time; None: no record is that late. Raises UnavailableError."""
-        key = (snapshot.stream.topic, snapshot.stream.partition)
+        key = snapshot.stream.place
         answers = self.answers[timestamp_ms]
         if key not in answers:
             raise UnavailableError(
@@ -176,13 +176,13 @@ def asked_of(
     the pipeline. Raises a leaf of RefusedError for bounds that cannot be met.
     """
     if record is None and not expanded and (below := start_in_doubt(spec, item, times)):
-        return _start_gone(spec, item, below, times.firsts.get((item.stream.topic, item.stream.partition)))
+        return _start_gone(spec, item, below, times.firsts.get(item.stream.place))
     origin = record.origin if record else _origin(spec, item, times, start_snapshot=start_snapshot, expanded=expanded)
     if not bounds.is_period:
         end = _policy_end(spec, item, times)
         return StreamDemand(snapshot=item, origin=origin, start=origin, end=end, reason=_follow_reason(spec, record))
     if gone := gone_in_doubt(bounds, item, record, times):
-        raise _expired(item, gone, times.firsts.get((item.stream.topic, item.stream.partition)), in_doubt=True)
+        raise _expired(item, gone, times.firsts.get(item.stream.place), in_doubt=True)
     start = origin if bounds.start is None else _bound(bounds.start, item, times)
     end = _policy_end(spec, item, times) if bounds.end is None else _bound(bounds.end, item, times)
     if isinstance(bounds.start, int):

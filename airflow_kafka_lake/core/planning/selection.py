@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,7 +11,7 @@ from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.errors import RangeExpiredError, UnavailableError, UsageError, require_streams
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, WaveRecord
-from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream, grouped
 from airflow_kafka_lake.core.planning.policies import Bounds, Times, below_log_start
 from airflow_kafka_lake.core.wire import milliseconds
 
@@ -95,7 +94,7 @@ def ranges_meant(
     def edge(bound: int | datetime | None, stream: StreamRecord, without: int) -> int:
         if not isinstance(bound, datetime):
             return without if bound is None else bound
-        found, key = answers[milliseconds(bound)], (stream.key.topic, stream.key.partition)
+        found, key = answers[milliseconds(bound)], stream.key.place
         if key not in found:
             raise UnavailableError(
                 f"Kafka did not say where {bound.isoformat()} begins in {stream.key}. Nothing was decided; repeat when "
@@ -198,9 +197,7 @@ def choose(
     By the offsets and not by the plan: waves that an earlier run has begun of the same offsets are asked for again, and
     so are waves into which others have come apart.
     """
-    ranges: dict[str, list[RangeRecord]] = defaultdict(list)
-    for item in planned:
-        ranges[item.wave].append(item)
+    ranges = grouped((item.wave, item) for item in planned)
     taken: list[Work] = []
     left: list[Work] = []
     for wave in waves:

@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.ledger.records import (
     StreamRecord,
 )
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES, Ancestry, AttemptKey, RangeState, Token, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, grouped, offsets_by
 from airflow_kafka_lake.core.planning.plan import Weights
 from airflow_kafka_lake.core.spec import PipelineSpec
 
@@ -40,11 +40,8 @@ class Reopens:
     @classmethod
     def of(cls, receipts: Iterable[ReceiptRow]) -> Reopens:
         """Collect them from receipts; those without a generation accept a loss, and are about one attempt only."""
-        found: dict[Stream, list[tuple[OffsetRange, int]]] = defaultdict(list)
-        for row in receipts:
-            if row.kind == "reopen" and row.generation:
-                found[row.stream].append((row.range, row.generation))
-        return cls(found)
+        reopened = (row for row in receipts if row.kind == "reopen" and row.generation)
+        return cls(grouped((row.stream, (row.range, row.generation)) for row in reopened))
 
     def undo(self, stream: Stream, part: OffsetRange, generation: int) -> bool:
         """Return whether some of a range was reopened after it was committed in a generation; the rest of it then has
@@ -61,9 +58,7 @@ class Reopens:
 
     def open(self, since: Iterable[ReceiptRow]) -> Iterator[tuple[Stream, OffsetRange, int]]:
         """Yield the slices neither committed nor skipped since they were reopened, with their newest generation."""
-        done: dict[Stream, list[ReceiptRow]] = defaultdict(list)
-        for row in since:
-            done[row.stream].append(row)
+        done = grouped((row.stream, row) for row in since)
         for stream, slices in sorted(self.by_stream.items()):
             edges = sorted({edge for item, _ in slices for edge in (item.start, item.end)})
             for item in RangeSet(item for item, _ in slices):
@@ -421,12 +416,9 @@ class _Table:
         return found
 
     def _committed_by_slice(self) -> Mapping[tuple[Stream, OffsetRange], list[RangeRecord]]:
-        found: dict[tuple[Stream, OffsetRange], list[RangeRecord]] = defaultdict(list)
-        for item in self.known.ranges:
-            undone = self.reopens.undo(item.stream, item.range, item.generation)
-            if item.state is RangeState.COMMITTED and not undone:
-                found[item.stream, item.range].append(item)
-        return found
+        committed = (item for item in self.known.ranges if item.state is RangeState.COMMITTED)
+        left = (item for item in committed if not self.reopens.undo(item.stream, item.range, item.generation))
+        return grouped(((item.stream, item.range), item) for item in left)
 
     def _brought(self, item: RangeRecord, attempt: str) -> bool:
         """Return whether a committed range is an attempt's; one of a wave without rows may be any attempt's."""
@@ -476,17 +468,12 @@ class _Table:
         Where something was reopened, rows of the earlier reading stay until it is read again, and for good where that
         was skipped.
         """
-        planned: dict[tuple[str, Stream], list[OffsetRange]] = defaultdict(list)
-        for attempt, stream, part in committed:
-            planned[attempt, stream].append(part)
-        waiting: dict[Stream, list[OffsetRange]] = defaultdict(list)
-        for reopened in pending:
-            waiting[reopened.stream].append(reopened.range)
-        for row in self.reading.receipts:
-            if row.kind == "skip" and row.generation:
-                waiting[row.stream].append(row.range)
+        planned = offsets_by(((attempt, stream), part) for attempt, stream, part in committed)
+        reopened = ((item.stream, item.range) for item in pending)
+        skips = (row for row in self.reading.receipts if row.kind == "skip" and row.generation)
+        waiting = offsets_by(chain(reopened, ((row.stream, row.range) for row in skips)))
         for key, item in self.rows.items():
-            unplanned = item.offsets - RangeSet(planned[key]) - RangeSet(waiting[key[1]])
+            unplanned = item.offsets - planned[key] - waiting[key[1]]
             if unplanned:
                 self._contradict(item, unplanned, 0, found=unplanned.span, what="rows without a receipt")
             if item.duplicates:
@@ -513,10 +500,8 @@ class _Table:
 
         They were published all the same: they must not be published again, and their commits and rows are known.
         """
-        rows: dict[str, list[ReceiptRow]] = defaultdict(list)
-        for row in self.reading.receipts:
-            if row.kind == "rows" and self.reopens.undo_receipt(row):
-                rows[row.attempt].append(row)
+        undone = (row for row in self.reading.receipts if row.kind == "rows" and self.reopens.undo_receipt(row))
+        rows = grouped((row.attempt, row) for row in undone)
         for attempt in sorted(rows.keys() & _tokens(self.reading) - self.proved.keys() - self.known.committed):
             yield replace(self._wave(rows[attempt]), receipts=())
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import ClassVar
 
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.amounts import count
@@ -41,7 +40,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     Token,
     WaveState,
 )
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream, grouped, offsets_by
 from airflow_kafka_lake.core.rebuilding.comparison import (
     RESTORED,
     Edits,
@@ -105,17 +104,9 @@ def edits(
 
 
 def _facts(what: Restoration) -> tuple[Mapping[Stream, RangeSet], Mapping[Stream, RangeSet]]:
-    committed: dict[Stream, list[OffsetRange]] = defaultdict(list)
-    skipped: dict[Stream, list[OffsetRange]] = defaultdict(list)
-    for wave in what.waves:
-        for item in wave.receipts:
-            committed[item.stream].append(item.range)
-    for skip in what.skips:
-        skipped[skip.stream].extend(skip.passed)
-    return (
-        defaultdict(RangeSet, {key: RangeSet(found) for key, found in committed.items()}),
-        defaultdict(RangeSet, {key: RangeSet(found) for key, found in skipped.items()}),
-    )
+    committed = offsets_by((item.stream, item.range) for wave in what.waves for item in wave.receipts)
+    skipped = offsets_by((skip.stream, part) for skip in what.skips for part in skip.passed)
+    return committed, skipped
 
 
 def _left_of(
@@ -174,10 +165,7 @@ def _planned_again(what: Restoration, kept: Sequence[RangeRecord]) -> Iterable[P
 def _skipped_ranges(
     what: Restoration, here: Sequence[RangeRecord], origins: Mapping[Stream, int]
 ) -> Iterable[PlacedRange]:
-    resolved: dict[Stream, list[OffsetRange]] = defaultdict(list)
-    for item in here:
-        if item.state in RESOLVED:
-            resolved[item.stream].append(item.range)
+    resolved = grouped((item.stream, item.range) for item in here if item.state in RESOLVED)
     number = 0
     for skip in what.skips:
         open_ = skip.passed - RangeSet(resolved[skip.stream])
@@ -239,11 +227,8 @@ def _left_with(states: set[RangeState], now: WaveState) -> WaveState:
 
 
 def _reached(here: Sequence[RangeRecord], origins: Mapping[Stream, int]) -> dict[Stream, int]:
-    covered: dict[Stream, list[OffsetRange]] = defaultdict(list)
-    for item in here:
-        if item.state not in UNRESOLVED:
-            covered[item.stream].append(item.range)
-    return {key: RangeSet(covered[key]).unbroken_end(origin) for key, origin in origins.items()}
+    covered = offsets_by((item.stream, item.range) for item in here if item.state not in UNRESOLVED)
+    return {key: covered[key].unbroken_end(origin) for key, origin in origins.items()}
 
 
 # From findings to one decision that makes a ledger agree with the lake.
@@ -300,9 +285,7 @@ def restoration(
 def _numbered(token: Token, waves: Sequence[RestoredWave], receipts: Iterable[ReceiptRow]) -> tuple[RestoredWave, ...]:
     """Give ranges their ids, and the leader epoch that their attempt has read them under: a log that was cut since has
     other records there."""
-    read: dict[tuple[str, Stream], list[ReceiptRow]] = defaultdict(list)
-    for row in receipts:
-        read[row.attempt, row.stream].append(row)
+    read = grouped(((row.attempt, row.stream), row) for row in receipts)
     numbers = iter(range(sum(len(wave.receipts) for wave in waves)))
     return tuple(
         replace(
@@ -344,10 +327,8 @@ def _planned(token: Token, pending: Sequence[PendingSlice], receipts: Sequence[R
 
 def _restored_skips(receipts: Iterable[ReceiptRow], reopens: Reopens) -> tuple[RestoredSkip, ...]:
     """Return the skips, less the parts reopened since."""
-    found: dict[tuple[str, Stream, int], list[ReceiptRow]] = defaultdict(list)
-    for row in receipts:
-        if row.kind == "skip":
-            found[row.attempt, row.stream, row.generation].append(row)
+    skipped = (row for row in receipts if row.kind == "skip")
+    found = grouped(((row.attempt, row.stream, row.generation), row) for row in skipped)
     skips = [
         RestoredSkip(
             id=name,
@@ -425,7 +406,6 @@ def _fences(readings: Iterable[TableReading]) -> dict[str, int]:
 # The end of a rebuild: one write that makes the record agree with the lake.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Restore(Write[Edits]):
     """Make the record agree with the lake: the end of a rebuild.
 
@@ -436,7 +416,6 @@ class Restore(Write[Edits]):
     lake has seen. From then on the ledger `knows` the rebuild's token.
     """
 
-    name: ClassVar[str] = "restore"
     what: Restoration
     actor: str
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,7 +15,7 @@ from airflow_kafka_lake.core.ledger.guards import LEASE, PauseRow
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord, ways_out
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN, AttemptRecord, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream, grouped
 from airflow_kafka_lake.core.ordering.segments import SegmentOrder
 from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.reports.progress import Moment, ProgressEvent
@@ -88,10 +87,7 @@ def attention(
 
 def _on_hold(ranges: Iterable[RangeRecord]) -> Iterator[Attention]:
     """Give the holds, those of one wave and one reason together."""
-    groups: dict[tuple[str, str, str | None], list[RangeRecord]] = defaultdict(list)
-    for item in ranges:
-        kind = item.cause.kind if item.cause else None
-        groups[item.wave, item.state.value, kind or item.reason].append(item)
+    groups = grouped(((i.wave, i.state.value, i.cause.kind if i.cause else i.reason), i) for i in ranges)
     for (wave, state, _), found in groups.items():
         slices = tuple(item.slice for item in found)
         need = Need(state.lower())
@@ -134,7 +130,7 @@ def _without_worker(recorded: LedgerState) -> Iterator[Attention]:
     for wave in recorded.waves:
         if wave.state not in OPEN or wave.lease_live:
             continue
-        since = timestamp(wave.heard_at) or "an unknown time"
+        since = timestamp(wave.lease_until and wave.lease_until - LEASE) or "an unknown time"  # when it renewed that
         if wave.state is WaveState.PUBLISHING:
             yield Attention(
                 need=Need.UNANSWERED,
@@ -154,7 +150,7 @@ def _without_worker(recorded: LedgerState) -> Iterator[Attention]:
 
 
 def _hanging(facts: PipelineFacts, partitions: Iterable[StreamStatus | NewPartition]) -> Iterator[Attention]:
-    waiting = {item.key[::2] for item in partitions if item.waits}
+    waiting = {item.key.place for item in partitions if item.waits}
     for item in facts.seen.transactions:
         if item.hangs(facts.at) and (item.topic, item.partition) in waiting:
             yield Attention(need=Need.TRANSACTION, text=f"{item.topic}/{item.partition}: {item.describe(facts.at)}")
@@ -172,11 +168,8 @@ def _missing(facts: PipelineFacts) -> Iterator[Attention]:
 
 def _out_of_order(streams: Iterable[StreamStatus], order: SegmentOrder) -> Iterator[Attention]:
     """Give the waits for a decision about the order; a wait for a hold is told with the hold."""
-    found: dict[Remedy, list[tuple[Stream, str]]] = defaultdict(list)
-    for stream in streams:
-        for text, remedy in order.waits(stream.key):
-            if remedy:
-                found[remedy].append((stream.key, text))
+    waits = ((remedy, (item.key, text)) for item in streams for text, remedy in order.waits(item.key))
+    found = grouped((remedy, waiting) for remedy, waiting in waits if remedy)
     for command, waiting in found.items():
         key, text = waiting[0]
         more = (

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from airflow_kafka_lake.core.ledger.records import RangeRecord
-from airflow_kafka_lake.core.offsets import RangeSet
+from airflow_kafka_lake.core.offsets import RangeSet, grouped
 
 MOST_SLICES = 1000
 """How many offset ranges of a topic an event names; it has the number of all."""
@@ -104,9 +103,7 @@ def catalog_namespace(address: str) -> str:
 
 def topics_read(ranges: Iterable[RangeRecord]) -> tuple[TopicRead, ...]:
     """Return the inputs of some committed ranges, by topic; ranges that touch are one."""
-    found: dict[tuple[str, str], list[RangeRecord]] = defaultdict(list)
-    for item in ranges:
-        found[item.stream.topic, item.stream.topic_id].append(item)
+    found = grouped((item.stream[:2], item) for item in ranges)
     return tuple(
         TopicRead(
             topic=topic,

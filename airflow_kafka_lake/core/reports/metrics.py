@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +18,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownOutcomeError,
 )
 from airflow_kafka_lake.core.ledger.guards import Postponement
+from airflow_kafka_lake.core.offsets import grouped
 from airflow_kafka_lake.core.reports.attention import Need
 from airflow_kafka_lake.core.reports.plan import PlanSummary
 from airflow_kafka_lake.core.reports.progress import Step
@@ -253,10 +254,7 @@ def of_audit(report: AuditReport) -> tuple[MetricSample, ...]:
 
 def _lags(pipeline: str, groups: Iterable[StreamGroup]) -> Iterator[MetricSample]:
     """Give the lags of each topic; a topic of which one group is not known has none."""
-    topics: dict[str, list[StreamGroup]] = defaultdict(list)
-    for item in groups:
-        if item.state is not StreamState.GONE:
-            topics[item.topic].append(item)
+    topics = grouped((item.topic, item) for item in groups if item.state is not StreamState.GONE)
     for topic, found in sorted(topics.items()):
         lags = [item.lag for item in found if item.lag is not None]
         if len(lags) < len(found):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -13,8 +12,8 @@ from airflow_kafka_lake.core.amounts import count, size
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.errors import HangingTransactionError, HeldError
 from airflow_kafka_lake.core.kafka.snapshots import OBSERVED, OpenTransaction, PartitionSnapshot
-from airflow_kafka_lake.core.offsets import RangeSet, Stream
-from airflow_kafka_lake.core.planning.plan import Forecast, Plan, PlannedRange
+from airflow_kafka_lake.core.offsets import RangeSet, Stream, grouped
+from airflow_kafka_lake.core.planning.plan import Forecast, Plan
 from airflow_kafka_lake.core.planning.selection import WaveChoice
 from airflow_kafka_lake.core.wire import timestamp
 
@@ -114,10 +113,7 @@ def waiting(
     """Return the waiting partitions: each with the first transaction that holds it."""
     first = {(item.topic, item.partition): item for item in reversed(transactions)}
     return tuple(
-        WaitingPartition(
-            bounds=item, held_by=first.get((item.stream.topic, item.stream.partition)), state=state, at=now
-        )
-        for item in partitions
+        WaitingPartition(bounds=item, held_by=first.get(item.stream.place), state=state, at=now) for item in partitions
     )
 
 
@@ -319,9 +315,7 @@ def plan_markdown(plan: Plan, choice: WaveChoice, where: str, *, reason: str | N
 
 def _rows(plan: Plan) -> Iterator[tuple[Stream, str, str, str]]:
     """Yield a row for each stream of which something is to be read."""
-    found: dict[Stream, list[PlannedRange]] = defaultdict(list)
-    for item in plan.ranges:
-        found[item.stream].append(item)
+    found = grouped((item.stream, item) for item in plan.ranges)
     for stream, ranges in sorted(found.items()):
         offsets = RangeSet(item.range for item in ranges)
         yield stream, offsets.describe(), f"{offsets.span:,}", size(sum(item.estimated_bytes for item in ranges))

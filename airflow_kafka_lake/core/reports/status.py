@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -23,7 +23,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     RangeState,
     WaveState,
 )
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Stream, grouped
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder, blocked_by
 from airflow_kafka_lake.core.planning.costs import is_limited_by_size
 from airflow_kafka_lake.core.reports.attention import Attention, attention
@@ -70,16 +70,18 @@ class LandedWave:
         ranges: Sequence[RangeRecord],
         attempts: Sequence[AttemptRecord],
         *,
-        seconds: float,
+        seconds: float | None,
         application: Application | None,
     ) -> LandedWave:
-        """Choose the landed ranges of a wave, and the attempt whose commit is in the lake."""
-        ended = [item for item in attempts if item.outcome is AttemptOutcome.COMMITTED]
+        """Choose the landed ranges of a wave, and the attempt whose commit is in the lake; it took as long as that,
+        where no `seconds` are given."""
+        ended = next((item for item in reversed(attempts) if item.outcome is AttemptOutcome.COMMITTED), None)
+        its = ended.seconds if ended else None
         return cls(
             record=record,
             ranges=tuple(item for item in ranges if item.state is RangeState.COMMITTED),
-            attempt=ended[-1] if ended else None,
-            seconds=seconds,
+            attempt=ended,
+            seconds=(its or 0.0) if seconds is None else seconds,
             application=application,
             halved=why_halved(attempts),
         )
@@ -108,12 +110,6 @@ class LandedWave:
             f"wave {self.record.id} is in {self.record.table}{named}: {count(self.rows, 'row')} of "
             f"{count(len(self.ranges), 'range')}{weight}, {self.seconds:.1f} s{rest}"
         )
-
-
-def seconds_of(attempts: Sequence[AttemptRecord]) -> float:
-    """Return how long the attempt took whose commit is in the lake; 0 where that is not known."""
-    took = [item.seconds for item in attempts if item.outcome is AttemptOutcome.COMMITTED and item.seconds is not None]
-    return took[-1] if took else 0.0
 
 
 # The summary of a status: a pipeline in a few numbers, and all pipelines side by side.
@@ -174,9 +170,9 @@ class PipelineSummary:
         found = {item.name: getattr(self, item.name) for item in fields(self)}
         waves = {name: found.pop(name) for name in list(found)[-8:]}
         return found | {
-            "behind_stream": self.behind_stream and [*self.behind_stream[::2]],
+            "behind_stream": self.behind_stream and [*self.behind_stream.place],
             "retention_deadline": timestamp(self.retention_deadline),
-            "retention_stream": self.retention_stream and [*self.retention_stream[::2]],
+            "retention_stream": self.retention_stream and [*self.retention_stream.place],
             "last_landed_at": timestamp(self.last_landed_at),
             "waves": waves,
         }
@@ -348,9 +344,7 @@ class StreamGroup(Document):
 
 def groups_of(streams: Iterable[StreamStatus | NewPartition]) -> list[StreamGroup]:
     """Put streams of one topic and one state together, the worst state first."""
-    found: dict[tuple[int, str, str], list[StreamStatus | NewPartition]] = defaultdict(list)
-    for item in streams:
-        found[RANK[item.state], item.key.topic, item.key.topic_id].append(item)
+    found = grouped(((RANK[item.state], item.key.topic, item.key.topic_id), item) for item in streams)
     return [
         StreamGroup(
             topic=topic,
@@ -531,7 +525,7 @@ class Overview:
         return cls(at=at, pipelines=tuple(ranked))
 
     def to_json(self) -> Json:
-        """Return `status --json` without a pipeline."""
+        """Return `status --json` without a pipeline: the summary of each, and its work."""
         return {"observed_at": timestamp(self.at), "pipelines": [item.line_to_json() for item in self.pipelines]}
 
 

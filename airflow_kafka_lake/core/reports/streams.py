@@ -310,7 +310,7 @@ def new_partitions(own: LedgerState, seen: KafkaState) -> list[NewPartition]:
     if isinstance(seen.snapshot, str):
         return []
     known, topics = {item.key for item in own.streams}, {item.key.topic for item in own.streams}
-    pairs = {key[::2] for key in known}
+    pairs = {key.place for key in known}
     reasons = {
         Stream(item.topic, item.topic_id or "", item.partition): item.reason
         for item in seen.snapshot.unknown
@@ -383,7 +383,7 @@ def bounds_states(streams: Iterable[StreamRecord], observed: Snapshot | str) -> 
     for stream in streams:
         if stream.key in seen:
             states[stream.key] = OBSERVED_STATES
-        elif (reason := unknown.get((stream.key.topic, stream.key.partition))) is not None:
+        elif (reason := unknown.get(stream.key.place)) is not None:
             states[stream.key] = UnknownState(reason)
         elif (silent := observed.silent.get(stream.key.topic)) is not None:
             states[stream.key] = UnknownState(silent)
@@ -406,7 +406,7 @@ def _aged(partitions: Iterable[Aged], facts: PipelineFacts) -> list[Aged]:
     return [
         replace(
             item,
-            age=(age := facts.seen.ages.get((item.key[::2], -1 if (at := item.first_unread) is None else at))),
+            age=(age := facts.seen.ages.get((item.key.place, -1 if (at := item.first_unread) is None else at))),
             deadline=_deadline(facts.at, age, retention.get(item.key.topic)),
         )
         for item in partitions

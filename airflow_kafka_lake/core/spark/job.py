@@ -213,8 +213,8 @@ class StageJob(Document):
         reads: list[list[Slice]] = []
         depth: dict[tuple[str, int], int] = defaultdict(int)
         for slice_ in sorted(self.slices, key=lambda item: (item.stream.topic, item.stream.partition, item.range)):
-            level = depth[slice_.stream.topic, slice_.stream.partition]
-            depth[slice_.stream.topic, slice_.stream.partition] += 1
+            level = depth[slice_.stream.place]
+            depth[slice_.stream.place] += 1
             if level == len(reads):
                 reads.append([])
             reads[level].append(slice_)
@@ -391,11 +391,6 @@ class Application:
         base = web_address(history_server)
         history = None if base is None else f"{base.rstrip('/')}/history/{quote(name, safe='')}/"
         return cls(id=name, page=web_address(page), history=history)
-
-    @property
-    def has_page(self) -> bool:
-        """Whether there is anything to look at, now or later."""
-        return bool(self.page or self.history)
 
     def describe(self) -> str:
         """Return the line for a log."""

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from airflow_kafka_lake.core.errors import StaleFenceError, StateError
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import (
-    AttemptWrite,
     BindingRow,
     Change,
     ConfigurationRow,
@@ -78,8 +77,8 @@ class MemoryWriter(MemoryReader):
                 self._state = draft
                 return change.result
         except StaleFenceError:
-            if isinstance(write, AttemptWrite):
-                self.commit(write.late())
+            if late := write.late():
+                self.commit(late)
             raise
 
     def _load(self, scope: WriteScope) -> Records:
