@@ -182,13 +182,6 @@ def to_merge(table: Table) -> tuple[ManifestFile, ...]:
     return tuple(found)
 
 
-def entries_of(table: Table, manifests: Sequence[ManifestFile]) -> Iterator[ManifestEntry]:
-    """Return the entries of some manifests as existing files: each keeps its snapshot and sequence number."""
-    for manifest in manifests:
-        for entry in manifest.fetch_manifest_entry(table.io):
-            yield _kept_or_deleted(entry)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedSnapshot:
     """A snapshot to be written: its id, the manifest of the files that it adds, already written, and the files that it
@@ -215,13 +208,7 @@ def prepare(table: Table, files: Sequence[DataFile], removed: Sequence[DataFile]
         return PreparedSnapshot(snapshot_id=snapshot_id, manifest=None, files=(), spec_id=None, removed=removed_files)
     spec = table.metadata.specs()[files[0].spec_id]
     added = (
-        ManifestEntry.from_args(
-            status=ManifestEntryStatus.ADDED,
-            snapshot_id=snapshot_id,
-            sequence_number=None,
-            file_sequence_number=None,
-            data_file=file,
-        )
+        ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=snapshot_id, data_file=file)
         for file in files
     )
     return PreparedSnapshot(
@@ -238,7 +225,9 @@ def _merge(table: Table, snapshot_id: int) -> Merge | None:
     chosen = to_merge(table)
     if not chosen:
         return None
-    manifest = _write_manifest(table, table.spec(), snapshot_id, entries_of(table, chosen))
+    # As existing files: each keeps its snapshot and sequence number.
+    entries = (_kept_or_deleted(entry) for item in chosen for entry in item.fetch_manifest_entry(table.io))
+    manifest = _write_manifest(table, table.spec(), snapshot_id, entries)
     return Merge(paths=frozenset(item.manifest_path for item in chosen), manifest=manifest)
 
 

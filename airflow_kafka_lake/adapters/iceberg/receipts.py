@@ -96,6 +96,9 @@ _PROPERTIES = {
 
 _SNAPSHOTS_KEPT = 20
 
+_ALIKE = ["pipeline", "wave", "attempt", "fence", "kind", "generation", "first_offset", "last_offset", "recorded_at"]
+"""Columns that are named as the fields of a receipt."""
+
 Identity = tuple[str, str, str, int, int, int, int]
 _IDENTITY = ["attempt", "kind", "kafka_topic_id", "kafka_partition", "start_offset", "end_offset", "generation"]
 
@@ -280,21 +283,13 @@ def _record(row: ReceiptRow) -> dict[str, Any]:
 
 def _row(record: dict[str, Any]) -> ReceiptRow:
     return ReceiptRow(
-        pipeline=record["pipeline"],
-        wave=record["wave"],
-        attempt=record["attempt"],
-        fence=record["fence"],
-        kind=record["kind"],
+        **{name: record[name] for name in _ALIKE},
         slice=Slice(
             Stream(record["kafka_topic"], record["kafka_topic_id"], record["kafka_partition"]),
             OffsetRange(record["start_offset"], record["end_offset"]),
         ),
-        generation=record["generation"],
         rows=record["row_count"],
-        first_offset=record["first_offset"],
-        last_offset=record["last_offset"],
         accounting=Accounting(**record["accounting"]),
-        recorded_at=record["recorded_at"],
         leader_epoch=record.get("leader_epoch"),
         offsets=RangeSet.of(*json.loads(pairs)) if (pairs := record.get("offsets")) else None,
     )

@@ -10,7 +10,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, cast, exists, func, select, update
+from sqlalchemy import URL, Connection, cast, exists, func, select, update
 from sqlalchemy import BigInteger as Big
 
 from airflow_kafka_lake.adapters.sql_ledger import commit, database, queries
@@ -246,14 +246,10 @@ class SqlLedger(SqlReader):
 
     def __init__(self, url: str | URL, *, lock_timeout: float = 5.0, actor: str = "ledger") -> None:
         self._database = Database(url, lock_timeout=lock_timeout)
+        self.engine = self._database.engine  # to count or watch statements
         self._actor = actor
         self._ready = False
         self._opening = threading.Lock()
-
-    @property
-    def engine(self) -> Engine:
-        """The engine, to count or watch statements."""
-        return self._database.engine
 
     def close(self) -> None:
         """Close all idle connections; the ledger can be used again."""
