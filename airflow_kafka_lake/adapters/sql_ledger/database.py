@@ -25,6 +25,7 @@ from airflow_kafka_lake.core.errors import (
     StateError,
     UnavailableError,
 )
+from airflow_kafka_lake.jobs.driver import hidden
 
 # The database behind the ledger: connections, transactions, and its errors as ours.
 
@@ -57,26 +58,21 @@ class Database:
     def __init__(self, url: str | URL, *, lock_timeout: float) -> None:
         self.url = _checked_url(url)
         self._lock_timeout = lock_timeout
-        self._engine = self._create()
+        self.engine = self._create()
         if self.is_sqlite:
-            self._reader = self._engine.execution_options(**{_BEGIN: "BEGIN"})
+            self._reader = self.engine.execution_options(**{_BEGIN: "BEGIN"})
         else:
-            self._reader = self._engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            self._reader = self.engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
     @property
     def is_sqlite(self) -> bool:
         return self.url.get_backend_name() == "sqlite"
 
-    @property
-    def engine(self) -> Engine:
-        """The engine, for tests that count statements."""
-        return self._engine
-
     def name(self) -> str:
         return self.url.render_as_string(hide_password=True)
 
     def close(self) -> None:
-        self._engine.dispose()
+        self.engine.dispose()
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Run `work` on one consistent snapshot."""
@@ -84,7 +80,7 @@ class Database:
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction: all of it, or nothing."""
-        return self._run(self._engine, work)
+        return self._run(self.engine, work)
 
     def log_ahead(self) -> None:
         """Put a SQLite file into WAL mode, in which readers do not wait for the writer.
@@ -93,7 +89,7 @@ class Database:
         is left to the next opening. Raises UnavailableError for a file that SQLite cannot use."""
         if not self.is_sqlite:
             return
-        connection = self._engine.raw_connection()
+        connection = self.engine.raw_connection()
         try:
             connection.cursor().execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
@@ -295,10 +291,11 @@ def upgrade(connection: Connection, name: str) -> None:
         check(connection, name)
     if found == NEWEST:
         return
-    from alembic.config import Config
-    from alembic.runtime.environment import EnvironmentContext
-    from alembic.runtime.migration import MigrationStep
-    from alembic.script import ScriptDirectory
+    with hidden("pygments"):  # a template engine that comes with Alembic would load it, to colour its errors
+        from alembic.config import Config
+        from alembic.runtime.environment import EnvironmentContext
+        from alembic.runtime.migration import MigrationStep
+        from alembic.script import ScriptDirectory
 
     script = ScriptDirectory(str(FOLDER))
 
