@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.iceberg.catalog import BoundedRestCatalog
+from airflow_kafka_lake.adapters.iceberg.catalog import rest_classes
 from airflow_kafka_lake.adapters.java import find_java, spark_home
 from airflow_kafka_lake.adapters.spark_submit.submission import options_of_spark
 
@@ -44,7 +44,8 @@ def _pyiceberg_writes_files_without_a_commit() -> bool:
 def _pyiceberg_begins_a_session_with_its_login() -> bool:
     from pyiceberg.catalog.rest import RestCatalog
 
-    (ours,) = (name for name in vars(BoundedRestCatalog) if name.endswith("_auth_manager"))
+    bounded, _ = rest_classes()
+    (ours,) = (name for name in vars(bounded) if name.endswith("_auth_manager"))
     return _names(getattr(RestCatalog, ours)) == ["self", "session"]
 
 

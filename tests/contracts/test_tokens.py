@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from requests import Session
 
-from airflow_kafka_lake.adapters.iceberg.catalog import RenewedToken
+from airflow_kafka_lake.adapters.iceberg.catalog import rest_classes
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
@@ -68,10 +68,11 @@ def clock() -> Clock:
     return Clock()
 
 
-def token(proxy: CatalogProxy, clock: Clock, **further: str) -> RenewedToken:
+def token(proxy: CatalogProxy, clock: Clock, **further: str) -> Any:
     """Return the token of a worker."""
     given = {"credential": f"{KEY}:{SECRET}", **further}
-    return RenewedToken(Session(), given, proxy.addresses["oauth2-server-uri"], clock)
+    _, renewed_token = rest_classes()
+    return renewed_token(Session(), given, proxy.addresses["oauth2-server-uri"], clock)
 
 
 def test_token_is_renewed_before_it_ends(proxy: CatalogProxy, clock: Clock) -> None:

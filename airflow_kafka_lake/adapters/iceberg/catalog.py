@@ -13,21 +13,17 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from packaging.requirements import Requirement
 from pydantic import ValidationError
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import AUDIENCE, CREDENTIAL, RESOURCE, SCOPE, TOKEN, RestCatalog
-from pyiceberg.catalog.rest.auth import AuthManager, LegacyOAuth2AuthManager
-from pyiceberg.catalog.rest.response import TokenResponse
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
     CommitFailedException,
@@ -48,9 +44,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
-from requests import Response, Session
-from requests.exceptions import HTTPError, SSLError
-from sqlalchemy import Engine, event
+from sqlalchemy import event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -67,6 +61,11 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.spark.job import BranchFault
 from airflow_kafka_lake.core.spec import TABLE_PART
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog.rest import RestCatalog
+    from pyiceberg.catalog.rest.auth import LegacyOAuth2AuthManager
+    from requests import Response, Session
 
 _LONGEST = 500
 _TRY_AGAIN = "try again when catalog and storage answer, or correct uri and warehouse of the connection"
@@ -88,10 +87,9 @@ _REFUSED_BY_STORE: Mapping[str, str] = {
 }
 """The faults of stores that repeating does not mend, in the words of PyArrow and adlfs, and the settings to change."""
 _NOT_THERE = "the catalog has no such thing at this address, with this warehouse and prefix (uri, warehouse, prefix)"
-_TO_MEND: Mapping[tuple[type[Exception], ...], str] = {
+_TO_MEND: dict[tuple[type[Exception], ...], str] = {
     (UnauthorizedError, AuthorizationExpiredError, ForbiddenError, OAuthError): "the catalog refuses the credential"
     " (credential, token, scope, oauth2-server-uri)",
-    (SSLError,): "the catalog's certificate is not one that this machine trusts (uri, REQUESTS_CA_BUNDLE)",
     (ModuleNotFoundError, NotInstalledError): "a package is missing",
     (ImportError,): "a package is of a version that does not fit",
     (NoSuchNamespaceError, NotImplementedError): _NOT_THERE,
@@ -137,11 +135,21 @@ class OpenCatalog:
                 require_pyiceberg()
                 self._sqlite_file()
                 # Not by `load_catalog`, which would mix in a configuration file of this machine that Spark ignores.
-                kind = BoundedRestCatalog if self._is_rest else SqlCatalog
-                self._catalog = kind(CATALOG_NAME, **self._settings.pyiceberg())
-                if isinstance(self._catalog, SqlCatalog):
-                    _keep_no_locks(self._catalog.engine)
+                self._catalog = self._opened()
             return self._catalog
+
+    def _opened(self) -> Catalog:
+        if self._is_rest:
+            bounded, _ = rest_classes()
+            return bounded(CATALOG_NAME, **self._settings.pyiceberg())
+        from pyiceberg.catalog.sql import SqlCatalog  # SQLAlchemy's mapper too, which a REST catalog does without
+
+        catalog = SqlCatalog(CATALOG_NAME, **self._settings.pyiceberg())
+        event.listen(catalog.engine, "checkin", _roll_back)
+        if catalog.engine.dialect.name == "postgresql":
+            event.listen(catalog.engine, "connect", _let_others_pass)
+            catalog.engine.dispose()
+        return catalog
 
     def _is_unborn(self) -> bool:
         """Return whether a SQLite catalog has no file, and may have: a look makes none."""
@@ -436,11 +444,10 @@ class OpenCatalog:
         """Return the fault that a person has to mend, None where the same call may succeed later."""
         if isinstance(error, ValidationError):
             return "what answers at uri does not speak Iceberg's REST protocol"
-        known = (text for kinds, text in _TO_MEND.items() if isinstance(error, kinds))
+        known = (text for kinds, text in (_TO_MEND | _of_requests()).items() if isinstance(error, kinds))
         refused = (text for code, text in _REFUSED_BY_STORE.items() if re.search(code, str(error)))
         # PyIceberg's REST client keeps the HTTP status in the cause of its error only.
-        answer = error.__cause__.response if isinstance(error.__cause__, HTTPError) else None
-        is_lost = answer is not None and answer.status_code in _NOTHING_THERE
+        is_lost = getattr(getattr(error.__cause__, "response", None), "status_code", None) in _NOTHING_THERE
         problem = _NOT_THERE if is_lost else next(known, None) or next(refused, None)
         if problem:
             return f"{problem}: {self.reason(error)}"
@@ -494,13 +501,6 @@ def require_pyiceberg(version_of: Callable[[str], str] = metadata.version) -> No
         )
 
 
-def _keep_no_locks(engine: Engine) -> None:
-    event.listen(engine, "checkin", _roll_back)
-    if engine.dialect.name == "postgresql":
-        event.listen(engine, "connect", _let_others_pass)
-        engine.dispose()
-
-
 def _let_others_pass(connection: Any, _record: ConnectionPoolEntry) -> None:
     """Let the server end our idle transactions, and bound the wait for a lock."""
     with connection.cursor() as cursor:
@@ -537,6 +537,13 @@ def _of_azure() -> tuple[type[Exception], ...]:
     return (azure.AzureError, RuntimeError) if azure else ()
 
 
+def _of_requests() -> dict[tuple[type[Exception], ...], str]:
+    """Return the remedy for an error of `requests`, once a REST catalog has brought it."""
+    found: Any = sys.modules.get("requests.exceptions")
+    untrusted = "the catalog's certificate is not one that this machine trusts (uri, REQUESTS_CA_BUNDLE)"
+    return {(found.SSLError,): untrusted} if found else {}
+
+
 def checked_identifier(identifier: str) -> str:
     """Return `namespace.table` when it is legal, else refuse with UnknownSubjectError."""
     parts = identifier.split(".")
@@ -547,42 +554,55 @@ def checked_identifier(identifier: str) -> str:
     return identifier
 
 
-class BoundedRestCatalog(RestCatalog):
-    """A REST catalog that raises `requests.Timeout` when the server does not answer, where PyIceberg's waits for ever;
-    its token is renewed before it ends, where PyIceberg's is asked for once."""
+@cache
+def rest_classes() -> tuple[type[RestCatalog], type[LegacyOAuth2AuthManager]]:
+    """Return the class of REST catalogs, and that of their tokens; PyIceberg's bring `requests`, a tenth of the CPU
+    time that a command with a SQL catalog takes."""
+    from pyiceberg.catalog.rest import AUDIENCE, CREDENTIAL, RESOURCE, SCOPE, TOKEN, RestCatalog
+    from pyiceberg.catalog.rest.auth import AuthManager, LegacyOAuth2AuthManager
+    from pyiceberg.catalog.rest.response import TokenResponse
 
-    def _create_legacy_oauth2_auth_manager(self, session: Session) -> AuthManager:
-        # PyIceberg (0.11.1, 0.12.0) calls this first with a new session, and may already ask the server for a token.
-        given = {**REST, **self.properties}
-        limits = (float(given[REST_CONNECT]) / 1000, float(given[REST_ANSWER]) / 1000)
-        session.request = partial(session.request, timeout=limits)  # type: ignore[method-assign]
-        return RenewedToken(session, given, self.auth_url if CREDENTIAL in given else None)
+    class BoundedRestCatalog(RestCatalog):
+        """A REST catalog that raises `requests.Timeout` when the server does not answer, where PyIceberg's waits for
+        ever; its token is renewed before it ends, where PyIceberg's is asked for once."""
 
+        def _create_legacy_oauth2_auth_manager(self, session: Session) -> AuthManager:
+            # PyIceberg (0.11.1, 0.12.0) calls this first with a new session, and may ask the server for a token now.
+            given = {**REST, **self.properties}
+            limits = (float(given[REST_CONNECT]) / 1000, float(given[REST_ANSWER]) / 1000)
+            session.request = partial(session.request, timeout=limits)  # type: ignore[method-assign]
+            return RenewedToken(session, given, self.auth_url if CREDENTIAL in given else None)
 
-class RenewedToken(LegacyOAuth2AuthManager):
-    """A token of an OAuth2 server, renewed by the same credential.
+    class RenewedToken(LegacyOAuth2AuthManager):
+        """A token of an OAuth2 server, renewed by the same credential.
 
-    PyIceberg repeats a request that was refused (401, 419) once, with a new token.
-    """
+        PyIceberg repeats a request that was refused (401, 419) once, with a new token.
+        """
 
-    def __init__(
-        self, session: Session, given: Mapping[str, str], address: str | None, now: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._asked, self._given = session, given
-        self._renewal = Renewal(self._refresh_token, (OSError, RESTError, OAuthError), now)
-        wanted = {SCOPE: "catalog"} | {key: given[key] for key in (SCOPE, AUDIENCE, RESOURCE) if given.get(key)}
-        asking: Any = SimpleNamespace(post=self._ask, headers=session.headers)
-        super().__init__(asking, address, given.get(CREDENTIAL), given.get(TOKEN), wanted)
+        def __init__(
+            self,
+            session: Session,
+            given: Mapping[str, str],
+            address: str | None,
+            now: Callable[[], float] = time.monotonic,
+        ) -> None:
+            self._asked, self._given = session, given
+            self._renewal = Renewal(self._refresh_token, (OSError, RESTError, OAuthError), now)
+            wanted = {SCOPE: "catalog"} | {key: given[key] for key in (SCOPE, AUDIENCE, RESOURCE) if given.get(key)}
+            asking: Any = SimpleNamespace(post=self._ask, headers=session.headers)
+            super().__init__(asking, address, given.get(CREDENTIAL), given.get(TOKEN), wanted)
 
-    def _ask(self, url: str, **request: Any) -> Response:
-        # Without the token that may have ended.
-        answer = self._asked.post(url, auth=lambda unsigned: unsigned, **request)
-        if answer.ok and self._given.get(TOKEN_RENEWED) != "false":
-            said = TokenResponse.model_validate_json(answer.text).expires_in
-            self._renewal.begin(said or float(self._given.get(TOKEN_LIFETIME, _HOUR)) / 1000)
-        return answer
+        def _ask(self, url: str, **request: Any) -> Response:
+            # A request that is not signed: the token that the session has may have ended.
+            answer = self._asked.post(url, auth=lambda unsigned: unsigned, **request)
+            if answer.ok and self._given.get(TOKEN_RENEWED) != "false":
+                said = TokenResponse.model_validate_json(answer.text).expires_in
+                self._renewal.begin(said or float(self._given.get(TOKEN_LIFETIME, _HOUR)) / 1000)
+            return answer
 
-    def auth_header(self) -> str:
-        """Return the header; empty without credential and token, for servers that know us otherwise."""
-        self._renewal.renew_when_due()
-        return super().auth_header() if self._token else ""
+        def auth_header(self) -> str:
+            """Return the header; empty without credential and token, for servers that know us otherwise."""
+            self._renewal.renew_when_due()
+            return super().auth_header() if self._token else ""
+
+    return BoundedRestCatalog, RenewedToken

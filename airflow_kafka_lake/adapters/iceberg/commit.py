@@ -208,13 +208,7 @@ def prepare(table: Table, files: Sequence[DataFile], removed: Sequence[DataFile]
         return PreparedSnapshot(snapshot_id=snapshot_id, manifest=None, files=(), spec_id=None, removed=removed_files)
     spec = table.metadata.specs()[files[0].spec_id]
     added = (
-        ManifestEntry.from_args(
-            status=ManifestEntryStatus.ADDED,
-            snapshot_id=snapshot_id,
-            sequence_number=None,
-            file_sequence_number=None,
-            data_file=file,
-        )
+        ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=snapshot_id, data_file=file)
         for file in files
     )
     return PreparedSnapshot(

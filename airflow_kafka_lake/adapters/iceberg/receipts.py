@@ -95,6 +95,9 @@ _PROPERTIES = {
 
 _SNAPSHOTS_KEPT = 20
 
+_ALIKE = ["pipeline", "wave", "attempt", "fence", "kind", "generation", "first_offset", "last_offset", "recorded_at"]
+"""Columns that are named as the fields of a receipt."""
+
 Identity = tuple[str, str, str, int, int, int, int]
 _IDENTITY = ["attempt", "kind", "kafka_topic_id", "kafka_partition", "start_offset", "end_offset", "generation"]
 
@@ -271,9 +274,8 @@ def _record(row: ReceiptRow) -> dict[str, Any]:
 
 
 def _row(record: dict[str, Any]) -> ReceiptRow:
-    same = ("pipeline", "wave", "attempt", "fence", "kind", "generation", "first_offset", "last_offset", "recorded_at")
     return ReceiptRow(
-        **{name: record[name] for name in same},
+        **{name: record[name] for name in _ALIKE},
         slice=Slice(
             Stream(record["kafka_topic"], record["kafka_topic_id"], record["kafka_partition"]),
             OffsetRange(record["start_offset"], record["end_offset"]),

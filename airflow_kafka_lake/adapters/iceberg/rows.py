@@ -215,8 +215,7 @@ class Runs:
     def __init__(self, *, by_attempt: bool = False, topic_ids: Collection[str] | None = None) -> None:
         self._topic_ids = None if topic_ids is None else frozenset(topic_ids)
         self._texts = TEXTS if by_attempt else TEXTS[:2]
-        self._starts: dict[tuple[str, Stream], list[_Ints]] = defaultdict(list)
-        self._ends: dict[tuple[str, Stream], list[_Ints]] = defaultdict(list)
+        self._runs: dict[tuple[str, Stream], list[tuple[_Ints, _Ints]]] = defaultdict(list)
 
     def add(self, batch: pa.RecordBatch | pa.Table, where: str) -> None:
         """Add the rows of one batch; SchemaMismatchError for a row without a position, naming `where` it was read."""
@@ -242,13 +241,11 @@ class Runs:
             if self._topic_ids is not None and topic_id not in self._topic_ids:
                 continue
             key = ("".join(attempt), Stream(topic, topic_id, int(partitions[row])))
-            self._starts[key].append(starts[mine])
-            self._ends[key].append(ends[mine])
+            self._runs[key].append((starts[mine], ends[mine]))
 
     def merge(self, other: Runs) -> None:
-        for key, starts in other._starts.items():
-            self._starts[key].extend(starts)
-            self._ends[key].extend(other._ends[key])
+        for key, runs in other._runs.items():
+            self._runs[key] += runs
 
     def contents(self) -> tuple[StreamContent, ...]:
         """Return every stream, sorted, and clear it; duplicates are rows beyond one per offset."""
@@ -265,8 +262,8 @@ class Runs:
         )
 
     def _collected(self) -> Iterator[tuple[tuple[str, Stream], RangeSet, int]]:
-        for key in sorted(self._starts):
-            yield key, *_joined(np.concatenate(self._starts.pop(key)), np.concatenate(self._ends.pop(key)))
+        for key in sorted(self._runs):
+            yield key, *_joined(*map(np.concatenate, zip(*self._runs.pop(key), strict=True)))
 
 
 def runs_of(batches: Iterable[pa.RecordBatch], where: str, topic_ids: Collection[str] | None = None) -> Runs:

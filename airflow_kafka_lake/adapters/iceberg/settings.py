@@ -13,17 +13,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlencode
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
 
 from airflow_kafka_lake.adapters import clients
 from airflow_kafka_lake.adapters.jars.cache import JarSet
 from airflow_kafka_lake.core.addresses import template_problem
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.jobs.formats import CATALOG_CLASS, EXTENSIONS, REST_CLASS
-
-if TYPE_CHECKING:
-    from sqlalchemy.engine import URL
 
 CATALOG_NAME = "lake"
 """In both engines; a SQL catalog stores it in every row."""
@@ -265,9 +265,6 @@ class _Reader:
         return f"{login}:{password}" if login and password else password or further.pop("credential", None)
 
     def database_uri(self, uri: str, login: str | None, password: str | None) -> str:
-        from sqlalchemy.engine import make_url
-        from sqlalchemy.exc import ArgumentError
-
         try:
             url = make_url(uri)
         except (ArgumentError, ValueError):
@@ -308,8 +305,6 @@ _EXAMPLES = {"catalog": "sql", "uri": "sqlite:////data/catalog.db", "warehouse":
 
 
 def _python_uri(uri: str) -> str:
-    from sqlalchemy.engine import make_url
-
     if uri.startswith("sqlite:"):
         return f"{uri}?timeout={_BUSY_SECONDS}"
     url = make_url(uri).set(drivername="postgresql+psycopg2")
@@ -318,8 +313,6 @@ def _python_uri(uri: str) -> str:
 
 
 def _jdbc(connection_id: str, uri: str) -> dict[str, str]:
-    from sqlalchemy.engine import make_url
-
     url = make_url(uri)
     if url.drivername == "sqlite":
         return {"uri": f"jdbc:sqlite:{url.database}", "jdbc.busy_timeout": str(_BUSY_SECONDS * 1000)}

@@ -25,6 +25,7 @@ from airflow_kafka_lake.core.errors import (
     StateError,
     UnavailableError,
 )
+from airflow_kafka_lake.jobs.driver import hidden
 
 # The database behind the ledger: connections, transactions, and its errors as ours.
 
@@ -291,10 +292,11 @@ def upgrade(connection: Connection, name: str) -> None:
         check(connection, name)
     if found == NEWEST:
         return
-    from alembic.config import Config
-    from alembic.runtime.environment import EnvironmentContext
-    from alembic.runtime.migration import MigrationStep
-    from alembic.script import ScriptDirectory
+    with hidden("pygments"):  # a template engine that comes with Alembic would load it, to colour its errors
+        from alembic.config import Config
+        from alembic.runtime.environment import EnvironmentContext
+        from alembic.runtime.migration import MigrationStep
+        from alembic.script import ScriptDirectory
 
     script = ScriptDirectory(str(FOLDER))
 

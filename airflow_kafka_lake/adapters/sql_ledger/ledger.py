@@ -11,7 +11,7 @@ from functools import wraps
 from operator import attrgetter
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, cast, exists, func, select, update
+from sqlalchemy import URL, Connection, cast, exists, func, select, update
 from sqlalchemy import BigInteger as Big
 
 from airflow_kafka_lake.adapters.sql_ledger import commit, database, queries
@@ -180,14 +180,10 @@ class SqlLedger(SqlReader):
 
     def __init__(self, url: str | URL, *, lock_timeout: float = 5.0, actor: str = "ledger") -> None:
         self._database = Database(url, lock_timeout=lock_timeout)
+        self.engine = self._database.engine  # to count or watch statements
         self._actor = actor
         self._ready = False
         self._opening = threading.Lock()
-
-    @property
-    def engine(self) -> Engine:
-        """The engine, to count or watch statements."""
-        return self._database.engine
 
     def close(self) -> None:
         """Close all idle connections; the ledger can be used again."""

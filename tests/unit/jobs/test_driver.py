@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.jobs.driver import RESULT_FILE, compiled_first, leave, perform
+from airflow_kafka_lake.jobs.driver import RESULT_FILE, compiled_first, hidden, leave, perform
 
 pytestmark = pytest.mark.unit
 
@@ -32,6 +36,46 @@ def test_installed_pyspark_is_found_before_the_archive_of_its_sources(
 ) -> None:
     """Only where both are the same: a Spark elsewhere brings a Python of its own version."""
     assert compiled_first(places, home) == (places if expected is None else expected)
+
+
+NO_JAVA = """
+import os, sys, types
+from contextlib import suppress
+from airflow_kafka_lake.jobs.driver import session
+
+os.environ |= {"PYSPARK_GATEWAY_PORT": "1", "PYSPARK_GATEWAY_SECRET": ""}  # nobody listens there
+with suppress(Exception), session():
+    sys.exit("there is a Java")
+from pyspark.sql import SparkSession
+
+def begun(_):
+    import pyspark.testing.utils  # as PySpark does when it first gives a value to Java
+    return types.SimpleNamespace(stop=lambda: None)
+
+SparkSession.Builder.getOrCreate = begun
+with session():
+    found = {"numpy", "pandas", "pyarrow"} & sys.modules.keys()
+sys.exit(f"{found}" if found else None)
+"""
+
+
+def test_driver_begins_without_the_libraries_that_pyspark_only_looks_at() -> None:
+    """Loading them takes as long as loading PySpark, before Spark can start; a job that needs one loads it then."""
+    done = subprocess.run([sys.executable, "-c", NO_JAVA], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_module_is_hidden_while_a_block_lasts_unless_it_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the block raises."""
+    (tmp_path / "of_this_test.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    with suppress(RuntimeError), hidden("of_this_test", "json"):
+        assert importlib.import_module("json")
+        assert not importlib.util.find_spec("of_this_test")
+        raise RuntimeError
+    assert importlib.util.find_spec("of_this_test")
 
 
 def test_job_that_fails_over_its_last_step_leaves_what_is_known(tmp_path: Path) -> None:
