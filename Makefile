@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is not python 3.11 or newer. Run: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv || { echo "make: $(PYTHON) cannot make a venv (on Debian or Ubuntu: apt-get install python3-venv)" >&2; rm -rf .venv; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e ".[spark,postgres,schema-registry,openlineage]" --group dev
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e ".[spark,postgres,schema-registry,openlineage,msk]" --group dev
 	@$(BIN)/python -m compileall -q airflow_kafka_lake
 	@touch $@
 
