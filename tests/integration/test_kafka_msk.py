@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
@@ -55,9 +56,16 @@ def test_every_client_signs(
     assert client(KafkaSettings.parse(extra), guarded, tmp_path)
 
 
-def _ago(*_: object) -> dt.datetime:
-    """Return a time at which a token was signed that has ended since."""
-    return dt.datetime.now(dt.UTC).replace(tzinfo=None) - dt.timedelta(minutes=20)
+def _on_a_late_clock(region: str) -> tuple[str, int]:
+    """Sign as a machine whose clock is twenty minutes late: for itself the token is valid, for others it has ended."""
+    late = dt.timedelta(minutes=20)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("botocore.auth.get_current_datetime", lambda: dt.datetime.now(dt.UTC).replace(tzinfo=None) - late)
+        token, end = _SIGN(region)
+    return token, end + int(late.total_seconds() * 1000)
+
+
+_SIGN = MSKAuthTokenProvider.generate_auth_token
 
 
 @pytest.mark.parametrize(
@@ -86,7 +94,7 @@ def test_refused_key_is_told_alike_by_check_plan_and_run(
 
     for name, value in changed.items():
         if name == "clock":
-            monkeypatch.setattr("botocore.auth.get_current_datetime", _ago)
+            monkeypatch.setattr(MSKAuthTokenProvider, "generate_auth_token", _on_a_late_clock)
         elif value:
             monkeypatch.setenv(name, value)
         else:
