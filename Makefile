@@ -28,7 +28,7 @@ java: $(STAMP)
 	@$(BIN)/python -m airflow_kafka_lake.adapters.java
 
 jars: java ## fetch and verify what Spark, the local Kafka and the local schema registry run on
-	@$(BIN)/python -c 'from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch; [fetch(name, progress=print) for name in JarSet]'
+	@$(BIN)/python -c 'from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch; [fetch(JarSet(name), progress=print) for name in ("spark", "s3", "kafka-broker", "schema-registry")]'
 	@$(BIN)/kafka-lake jars fetch >/dev/null
 
 jar: jars ## build the shared consumer's jar of its Java source (needs the javac of Java 17)

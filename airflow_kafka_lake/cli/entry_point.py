@@ -104,7 +104,11 @@ def explain(arguments: argparse.Namespace, _: Output) -> Result:
 GLOSSARY = "All words: docs/glossary.md"
 
 STORES = Argument(
-    "--for", dest="stores", action="append", choices=("s3", "msk"), help="also what Spark needs for that store or login"
+    "--for",
+    dest="stores",
+    action="append",
+    choices=("s3", "gcs", "azure", "msk"),
+    help="also what Spark needs for that store or login",
 )
 
 SETUP_COMMANDS = (

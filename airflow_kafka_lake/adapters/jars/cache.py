@@ -109,12 +109,14 @@ class JarSet(StrEnum):
 
     SPARK = "spark"
     S3 = "s3"
+    GCS = "gcs"
+    AZURE = "azure"
     MSK = "msk"
     KAFKA_BROKER = "kafka-broker"
     SCHEMA_REGISTRY = "schema-registry"
 
 
-STORES = (JarSet.S3, JarSet.MSK)
+STORES = (JarSet.S3, JarSet.GCS, JarSet.AZURE, JarSet.MSK)
 """The sets that follow Spark's own for a lake in a store, or for a login, of that name; they share a jar."""
 
 
