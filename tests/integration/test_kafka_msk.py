@@ -17,9 +17,11 @@ from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.machine import SystemClock
 from airflow_kafka_lake.local.kafka import LocalKafka
+from tests.hosts import HERE
 from tests.integration.test_kafka_auth import CLIENTS, TOPIC
 from tests.sandbox import Sandbox, drivers
 from tests.signed_tokens import SECRET, SESSION, SigningKafka, aws_environment
+from tests.spark_cluster import Cluster
 
 if TYPE_CHECKING:
     from tests.integration.refusing import Refusals
@@ -161,3 +163,33 @@ def test_wave_behind_a_login_by_iam_is_read_audited_and_published(
         assert not [text for text in SECRETS if text.encode() in f"{words}{shown}".encode() + kept]
     finally:
         place.close()
+
+
+@pytest.mark.parametrize("has_key", [True, False])
+def test_executors_of_a_cluster_sign_with_the_key_of_their_machine(
+    guarded: SigningKafka, extra: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_key: bool
+) -> None:
+    """It is not sent to them: one without a key of its own ends the job in words."""
+    signing = {name: value for name, value in aws_environment().items() if not name.endswith(("_FILE", "DISABLED"))}
+    if not has_key:
+        for name in signing:
+            monkeypatch.delenv(name)
+    (home := tmp_path / "cluster").mkdir()
+    cluster = Cluster(home, [HERE, HERE], {})
+    place = Sandbox(home=tmp_path / "place", bootstrap=guarded.bootstrap)
+    try:
+        cluster.start()
+        place.produce(60)
+        kafka = json.dumps({"conn_type": "kafka", "extra": extra})
+        env = {"AIRFLOW_CONN_KAFKA_DEFAULT": kafka, "AIRFLOW_CONN_SPARK_DEFAULT": cluster.connection()}
+        ran = place.end(place.start("run", str(place.file), "--json", env=signing | env))
+        if has_key:
+            assert ran.code == 0, ran.err or ran.out
+            place.assert_exact()
+        else:
+            assert (ran.code, "Kafka refused Spark's credentials" in ran.err + ran.out) == (1, True), ran
+        kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+        assert not [text for text in SECRETS if text.encode() in f"{ran.out}{ran.err}".encode() + kept]
+    finally:
+        place.close()
+        cluster.stop()
