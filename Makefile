@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is not python 3.11 or newer. Run: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv || { echo "make: $(PYTHON) cannot make a venv (on Debian or Ubuntu: apt-get install python3-venv)" >&2; rm -rf .venv; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e ".[spark,postgres,schema-registry,openlineage]" --group dev
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e ".[spark,postgres,schema-registry,openlineage,msk]" --group dev
 	@$(BIN)/python -m compileall -q airflow_kafka_lake
 	@touch $@
 
@@ -28,7 +28,7 @@ java: $(STAMP)
 	@$(BIN)/python -m airflow_kafka_lake.adapters.java
 
 jars: java ## fetch and verify what Spark, the local Kafka and the local schema registry run on
-	@$(BIN)/python -c 'from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch; [fetch(name, progress=print) for name in JarSet]'
+	@$(BIN)/python -c 'from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch; [fetch(JarSet(name), progress=print) for name in ("spark", "s3", "kafka-broker", "schema-registry")]'
 	@$(BIN)/kafka-lake jars fetch >/dev/null
 
 jar: jars ## build the shared consumer's jar of its Java source (needs the javac of Java 17)

@@ -143,10 +143,9 @@ def schema_registry(service: None) -> Iterator[LocalRegistry]:
 @pytest.fixture(scope="session")
 def spark_jars(service: None) -> list[Path]:
     """The verified jars of a Spark job, the class path that its archive of classes fits."""
-    from airflow_kafka_lake.adapters.jars.cache import STORES, JarSet, fetch
+    from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch
 
-    for jars in STORES:
-        fetch(jars)
+    fetch(JarSet.S3)
     return fetch(JarSet.SPARK)
 
 

@@ -59,7 +59,7 @@ class Installation:
     python: str
     airflow: str
     constraints: str = ""
-    extras: str = "spark,postgres,schema-registry,openlineage"
+    extras: str = "spark,postgres,schema-registry,openlineage,msk"
     words: Sequence[str] = ()
     spark_beside: str = ""
     """The PySpark that gets a folder of its own, where the constraints leave no place for one."""
@@ -76,11 +76,11 @@ SETS: Mapping[str, Installation] = {
     ),
     "Airflow 3.3.1, its constraints": Installation(
         python="3.12", airflow="3.3.1", constraints="airflow-3.3.1",
-        extras="postgres,schema-registry,openlineage", spark_beside="4.1.3",
+        extras="postgres,schema-registry,openlineage,msk", spark_beside="4.1.3",
     ),
     "Airflow 3.2.1, its constraints, Spark 4.0": Installation(
         python="3.12", airflow="3.2.1", constraints="airflow-3.2.1",
-        extras="postgres,schema-registry,openlineage", spark_beside="4.0.0",
+        extras="postgres,schema-registry,openlineage,msk", spark_beside="4.0.0",
     ),
     "the newest of everything, Python 3.13": Installation(python="3.13", airflow="3.3.2"),
     "the newest of everything, Python 3.11": Installation(python="3.11", airflow="3.3.2"),

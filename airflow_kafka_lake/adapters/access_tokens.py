@@ -1,10 +1,11 @@
-"""Access tokens: their renewal, and those of an OAuth 2 endpoint by client credentials (RFC 6749, section 4.4)."""
+"""Access tokens: their renewal, those of an OAuth 2 endpoint (RFC 6749, section 4.4), and those of Amazon's signer."""
 
 from __future__ import annotations
 
 import base64
 import http.client
 import json
+import logging
 import math
 import ssl
 import threading
@@ -15,7 +16,7 @@ import urllib.request as web
 from collections.abc import Callable
 
 from airflow_kafka_lake.adapters.clients import CONNECT_SECONDS
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError
 
 _TIMEOUT_SECONDS = 20.0
 _LARGEST_ANSWER_BYTES = 1 << 20
@@ -120,3 +121,26 @@ class TokenEndpoint:
             connection=self._connection,
             option=key,
         )
+
+
+def signed_token(connection: str, region: str) -> tuple[str, float]:
+    """Return a token for Amazon's brokers in a region, and the time of its end in seconds since the epoch. It is signed
+    with the AWS key of this process, which may change: none is kept. Raises LibraryError without the signer,
+    ConnectionSettingsError without a key, UnavailableError where the server that has it does not answer."""
+    try:
+        from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
+        from botocore import exceptions as aws
+    except ImportError:
+        raise LibraryError("Amazon's signer is missing. Run: pip install 'airflow-kafka-lake[msk]'") from None
+    logging.getLogger("botocore.auth").setLevel(logging.INFO)  # below, it writes out each signed text
+    told = f"Kafka connection {connection!r}: no AWS key is found"
+    try:
+        token, milliseconds = MSKAuthTokenProvider.generate_auth_token(region)
+    except (aws.ConnectionError, aws.HTTPClientError) as error:
+        raise UnavailableError(f"{told}, its server does not answer ({type(error).__name__}).") from None
+    except (aws.BotoCoreError, aws.ClientError, AttributeError, ValueError) as error:
+        # Without a key the signer breaks with an error of Python.
+        why = f" ({type(error).__name__})" if isinstance(error, aws.BotoCoreError | aws.ClientError) else ""
+        mend = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine a role."
+        raise ConnectionSettingsError(f"{told}{why}.", connection=connection).mended_by(mend) from None
+    return token, milliseconds / 1000

@@ -7,15 +7,16 @@ named here are taken; everything else is refused by name. Values are never repea
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import socket
 import ssl
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -23,7 +24,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization as forms
 from cryptography.hazmat.primitives.serialization import pkcs12
 
-from airflow_kafka_lake.adapters.access_tokens import TokenEndpoint
+from airflow_kafka_lake.adapters.access_tokens import TokenEndpoint, signed_token
+from airflow_kafka_lake.adapters.jars.cache import JarSet
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.addresses import web_address
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, KafkaLakeError, UnavailableError
@@ -39,18 +41,19 @@ class SecurityProtocol(StrEnum):
 
 
 class Mechanism(StrEnum):
-    """How a client proves who it is: by a name and a password, or by a token of an OAuth 2 endpoint."""
+    """How a client proves who it is: by a name and a password, or by a token of an OAuth 2 endpoint or an AWS key."""
 
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
     SCRAM_SHA_512 = "SCRAM-SHA-512"
     OAUTHBEARER = "OAUTHBEARER"
+    AWS_MSK_IAM = "AWS_MSK_IAM"
 
 
 ENCRYPTED = frozenset({SecurityProtocol.SSL, SecurityProtocol.SASL_SSL})
 LOGGED_IN = frozenset({SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL})
 
-_LOGIN_MODULE = {
+_LOGIN_MODULE: dict[str, str] = {
     Mechanism.PLAIN: "plain.PlainLoginModule",
     Mechanism.SCRAM_SHA_256: "scram.ScramLoginModule",
     Mechanism.SCRAM_SHA_512: "scram.ScramLoginModule",
@@ -58,11 +61,12 @@ _LOGIN_MODULE = {
 }
 _NOT_TAKEN = {
     "GSSAPI": "Kerberos needs a librdkafka with GSSAPI, and that of confluent-kafka's wheel is built without it",
-    "AWS_MSK_IAM": "no client here signs for AWS IAM; MSK also lets in SCRAM-SHA-512 and client certificates",
+    "sasl.jaas.config": "only Java reads it; AWS_PROFILE, for worker and Spark, names a profile or a role of AWS",
 }
 _REPEAT = "Check that it runs and is reachable, then repeat; if it is another one, correct bootstrap.servers."
 _MENDS_LOGIN = dict.fromkeys([None, *Mechanism], "Correct sasl.username, sasl.password or sasl.mechanism.") | {
     Mechanism.OAUTHBEARER: "Correct sasl.oauthbearer.client.id, .scope, .extensions, or the brokers' check of tokens.",
+    Mechanism.AWS_MSK_IAM: "Correct the AWS key of this process, its right kafka-cluster:Connect, or the clock.",
 }
 _Choice = TypeVar("_Choice", SecurityProtocol, Mechanism)
 
@@ -74,7 +78,9 @@ _CLIENT = frozenset({_TOKEN_URL, "sasl.oauthbearer.client.id", "sasl.oauthbearer
 _SCOPE, _EXTENSIONS = "sasl.oauthbearer.scope", "sasl.oauthbearer.extensions"
 _EXTENSION = re.compile(r"\s*[A-Za-z]+\s*=[^\x00-\x1f]*")
 _TOKEN = _CLIENT | {_SCOPE, _EXTENSIONS, "https.ca.location", "https.ca.pem"}
+_PROOFS = {Mechanism.OAUTHBEARER: (_CLIENT, _PASSWORD), Mechanism.AWS_MSK_IAM: (frozenset[str](), _PASSWORD | _TOKEN)}
 _SASL = _PASSWORD | _TOKEN | {_MECHANISM}
+_SIGNING = "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler"
 _TOKEN_CALLBACK = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"  # noqa: S105
 _TLS = frozenset(
     str.split(
@@ -121,6 +127,8 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE--
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.+?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
 _PEM_HINTS = {_CERTIFICATE: "certificates begin with BEGIN CERTIFICATE", _PRIVATE_KEY: "keys with BEGIN PRIVATE KEY"}
 _PLAIN = forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption()
+_AMAZON = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?:", re.IGNORECASE)
+"""The names of MSK's brokers. Airflow's own provider signs for them too, under OAUTHBEARER without an endpoint."""
 _SERVER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|([A-Za-z0-9_-]{1,63}(\.|(?=:|$)))+)(?::(?P<port>[0-9]{1,5}))?")
 
 _LOOK_SECONDS = 1.5
@@ -212,19 +220,21 @@ class KafkaSettings:
             raise _refusal(min(idle), connection, problem)
         _check_encryption(options, protocol, connection)
         mechanism = _choice(Mechanism, options.pop(_MECHANISM), connection) if protocol in LOGGED_IN else None
+        if mechanism is Mechanism.OAUTHBEARER and not _TOKEN & options.keys() and any(map(_AMAZON.search, servers)):
+            mechanism = Mechanism.AWS_MSK_IAM
         _check_proof(options, mechanism, connection)
         return cls(connection=connection, servers=servers, protocol=protocol, mechanism=mechanism, options=options)
 
     def librdkafka(self, **own: object) -> dict[str, object]:
-        """Return librdkafka's settings; `own` (`**{"group.id": …}`) are added and win. Raises as `token_endpoint`."""
+        """Return librdkafka's settings; `own` (`**{"group.id": …}`) are added and win. Raises as `token`."""
         found: dict[str, object] = {"bootstrap.servers": self.bootstrap, "security.protocol": self.protocol.value}
         if self.mechanism:
-            found[_MECHANISM] = self.mechanism.value
-        if tokens := self.token_endpoint:
-            tokens.token()
+            found[_MECHANISM] = self._sasl
+        if token := self.token:
+            token()
 
             def logged_in(_: str) -> tuple[str, float, str, Mapping[str, str]]:
-                return *tokens.token(), self.options["sasl.oauthbearer.client.id"], self.extensions
+                return *token(), self.options.get("sasl.oauthbearer.client.id", ""), self.extensions
 
             found["oauth_cb"] = logged_in
         return {**found, **{key: self._opened[key] for key in self._opened.keys() - _TOKEN}, **own}
@@ -233,13 +243,16 @@ class KafkaSettings:
         """Return the Java client's settings, secrets and PEM texts included (files are read here)."""
         found = {"bootstrap.servers": self.bootstrap, "security.protocol": self.protocol.value}
         if self.mechanism:
-            found[_MECHANISM] = self.mechanism.value
+            found[_MECHANISM] = self._sasl
             found["sasl.jaas.config"] = self._jaas(self.mechanism)
         if self.mechanism is Mechanism.OAUTHBEARER:
             found["sasl.login.callback.handler.class"] = _TOKEN_CALLBACK
             found[_TOKEN_URL] = self.options[_TOKEN_URL]
             # RFC 6749, section 2.3.1; by itself the client sends both as they are, and a colon in the id splits them.
             found["sasl.oauthbearer.header.urlencode"] = "true"
+        if self.mechanism is Mechanism.AWS_MSK_IAM:
+            # The region is for `token_options`: the client does not know of it.
+            found |= {"sasl.login.callback.handler.class": _SIGNING, "aws.region": self._region}
         if self.protocol in ENCRYPTED:
             found |= self._java_tls()
         return found | {key: value for key, value in self.options.items() if key in _TUNING}
@@ -249,8 +262,8 @@ class KafkaSettings:
         token provider, which `adapters.kafka_python.arguments` adds."""
         found: dict[str, object] = {"bootstrap_servers": list(self.servers), "security_protocol": self.protocol.value}
         if self.mechanism:
-            found["sasl_mechanism"] = self.mechanism.value
-        if self.mechanism and self.mechanism is not Mechanism.OAUTHBEARER:
+            found["sasl_mechanism"] = self._sasl
+        if "sasl.username" in self.options:
             found["sasl_plain_username"] = self.options["sasl.username"]
             found["sasl_plain_password"] = self.options["sasl.password"]
         if self.protocol in ENCRYPTED:
@@ -310,9 +323,30 @@ class KafkaSettings:
                 return f"{address} {_NOT_LIKED if has_one else _WANTED}", _MENDS_CERTIFICATE
         return None
 
+    @property
+    def jar_sets(self) -> tuple[JarSet, ...]:
+        """The jars that Spark needs to log in, beside those of every job."""
+        return (JarSet.MSK,) if self.mechanism is Mechanism.AWS_MSK_IAM else ()
+
+    @property
+    def _sasl(self) -> str:
+        """The mechanism as clients name it: to Amazon's brokers, a signature is a token."""
+        return str(Mechanism.OAUTHBEARER if self.mechanism is Mechanism.AWS_MSK_IAM else self.mechanism)
+
+    @property
+    def _region(self) -> str:
+        """The AWS region of the brokers: that of their names, else that of this process."""
+        named = [found[1].lower() for found in map(_AMAZON.search, self.servers) if found]
+        (region,) = named[:1] or [os.environ.get("AWS_REGION", "")]
+        if not re.fullmatch("[a-z0-9-]+", region):
+            raise _refusal("bootstrap.servers", self.connection, "no host has MSK's own name; set AWS_REGION to theirs")
+        return region
+
     @cached_property
-    def token_endpoint(self) -> TokenEndpoint | None:
-        """The source of the tokens of all clients; None under another mechanism (files are read here)."""
+    def token(self) -> Callable[[], tuple[str, float]] | None:
+        """The source of tokens, and their ends, for Python's clients, where they log in so (files are read here)."""
+        if self.mechanism is Mechanism.AWS_MSK_IAM:
+            return partial(signed_token, self.connection, self._region)
         if self.mechanism is not Mechanism.OAUTHBEARER:
             return None
         url = self.options[_TOKEN_URL]
@@ -323,7 +357,7 @@ class KafkaSettings:
             secret=self.options["sasl.oauthbearer.client.secret"],
             scope=self.options.get(_SCOPE, ""),
             context=self._trusting("https.ca") if url.lower().startswith("https:") else None,
-        )
+        ).token
 
     @cached_property
     def _opened(self) -> Mapping[str, str]:
@@ -341,7 +375,7 @@ class KafkaSettings:
         given = {"username": "sasl.username", "password": "sasl.password"}
         if mechanism is Mechanism.OAUTHBEARER:
             given = {"clientId": "sasl.oauthbearer.client.id", "clientSecret": "sasl.oauthbearer.client.secret"}
-        found = {name: self.options[key] for name, key in given.items()}
+        found = {name: self.options[key] for name, key in given.items() if key in self.options}
         if mechanism is Mechanism.OAUTHBEARER:
             found |= {f"extension_{name}": value for name, value in self.extensions.items()}
             found |= {"scope": self.options[_SCOPE]} if _SCOPE in self.options else {}
@@ -349,7 +383,7 @@ class KafkaSettings:
             if authorities := self._pem("https.ca", _CERTIFICATE):
                 found |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": authorities}
         words = " ".join(f"{name}={_jaas_quoted(value)}" for name, value in found.items())
-        return f"org.apache.kafka.common.security.{_LOGIN_MODULE[mechanism]} required {words};"
+        return f"org.apache.kafka.common.security.{_LOGIN_MODULE[self._sasl]} required {words};"
 
     def _java_tls(self) -> dict[str, str]:
         found = {"ssl.endpoint.identification.algorithm": "https" if self._checks_names else ""}
@@ -448,8 +482,8 @@ def _read(key: str, location: str, connection: str) -> bytes:
 
 
 def _not_allowed(key: str) -> str:
-    if key.startswith("sasl.kerberos."):
-        return _NOT_TAKEN["GSSAPI"]
+    if reason := _NOT_TAKEN.get("GSSAPI" if key.startswith("sasl.kerberos.") else key):
+        return reason
     near = difflib.get_close_matches(key, sorted(_ALLOWED | _DROPPED), n=1, cutoff=0.8)
     hint = f"did you mean {near[0]!r}? Correct" if near else "some options load libraries or run commands. Remove"
     return f"it is not on the list of allowed options; {hint} it in the connection's extra"
@@ -495,7 +529,7 @@ def _check_proof(options: Mapping[str, str], mechanism: Mechanism | None, connec
     """Refuse a login that lacks an option of its mechanism, or has one of another."""
     if mechanism is None:
         return
-    needed, other = (_CLIENT, _PASSWORD) if mechanism is Mechanism.OAUTHBEARER else (_PASSWORD, _TOKEN)
+    needed, other = _PROOFS.get(mechanism, (_PASSWORD, _TOKEN))
     for key in sorted(needed - options.keys()):
         raise _refusal(key, connection, f"it is missing, and sasl.mechanism is {mechanism}")
     for key in sorted(other & options.keys()):

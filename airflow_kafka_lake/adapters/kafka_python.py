@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from airflow_kafka_lake.adapters.access_tokens import TokenEndpoint
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.errors import KafkaLakeError
 from airflow_kafka_lake.ports import Clock
@@ -80,15 +79,15 @@ class KafkaClient(KafkaNetClient):
 
 
 class AccessTokens(AbstractTokenProvider):
-    """The tokens of an endpoint, as kafka-python asks for them at each new connection."""
+    """The tokens of a connection, as kafka-python asks for them at each new connection."""
 
-    def __init__(self, endpoint: TokenEndpoint, extensions: Mapping[str, str]) -> None:
+    def __init__(self, token: Callable[[], tuple[str, float]], extensions: Mapping[str, str]) -> None:
         super().__init__()
-        self._endpoint, self._extensions = endpoint, dict(extensions)
+        self._token, self._extensions = token, dict(extensions)
 
     def token(self) -> str:
-        """Return a token that is valid now; raises as `TokenEndpoint.token`."""
-        return self._endpoint.token()[0]
+        """Return a token that is valid now; raises as its source."""
+        return self._token()[0]
 
     def extensions(self) -> dict[str, str]:
         """Return the SASL extensions."""
@@ -96,11 +95,11 @@ class AccessTokens(AbstractTokenProvider):
 
 
 def arguments(settings: KafkaSettings) -> dict[str, object]:
-    """Return all keyword arguments of a connection. Raises as `TokenEndpoint.token`, before any client is made."""
+    """Return all keyword arguments of a connection. Raises as its `token`, before any client is made."""
     found = settings.kafka_python()
-    if endpoint := settings.token_endpoint:
-        endpoint.token()
-        found["sasl_oauth_token_provider"] = AccessTokens(endpoint, settings.extensions)
+    if token := settings.token:
+        token()
+        found["sasl_oauth_token_provider"] = AccessTokens(token, settings.extensions)
     return found
 
 

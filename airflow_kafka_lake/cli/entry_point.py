@@ -67,7 +67,7 @@ def db(arguments: argparse.Namespace, _: Output) -> Result:
 
 
 def jars(arguments: argparse.Namespace, output: Output) -> Result:
-    """Fetch and verify the jars of all jobs, and of lakes in the stores that are named."""
+    """Fetch and verify the jars of all jobs, and of the stores and logins that are named."""
     from airflow_kafka_lake.adapters.spark_submit.runner import fetch_jars
 
     found = fetch_jars(output.progress, arguments.stores or ())
@@ -104,7 +104,11 @@ def explain(arguments: argparse.Namespace, _: Output) -> Result:
 GLOSSARY = "All words: docs/glossary.md"
 
 STORES = Argument(
-    "--for", dest="stores", action="append", choices=("s3",), help="also what Spark needs for a lake in that store"
+    "--for",
+    dest="stores",
+    action="append",
+    choices=("s3", "gcs", "azure", "msk"),
+    help="also what Spark needs for that store or login",
 )
 
 SETUP_COMMANDS = (

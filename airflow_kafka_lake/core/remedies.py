@@ -142,5 +142,5 @@ def grant(operation: str, kind: str, *names: str) -> str:
 
 
 def fetch_jars(for_store: str | None = None) -> Remedy:
-    """Fetch and verify the jars, also those for lakes in a store of that name."""
+    """Fetch and verify the jars, also those for a store or a login of that name."""
     return Remedy(command="jars", subject=f"fetch --for {for_store}" if for_store else "fetch")

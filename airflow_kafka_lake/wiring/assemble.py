@@ -131,7 +131,7 @@ def open_ports(
         return hook.runner(
             catalog=lake.settings.spark(),
             kafka=kafka.settings.java(),
-            stores=lake.settings.jar_sets,
+            stores=(*lake.settings.jar_sets, *kafka.settings.jar_sets),
             application=show,
             further=spark_conf,
             engine=engine,

@@ -613,7 +613,7 @@ class SparkConnection:
     ) -> SparkJobs:
         """Return the runner (`ports.JobRunner`) for a lake's Spark settings and a cluster's Java client settings.
 
-        `stores` are the jars that the lake needs beside those of every job.
+        `stores` are the jars that lake and login need beside those of every job.
         `application` is given the Spark application of each job, soon after it has begun. `further` are settings for a
         connection that has none of their kind: it may name another parent of its applications. With an `engine` jobs
         run in its warm driver, unless the connection has it otherwise. An application that names its parent, for
@@ -644,7 +644,8 @@ class SparkConnection:
         from airflow_kafka_lake.adapters.spark_submit.submission import require_master
 
         stores, catalog = (lake.settings.jar_sets, lake.settings.spark()) if lake else ((), {})
-        runner = self.runner(catalog=catalog, kafka=kafka.settings.java() if kafka else {}, stores=stores)
+        own, java = (kafka.settings.jar_sets, kafka.settings.java()) if kafka else ((), {})
+        runner = self.runner(catalog=catalog, kafka=java, stores=(*stores, *own))
         runner.check()
         require_master(self.master_and_conf[0])
         return f"Jobs run on {runner.where()}; {runner.parts()} are there."

@@ -257,7 +257,7 @@ def test_every_connection_that_can_be_copied_is_taken() -> None:
         json.loads(match["document"]) for path in DOCUMENTS for match in CONNECTION.finditer(path.read_text("utf-8"))
     ]
     of_kafka = [KafkaSettings.parse(connection["extra"]) for connection in found if connection["conn_type"] == "kafka"]
-    assert {settings.mechanism for settings in of_kafka} > {None, "PLAIN", "OAUTHBEARER"}
+    assert {settings.mechanism for settings in of_kafka} >= {None, "SCRAM-SHA-512", "OAUTHBEARER"}
     assert {connection["conn_type"] for connection in found} > {"kafka", "lake", "spark", "sqlite", "postgres"}
 
 

@@ -36,6 +36,8 @@ IN_AN_EXTRA = {
     "grpc_tools": ("adapters/registry/",),
     "attr": ("signals.py",),
     "openlineage": ("signals.py",),
+    "aws_msk_iam_sasl_signer": ("adapters/access_tokens.py",),
+    "botocore": ("adapters/access_tokens.py",),
 }
 """What a plain installation lacks, and the only places that import it, each after asking whether it is there."""
 
@@ -139,7 +141,7 @@ def test_the_floors_fit_beside_constraints_of_airflow(path: Path) -> None:
     """Whoever installs with the constraints of an Airflow can install this package with them; each exception is here,
     with what the documents say to do."""
     pinned = _pinned(path)
-    extras = ("spark", "postgres", "schema-registry", "openlineage")
+    extras = ("spark", "postgres", "schema-registry", "openlineage", "msk")
     refused = {
         name
         for name, requirement in _requirements(*extras).items()

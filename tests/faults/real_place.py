@@ -147,10 +147,10 @@ class RealPlace(Place):
 @contextmanager
 def real_places(folder: Path, servers: Sequence[CatalogServer | None]) -> Iterator[Iterator[RealPlace]]:
     """Start a broker and make a place beside it for each catalog."""
-    from airflow_kafka_lake.adapters.jars.cache import STORES, JarSet, fetch
+    from airflow_kafka_lake.adapters.jars.cache import JarSet, fetch
     from airflow_kafka_lake.local.kafka import LocalKafka
 
-    for jars in (JarSet.SPARK, *STORES):
+    for jars in (JarSet.SPARK, JarSet.S3):
         fetch(jars)
     with LocalKafka() as broker, ExitStack() as stack:
         yield (

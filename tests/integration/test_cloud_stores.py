@@ -11,7 +11,8 @@ import pytest
 
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
-from tests.kit.local_stores import AzureStore, GoogleStore, bundle
+from airflow_kafka_lake.adapters.jars.cache import fetch
+from tests.kit.local_stores import AzureStore, GoogleStore
 from tests.sandbox import Ended, Sandbox, drivers
 from tests.store_proxy import StoreProxy
 
@@ -25,6 +26,7 @@ def store(request: pytest.FixtureRequest, service: None) -> Iterator[Store]:
     """A store of each make."""
     if request.param is AzureStore and not shutil.which("npm"):
         pytest.skip("npm brings Azurite, and it is not in PATH")
+    fetch(request.param.jars)
     with request.param() as running:
         yield running
 
@@ -32,10 +34,9 @@ def store(request: pytest.FixtureRequest, service: None) -> Iterator[Store]:
 def _connected(place: Sandbox, store: Store, spark: Mapping[str, str] | None = None, **changed: Any) -> dict[str, str]:
     """Return the connections of a place whose files are in a store; `changed` are keys of the lake's."""
     lake = {"catalog": "sql", "uri": place.catalog_uri, **store.extra(), **changed}
-    of_spark = {"spark.jars": str(bundle(store.cloud)), **(spark or {})}
     return {
         LAKE: json.dumps({"conn_type": "lake", "extra": lake}),
-        SPARK: json.dumps({"conn_type": "spark", "host": "local[2]", "extra": of_spark}),
+        SPARK: json.dumps({"conn_type": "spark", "host": "local[2]", "extra": dict(spark or {})}),
     }
 
 

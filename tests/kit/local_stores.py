@@ -6,7 +6,6 @@ checks signatures.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import socket
@@ -20,35 +19,18 @@ from typing import Any, Self
 
 from azure.storage.blob import BlobServiceClient
 
-from airflow_kafka_lake.adapters.jars.cache import Jar, default_cache, retrieve
+from airflow_kafka_lake.adapters.jars.cache import JarSet, default_cache
 from airflow_kafka_lake.local.processes import LocalServer, free_ports
 
 _START_SECONDS = 60
 _BUCKET = "lake"
-_BUNDLES = {
-    "gcp": ("1.11.0", "d9248fc76d94d232e153bf760631229cd3b7c6bc3b20f47d4b2caffe011a8a2f"),
-    "azure": ("1.10.0", "f143be94b94bb380e76d1c45ee9a63e143f4a7f813c6aa1ed72f5bfd44f52d05"),
-}
-"""The newest that the mirrors of the tests have; Iceberg's runtime holds the classes, these what they need."""
 _AZURITE = "3.37.0"
-
-
-def bundle(cloud: str) -> Path:
-    """Return Iceberg's jar for a cloud's stores, fetched once and verified each time."""
-    version, sha256 = _BUNDLES[cloud]
-    jar = Jar(group="org.apache.iceberg", artifact=f"iceberg-{cloud}-bundle", version=version, sha256=sha256)
-    folder = default_cache() / "jars" / f"tests-{cloud}"
-    if not (folder / jar.file_name).exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        retrieve([jar], folder)
-    assert hashlib.sha256((folder / jar.file_name).read_bytes()).hexdigest() == sha256
-    return folder / jar.file_name
 
 
 class GoogleStore(LocalServer):
     """A store as Google's that lives as long as the `with` block; its objects are in memory."""
 
-    cloud, warehouse = "gcp", f"gs://{_BUCKET}/tables"
+    jars, warehouse = JarSet.GCS, f"gs://{_BUCKET}/tables"
     secret = "google-token-5b1c"
 
     def __init__(self) -> None:
@@ -102,7 +84,7 @@ class GoogleStore(LocalServer):
 class AzureStore(LocalServer):
     """A store as Azure's that lives as long as the `with` block."""
 
-    cloud = "azure"
+    jars = JarSet.AZURE
     account = "devstoreaccount1"
     host = f"{account}.dfs.core.windows.net"
     warehouse = f"abfss://{_BUCKET}@{host}/tables"

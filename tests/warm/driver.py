@@ -248,12 +248,12 @@ def started() -> SparkSession:
     """Start Spark as the tests' other Sparks, for any catalog."""
     from pyspark.sql import SparkSession
 
-    from airflow_kafka_lake.adapters.jars.cache import STORES, JarSet, verified
+    from airflow_kafka_lake.adapters.jars.cache import JarSet, verified
     from airflow_kafka_lake.adapters.spark_submit.submission import _UNLESS_SAID
     from airflow_kafka_lake.jobs.formats import EXTENSIONS
     from tests.lean_spark import lean_home
 
-    jars = [path for jars in (JarSet.SPARK, *STORES) for path in verified(jars)]
+    jars = [path for jars in (JarSet.SPARK, JarSet.S3) for path in verified(jars)]
     settings = {
         **_UNLESS_SAID,
         "spark.sql.extensions": EXTENSIONS,

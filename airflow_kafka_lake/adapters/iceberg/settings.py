@@ -51,8 +51,12 @@ _FORMS: Mapping[str, tuple[str, str]] = {
 }
 _JAVA_IO = "io-impl"
 _PATH_STYLE, _VIRTUAL, _REGION = "s3.path-style-access", "s3.force-virtual-addressing", "s3.region"
-_S3_SCHEMES = ("s3://", "s3a://", "s3n://")
-_S3_IO = "org.apache.iceberg.aws.s3.S3FileIO"
+_STORES = {
+    JarSet.S3: (("s3://", "s3a://", "s3n://"), "s3.", "org.apache.iceberg.aws.s3.S3FileIO"),
+    JarSet.GCS: (("gs://",), "gcs.", "org.apache.iceberg.gcp.gcs.GCSFileIO"),
+    JarSet.AZURE: (("abfs://", "abfss://"), "adls.", "org.apache.iceberg.azure.adlsv2.ADLSFileIO"),
+}
+"""How a store is told by the warehouse, by a key, or by Iceberg's class for it, with the jars that Spark needs."""
 _DELEGATED = {"header.X-Iceberg-Access-Delegation": "vended-credentials"}  # as PyIceberg asks unless told otherwise
 _ICEBERG_CLASS = re.compile(r"org\.apache\.iceberg\.[A-Za-z0-9_.]+")
 
@@ -130,10 +134,13 @@ class LakeSettings:
 
     @property
     def jar_sets(self) -> tuple[JarSet, ...]:
-        """The jars that Spark needs beside those of every job: where files are in S3, by all that is said here."""
-        in_s3 = (self.warehouse or "").startswith(_S3_SCHEMES) or any(key.startswith("s3.") for key in self.further)
-        is_asked = in_s3 if self.java_io is None else self.java_io == _S3_IO
-        return (JarSet.S3,) if is_asked else ()
+        """The jars that Spark needs beside those of every job: those of the store, by all that is said here."""
+        return tuple(store for store, marks in _STORES.items() if self._is_in(*marks))
+
+    def _is_in(self, schemes: tuple[str, ...], keys: str, java_io: str) -> bool:
+        if self.java_io is not None:
+            return self.java_io == java_io
+        return (self.warehouse or "").startswith(schemes) or any(key.startswith(keys) for key in self.further)
 
     @property
     def identity(self) -> str | None:

@@ -109,12 +109,15 @@ class JarSet(StrEnum):
 
     SPARK = "spark"
     S3 = "s3"
+    GCS = "gcs"
+    AZURE = "azure"
+    MSK = "msk"
     KAFKA_BROKER = "kafka-broker"
     SCHEMA_REGISTRY = "schema-registry"
 
 
-STORES = (JarSet.S3,)
-"""The sets that follow Spark's own when the lake is in a store of that name."""
+STORES = (JarSet.S3, JarSet.GCS, JarSet.AZURE, JarSet.MSK)
+"""The sets that follow Spark's own for a lake in a store, or for a login, of that name; they share a jar."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

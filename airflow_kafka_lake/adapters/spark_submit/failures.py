@@ -170,8 +170,8 @@ REASONS = (
         r"IncompatibleClassChangeError|UnsupportedClassVersionError|UnsatisfiedLinkError|No suitable driver|"
         r"UnsupportedFileSystemException|Cannot find constructor for interface",
         advice=f"Spark lacks a class that the job needs, or has another version of it. For files in S3 run: "
-        f"{remedies.fetch_jars('s3')}. For other stores and drivers name their jars in spark.jars of the Spark "
-        "connection, in versions that fit the jars of this package. Repeating it does not help.",
+        f"{remedies.fetch_jars('s3')}. For another driver name its jar in spark.jars of the Spark connection, in "
+        "versions that fit the jars of this package. Repeating it does not help.",
         may_pass=False,
     ),
     Reason(

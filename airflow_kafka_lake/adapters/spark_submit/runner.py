@@ -499,7 +499,7 @@ class SparkJobs(SparkSubmitRunner):
         self, *, conf: Mapping[str, str], stores: Sequence[JarSet] = (), engine: Engine | None = None, **settings: Any
     ) -> None:
         self._sets: tuple[JarSet, ...] = () if "spark.jars.packages" in conf else (JarSet.SPARK, *stores)
-        jars = [path for jar_set in self._sets for path in files(jar_set)]
+        jars = list({path.name: path for jar_set in self._sets for path in files(jar_set)}.values())
         super().__init__(conf=conf, engine=engine, jars=jars, verify=self._verify_once, **settings)
 
     def check(self) -> None:
@@ -535,14 +535,15 @@ class SparkJobs(SparkSubmitRunner):
 def fetch_jars(progress: Callable[[str], None], stores: Sequence[str] = ()) -> list[Path]:
     """Return the verified jars of every job, fetched where they are missing, and prepare a quicker start with them.
 
-    `stores` name those of lakes in a store besides.
+    `stores` name those of lakes in a store, and of a login, besides.
     The archive of a driver's classes, with which jobs start in half the time, lies beside the jars; it is optional.
     """
     from airflow_kafka_lake.adapters.jars.cache import fetch  # the part that downloads
 
     require_java()
     require_matching_pyspark(jars_of=fitting_sparks())
-    jars = [path for jar_set in (JarSet.SPARK, *map(JarSet, stores)) for path in fetch(jar_set, progress=progress)]
+    sets = [fetch(jar_set, progress=progress) for jar_set in (JarSet.SPARK, *map(JarSet, stores))]
+    jars = list({path.name: path for paths in sets for path in paths}.values())
     if not archive_path(jars).exists():
         begun, doing = time.monotonic(), "preparing a quicker start of Spark"
         progress(f"{doing}: once, half a minute, or minutes on a busy machine")

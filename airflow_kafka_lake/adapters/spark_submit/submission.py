@@ -205,10 +205,10 @@ def properties(
 
 
 def token_options(kafka: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the Java options under which Kafka's client may ask its token endpoint: from 4.0 on it asks no other."""
-    return tuple(
-        f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={kafka[key]}" for key in {_TOKEN_URL} & kafka.keys()
-    )
+    """Return the Java options under which Kafka's client may ask its token endpoint, from 4.0 on no other, and which
+    tell Amazon's signer the region of the brokers."""
+    named = {"org.apache.kafka.sasl.oauthbearer.allowed.urls": _TOKEN_URL, "aws.region": "aws.region"}
+    return tuple(f"-D{name}={kafka[key]}" for name, key in named.items() if key in kafka)
 
 
 def java_options(folder: Path, further: Sequence[str], conf: Mapping[str, str]) -> str:

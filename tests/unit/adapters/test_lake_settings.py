@@ -293,17 +293,19 @@ def test_both_engines_address_a_bucket_alike() -> None:
     assert f"{CONF}.s3.path-style-access" not in parse(REST | {"warehouse": "s3://lake"}).spark()
 
 
-def test_files_in_s3_ask_for_more_jars() -> None:
-    """Told by the warehouse, by any key of S3, or by Iceberg's class for it; another class needs none of these."""
-    rest = {"catalog": "rest", "uri": "http://catalog:8181"}
-    s3_io = {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO"}
-    for extra in ({"warehouse": "s3://lake/raw"}, {"warehouse": "s3a://lake"}, {"s3.endpoint": "http://store"}, s3_io):
-        assert parse(rest | extra).jar_sets == (JarSet.S3,)
-    for extra in (
-        {},
-        {"warehouse": "gs://lake"},
-        {"s3.endpoint": "x", "io-impl": "org.apache.iceberg.gcp.gcs.GCSFileIO"},
-    ):
+def test_files_in_a_store_ask_for_more_jars() -> None:
+    """Told by the warehouse, by any key of the store, or by Iceberg's class for it, which is believed first."""
+    rest, io = {"catalog": "rest", "uri": "http://catalog:8181"}, "org.apache.iceberg."
+    told = {
+        JarSet.S3: ("s3://lake/raw s3a://lake", "s3.endpoint", "aws.s3.S3FileIO"),
+        JarSet.GCS: ("gs://lake", "gcs.service.host", "gcp.gcs.GCSFileIO"),
+        JarSet.AZURE: ("abfss://lake@a.dfs.core.windows.net/raw", "adls.account-name", "azure.adlsv2.ADLSFileIO"),
+    }
+    for jars, (places, key, java_io) in told.items():
+        by_class = {"warehouse": "s3://lake", "s3.endpoint": "x", "io-impl": io + java_io}
+        for extra in ({key: "x"}, by_class, *({"warehouse": place} for place in places.split())):
+            assert parse(rest | extra).jar_sets == (jars,)
+    for extra in ({}, {"s3.endpoint": "x", "io-impl": io + "hadoop.HadoopFileIO"}):
         assert parse(rest | extra).jar_sets == ()
 
 
