@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from airflow_kafka_lake.adapters.jars.cache import default_cache
-from airflow_kafka_lake.adapters.spark_submit.called import ADDRESS
+from airflow_kafka_lake.adapters.spark_submit.driver import ADDRESS
 from airflow_kafka_lake.adapters.spark_submit.submission import PACKAGE
 from airflow_kafka_lake.local.kafka import LocalKafka
 from tests.faults.test_standalone import SLOWLY, TWO_TASKS, assert_landed

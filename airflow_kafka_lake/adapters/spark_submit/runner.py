@@ -19,16 +19,19 @@ from airflow_kafka_lake.adapters.clients import Secrets
 from airflow_kafka_lake.adapters.jars.cache import JarSet, default_cache, files, fitting_sparks, verified
 from airflow_kafka_lake.adapters.java import find_java, require_java, require_matching_pyspark, spark_home
 from airflow_kafka_lake.adapters.machine import telling
-from airflow_kafka_lake.adapters.spark_submit.called import ADDRESS, CalledDriver, WorkerLine, program_text
 from airflow_kafka_lake.adapters.spark_submit.driver import (
+    ADDRESS,
+    CalledDriver,
     Driver,
     DriverStart,
     Engine,
     FollowedLog,
     RunningJob,
     Signs,
+    WorkerLine,
     came,
     end_orphan,
+    program_text,
 )
 from airflow_kafka_lake.adapters.spark_submit.failures import Job, job_failed, job_stalled, tail, why_waiting
 from airflow_kafka_lake.adapters.spark_submit.submission import (
@@ -227,7 +230,7 @@ class SparkSubmitRunner:
     of the installed Spark. `driver_memory` defaults to the master's usual size. `stage_program` is the program of a
     staging driver. `application` is given each driver's application, with its page at `history_server`. With an
     `engine` jobs run in its warm driver, which waits `idle_seconds` for the next one; without, each in a driver of its
-    own. In deploy mode cluster each job has a driver of its own on the cluster, which calls this process (`called`).
+    own. In deploy mode cluster each job has a driver of its own on the cluster, which calls this process.
     Raises ConnectionSettingsError for a missing master, and a setting that is not Spark's.
     """
 

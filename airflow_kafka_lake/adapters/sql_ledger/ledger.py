@@ -22,9 +22,7 @@ from airflow_kafka_lake.core.errors import KafkaLakeError, StaleFenceError
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import Entry, Write
 from airflow_kafka_lake.core.ledger.moves import advanced
-from airflow_kafka_lake.core.ledger.records import (
-    Advance,
-)
+from airflow_kafka_lake.core.ledger.records import Advance
 from airflow_kafka_lake.core.ledger.waves import RESOLVED
 from airflow_kafka_lake.ports import LedgerReader
 
@@ -129,7 +127,7 @@ def _asks(query: Callable[Concatenate[Connection, P], T]) -> Callable[Concatenat
 
 
 class SqlReader(ABC):
-    """`ports.LedgerReader` over SQL; see the port for every method."""
+    """`ports.LedgerReader` over SQL; see the port for its methods, and `queries` for those of Airflow's pages."""
 
     @abstractmethod
     def read(self, work: Callable[[Connection], T]) -> T:
@@ -158,6 +156,11 @@ class SqlReader(ABC):
     layouts = _asks(queries.layouts)
     segments = _asks(queries.segments)
     gate = _asks(queries.gate)
+    planners = _asks(queries.planners)
+    has_wave = _asks(queries.has_wave)
+    has_subject = _asks(queries.has_subject)
+    page_of_waves = _asks(queries.page_of_waves)
+    page_of_events = _asks(queries.page_of_events)
 
 
 class _Moment(SqlReader):

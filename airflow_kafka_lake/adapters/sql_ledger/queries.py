@@ -697,3 +697,49 @@ def same_streams(connection: Connection, streams: Collection[Stream]) -> tuple[A
     given = rows(connection, [stream.c[name] for name in Stream._fields], (key._asdict() for key in streams))
     same = [stream.c[name] == given.c[name] for name in Stream._fields]
     return given, same[0] & same[1] & same[2]
+
+
+# Reads of Airflow's pages beyond the port: pages of long lists, newest first, and the authors of plans.
+
+
+def planners(connection: Connection) -> dict[str, frozenset[str]]:
+    """Return all pipelines by name, each with the Dags that have planned it."""
+    dags = connection.execute(select(plan_.c.pipeline, plan_.c.dag).where(plan_.c.dag.is_not(None)).distinct())
+    planned = grouped((row.pipeline, row.dag) for row in dags)
+    names = connection.execute(select(pipeline.c.name).distinct()).scalars()
+    return {name: frozenset(planned.get(name, ())) for name in names}
+
+
+def has_wave(connection: Connection, name: str, wave_id: str) -> bool:
+    """Return whether a wave is one of a pipeline's."""
+    return _exists(connection, exists().where(wave.c.pipeline == name, wave.c.id == wave_id))
+
+
+def has_subject(connection: Connection, name: str, subject: str) -> bool:
+    """Return whether a wave, a range or a plan of this id is one of a pipeline's."""
+    waves = select(wave.c.id).where(wave.c.pipeline == name)
+    of_a_plan = exists().where(plan_.c.pipeline == name, plan_.c.id == subject)
+    of_a_range = exists().where(range_.c.id == subject, range_.c.wave.in_(waves))
+    return has_wave(connection, name, subject) or _exists(connection, of_a_plan | of_a_range)
+
+
+def _exists(connection: Connection, condition: ColumnElement[bool]) -> bool:
+    return bool(connection.execute(select(condition)).scalar_one())
+
+
+def page_of_waves(
+    connection: Connection, name: str, states: Sequence[WaveState], *, skip: int, limit: int
+) -> tuple[tuple[WaveRecord, ...], int]:
+    """Return a page of a pipeline's waves, newest first, and how many there are; no states are all."""
+    mine = [wave.c.pipeline == name, *([wave.c.state.in_(states)] if states else [])]
+    newest = select(wave.c.id).join(plan_, plan_.c.id == wave.c.plan).where(*mine)
+    page = newest.order_by(plan_.c.number.desc(), wave.c.ordinal.desc(), wave.c.id.desc()).offset(skip).limit(limit)
+    ids = connection.execute(page).scalars().all()
+    count = connection.execute(select(func.count()).select_from(wave).where(*mine)).scalar_one()
+    return tuple(reversed(waves(connection, wave.c.id.in_(ids)))), count
+
+
+def page_of_events(connection: Connection, name: str, *, before: int | None, limit: int) -> tuple[Event, ...]:
+    """Return lines of a pipeline's history, newest first; `before` is the sequence where an earlier page ended."""
+    where = [event.c.pipeline == name, *(() if before is None else (event.c.sequence < before,))]
+    return tuple(reversed(events(connection, where, limit, newest=True)))

@@ -40,7 +40,6 @@ from airflow_kafka_lake.core.ledger import history
 from airflow_kafka_lake.core.spec import CONNECTION_ID, PIPELINE_NAME, PipelineSpec
 from airflow_kafka_lake.pages import rendering
 from airflow_kafka_lake.pages.rendering import Visitor
-from airflow_kafka_lake.pages.web import reads
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.wiring.connections import DEFAULT_LEDGER, LedgerConnection
 
@@ -404,7 +403,7 @@ class PageRequest:
     async def planners(self) -> Planners:
         """Return all pipelines of the ledger, with the Dags that have planned them."""
         ledgers, name = self.server.ledgers, self.ledger
-        return await self.shared((name, "planners"), lambda: reads.planners(ledgers.ledger(name)))
+        return await self.shared((name, "planners"), lambda: ledgers.ledger(name).planners())
 
     async def dags(self, pipeline: str) -> frozenset[str]:
         """Return the Dags that have planned a pipeline. Raises UnknownSubjectError for a hidden one."""

@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.ledger.decisions import kept_text
 from airflow_kafka_lake.core.planning.policies import Bounds
 from airflow_kafka_lake.core.planning.selection import Selection
 from airflow_kafka_lake.core.spec import TOPIC_NAME
-from airflow_kafka_lake.pages.web import access, reads
+from airflow_kafka_lake.pages.web import access
 from airflow_kafka_lake.pages.web.access import AskedDep, Name, PageRequest, unknown
 from airflow_kafka_lake.pages.web.answers import digest
 from airflow_kafka_lake.pipeline.keys import MAX_PARTITION, parse_bound
@@ -132,7 +132,7 @@ async def _decide(asked: PageRequest, pipeline: str, action: type[Action], body:
         ledger = asked.server.ledgers.ledger(asked.ledger)
         field = action.subject_field()
         subject = getattr(body, field.name) if field else None
-        if subject is not None and not reads.has_subject(ledger, pipeline, subject):
+        if subject is not None and not ledger.has_subject(pipeline, subject):
             raise unknown("wave, range or plan in this pipeline")
         spec = known_spec(ledger, pipeline)
         with asked.ports(spec) as ports:

@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.reports.status import EventList, wave_line
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.pages import charts, pipeline
 from airflow_kafka_lake.pages.rendering import Visitor, static_files
-from airflow_kafka_lake.pages.web import answers, reads
+from airflow_kafka_lake.pages.web import answers
 from airflow_kafka_lake.pages.web.access import (
     AskedDep,
     Headers,
@@ -86,7 +86,7 @@ async def waves(
     await asked.dags(name)
 
     def make(ledger: SqlLedger) -> CachedDocument:
-        found, count = reads.waves(ledger, name, state or (), skip=skip, limit=limit)
+        found, count = ledger.page_of_waves(name, state or (), skip=skip, limit=limit)
         document = {"pipeline": name, "skip": skip, "limit": limit, "count": count, "waves": [*map(wave_line, found)]}
         return CachedDocument.of(
             document, lambda visitor: pipeline.waves_page(visitor, name, found, count, skip=skip, limit=limit)
@@ -100,7 +100,7 @@ async def wave(asked: AskedDep, name: Name, wave: Id) -> CachedDocument:
     await asked.dags(name)
 
     def make(ledger: SqlLedger) -> CachedDocument:
-        if not reads.has_wave(ledger, name, wave):
+        if not ledger.has_wave(name, wave):
             raise unknown("wave")
         report = reporting.wave(ledger, wave)
         return CachedDocument.of(report.to_json(), lambda visitor: pipeline.wave_page(visitor, report))
@@ -113,7 +113,7 @@ async def events(asked: AskedDep, name: Name, before: Before = None, limit: Limi
     await asked.dags(name)
 
     def make(ledger: SqlLedger) -> CachedDocument:
-        found = EventList(pipeline=name, events=reads.events(ledger, name, before=before, limit=limit))
+        found = EventList(pipeline=name, events=ledger.page_of_events(name, before=before, limit=limit))
         return CachedDocument.of(found.to_json(), lambda visitor: pipeline.history_page(visitor, found))
 
     return await _shared(asked, ("events", name, before, limit), make)

@@ -18,9 +18,8 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.spark_submit import called
-from airflow_kafka_lake.adapters.spark_submit.called import CalledDriver, WorkerLine, program_text
-from airflow_kafka_lake.adapters.spark_submit.driver import came
+from airflow_kafka_lake.adapters.spark_submit import driver as drivers
+from airflow_kafka_lake.adapters.spark_submit.driver import CalledDriver, WorkerLine, came, program_text
 from airflow_kafka_lake.adapters.spark_submit.submission import call_environment, shown_settings
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.jobs import caller
@@ -180,7 +179,7 @@ def test_driver_that_is_gone_without_a_code_has_failed_when_the_cluster_had_time
     ours.close()
     assert came(lambda: line.ended_at is not None, WAIT_SECONDS)
     assert not driver.has_exited()
-    monkeypatch.setattr(called, "_LAST_WORDS_SECONDS", 0.0)
+    monkeypatch.setattr(drivers, "_LAST_WORDS_SECONDS", 0.0)
     assert driver.has_exited()
     assert driver.end() != 0
 
@@ -204,7 +203,7 @@ def test_master_that_asks_for_a_jar_gets_an_empty_one(line: WorkerLine) -> None:
 
 
 def test_port_that_is_none_is_refused_by_name(folders: tuple[Path, Path]) -> None:
-    with pytest.raises(ConnectionSettingsError, match=re.escape(called.ADDRESS)):
+    with pytest.raises(ConnectionSettingsError, match=re.escape(drivers.ADDRESS)):
         WorkerLine(folders[0], "worker:none", files=[], document={})
 
 
