@@ -41,7 +41,7 @@ class SecurityProtocol(StrEnum):
 
 
 class Mechanism(StrEnum):
-    """How a client proves who it is: by a name and a password, or by a token of an OAuth 2 endpoint or an AWS key."""
+    """The proof of a client: by a name and a password, or by a token of an OAuth 2 endpoint or an AWS key."""
 
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"

@@ -24,6 +24,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,46 @@ TOKEN = "SPARK_KAFKA_LAKE_TOKEN"  # noqa: S105
 LOG_FILE = "driver.log"
 CALL_SECONDS = 60.0
 _EVERY_SECONDS, _GRACE_SECONDS = 0.2, 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenJob:
+    """All that a worker tells its driver after the files: their names, and the job.
+
+    `properties` are Java's, `settings` the session's, `jars` those of the worker and `further_jars` addresses.
+    """
+
+    package: str
+    jars: list[str]
+    further_jars: list[str]
+    settings: dict[str, str]
+    properties: dict[str, str]
+    program: str
+    request: dict[str, Any]
+    silence_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentFile:
+    """A file, of which `size` bytes follow; they are added to it where it `grows`."""
+
+    name: str
+    size: int
+    grows: bool = False
+
+
+def line_of(message: GivenJob | SentFile | int) -> bytes:
+    """Return a message, or an exit code, as a line of `read_line`."""
+    found = message if isinstance(message, int) else [type(message).__name__, asdict(message)]
+    return json.dumps(found).encode() + b"\n"
+
+
+def read_line(line: bytes) -> GivenJob | SentFile | int:
+    found = json.loads(line)
+    if isinstance(found, int):
+        return found
+    name, fields = found
+    return SentFile(**fields) if name == SentFile.__name__ else GivenJob(**fields)
 
 
 def reached(address: str, digest: str) -> ssl.SSLSocket:
@@ -47,24 +88,25 @@ def reached(address: str, digest: str) -> ssl.SSLSocket:
     return line
 
 
-def taken(line: ssl.SSLSocket, folder: Path) -> dict[str, Any]:
-    """Put the files that the worker sends into a folder; return the document that follows them."""
+def taken(line: ssl.SSLSocket, folder: Path) -> GivenJob:
+    """Put the files that the worker sends into a folder; return the job that follows them."""
     with line.makefile("rb") as sent:
         while header := sent.readline():
-            document: dict[str, Any] = json.loads(header)
-            if "file" not in document:
-                return document
-            with (folder / document["file"]).open("wb") as file:
-                left = document["size"]
-                while left and (found := sent.read(min(left, 1 << 20))):
-                    left -= file.write(found)
+            message = read_line(header)
+            if isinstance(message, GivenJob):
+                return message
+            if isinstance(message, SentFile):
+                left = message.size
+                with (folder / message.name).open("wb") as file:
+                    while left and (found := sent.read(min(left, 1 << 20))):
+                        left -= file.write(found)
     raise ConnectionError("the worker has ended before the driver had its job")
 
 
 class Files:
-    """The files of a job that its worker reads: whichever have changed since the last look, as they are sent.
+    """The files of a job that its worker reads, as they are sent: all that have changed since the last look.
 
-    Of those that only grow, what came on; of the others, all.
+    Of a file that only grows its new end is sent.
     """
 
     def __init__(self, folder: Path, growing: tuple[str, ...], others: tuple[str, ...]) -> None:
@@ -83,7 +125,7 @@ class Files:
                     file.seek(before[1] if grows else 0)
                     data = file.read()
                     self._seen[name] = (stat.st_mtime_ns, file.tell())
-                    found += json.dumps({"file": name, "size": len(data), "grows": grows}).encode() + b"\n" + data
+                    found += line_of(SentFile(name=name, size=len(data), grows=grows)) + data
         return bytes(found)
 
 
@@ -103,7 +145,7 @@ class Call:
         self._thread.start()
 
     def finish(self, code: int) -> None:
-        """Send what is left and the exit code."""
+        """Send the last changes and the exit code."""
         self._code = code
         self._thread.join()
 
@@ -118,7 +160,7 @@ class Call:
                 elif time.monotonic() - heard > self._silence_seconds:
                     raise ConnectionError("the worker has been silent")
                 self._line.sendall(self._files.changed())
-            self._line.sendall(self._files.changed() + json.dumps({"code": self._code}).encode() + b"\n")
+            self._line.sendall(self._files.changed() + line_of(self._code))
         except OSError:
             self._end()
         finally:
@@ -154,7 +196,7 @@ def main(address: str, digest: str) -> int:
         folder, line = Path(name), reached(address, digest)
         line.sendall(f"{os.environ.pop(TOKEN)}\n".encode())
         given = taken(line, folder)
-        sys.path.insert(0, str(folder / given["package"]))
+        sys.path.insert(0, str(folder / given.package))
         from airflow_kafka_lake.jobs.driver import MESSAGES_FILE, PROGRESS_FILE, RESULT_FILE, perform, session
         from airflow_kafka_lake.jobs.serve import work_of
 
@@ -162,14 +204,14 @@ def main(address: str, digest: str) -> int:
         for descriptor in (1, 2):
             os.dup2(log, descriptor)
         files = Files(folder, (LOG_FILE, MESSAGES_FILE), (PROGRESS_FILE, RESULT_FILE))
-        call, code = Call(line, files, given["silence_seconds"], lambda: end_java(java, folder)), 1
+        call, code = Call(line, files, given.silence_seconds, lambda: end_java(java, folder)), 1
         try:
-            jars = [str(folder / jar) for jar in given["jars"]]
-            prepare_java(given["properties"], jars)
-            settings = given["settings"] | {"spark.jars": ",".join([*jars, *given["further_jars"]])}
+            jars = [str(folder / jar) for jar in given.jars]
+            prepare_java(given.properties, jars)
+            settings = given.settings | {"spark.jars": ",".join([*jars, *given.further_jars])}
             with session(settings) as spark:
-                spark.sparkContext.addPyFile(str(folder / given["package"]))
-                perform(spark, given["request"], folder, work_of(given["program"]))
+                spark.sparkContext.addPyFile(str(folder / given.package))
+                perform(spark, given.request, folder, work_of(given.program))
             code = 0
         except Exception:  # noqa: BLE001 - the worker is told by the log
             traceback.print_exc()

@@ -35,7 +35,7 @@ from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import LIGHT, DriverAge
 from airflow_kafka_lake.jobs import caller
-from airflow_kafka_lake.jobs.caller import LOG_FILE
+from airflow_kafka_lake.jobs.caller import LOG_FILE, GivenJob, SentFile, line_of, read_line
 from airflow_kafka_lake.jobs.driver import write_whole
 from airflow_kafka_lake.jobs.serve import DONE_FILE, JOB_FILE, ORDERS_FILE, READY_FILE, WEAR_FILE, JobOrder
 
@@ -521,18 +521,18 @@ _FORMALITY = b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(_EMPTY_JA
 class WorkerLine:
     """Where the driver of one job calls: its files arrive in `folder`, and `code` is the exit code that it told.
 
-    `files` go to the driver, and `document` after them. Listens on `address`, or on a free port. Raises
+    `files` go to the driver, and `job` after them. Listens on `address`, or on a free port. Raises
     ConnectionSettingsError for an address that cannot be had.
     """
 
-    def __init__(self, folder: Path, address: str, *, files: Sequence[Path], document: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, address: str, *, files: Sequence[Path], job: GivenJob) -> None:
         self.token = secrets.token_urlsafe(32)
         self.code: int | None = None
         self.ended_at: float | None = None
         self.has_called = False
         self._folder = folder
         self._files = files
-        self._document = document
+        self._job = job
         self._beat = threading.Event()
         self._is_closed = threading.Event()
         self._context, self.digest = _certificate(folder)
@@ -595,10 +595,10 @@ class WorkerLine:
         line.settimeout(caller.CALL_SECONDS)
         for path in self._files:
             with path.open("rb") as file:
-                line.sendall(_header(file=path.name, size=path.stat().st_size))
+                line.sendall(line_of(SentFile(name=path.name, size=path.stat().st_size)))
                 while part := file.read(1 << 20):
                     line.sendall(part)
-        line.sendall(_header(**self._document))
+        line.sendall(line_of(self._job))
 
     def _follow(self, line: ssl.SSLSocket) -> None:
         """Write the driver's files as they come, until it has told its code or this worker ends the call."""
@@ -615,13 +615,13 @@ class WorkerLine:
     def _written(self, found: bytes) -> bytes:
         """Write the files that have come whole; return the rest."""
         while (end := found.find(b"\n")) >= 0:
-            header = json.loads(found[:end])
-            if "code" in header:
-                self.code = header["code"]
+            message = read_line(found[:end])
+            if not isinstance(message, SentFile):
+                self.code = message if isinstance(message, int) else 1
                 return b""
-            if len(found) < (after := end + 1 + header["size"]):
+            if len(found) < (after := end + 1 + message.size):
                 break
-            _write(self._folder / header["file"], found[end + 1 : after], grows=header["grows"])
+            _write(self._folder / message.name, found[end + 1 : after], grows=message.grows)
             found = found[after:]
         return found
 
@@ -632,10 +632,6 @@ def _write(path: Path, data: bytes, *, grows: bool) -> None:
             file.write(data)
     else:
         write_whole(path, data.decode())
-
-
-def _header(**document: Any) -> bytes:
-    return json.dumps(document).encode() + b"\n"
 
 
 def _own_address() -> str:

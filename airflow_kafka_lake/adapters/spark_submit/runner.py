@@ -73,7 +73,7 @@ from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError, Schem
 from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import IDLE_SECONDS, LIGHT, QUIET_SECONDS, Application, StageJob, Tip, is_local
 from airflow_kafka_lake.jobs import serve, stage
-from airflow_kafka_lake.jobs.caller import LOG_FILE
+from airflow_kafka_lake.jobs.caller import LOG_FILE, GivenJob
 from airflow_kafka_lake.jobs.driver import MESSAGES_FILE, PROGRESS_FILE, REFUSED, RESULT_FILE
 from airflow_kafka_lake.jobs.formats import CATALOG_CLASS
 from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
@@ -452,18 +452,18 @@ class SparkSubmitRunner:
         java = token_options(self._kafka)
         (folder / ZIP_FILE).write_bytes(package_zip())
         jars = [Path(jar) for jar in all_jars(self._jars)]
-        document = {
-            "package": ZIP_FILE,
-            "jars": [jar.name for jar in jars],
-            "further_jars": addresses(self._conf),
-            "settings": told_settings(self._settings(folder, self._conf, java), job.name),
-            "properties": java_properties(java),
-            "program": _importable(self._program(job)),
-            "request": request,
-            "silence_seconds": self._waits["silence_seconds"],
-        }
+        given = GivenJob(
+            package=ZIP_FILE,
+            jars=[jar.name for jar in jars],
+            further_jars=addresses(self._conf),
+            settings=told_settings(self._settings(folder, self._conf, java), job.name),
+            properties=java_properties(java),
+            program=_importable(self._program(job)),
+            request=dict(request),
+            silence_seconds=self._waits["silence_seconds"],
+        )
         files = [folder / ZIP_FILE, *jars]
-        line = WorkerLine(folder, self._conf.get(ADDRESS, ""), files=files, document=document)
+        line = WorkerLine(folder, self._conf.get(ADDRESS, ""), files=files, job=given)
         shown = shown_settings(self._master, self._conf, self._driver_memory, line.token)
         write_private(folder / PROPERTIES_FILE, properties_text(shown))
         home, text = spark_home(), program_text()

@@ -260,7 +260,7 @@ def arguments(
     ]  # fmt: skip
 
 
-# Deploy mode cluster: what a cluster is shown of a job. The rest is told to the driver when it calls (`driver`).
+# Deploy mode cluster: the part of a job that a cluster is shown. The rest is told to the driver when it calls.
 
 _ON_A_CLUSTER = {
     DEPLOY_MODE: "cluster",

@@ -7,6 +7,7 @@ import json
 import queue
 import re
 import socket
+import subprocess
 import sys
 import threading
 import urllib.request
@@ -14,7 +15,6 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,10 +23,20 @@ from airflow_kafka_lake.adapters.spark_submit.driver import CalledDriver, Worker
 from airflow_kafka_lake.adapters.spark_submit.submission import call_environment, shown_settings
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
 from airflow_kafka_lake.jobs import caller
-from airflow_kafka_lake.jobs.caller import TOKEN, Call, Files
+from airflow_kafka_lake.jobs.caller import TOKEN, Call, Files, GivenJob
 
 LOG, RESULT = "driver.log", "result.json"
 WAIT_SECONDS = 20
+GIVEN = GivenJob(
+    package="package.zip",
+    jars=["one.jar"],
+    further_jars=["https://host/two.jar"],
+    settings={"spark.app.name": "job"},
+    properties={"a": "b"},
+    program="stage",
+    request={"kafka": {"sasl.password": "canary"}},
+    silence_seconds=300.0,
+)
 
 
 class Driver:
@@ -64,7 +74,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 def line(folders: tuple[Path, Path], tmp_path: Path) -> Iterator[WorkerLine]:
     package = tmp_path / "package.zip"
     package.write_bytes(bytes(range(256)) * 20_000)
-    made = WorkerLine(folders[0], "", files=[package], document={"program": "stage", "secret": "canary"})
+    made = WorkerLine(folders[0], "", files=[package], job=GIVEN)
     yield made
     made.close()
 
@@ -72,7 +82,7 @@ def line(folders: tuple[Path, Path], tmp_path: Path) -> Iterator[WorkerLine]:
 def test_driver_is_given_the_files_and_the_document(line: WorkerLine, folders: tuple[Path, Path]) -> None:
     with closing(Driver(line, folders[1])) as driver:
         pass
-    assert driver.given == {"program": "stage", "secret": "canary"}
+    assert driver.given == GIVEN
     assert (folders[1] / "package.zip").read_bytes() == bytes(range(256)) * 20_000
     assert list(folders[0].iterdir()) == []
 
@@ -105,7 +115,7 @@ def test_stranger_without_the_word_is_refused_and_the_driver_comes_in_after_it(
         Driver(line, folders[1], token="a" * len(line.token))
     assert not line.has_called
     with closing(Driver(line, folders[1])) as driver:
-        assert driver.given["program"] == "stage"
+        assert driver.given == GIVEN
     assert "was refused" in caplog.text
 
 
@@ -204,26 +214,28 @@ def test_master_that_asks_for_a_jar_gets_an_empty_one(line: WorkerLine) -> None:
 
 def test_port_that_is_none_is_refused_by_name(folders: tuple[Path, Path]) -> None:
     with pytest.raises(ConnectionSettingsError, match=re.escape(drivers.ADDRESS)):
-        WorkerLine(folders[0], "worker:none", files=[], document={})
+        WorkerLine(folders[0], "worker:none", files=[], job=GIVEN)
 
 
 def test_port_that_another_process_has_is_refused_by_name(folders: tuple[Path, Path]) -> None:
     with socket.create_server(("", 0)) as taken, pytest.raises(ConnectionSettingsError, match="nothing can listen"):
-        WorkerLine(folders[0], f"worker:{taken.getsockname()[1]}", files=[], document={})
+        WorkerLine(folders[0], f"worker:{taken.getsockname()[1]}", files=[], job=GIVEN)
 
 
 def test_address_of_the_setting_is_the_one_that_the_driver_calls(folders: tuple[Path, Path]) -> None:
-    made = WorkerLine(folders[0], "worker.example", files=[], document={})
+    made = WorkerLine(folders[0], "worker.example", files=[], job=GIVEN)
     made.close()
     assert made.address.startswith("worker.example:")
 
 
 def test_text_of_the_driver_is_one_word_for_every_shell() -> None:
     """Spark writes it into a script for YARN, where it changes dollars, quotes and new lines."""
-    text, defined = program_text(), dict[str, Any]({"__name__": "driver"})
+    text = program_text()
     assert not set(text) & set('$"\n\\ `')
-    exec(text, defined)
-    assert callable(defined["main"])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    ended = subprocess.run([sys.executable, "-c", text, address, "0" * 64], check=False, capture_output=True, text=True)
+    assert "ConnectionRefusedError" in ended.stderr
 
 
 SECRETS = {
