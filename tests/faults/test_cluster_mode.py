@@ -12,6 +12,7 @@ from typing import Protocol
 import psutil
 import pytest
 
+from airflow_kafka_lake.adapters.spark_submit.driver import ADDRESS
 from airflow_kafka_lake.jobs.caller import TOKEN
 from tests import canaries
 from tests.faults.conftest import PASSWORD, STORE_KEY
@@ -185,4 +186,14 @@ def test_job_that_fails_on_the_cluster_says_why(sandbox: Sandbox, cluster: OfDri
     conf = {"spark.serializer": "no.such.Serializer"}
     ended = sandbox.run(env=cluster.environment(**conf))
     assert (ended.code, ended.document["problems"][0]["reason"]) == (1, "missing-classes"), ended.out
+    assert_landed(sandbox, sandbox.run(env=cluster.environment()))
+
+
+def test_machine_that_the_cluster_does_not_reach_is_told_and_named(sandbox: Sandbox, cluster: OfDrivers) -> None:
+    """No part of the wave is tried by itself: no record is the cause."""
+    sandbox.produce(100)
+    ended = sandbox.run(env=cluster.environment(**{ADDRESS: "192.0.2.255"}))
+    (problem,) = ended.document["problems"]
+    assert (ended.code, problem["reason"]) == (3, "driver-did-not-call"), ended.out
+    assert ADDRESS in problem["message"]
     assert_landed(sandbox, sandbox.run(env=cluster.environment()))

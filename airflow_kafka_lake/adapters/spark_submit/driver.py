@@ -224,6 +224,10 @@ class Driver:
     def beat(self) -> None:
         """Tell the driver that its worker lives; one on this machine needs no such sign."""
 
+    def has_called(self) -> bool:
+        """Return whether the driver has called its worker; one on this machine need not."""
+        return True
+
     def has_exited(self) -> bool:
         """Return whether the driver has ended, without reaping it: until `end` has signalled the group, the kernel must
         not give its number to another process."""
@@ -683,6 +687,9 @@ class CalledDriver(Driver):
 
     def beat(self) -> None:
         self._line.beat()
+
+    def has_called(self) -> bool:
+        return self._line.has_called
 
     def has_exited(self) -> bool:
         """Return whether the driver has told its end, or is gone and the cluster has had time to tell why."""

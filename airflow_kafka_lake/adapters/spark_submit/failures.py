@@ -193,6 +193,15 @@ REASONS = (
 )
 """In this order: the first whose pattern is found names the failure."""
 
+NO_CALL = Reason(
+    name="driver-did-not-call",
+    pattern="",
+    advice="The driver on the cluster has not called this machine. Let the cluster's hosts reach it, at the address "
+    "and port of spark.kafka_lake.worker.address in the Spark connection; the cluster's pages have the driver's own "
+    "log.",
+)
+"""A failure of deploy mode cluster that no line tells."""
+
 
 def _subject(job: Job) -> tuple[str, str, dict[str, str]]:
     """Return the name of a job, the state that its failure leaves behind, and the facts of its error."""
@@ -202,11 +211,13 @@ def _subject(job: Job) -> tuple[str, str, dict[str, str]]:
     return f"The Spark job that {job.task}", job.left, {}
 
 
-def job_failed(job: Job, code: int, lines: Iterable[str], secrets: Secrets) -> JobFailedError | ConnectionSettingsError:
-    """Return the error of a driver that ended with `code`, from its log: ConnectionSettingsError for one that cannot
-    succeed before a person has changed something."""
+def job_failed(
+    job: Job, code: int, lines: Iterable[str], secrets: Secrets, *, untold: Reason | None = None
+) -> JobFailedError | ConnectionSettingsError:
+    """Return the error of a driver that ended with `code`, from its log, or with a reason that no line tells:
+    ConnectionSettingsError for one that cannot succeed before a person has changed something."""
     text = [secrets.masked(line) for line in lines]
-    reason = recognised(text)
+    reason = recognised(text) or untold
     end = tail(text)
     ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
     what, left, facts = _subject(job)

@@ -33,7 +33,7 @@ from airflow_kafka_lake.adapters.spark_submit.driver import (
     end_orphan,
     program_text,
 )
-from airflow_kafka_lake.adapters.spark_submit.failures import Job, job_failed, job_stalled, tail, why_waiting
+from airflow_kafka_lake.adapters.spark_submit.failures import NO_CALL, Job, job_failed, job_stalled, tail, why_waiting
 from airflow_kafka_lake.adapters.spark_submit.submission import (
     DEPLOY_MODE,
     HOT_ONLY,
@@ -375,7 +375,8 @@ class SparkSubmitRunner:
         if running.has_failed(code):
             if refused := _left(running).get(REFUSED):
                 raise SchemaMismatchError(self._secrets.masked(refused), table=job.table)
-            raise job_failed(job, code or 0, log.lines, self._secrets)
+            untold = None if running.driver.has_called() else NO_CALL
+            raise job_failed(job, code or 0, log.lines, self._secrets, untold=untold)
 
     def end_orphan(self, job: str | None, name: str) -> bool:
         """End an attempt's job (`ports.JobRunner.end_orphan`), and remove the folders that killed workers left.

@@ -18,15 +18,31 @@ from pathlib import Path
 
 import pytest
 
+from airflow_kafka_lake.adapters.clients import Secrets
 from airflow_kafka_lake.adapters.spark_submit import driver as drivers
 from airflow_kafka_lake.adapters.spark_submit.driver import CalledDriver, WorkerLine, came, program_text
+from airflow_kafka_lake.adapters.spark_submit.failures import NO_CALL, job_failed
 from airflow_kafka_lake.adapters.spark_submit.submission import call_environment, shown_settings
 from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
+from airflow_kafka_lake.core.spark.halving import is_unknown
+from airflow_kafka_lake.core.spark.job import StageJob
+from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs import caller
 from airflow_kafka_lake.jobs.caller import TOKEN, Call, Files, GivenJob
 
 LOG, RESULT = "driver.log", "result.json"
 WAIT_SECONDS = 20
+JOB = StageJob(
+    pipeline="orders",
+    wave="w1",
+    attempt="a1",
+    table="raw.orders",
+    isolation=Isolation.READ_COMMITTED,
+    slices=(Slice(Stream("orders", "A1", 0), OffsetRange(0, 10)),),
+    tasks=1,
+    max_records_per_partition=None,
+)
 GIVEN = GivenJob(
     package="package.zip",
     jars=["one.jar"],
@@ -176,7 +192,7 @@ def test_submission_that_ends_well_without_a_call_has_failed(line: WorkerLine, f
     """A standalone master's client ends so, whatever has become of the driver."""
     driver = _submit(line, folders[0], "pass")
     assert came(driver.has_exited, WAIT_SECONDS)
-    assert driver.end() == 1
+    assert (driver.end(), driver.has_called()) == (1, False)
 
 
 def test_driver_that_is_gone_without_a_code_has_failed_when_the_cluster_had_time_to_say_why(
@@ -192,6 +208,15 @@ def test_driver_that_is_gone_without_a_code_has_failed_when_the_cluster_had_time
     monkeypatch.setattr(drivers, "_LAST_WORDS_SECONDS", 0.0)
     assert driver.has_exited()
     assert driver.end() != 0
+
+
+def test_driver_that_has_not_called_is_told_in_words_and_is_no_records_fault() -> None:
+    """No half of its slices is tried: they are not the cause."""
+    error = job_failed(JOB, 1, ["State of driver-1 is FAILED"], Secrets(), untold=NO_CALL)
+    assert (error.facts["reason"], "spark.kafka_lake.worker.address" in error.message) == ("driver-did-not-call", True)
+    assert not is_unknown(error)
+    told = job_failed(JOB, 1, ["Failed to submit application_1 to YARN"], Secrets(), untold=NO_CALL)
+    assert told.facts["reason"] == "cluster-refuses"
 
 
 def test_submission_that_ends_while_its_driver_works_is_not_the_jobs_end(
