@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_kafka_lake.core.ledger.records import Advance
-from airflow_kafka_lake.core.offsets import OffsetRange, Stream, grouped, offsets_by
+from airflow_kafka_lake.core.offsets import OffsetRange, Stream, grouped, merged, offsets_by
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset, AssetAlias
@@ -131,18 +131,16 @@ def event_extras(pipeline: str, plan: str | None, moves: Sequence[Advance], *, a
 
 
 def _extra(pipeline: str, plan: str | None, moves: Sequence[Advance], after: int) -> dict[str, Any]:
-    slices: dict[Stream, tuple[int, int]] = {}
-    for move in moves:
-        start, end = slices.get(move.stream, (move.start, move.end))
-        slices[move.stream] = (min(start, move.start), max(end, move.end))
+    starts = merged(min, ((move.stream, move.start) for move in moves))
+    ends = merged(max, ((move.stream, move.end) for move in moves))
     return {
         "pipeline": pipeline,
         "plan": plan,
         "after": after,
         "sequence": max(move.sequence for move in moves),
         "streams": [
-            dict(zip(_KEYS, (stream.topic, stream.partition, *ends), strict=True))
-            for stream, ends in sorted(slices.items())
+            dict(zip(_KEYS, (*stream.place, start, ends[stream]), strict=True))
+            for stream, start in sorted(starts.items())
         ],
         "rows": sum(move.rows for move in moves),
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 
 from airflow_kafka_lake.actions.offsets import SkipAction
 from airflow_kafka_lake.adapters.machine import report_file, write_report
@@ -29,7 +28,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.report import AuditReport, OffsetStatus
 from airflow_kafka_lake.core.errors import UsageError
-from airflow_kafka_lake.core.offsets import OffsetRange, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, summed
 from airflow_kafka_lake.pipeline.keys import parse_size
 from airflow_kafka_lake.services import pipeline_audit
 from airflow_kafka_lake.services.identity import known_spec
@@ -80,10 +79,9 @@ def show_audit(output: Output, report: AuditReport) -> None:
         )
     for note in sorted({note for item in streams for note in item.notes})[:NOTED]:
         output.line(f"note: {note}")
-    left: Counter[OffsetStatus] = Counter()
-    for part in (part for item in streams for part in item.timeline):
-        left[part.status] += part.range.span if part.status not in {OffsetStatus.COMMITTED, OffsetStatus.SKIPPED} else 0
-    if said := ", ".join(f"{number:,} {status.value}" for status, number in left.items() if number):
+    spans = summed((part.status, part.range.span) for item in streams for part in item.timeline)
+    left = [status for status in spans if status not in {OffsetStatus.COMMITTED, OffsetStatus.SKIPPED}]
+    if said := ", ".join(f"{spans[status]:,} {status.value}" for status in left):
         output.line(f"offsets not landed, and not audited: {said}; see {remedies.status(report.pipeline)}")
     for line in report.check_lines(SHOWN):
         output.line(line)
@@ -111,9 +109,7 @@ def accept_deletes(arguments: argparse.Namespace, output: Output) -> Result:
         "rows": sum(found.rows for found in deleted),
         "deleted": [found.item.slice.entry() | {"rows": found.rows} for found in deleted],
     }
-    rows: Counter[Stream] = Counter()
-    for found in deleted:
-        rows[found.item.stream] += found.rows
+    rows = summed((found.item.stream, found.rows) for found in deleted)
     as_meant = "deleted on purpose" if decision else "would count as deleted on purpose"
     lines = [f"{stream}: {count(number, 'row')} {as_meant}" for stream, number in rows.items()]
     tried = f"nothing was recorded; do it with: {go_on(arguments)} --shown {digest}"

@@ -117,3 +117,12 @@ class Decoder(Document):
     column: str = ""
     asked: str = ""
     refused: str = ""
+
+
+def zigzag(number: int) -> bytes:
+    """Return a number as Avro writes it, and Confluent the indexes of a message: small ones take few bytes."""
+    value, found = (number << 1) ^ (number >> 63), bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*found, value])

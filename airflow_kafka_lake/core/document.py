@@ -30,9 +30,7 @@ class Document:
         return cls(**{name: _read(types[name], given[name]) for name in dict.fromkeys((*types, *given))})
 
 
-@cache
-def _types(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+_types = cache(get_type_hints)
 
 
 def _written(value: Any) -> Any:

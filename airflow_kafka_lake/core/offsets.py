@@ -9,8 +9,9 @@ import json
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import add
 from typing import Any, NamedTuple, Self, TypeVar
 
 K = TypeVar("K")
@@ -358,6 +359,25 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> defaultdict[K, list[V]]:
     for key, value in pairs:
         found[key].append(value)
     return found
+
+
+def dealt(pairs: Iterable[tuple[K, V]]) -> list[list[V]]:
+    """Return the first value of each key, then the second one of each that has so many, and so on."""
+    turns = (turn for values in grouped(pairs).values() for turn in enumerate(values))
+    return list(grouped(turns).values())
+
+
+def merged(join: Callable[[V, V], V], pairs: Iterable[tuple[K, V]]) -> dict[K, V]:
+    """Return one value for each key, the keys as they come: its first value, joined with every later one."""
+    found: dict[K, V] = {}
+    for key, value in pairs:
+        found[key] = join(found[key], value) if key in found else value
+    return found
+
+
+def summed(pairs: Iterable[tuple[K, int]]) -> defaultdict[K, int]:
+    """Return the sum of the values of each key, the keys as they come; of a key that is not there it is 0."""
+    return defaultdict(int, merged(add, pairs))
 
 
 def offsets_by(pairs: Iterable[tuple[K, OffsetRange]]) -> defaultdict[K, RangeSet]:

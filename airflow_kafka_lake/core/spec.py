@@ -13,7 +13,7 @@ from enum import StrEnum
 from airflow_kafka_lake.core.decoding import Decoding
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.errors import PipelineFileError
-from airflow_kafka_lake.core.offsets import Stream
+from airflow_kafka_lake.core.offsets import Stream, grouped
 
 PIPELINE_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -142,10 +142,8 @@ class PipelineSpec(Document):
 
     def tables_of(self, streams: Iterable[Stream]) -> dict[str, list[str]]:
         """Return the tables that some streams land in, each with their topic ids."""
-        found: dict[str, set[str]] = {}
-        for topic, topic_id, _ in streams:
-            found.setdefault(self.table_for(topic), set()).add(topic_id)
-        return {table: sorted(ids) for table, ids in sorted(found.items())}
+        found = grouped((self.table_for(topic), topic_id) for topic, topic_id, _ in streams)
+        return {table: sorted(set(ids)) for table, ids in sorted(found.items())}
 
     def table_for(self, topic: str) -> str:
         """Return the table a topic lands in: `table` with `{topic}` replaced by `legal_table_part(topic)`."""

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from airflow_kafka_lake.core.amounts import count, word_of
 from airflow_kafka_lake.core.audit.report import MEANINGS, AuditReport, OffsetStatus, TimelineSlice
+from airflow_kafka_lake.core.offsets import summed
 from airflow_kafka_lake.core.ordering.segments import Segment, SegmentKey, SegmentOrder
 from airflow_kafka_lake.core.wire import timestamp
 from airflow_kafka_lake.pages.rendering import IDLE, Visitor, draw, render, visible
@@ -69,10 +70,8 @@ def _drawing(label: str, boxes: Iterable[Markup]) -> Markup:
 
 def summary(parts: Sequence[TimelineSlice]) -> str:
     """Return how many offsets of a timeline have which status."""
-    spans = dict.fromkeys(OffsetStatus, 0)
-    for part in parts:
-        spans[part.status] += part.range.span
-    return ", ".join(f"{span:,} {word_of(status)}" for status, span in spans.items() if span)
+    spans = summed((part.status, part.range.span) for part in parts)
+    return ", ".join(f"{spans[status]:,} {word_of(status)}" for status in OffsetStatus if status in spans)
 
 
 def _exact(parts: Sequence[TimelineSlice], start: int, end: int) -> Iterator[tuple[int, Markup]]:

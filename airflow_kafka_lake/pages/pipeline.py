@@ -16,7 +16,7 @@ from airflow_kafka_lake.core.audit.report import MEANINGS, OffsetStatus
 from airflow_kafka_lake.core.ledger.history import TaskPlace, place_of
 from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
-from airflow_kafka_lake.core.offsets import grouped
+from airflow_kafka_lake.core.offsets import grouped, summed
 from airflow_kafka_lake.core.remedies import Remedy
 from airflow_kafka_lake.core.reports.attention import silence_of
 from airflow_kafka_lake.core.reports.progress import DOING, Progress
@@ -183,10 +183,8 @@ def at_once(group: StreamGroup, streams: Sequence[StreamStatus]) -> int:
 
 def counts_of(groups: Iterable[StreamGroup]) -> dict[StreamState, int]:
     """Return how many partitions are in which state, the worst first; states that none is in are left out."""
-    counts: Counter[StreamState] = Counter()
-    for group in groups:
-        counts[group.state] += group.partitions
-    return {state: counts[state] for state in WORST_FIRST if counts[state]}
+    counts = summed((group.state, group.partitions) for group in groups)
+    return {state: counts[state] for state in WORST_FIRST if counts.get(state)}
 
 
 # The page of one pipeline: how far it is, what blocks it, what runs, and where every offset is.

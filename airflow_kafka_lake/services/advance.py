@@ -288,14 +288,12 @@ def landed_in(
     ledger: Ledger, spec: PipelineSpec, known: PipelineRecord | None, topics: Iterable[str]
 ) -> defaultdict[str, list[Slice]]:
     """Return all committed slices by their table; none where all tables on record are those of the topics now."""
-    found = defaultdict[str, list[Slice]](list)
-    if known and not known.tables.keys() <= set(map(spec.table_for, topics)):
-        done, name = (RangeState.COMMITTED,), spec.name
-        ranges, waves = ledger.at_once(lambda read: (read.ranges(pipeline=name, states=done), read.waves(name)))
-        tables = {wave.id: wave.table for wave in waves}
-        for item in (item for item in ranges if tables[item.wave]):
-            found[tables[item.wave]].append(item.slice)
-    return found
+    if not known or known.tables.keys() <= set(map(spec.table_for, topics)):
+        return grouped(())
+    done, name = (RangeState.COMMITTED,), spec.name
+    ranges, waves = ledger.at_once(lambda read: (read.ranges(pipeline=name, states=done), read.waves(name)))
+    tables = {wave.id: wave.table for wave in waves}
+    return grouped((tables[item.wave], item.slice) for item in ranges if tables[item.wave])
 
 
 def _landed_by(

@@ -45,7 +45,7 @@ from airflow_kafka_lake.core.ledger.records import (
     WaveRecord,
 )
 from airflow_kafka_lake.core.ledger.waves import FINISHED, OPEN, UNFINISHED, UNRESOLVED, RangeState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, grouped
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, grouped, merged
 from airflow_kafka_lake.core.ordering.layouts import (
     KnownLayouts,
     LayoutChange,
@@ -296,9 +296,7 @@ def preview_withdraw(
     asked = slices(ports, touched, selection)
     if isinstance(selection.start, datetime) and touched:
         seen = ports.source.snapshot(sorted({item.key.topic for item in touched}), None).partitions
-        starts: dict[Stream, int] = {}
-        for item in found:
-            starts[item.stream] = min(item.range.start, starts.get(item.stream, item.range.start))
+        starts = merged(min, ((item.stream, item.range.start) for item in found))
         expired = {i.stream: i for i in seen if i.stream in starts and starts[i.stream] < i.log_start}
         refuse_gone(ports, selection.start, touched, expired)
     wanted = [(i, asked[i.stream]) for i in found if i.stream in asked and i.range.overlaps(asked[i.stream])]

@@ -11,7 +11,7 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.audit.check import AuditInputs, Finding, FindingKind, offsets_seen
 from airflow_kafka_lake.core.audit.report import ObservedBounds, StreamScope
 from airflow_kafka_lake.core.errors import IdentityError, JobFailedError
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceSet, Stream, offsets_by
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, SliceSet, Stream, offsets_by, summed
 from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.core.spark.halving import OUT_OF_MEMORY
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -277,9 +277,7 @@ def _require_same_topics(ports: Ports, slices: Sequence[Slice]) -> None:
 
 
 def _compared(slices: Iterable[Slice], left_out: Mapping[Stream, tuple[RangeSet, str]]) -> tuple[ComparedStream, ...]:
-    spans: dict[Stream, int] = defaultdict(int)
-    for item in slices:
-        spans[item.stream] += item.range.span
+    spans = summed((item.stream, item.range.span) for item in slices)
     return tuple(
         ComparedStream(stream=key, offsets=spans.get(key, 0), left_out=left_out.get(key, (RangeSet(), ""))[0], why=why)
         for key in sorted(spans.keys() | left_out.keys())

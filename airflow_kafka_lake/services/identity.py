@@ -25,7 +25,7 @@ from airflow_kafka_lake.core.ledger.history import EventRef
 from airflow_kafka_lake.core.ledger.plans import BindTable
 from airflow_kafka_lake.core.ledger.records import PipelineRecord, RangeRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.waves import Committed, Rejected, Requirement, TableHead
-from airflow_kafka_lake.core.offsets import Stream
+from airflow_kafka_lake.core.offsets import Stream, merged
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import LedgerReader, OffsetSource, Ports
 
@@ -99,11 +99,7 @@ def _instead_of(topic: str, topic_id: str, found: str | None) -> IdentityError:
 
 def planned_epochs(ranges: Iterable[RangeRecord]) -> dict[Stream, int]:
     """Return the newest leader epoch under which each stream was planned: an older leader has been deposed since."""
-    found: dict[Stream, int] = {}
-    for item in ranges:
-        if item.leader_epoch is not None:
-            found[item.stream] = max(found.get(item.stream, 0), item.leader_epoch)
-    return found
+    return merged(max, ((item.stream, item.leader_epoch) for item in ranges if item.leader_epoch is not None))
 
 
 def check_losses(ports: Ports, ranges: Sequence[RangeRecord]) -> Losses:

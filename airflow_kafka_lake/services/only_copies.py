@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.errors import (
 )
 from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord
 from airflow_kafka_lake.core.ledger.waves import AttemptRecord, RangeState, is_resumable
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream, grouped
 from airflow_kafka_lake.core.spark.job import RETAIN_DAYS, branch_of
 from airflow_kafka_lake.core.spec import sql_table
 from airflow_kafka_lake.core.wire import timestamp
@@ -139,10 +139,7 @@ def refuse_to_drop(ports: Ports, claim: Claim, table: LakeTable, some: Sequence[
 def refuse_to_lose_waves(ports: Ports, pipeline: str, attempts: Mapping[str, Iterable[AttemptRecord]]) -> None:
     """Raise as `refuse_to_lose` for attempts of several waves, by table."""
     for identifier, found in attempts.items():
-        by_wave: dict[str, list[AttemptRecord]] = {}
-        for item in found:
-            by_wave.setdefault(item.wave, []).append(item)
-        for wave, mine in by_wave.items():
+        for wave, mine in grouped((item.wave, item) for item in found).items():
             if any(map(is_resumable, mine)):
                 ranges = ports.ledger.ranges(wave=wave, states=(RangeState.PLANNED,))
                 table = ports.lake.table(identifier)

@@ -8,7 +8,7 @@ with the last write: if a rebuild dies in between, plan and publish refuse until
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,12 +28,11 @@ from airflow_kafka_lake.core.ledger.waves import (
     OPEN,
     UNFINISHED,
     AttemptOutcome,
-    AttemptRecord,
     RangeState,
     TableHead,
     Token,
 )
-from airflow_kafka_lake.core.offsets import Slice
+from airflow_kafka_lake.core.offsets import Slice, grouped
 from airflow_kafka_lake.core.planning.costs import heaviest, weights
 from airflow_kafka_lake.core.rebuilding.comparison import (
     Contradiction,
@@ -106,11 +105,8 @@ def rebuild(
 def _refuse_to_lose(ports: Ports, spec: PipelineSpec) -> None:
     """Check every table before main of any is moved: after that only another rebuild can go on."""
     attempts = ports.ledger.attempts(pipeline=spec.name)
-    by_table: dict[str, list[AttemptRecord]] = {}
     unfinished = {wave.id: wave.table for wave in ports.ledger.waves(spec.name, UNFINISHED)}
-    for item in attempts:
-        if item.wave in unfinished:
-            by_table.setdefault(unfinished[item.wave], []).append(item)
+    by_table = grouped((unfinished[item.wave], item) for item in attempts if item.wave in unfinished)
     refuse_to_lose_waves(ports, spec.name, by_table)
     for name in _tables(ports, spec, ports.ledger.pipeline(spec.name), _known(ports.ledger, spec.name, ())):
         table = ports.lake.table(name)
@@ -133,7 +129,9 @@ def _restore(
     }
     tables = [name for name, is_there in there.items() if is_there]
     before = {name: found for name in tables if (found := _read_unmoved(ports, spec, known, name))}
-    if _is_still(ports, before.values()):
+    # Where a table has moved while it was read, the reading is one of two moments, and decides nothing.
+    moments = {name: found.commits[-1].snapshot if found.commits else None for name, found in before.items()}
+    if all(ports.lake.table(name).head().snapshot == snapshot for name, snapshot in moments.items()):
         _refuse(spec.name, compare(list(before.values()), known, now), accept_rollback)
     readings = []
     for table in tables:
@@ -241,14 +239,6 @@ def _read_unmoved(ports: Ports, spec: PipelineSpec, known: LedgerMemory, table: 
         ancestry=lake.head().ancestry,
         attempt_rows=attempt_rows,
         receipts=_receipts_of(ports, spec.name, table, every_receipt=every_receipt, owners=owners),
-    )
-
-
-def _is_still(ports: Ports, readings: Iterable[TableReading]) -> bool:
-    """Return whether no table has moved while it was read: else the reading, of two moments, decides nothing."""
-    return all(
-        ports.lake.table(item.table).head().snapshot == (item.commits[-1].snapshot if item.commits else None)
-        for item in readings
     )
 
 

@@ -34,7 +34,7 @@ from airflow_kafka_lake.core.ledger.reopening import (
     to_be_shared,
 )
 from airflow_kafka_lake.core.ledger.waves import UNFINISHED, AttemptRecord, RangeState, TableHead, Token
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, grouped
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment, started_after, waiting
 from airflow_kafka_lake.core.planning.costs import heaviest, weights
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -335,11 +335,8 @@ def _attempts_that_wait(
     graph = Graph(ports.ledger.segments(pipeline))
     streams = [reopened if reopened and item.key == reopened.key else item for item in ports.ledger.streams(pipeline)]
     closed = waiting(graph, streams, (item for item in planned if item.wave in begun))
-    found: dict[str, list[AttemptRecord]] = {}
-    for item in ports.ledger.attempts(pipeline=pipeline) if closed else ():
-        if item.wave in closed:
-            found.setdefault(begun[item.wave].table, []).append(item)
-    return found
+    attempts = ports.ledger.attempts(pipeline=pipeline) if closed else ()
+    return grouped((begun[item.wave].table, item) for item in attempts if item.wave in closed)
 
 
 def _move_main(

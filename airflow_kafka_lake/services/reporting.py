@@ -26,7 +26,7 @@ from airflow_kafka_lake.core.kafka.snapshots import (
 from airflow_kafka_lake.core.ledger.guards import pause_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, UNFINISHED, UNRESOLVED, AttemptOutcome, RangeState
-from airflow_kafka_lake.core.offsets import SliceSet, Stream, grouped
+from airflow_kafka_lake.core.offsets import SliceSet, grouped, merged
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder
 from airflow_kafka_lake.core.reports.status import Overview, PipelineReport, WaveReport
 from airflow_kafka_lake.core.reports.streams import (
@@ -146,11 +146,9 @@ def look(
     kafka = observe(source, sorted(asked), group)
     if isinstance(kafka.snapshot, str):
         return replace(kafka, ages_state=UnknownState(kafka.snapshot))
-    epochs: dict[Stream, int] = {}
-    ends: dict[Stream, int] = {}
-    for item in (item for own in pipelines for item in own.streams):  # each may have planned at another time
-        epochs[item.key] = max(epochs.get(item.key, 0), item.leader_epoch or 0)
-        ends[item.key] = max(ends.get(item.key, 0), item.end_seen)
+    known = [item for own in pipelines for item in own.streams]  # each may have planned at another time
+    epochs = merged(max, ((item.key, item.leader_epoch or 0) for item in known))
+    ends = merged(max, ((item.key, item.end_seen) for item in known))
     kafka = replace(kafka, snapshot=not_cut(believed(kafka.snapshot, epochs), ends))
     bounds = kafka.partitions
     unread: dict[Unread, int] = {}

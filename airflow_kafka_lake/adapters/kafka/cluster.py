@@ -31,7 +31,7 @@ from airflow_kafka_lake.adapters.kafka_python import (
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.kafka.losses import EpochEnds, EpochKey
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, OpenTransaction
-from airflow_kafka_lake.core.offsets import grouped
+from airflow_kafka_lake.core.offsets import dealt, grouped
 from airflow_kafka_lake.core.wire import instant
 from airflow_kafka_lake.ports import Clock
 
@@ -145,13 +145,9 @@ def _rounds(
     epochs: Iterable[EpochKey], leaders: Mapping[tuple[str, int], int]
 ) -> Iterable[tuple[int, tuple[EpochKey, ...]]]:
     """Group by leader, each partition once: an answer does not say which epoch it was asked about."""
-    rounds: dict[tuple[int, int], list[EpochKey]] = defaultdict(list)
-    depth: dict[tuple[str, int], int] = defaultdict(int)
-    for key in epochs:
-        if (leader := leaders.get(key[:2], -1)) >= 0:
-            rounds[depth[key[:2]], leader].append(key)
-            depth[key[:2]] += 1
-    return [(leader, tuple(keys)) for (_, leader), keys in sorted(rounds.items())]
+    for together in dealt((key[:2], key) for key in epochs if leaders.get(key[:2], -1) >= 0):
+        for leader, keys in sorted(grouped((leaders[key[:2]], key) for key in together).items()):
+            yield leader, tuple(keys)
 
 
 async def _ends(

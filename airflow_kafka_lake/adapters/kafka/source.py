@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -46,7 +46,7 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.kafka.batches import NO_TIMESTAMP
 from airflow_kafka_lake.core.kafka.losses import EpochEnds, EpochKey
 from airflow_kafka_lake.core.kafka.snapshots import OpenTransaction, Sample, Snapshot, TopicDescription
-from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream, dealt
 from airflow_kafka_lake.core.spec import TOPIC_NAME, Isolation, topic_matcher
 from airflow_kafka_lake.ports import NONE_KNOWN, Clock
 
@@ -141,15 +141,9 @@ def _settings(settings: KafkaSettings, isolation: Isolation) -> dict[str, object
     )
 
 
-def _of_different_partitions(readings: Sequence[SampleReading]) -> Iterator[list[SampleReading]]:
-    """Yield readings that one assignment can serve: a consumer is at one place of a partition."""
-    left = list(readings)
-    while left:
-        together: dict[tuple[str, int], SampleReading] = {}
-        for reading in left:
-            together.setdefault(reading.place, reading)
-        yield list(together.values())
-        left = [reading for reading in left if together[reading.place] is not reading]
+def _of_different_partitions(readings: Sequence[SampleReading]) -> Iterable[list[SampleReading]]:
+    """Return readings that one assignment can serve: a consumer is at one place of a partition."""
+    return dealt((reading.place, reading) for reading in readings)
 
 
 def _read(consumer: Consumer, readings: Sequence[SampleReading], until: float) -> None:

@@ -21,7 +21,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
 from airflow_kafka_lake.adapters.registry.settings import RegistrySettings
-from airflow_kafka_lake.core.decoding import Format, RegisteredSchema
+from airflow_kafka_lake.core.decoding import Format, RegisteredSchema, zigzag
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
     KafkaLakeError,
@@ -173,15 +173,7 @@ def indexes(path: Sequence[int]) -> bytes:
     """
     if list(path) == [0]:
         return b"\x00"
-    return b"".join(_varint(2 * number) for number in (len(path), *path))
-
-
-def _varint(number: int) -> bytes:
-    found = bytearray()
-    while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*found, number])
+    return b"".join(map(zigzag, (len(path), *path)))
 
 
 # A schema registry with Confluent's API, asked through Confluent's client.

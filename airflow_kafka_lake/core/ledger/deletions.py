@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,7 +13,7 @@ from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Write, WriteScope, range_receipt
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
 from airflow_kafka_lake.core.ledger.waves import RangeState
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream, grouped
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream, grouped, summed
 
 RECEIPT = "deleted"
 """The kind of the receipts that record it."""
@@ -58,10 +57,7 @@ class Deletions:
 
     def by_stream(self, committed: Iterable[RangeRecord], seen: Mapping[Stream, RangeSet]) -> Mapping[Stream, int]:
         """Return the number of committed rows of whole streams that are gone on purpose."""
-        found: dict[Stream, int] = defaultdict(int)
-        for item in committed:
-            found[item.stream] += self.rows(item, seen.get(item.stream, NOTHING))
-        return found
+        return summed((item.stream, self.rows(item, seen.get(item.stream, NOTHING))) for item in committed)
 
 
 def _reading(item: RangeRecord | ReceiptRow) -> _Reading:
@@ -177,9 +173,7 @@ class AcceptDeletes(Write[None]):
         now = {_reading(item) for item in records.ranges if item.state is RangeState.COMMITTED}
         if now != set(map(_reading, self.ranges)):
             raise ConcurrentError("These offsets were decided about meanwhile. Nothing was recorded; repeat the call.")
-        rows = Counter[str]()
-        for _, row in self.receipts:
-            rows[str(row.stream)] += row.rows
+        rows = summed((str(row.stream), row.rows) for _, row in self.receipts)
         named = ", ".join(f"{name}: {count(number, 'row')} in all" for name, number in sorted(rows.items())[:NAMED])
         more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
         told = f"{named}{more}: {self.reason}"

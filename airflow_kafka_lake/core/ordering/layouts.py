@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
@@ -15,7 +14,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.errors import StateError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.ledger.records import StreamRecord
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, grouped
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, grouped, merged
 from airflow_kafka_lake.core.ordering.segments import Graph, Segment, SegmentKey
 from airflow_kafka_lake.core.spec import Ordering, Partitioner, PipelineSpec
 from airflow_kafka_lake.core.wire import timestamp
@@ -141,19 +140,15 @@ def apply_layout_change(graph: Graph, layout_change: LayoutChange) -> LayoutPlan
 
 def topics_seen(snapshot: Snapshot, asked: Collection[Stream]) -> tuple[ObservedTopic, ...]:
     """Return the topics of a snapshot; the number of partitions counts the unobserved ones too."""
-    seen: dict[tuple[str, str], dict[int, PartitionSnapshot]] = defaultdict(dict)
-    for item in snapshot.partitions:
-        seen[item.stream.topic, item.stream.topic_id][item.stream.partition] = item
-    last_unseen: dict[str, int] = {}
-    for gap in snapshot.unknown:
-        last_unseen[gap.topic] = max(gap.partition, last_unseen.get(gap.topic, 0))
+    seen = grouped((item.stream[:2], (item.stream.partition, item)) for item in snapshot.partitions)
+    last_unseen = merged(max, ((gap.topic, gap.partition) for gap in snapshot.unknown))
     wanted = grouped((key[:2], key.partition) for key in sorted(asked))
     return tuple(
         ObservedTopic(
             name=name,
             id=topic_id,
-            partitions=1 + max(*found, last_unseen.get(name, 0)),
-            seen=found,
+            partitions=1 + max(*dict(found), last_unseen.get(name, 0)),
+            seen=dict(found),
             asked=wanted[name, topic_id],
             at=snapshot.observed_at,
         )

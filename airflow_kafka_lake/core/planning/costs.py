@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +10,7 @@ from datetime import datetime
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.kafka.snapshots import Sample, TopicDescription
 from airflow_kafka_lake.core.ledger.records import StreamRecord
-from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream, grouped
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream, dealt, grouped, merged, summed
 from airflow_kafka_lake.core.planning.plan import UNMEASURED_BYTES_PER_OFFSET, Forecast, Plan, StreamDemand, Weights
 from airflow_kafka_lake.core.wire import instant
 
@@ -69,12 +69,9 @@ def to_read(asked: Iterable[StreamDemand], known: Mapping[Stream, StreamRecord])
 
 def heaviest(slices: Sequence[Slice]) -> list[Slice]:
     """Choose the longest slice of every topic, then the second longest, so that no topic hides another."""
-    taken: Counter[str] = Counter()
-    ranked = []
-    for item in sorted(slices, key=lambda item: -item.range.span):
-        ranked.append((taken[item.stream.topic], -item.range.span, item))
-        taken[item.stream.topic] += 1
-    return [item for _, _, item in sorted(ranked)[:SAMPLED_SLICES]]
+    longest = sorted((-item.range.span, item) for item in slices)
+    rounds = dealt((one[1].stream.topic, one) for one in longest)
+    return [item for some in rounds for _, item in sorted(some)][:SAMPLED_SLICES]
 
 
 def weights(topics: Collection[str], samples: Iterable[Sample], costs: Iterable[WaveCost]) -> Weights:
@@ -82,7 +79,10 @@ def weights(topics: Collection[str], samples: Iterable[Sample], costs: Iterable[
     by_stream = {sample.stream: max(LEAST_BYTES_PER_OFFSET, sample.bytes_per_offset) for sample in samples}
     of_topic = grouped((stream.topic, weight) for stream, weight in by_stream.items())
     sampled = {topic: sum(found) / len(found) for topic, found in of_topic.items()}
-    earlier = {topic: max(LEAST_BYTES_PER_OFFSET, size / offsets) for topic, (size, offsets) in _planned(costs).items()}
+    planned = [item for cost in costs for item in cost.topics if item.kafka_bytes]
+    offsets = summed((item.topic, item.offsets) for item in planned)
+    sizes = summed((item.topic, item.kafka_bytes) for item in planned)
+    earlier = {topic: max(LEAST_BYTES_PER_OFFSET, size / offsets[topic]) for topic, size in sizes.items()}
     by_topic = earlier | sampled
     return Weights(
         by_stream=by_stream,
@@ -143,16 +143,6 @@ def _line(measured: Sequence[tuple[int, float]]) -> tuple[float, float]:
     return (right[0] / ones, 0.0) if slope < 0 else (start, slope)
 
 
-def _planned(costs: Iterable[WaveCost]) -> Mapping[str, tuple[int, int]]:
-    """Return the Kafka bytes and offsets of each topic that earlier plans had."""
-    found: dict[str, tuple[int, int]] = {}
-    for cost in costs:
-        for item in (known for known in cost.topics if known.kafka_bytes):
-            size, offsets = found.get(item.topic, (0, 0))
-            found[item.topic] = (size + item.kafka_bytes, offsets + item.offsets)
-    return found
-
-
 def _source(topics: set[str], sampled: Collection[str], earlier: Collection[str]) -> str:
     before = len((topics - set(sampled)) & set(earlier))
     assumed = len(topics - set(sampled) - set(earlier))
@@ -181,14 +171,12 @@ def forecast(plan: Plan, costs: Sequence[WaveCost], deadline: Deadline = NOT_ASK
     """Return records, bytes, seconds and the retention deadline of a plan."""
     if not plan.waves:
         return Forecast(records=0, bytes=0, lake_bytes=0, seconds=0.0)
-    by_topic: Counter[str] = Counter()
-    for item in plan.ranges:
-        by_topic[item.stream.topic] += item.estimated_bytes
+    by_topic = summed((item.stream.topic, item.estimated_bytes) for item in plan.ranges)
     in_lake, known_from = lake_bytes(by_topic, costs)
     seconds = duration(costs, (sum(item.estimated_bytes for item in wave.ranges) for wave in plan.waves))
     return Forecast(
         records=sum(item.range.span for item in plan.ranges),
-        bytes=by_topic.total(),
+        bytes=sum(by_topic.values()),
         bytes_state=plan.weighed,
         lake_bytes=in_lake,
         lake_bytes_state=known_from,
@@ -202,10 +190,7 @@ def forecast(plan: Plan, costs: Sequence[WaveCost], deadline: Deadline = NOT_ASK
 def first_records(plan: Plan, topics: Sequence[TopicDescription]) -> tuple[Slice, ...]:
     """Return where the first record of each stream is planned that retention by time may take."""
     limited = {topic.topic for topic in topics if topic.retention_ms is not None}
-    firsts: dict[Stream, OffsetRange] = {}
-    for item in plan.ranges:
-        if item.stream.topic in limited:
-            firsts[item.stream] = min(item.range, firsts.get(item.stream, item.range))
+    firsts = merged(min, ((item.stream, item.range) for item in plan.ranges if item.stream.topic in limited))
     return tuple(Slice(stream, first) for stream, first in firsts.items())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,7 +24,7 @@ from airflow_kafka_lake.core.kafka.snapshots import (
     waiting_for_stable,
 )
 from airflow_kafka_lake.core.ledger.records import PipelineRecord, StreamRecord
-from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream, grouped
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream, grouped, merged, summed
 from airflow_kafka_lake.core.ordering.layouts import (
     KnownLayouts,
     Layout,
@@ -208,12 +207,8 @@ def _older(facts: PlanFacts) -> Mapping[tuple[str, int], Sequence[StreamRecord]]
 
 
 def _at_first(facts: PlanFacts) -> Mapping[tuple[str, str], int]:
-    known: dict[tuple[str, str], int] = {}
-    for topic, topic_id, partition in facts.seen.known:
-        known[topic, topic_id] = max(known.get((topic, topic_id), 0), partition + 1)
-    seen: dict[str, int] = {}
-    for layout in facts.layouts:
-        seen[layout.topic_id] = min(seen.get(layout.topic_id, layout.partitions), layout.partitions)
+    known = merged(max, ((key[:2], key.partition + 1) for key in facts.seen.known))
+    seen = merged(min, ((layout.topic_id, layout.partitions) for layout in facts.layouts))
     return {generation: seen.get(generation[1], partitions) for generation, partitions in known.items()}
 
 
@@ -507,11 +502,12 @@ another pipeline."""
 
 def elsewhere(spec: PipelineSpec, topics: set[str], landed: Mapping[str, Sequence[Slice]]) -> tuple[Elsewhere, ...]:
     """Return the offsets of some topics in other tables than theirs, sorted, from the slices that each table has."""
-    found: Counter[tuple[str, str]] = Counter()
-    for table, slices in landed.items():
-        for topic, span in ((item.stream.topic, item.range.span) for item in slices):
-            if topic in topics and table != spec.table_for(topic):
-                found[topic, table] += span
+    found = summed(
+        ((item.stream.topic, table), item.range.span)
+        for table, slices in landed.items()
+        for item in slices
+        if item.stream.topic in topics and table != spec.table_for(item.stream.topic)
+    )
     return tuple(Elsewhere(topic=topic, table=table, offsets=n) for (topic, table), n in sorted(found.items()))
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.amounts import count
@@ -40,7 +40,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     Token,
     WaveState,
 )
-from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream, grouped, offsets_by
+from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream, grouped, merged, offsets_by
 from airflow_kafka_lake.core.rebuilding.comparison import (
     RESTORED,
     Edits,
@@ -194,15 +194,13 @@ def _wave_states(
 ) -> dict[str, WaveState]:
     """Return the waves whose state changes: the ones in the lake, the ones claimed for this, the ones that lost."""
     found: dict[str, WaveState] = {item.wave: WaveState.COMMITTED for item in what.waves}
-    left: dict[str, set[RangeState]] = defaultdict(set)
-    for item in after:
-        left[item.wave].add(item.state)
+    left = grouped((item.wave, item.state) for item in after)
     touched = {item.wave for item in before if item.wave in waves} | {key.wave for key in what.guards}
     vanished = _vanished(what, before)
     for name in touched - found.keys():
         if waves[name] is WaveState.COMMITTED and name not in vanished:
             continue  # it was published, and stays so: its cancelled or reopened ranges have a state of their own
-        becomes = _left_with(left[name], waves[name])
+        becomes = _left_with(set(left[name]), waves[name])
         if becomes is not waves[name]:
             found[name] = becomes
     return found
@@ -365,10 +363,7 @@ def _restored_streams(
     Where the lake has no receipt of one, it is the smallest offset that any other receipt names.
     """
     ends = _ends(receipts)
-    starts: dict[Stream, int] = {}
-    for row in receipts:
-        if row.kind != "origin":
-            starts[row.stream] = min(row.range.start, starts.get(row.stream, row.range.start))
+    starts = merged(min, ((row.stream, row.range.start) for row in receipts if row.kind != "origin"))
     found = []
     for key in sorted({*starts, *origins} - known):
         origin = origins[key] if key in origins else starts[key]
@@ -382,10 +377,7 @@ def _ends(receipts: Iterable[ReceiptRow]) -> Mapping[Stream, tuple[int, int | No
 
     Of several with one end the last of a read or a skip counts: a skip of lost records accepts the log as it is.
     """
-    ends: dict[Stream, ReceiptRow] = {}
-    for row in (row for row in receipts if row.kind != "origin"):
-        if (found := ends.get(row.stream)) is None or _reach(row) > _reach(found):
-            ends[row.stream] = row
+    ends = merged(partial(max, key=_reach), ((row.stream, row) for row in receipts if row.kind != "origin"))
     return {key: (row.range.end, row.leader_epoch) for key, row in ends.items()}
 
 
@@ -393,14 +385,10 @@ def _reach(row: ReceiptRow) -> tuple[int, bool, datetime]:
     return (row.range.end, row.kind in {"rows", "skip"}, row.recorded_at)
 
 
-def _fences(readings: Iterable[TableReading]) -> dict[str, int]:
-    fences: dict[str, int] = {}
-    for item in readings:
-        seen = [(row.wave, row.fence) for row in item.receipts]
-        seen += [(commit.token.wave, commit.token.fence) for commit in item.commits if commit.token]
-        for wave, fence in seen:
-            fences[wave] = max(fence, fences.get(wave, 0))
-    return fences
+def _fences(readings: Sequence[TableReading]) -> dict[str, int]:
+    seen = [(row.wave, row.fence) for item in readings for row in item.receipts]
+    tokens = (commit.token for item in readings for commit in item.commits if commit.token)
+    return merged(max, (*seen, *((token.wave, token.fence) for token in tokens)))
 
 
 # The end of a rebuild: one write that makes the record agree with the lake.

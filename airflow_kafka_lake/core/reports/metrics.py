@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,7 +17,7 @@ from airflow_kafka_lake.core.errors import (
     UnknownOutcomeError,
 )
 from airflow_kafka_lake.core.ledger.guards import Postponement
-from airflow_kafka_lake.core.offsets import grouped
+from airflow_kafka_lake.core.offsets import grouped, summed
 from airflow_kafka_lake.core.reports.attention import Need
 from airflow_kafka_lake.core.reports.plan import PlanSummary
 from airflow_kafka_lake.core.reports.progress import Step
@@ -172,9 +171,7 @@ _OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
 
 def of_wave(pipeline: str, wave: LandedWave, steps: Mapping[Step, float]) -> tuple[MetricSample, ...]:
     """Return the samples of a committed wave; `steps` are the seconds that each step took in this process."""
-    rows: Counter[str] = Counter()
-    for item in wave.ranges:
-        rows[item.stream.topic] += item.rows or 0
+    rows = summed((item.stream.topic, item.rows or 0) for item in wave.ranges)
     here = {"pipeline": pipeline}
     return (
         _sample(WAVES, 1, **here, outcome=Outcome.COMMITTED),
@@ -208,16 +205,12 @@ def of_plan(plan: PlanSummary) -> tuple[MetricSample, ...]:
 
 def of_moves(pipeline: str, slices: Iterable[tuple[str, int, int, int]]) -> tuple[MetricSample, ...]:
     """Return the samples of moved watermarks: topic, partition, start and end of each."""
-    number: Counter[str] = Counter()
-    offsets: Counter[str] = Counter()
-    for topic, _, start, end in slices:
-        number[topic] += 1
-        offsets[topic] += max(0, end - start)
+    by_topic = sorted(grouped((topic, max(0, end - start)) for topic, _, start, end in slices).items())
     return tuple(
         _sample(metric, value, pipeline=pipeline, topic=topic)
-        for metric, found in ((MOVES, number), (MOVED, offsets))
-        for topic, value in sorted(found.items())
-        if value
+        for metric, of in ((MOVES, len), (MOVED, sum))
+        for topic, found in by_topic
+        if (value := of(found))
     )
 
 

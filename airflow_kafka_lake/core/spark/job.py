@@ -6,7 +6,6 @@ import hashlib
 import itertools
 import math
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,7 +14,7 @@ from urllib.parse import quote
 from airflow_kafka_lake.core.addresses import web_address
 from airflow_kafka_lake.core.decoding import Decoder
 from airflow_kafka_lake.core.document import Document
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, dealt
 from airflow_kafka_lake.core.spec import Isolation
 
 # Which columns of a table say where in Kafka a row comes from.
@@ -210,15 +209,8 @@ class StageJob(Document):
 
     def scans(self) -> tuple[tuple[Slice, ...], ...]:
         """Group the slices into Kafka reads: Spark takes one `[start, end)` per partition and read."""
-        reads: list[list[Slice]] = []
-        depth: dict[tuple[str, int], int] = defaultdict(int)
-        for slice_ in sorted(self.slices, key=lambda item: (item.stream.topic, item.stream.partition, item.range)):
-            level = depth[slice_.stream.place]
-            depth[slice_.stream.place] += 1
-            if level == len(reads):
-                reads.append([])
-            reads[level].append(slice_)
-        return tuple(tuple(read) for read in reads)
+        ordered = sorted(self.slices, key=lambda item: (*item.stream.place, item.range))
+        return tuple(map(tuple, dealt((item.stream.place, item) for item in ordered)))
 
 
 def ending(slice_: Slice, records: RangeSet) -> tuple[Slice | None, Slice | None]:

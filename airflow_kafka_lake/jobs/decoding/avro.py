@@ -17,6 +17,7 @@ from decimal import Decimal
 from typing import Any
 
 from airflow_kafka_lake.core.ddl import MOST_DIGITS
+from airflow_kafka_lake.core.decoding import zigzag
 from airflow_kafka_lake.jobs.decoding.avro_schema import (
     _EPOCH,
     _INT,
@@ -567,14 +568,6 @@ def _only(holds: bool, found: bytes) -> bytes:
     if not holds:
         raise ValueError
     return found
-
-
-def zigzag(number: int) -> bytes:
-    value, found = (number << 1) ^ (number >> 63), bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*found, value])
 
 
 def reader(schema: str, writers: Sequence[tuple[int, str]]) -> Callable[[int | None, bytes | None], tuple[Any, Any]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.ddl import DdlError
 from airflow_kafka_lake.core.ddl import columns as ddl_columns
-from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Decoder, Format
+from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Decoder, Format, zigzag
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.jobs.decoding import avro, avro_schema
 from airflow_kafka_lake.jobs.decoding.avro_schema import Node, Unfit
@@ -463,7 +463,7 @@ class _Avro(_Framed):
         from pyspark.sql.avro.functions import from_avro
 
         written = self._plain
-        begins = [f.lit(item) for place, number in enumerate(written) for item in (number, avro.zigzag(place))]
+        begins = [f.lit(item) for place, number in enumerate(written) for item in (number, zigzag(place))]
         data = f.concat(f.create_map(*begins)[f.col(self.id)], self.payload(), self._digest())
         union = [_ended(item.schema, f"{item.space}.{_END}") for item in written.values()]
         options = {"mode": "PERMISSIVE", "avroSchema": json.dumps(self._asked([*written.values()]))}

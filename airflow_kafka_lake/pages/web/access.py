@@ -6,7 +6,6 @@ import asyncio
 import logging
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -37,6 +36,7 @@ from airflow_kafka_lake.core.errors import (
     expected,
 )
 from airflow_kafka_lake.core.ledger import history
+from airflow_kafka_lake.core.offsets import grouped
 from airflow_kafka_lake.core.spec import CONNECTION_ID, PIPELINE_NAME, PipelineSpec
 from airflow_kafka_lake.pages import rendering
 from airflow_kafka_lake.pages.rendering import Visitor
@@ -167,11 +167,8 @@ class Access:
 
 
 def _by_team(dags: Collection[str]) -> dict[str | None, set[str]]:
-    found: dict[str | None, set[str]] = defaultdict(set)
     teams = DagModel.get_dag_id_to_team_name_mapping(sorted(dags)) if dags else {}
-    for dag in dags:
-        found[teams.get(dag)].add(dag)
-    return found
+    return {team: set(its) for team, its in grouped((teams.get(dag), dag) for dag in dags).items()}
 
 
 # Requests that change something come from these pages, and not from another site in the same browser.
