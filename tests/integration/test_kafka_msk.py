@@ -20,7 +20,7 @@ from airflow_kafka_lake.local.kafka import LocalKafka
 from tests.hosts import HERE
 from tests.integration.test_kafka_auth import CLIENTS, TOPIC
 from tests.sandbox import Sandbox, drivers
-from tests.signed_tokens import SECRET, SESSION, SigningKafka, aws_environment
+from tests.signed_tokens import SECRET, SESSION, KeyServer, SigningKafka, aws_environment
 from tests.spark_cluster import Cluster
 
 if TYPE_CHECKING:
@@ -55,6 +55,31 @@ def test_every_client_signs(
     client: Callable[[KafkaSettings, LocalKafka, Path], bool],
 ) -> None:
     """The key and the region of the environment, each by Amazon's own library."""
+    assert client(KafkaSettings.parse(extra), guarded, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def keys() -> Iterator[KeyServer]:
+    with KeyServer() as server:
+        yield server
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("way", ["profile", "role of a profile", "role of a pod", "container"])
+def test_every_client_finds_a_key_that_is_not_in_the_environment(
+    guarded: SigningKafka,
+    extra: dict[str, str],
+    keys: KeyServer,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    client: Callable[[KafkaSettings, LocalKafka, Path], bool],
+    way: str,
+) -> None:
+    """Roles are those of a stand-in for Amazon's STS."""
+    for name in aws_environment():
+        monkeypatch.delenv(name)
+    for name, value in keys.environment(way, tmp_path).items():
+        monkeypatch.setenv(name, value)
     assert client(KafkaSettings.parse(extra), guarded, tmp_path)
 
 
