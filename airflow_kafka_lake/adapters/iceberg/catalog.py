@@ -17,7 +17,7 @@ from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -62,11 +62,6 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.spark.job import BranchFault
 from airflow_kafka_lake.core.spec import TABLE_PART
 
-if TYPE_CHECKING:
-    from pyiceberg.catalog.rest import RestCatalog
-    from pyiceberg.catalog.rest.auth import LegacyOAuth2AuthManager
-    from requests import Response, Session
-
 _LONGEST = 500
 _TRY_AGAIN = "try again when catalog and storage answer, or correct uri and warehouse of the connection"
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://")
@@ -107,7 +102,7 @@ TOKEN_LIFETIME, TOKEN_RENEWED = "token-expires-in-ms", "token-refresh-enabled"
 _HOUR = "3600000"
 _GONE_OR_USED = (NoSuchNamespaceError, NamespaceNotEmptyError)
 _NOTHING_THERE = frozenset({404, 405, 410})
-_LOOKED, _AZURE = b"kafka-lake has looked", "azure.core.exceptions"
+_LOOKED, _AZURE, _REQUESTS = b"kafka-lake has looked", "azure.core.exceptions", "requests.exceptions"
 _REMOVE_OLD = TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED
 
 
@@ -140,8 +135,7 @@ class OpenCatalog:
 
     def _opened(self) -> Catalog:
         if self._is_rest:
-            bounded, _ = rest_classes()
-            return bounded(CATALOG_NAME, **self._settings.pyiceberg())
+            return rest_classes()[0](CATALOG_NAME, **self._settings.pyiceberg())
         from pyiceberg.catalog.sql import SqlCatalog  # SQLAlchemy's mapper too, which a REST catalog does without
 
         catalog = SqlCatalog(CATALOG_NAME, **self._settings.pyiceberg())
@@ -539,7 +533,7 @@ def _of_azure() -> tuple[type[Exception], ...]:
 
 def _of_requests() -> dict[tuple[type[Exception], ...], str]:
     """Return the remedy for an error of `requests`, once a REST catalog has brought it."""
-    found: Any = sys.modules.get("requests.exceptions")
+    found: Any = sys.modules.get(_REQUESTS)
     untrusted = "the catalog's certificate is not one that this machine trusts (uri, REQUESTS_CA_BUNDLE)"
     return {(found.SSLError,): untrusted} if found else {}
 
@@ -555,12 +549,13 @@ def checked_identifier(identifier: str) -> str:
 
 
 @cache
-def rest_classes() -> tuple[type[RestCatalog], type[LegacyOAuth2AuthManager]]:
+def rest_classes() -> tuple[type[Catalog], type[Any]]:
     """Return the class of REST catalogs, and that of their tokens; PyIceberg's bring `requests`, a tenth of the CPU
     time that a command with a SQL catalog takes."""
     from pyiceberg.catalog.rest import AUDIENCE, CREDENTIAL, RESOURCE, SCOPE, TOKEN, RestCatalog
     from pyiceberg.catalog.rest.auth import AuthManager, LegacyOAuth2AuthManager
     from pyiceberg.catalog.rest.response import TokenResponse
+    from requests import Response, Session
 
     class BoundedRestCatalog(RestCatalog):
         """A REST catalog that raises `requests.Timeout` when the server does not answer, where PyIceberg's waits for
@@ -571,7 +566,7 @@ def rest_classes() -> tuple[type[RestCatalog], type[LegacyOAuth2AuthManager]]:
             given = {**REST, **self.properties}
             limits = (float(given[REST_CONNECT]) / 1000, float(given[REST_ANSWER]) / 1000)
             session.request = partial(session.request, timeout=limits)  # type: ignore[method-assign]
-            return RenewedToken(session, given, self.auth_url if CREDENTIAL in given else None)
+            return RenewedToken(session, given, self.auth_url if CREDENTIAL in given else None, time.monotonic)
 
     class RenewedToken(LegacyOAuth2AuthManager):
         """A token of an OAuth2 server, renewed by the same credential.
@@ -580,11 +575,7 @@ def rest_classes() -> tuple[type[RestCatalog], type[LegacyOAuth2AuthManager]]:
         """
 
         def __init__(
-            self,
-            session: Session,
-            given: Mapping[str, str],
-            address: str | None,
-            now: Callable[[], float] = time.monotonic,
+            self, session: Session, given: Mapping[str, str], address: str | None, now: Callable[[], float]
         ) -> None:
             self._asked, self._given = session, given
             self._renewal = Renewal(self._refresh_token, (OSError, RESTError, OAuthError), now)
@@ -593,7 +584,7 @@ def rest_classes() -> tuple[type[RestCatalog], type[LegacyOAuth2AuthManager]]:
             super().__init__(asking, address, given.get(CREDENTIAL), given.get(TOKEN), wanted)
 
         def _ask(self, url: str, **request: Any) -> Response:
-            # A request that is not signed: the token that the session has may have ended.
+            # Without the token that may have ended.
             answer = self._asked.post(url, auth=lambda unsigned: unsigned, **request)
             if answer.ok and self._given.get(TOKEN_RENEWED) != "false":
                 said = TokenResponse.model_validate_json(answer.text).expires_in

@@ -37,11 +37,8 @@ def make_ready(
     """
     if len({file.spec_id for file in staged.files}) > 1:
         return Rejected(requirement=Requirement.SPEC, detail="the staged files have several partition specs")
-    content = (
-        known
-        if known and known.snapshot == staged.snapshot.snapshot_id
-        else read_staged(table, staged, lambda _: heartbeat())
-    )
+    if known is None or known.snapshot != staged.snapshot.snapshot_id:
+        known = read_staged(table, staged, lambda _: heartbeat())
     # As Java's cherry-pick does: expiry then knows that the files of the staged snapshot live on.
     source = {"source-snapshot-id": str(staged.snapshot.snapshot_id)}
     if wap_id := summary_of(staged.snapshot).get("wap.id"):
@@ -49,7 +46,7 @@ def make_ready(
     return ReadyAttempt(
         prepared=prepare(table, staged.files),
         schema_id=staged.snapshot.schema_id if staged.files else None,
-        topic_ids=frozenset(item.stream.topic_id for item in content.streams),
+        topic_ids=frozenset(item.stream.topic_id for item in known.streams),
         source=source,
     )
 

@@ -333,9 +333,6 @@ def _jdbc(connection_id: str, uri: str) -> dict[str, str]:
     host = f"[{url.host}]" if ":" in url.host else url.host
     shared = {key: value for key, value in url.query.items() if key not in clients.POSTGRES}
     query = urlencode(clients.JDBC_POSTGRES | shared)
-    options = {"uri": f"jdbc:postgresql://{host}:{url.port or 5432}/{quote(url.database or '')}?{query}"}
-    if url.username:
-        options["jdbc.user"] = url.username
-    if url.password:
-        options["jdbc.password"] = url.password
-    return options
+    place = f"jdbc:postgresql://{host}:{url.port or 5432}/{quote(url.database or '')}?{query}"
+    given = {"uri": place, "jdbc.user": url.username, "jdbc.password": url.password}
+    return {key: value for key, value in given.items() if value}

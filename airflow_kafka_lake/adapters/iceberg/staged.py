@@ -116,9 +116,8 @@ def staged_files(table: Table, snapshot: Snapshot, attempt: str) -> StagedFiles:
             if entry.snapshot_id == snapshot.snapshot_id
         ]
         # A commit may also leave out delete files that reach no row any more, which deletes nothing.
-        deleting = (
-            ManifestEntryStatus.DELETED if manifest.content is ManifestContent.DATA else ManifestEntryStatus.ADDED
-        )
+        has_data = manifest.content is ManifestContent.DATA
+        deleting = ManifestEntryStatus.DELETED if has_data else ManifestEntryStatus.ADDED
         if any(entry.status == deleting for entry in entries):
             raise JobFailedError(
                 f"Staging branch {branch_of(attempt)} deletes rows, and a job only appends. Stage again.",
