@@ -20,10 +20,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Self, TypeVar
 
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization as forms
-from cryptography.hazmat.primitives.serialization import pkcs12
-
 from airflow_kafka_lake.adapters.access_tokens import TokenEndpoint, signed_token
 from airflow_kafka_lake.adapters.jars.cache import JarSet
 from airflow_kafka_lake.core import remedies
@@ -126,7 +122,6 @@ _ALLOWED = _SASL | _TLS | _TUNING | _NATIVE | {"bootstrap.servers", "security.pr
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.+?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
 _PEM_HINTS = {_CERTIFICATE: "certificates begin with BEGIN CERTIFICATE", _PRIVATE_KEY: "keys with BEGIN PRIVATE KEY"}
-_PLAIN = forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption()
 _AMAZON = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?:", re.IGNORECASE)
 """The names of MSK's brokers. Airflow's own provider signs for them too, under OAUTHBEARER without an endpoint."""
 _SERVER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|([A-Za-z0-9_-]{1,63}(\.|(?=:|$)))+)(?::(?P<port>[0-9]{1,5}))?")
@@ -398,12 +393,16 @@ class KafkaSettings:
 
     def _plain_key(self) -> str:
         """Return the key in PKCS#8 without its password: Java 17 reads no other form that openssl makes by itself."""
+        from cryptography.exceptions import UnsupportedAlgorithm  # here: most connections have no key
+        from cryptography.hazmat.primitives import serialization as forms
+
         password = self._opened.get("ssl.key.password", "").encode() or None
         try:
             key = forms.load_pem_private_key(self._pem("ssl.key", _PRIVATE_KEY).encode(), password)
         except (TypeError, ValueError, UnsupportedAlgorithm):
             raise _refusal("ssl.key.*", self.connection, "it is no key, or ssl.key.password is wrong") from None
-        return key.private_bytes(*_PLAIN).decode().strip()
+        plain = forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption()
+        return key.private_bytes(*plain).decode().strip()
 
     def _trusting(self, authority: str) -> ssl.SSLContext:
         """Return a TLS context that trusts the authorities of an option, or, without it, this machine's."""
@@ -561,6 +560,10 @@ def _check_encryption(options: Mapping[str, str], protocol: SecurityProtocol, co
 
 def _open_store(store: str, location: str, password: str, connection: str) -> tuple[str, str]:
     """Return the certificates and the key of a PKCS#12 store as PEM, the one form that all three clients read."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization as forms
+    from cryptography.hazmat.primitives.serialization import pkcs12
+
     data = _read(f"{store}.location", location, connection)
     if data.startswith((b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")):
         convert = "keytool -importkeystore -srckeystore FILE.jks -destkeystore FILE.p12 -deststoretype PKCS12"
@@ -571,7 +574,8 @@ def _open_store(store: str, location: str, password: str, connection: str) -> tu
         problem = f"it is no PKCS#12 store, or {store}.password is not its password"
         raise _refusal(f"{store}.location", connection, problem) from None
     chain = [item.public_bytes(forms.Encoding.PEM).decode() for item in (own, *others) if item]
-    return "".join(chain), key.private_bytes(*_PLAIN).decode() if key else ""
+    plain = forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption()
+    return "".join(chain), key.private_bytes(*plain).decode() if key else ""
 
 
 def _check_pem(options: Mapping[str, str], names: Iterable[str], connection: str) -> None:

@@ -9,6 +9,7 @@ import math
 import random
 import re
 import secrets
+import tempfile
 import threading
 import time
 import urllib.request
@@ -743,7 +744,7 @@ def test_what_watches_queries_is_told_of_one(
 
 
 def test_rows_that_tasks_have_written_are_counted_while_they_run(
-    spark: SparkSession, lake: Lake, kafka: LocalKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, lake: Lake, kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once each, before their task ends and after it; a task that fails has written nothing."""
     text = SOURCE.read_text(encoding="utf-8")
@@ -805,7 +806,7 @@ def test_rows_of_a_task_that_runs_are_signs_of_progress(spark: SparkSession, kaf
     assert Counters.from_json(file.read_text()) == told
 
 
-def runner(lake: Lake, topic: Topic, spark_jars: list[Path], tmp_path: Path, **changes: Any) -> SparkSubmitRunner:
+def runner(lake: Lake, topic: Topic, spark_jars: list[Path], **changes: Any) -> SparkSubmitRunner:
     given = {
         "master": "local[2]",
         "catalog": lake.spark(),
@@ -813,7 +814,6 @@ def runner(lake: Lake, topic: Topic, spark_jars: list[Path], tmp_path: Path, **c
         "jars": spark_jars,
         "conf": {"spark.hadoop.test.secret": SENTINEL},
         "driver_memory": "1g",
-        "temporary": tmp_path,
     }
     return SparkSubmitRunner(**(given | changes))
 
@@ -835,7 +835,12 @@ def page_of(port: int, path: str) -> str:
 
 @pytest.mark.nightly  # by day: submitted jobs of two runs at once (test_run.py)
 def test_a_submitted_job_stages_and_leaves_nothing_behind(
-    lake: Lake, kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    lake: Lake,
+    kafka: LocalKafka,
+    spark_jars: list[Path],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """spark-submit does the same as the session, and its files are gone.
 
@@ -852,6 +857,7 @@ def test_a_submitted_job_stages_and_leaves_nothing_behind(
     events, temporary, port = tmp_path / "events", tmp_path / "temporary", free_ports(1)[0]
     events.mkdir()
     temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     extra = {"catalog": "sql", "uri": f"sqlite:///{lake.database}", "warehouse": lake.warehouse, **planted("lake")}
     login = f'org.apache.kafka.common.security.plain.PlainLoginModule required password="{SENTINEL}";'
     secretive: dict[str, Any] = {
@@ -879,7 +885,7 @@ def test_a_submitted_job_stages_and_leaves_nothing_behind(
             except psutil.Error:
                 continue
 
-    submit = runner(lake, topic, spark_jars, temporary, heartbeat_seconds=0.3, **secretive)
+    submit = runner(lake, topic, spark_jars, heartbeat_seconds=0.3, **secretive)
     submit.stage(work, started=refs.append, heartbeat=heartbeat)
     assert offsets(table, work) == list(range(10))
     assert summary(staged(table, work))[STAGED_BY] == work.attempt
@@ -892,9 +898,7 @@ def test_a_submitted_job_stages_and_leaves_nothing_behind(
 
 
 @pytest.mark.nightly
-def test_a_rehearsed_driver_maps_its_class_archive(
-    lake: Lake, kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path
-) -> None:
+def test_a_rehearsed_driver_maps_its_class_archive(lake: Lake, kafka: LocalKafka, spark_jars: list[Path]) -> None:
     """`jars fetch` makes the archive that jobs look for, and it fits their driver: with sharing forced, Java would
     refuse to start."""
     topic, table = Topic(kafka), lake.create()
@@ -904,7 +908,7 @@ def test_a_rehearsed_driver_maps_its_class_archive(
     assert SparkJobs(master="local[2]", conf={}, catalog={}, kafka={})._jars == tuple(spark_jars)
     assert archive_path(spark_jars).exists()
     forced = {"spark.driver.extraJavaOptions": "-Xshare:on"}
-    runner(lake, topic, spark_jars, tmp_path, conf=forced).stage(work, started=lambda _: None, heartbeat=lambda: None)
+    runner(lake, topic, spark_jars, conf=forced).stage(work, started=lambda _: None, heartbeat=lambda: None)
     assert offsets(table, work) == [0]
 
 
@@ -920,7 +924,7 @@ def test_a_class_archive_is_made_once(spark_jars: list[Path], tmp_path: Path, mo
 
 @pytest.mark.nightly
 def test_a_failed_submit_says_what_to_do(
-    lake: Lake, kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    lake: Lake, kafka: LocalKafka, spark_jars: list[Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     """A missing table is recognised from the driver's words, and no secret is among them."""
     caplog.set_level(logging.DEBUG, logger="airflow_kafka_lake")
@@ -929,22 +933,20 @@ def test_a_failed_submit_says_what_to_do(
     work = job(table, topic.slice_(0, 1))
     lake.catalog.drop_table(work.table)
     with pytest.raises(JobFailedError) as failure:
-        runner(lake, topic, spark_jars, tmp_path).stage(work, started=lambda _: None, heartbeat=lambda: None)
+        runner(lake, topic, spark_jars).stage(work, started=lambda _: None, heartbeat=lambda: None)
     assert failure.value.facts["reason"] == "table-not-found"
     assert SENTINEL not in caplog.text + str(failure.value)
 
 
 @pytest.mark.nightly
-def test_a_silent_catalog_ends_a_submitted_job(
-    lake: Lake, kafka: LocalKafka, spark_jars: list[Path], tmp_path: Path
-) -> None:
+def test_a_silent_catalog_ends_a_submitted_job(lake: Lake, kafka: LocalKafka, spark_jars: list[Path]) -> None:
     """Spark waits for it as long as the lake connection says, and the failure names what was not reached."""
     topic, table = Topic(kafka), lake.create()
     work = job(table, topic.slice_(0, 1))
     with SilentServer() as server:
         extra = {"catalog": "rest", "uri": f"http://127.0.0.1:{server.port}", "rest.client.socket-timeout-ms": 500}
         away = LakeSettings.parse("lake_default", extra).spark()
-        submit = runner(lake, topic, spark_jars, tmp_path, catalog=away)
+        submit = runner(lake, topic, spark_jars, catalog=away)
         with pytest.raises(JobFailedError, match="does not reach the lake's catalog") as failure:
             submit.stage(work, started=lambda _: None, heartbeat=lambda: None)
         assert server.asked.is_set()
@@ -964,7 +966,7 @@ def test_a_stale_fence_ends_a_submitted_driver(
     def heartbeat() -> None:
         raise StaleFenceError("another holds the wave")
 
-    submit = runner(lake, topic, spark_jars, tmp_path, heartbeat_seconds=0.5)
+    submit = runner(lake, topic, spark_jars, heartbeat_seconds=0.5)
     with pytest.raises(StaleFenceError):
         submit.stage(work, started=refs.append, heartbeat=heartbeat)
     assert not psutil.pid_exists(LeaseHolder.parse(refs[0]).pid)

@@ -369,7 +369,7 @@ def test_pipeline_file_is_found_from_where_the_command_runs(tmp_path: Path, monk
     assert cli_arguments.spec_of("mine.toml", "no_such_ledger").name == "orders"
 
 
-NEEDLESS = {"pandas", "pygments", "requests", "pyiceberg.catalog.rest"}
+NEEDLESS = {"cryptography", "pandas", "pygments", "requests", "pyiceberg.catalog.rest"}
 """What PyArrow, Alembic and a REST catalog would bring into the process of a command: a third of a CPU second."""
 
 A_COMMAND = f"""
