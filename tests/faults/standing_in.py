@@ -47,7 +47,7 @@ EVER = "delay@9999"
 class KafkaStandIn:
     """`wiring.connections.KafkaConnection` for the cluster in memory."""
 
-    settings = SimpleNamespace(java=dict)
+    settings = SimpleNamespace(java=dict, jar_sets=())
 
     def __init__(self, conn_id: str, **_: Any) -> None:
         self._cluster, _ = kafka(Path.cwd())
