@@ -703,6 +703,4 @@ class CalledDriver(Driver):
         """End the call, and with it the driver; return the code that it told."""
         self._line.close()
         submitted = super().end(grace_seconds)
-        if self._line.code is None:
-            return submitted or 1
-        return self._line.code
+        return max(submitted, 1) if self._line.code is None else self._line.code

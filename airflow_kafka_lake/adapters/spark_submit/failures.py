@@ -22,6 +22,8 @@ _CODE = re.compile(r"\s{4}|[\s^~]+$")
 _RAISED = re.compile(r"^(py4j\.protocol\.|pyspark\.errors\.)\S+", re.MULTILINE)
 _IN_A_TASK = re.compile(r"stage failure|Exception in task|Lost task|TaskSetManager")
 _REFUSED_POD = re.compile(r"KubernetesClientException: Failure executing: POST .*? Message: (.*?)\. Received status")
+NOT_TAKEN = "Can only accept driver submissions in ALIVE state"
+"""The words of a standalone master that has come back, and looks for its workers. Spark's client waits on in vain."""
 BESIDE_READING = "beside-reading"
 """`facts["reason"]` of a job that no record can have ended, so that none is searched for as the cause."""
 
@@ -185,10 +187,10 @@ REASONS = (
     ),
     Reason(
         name="master-unreachable",
-        pattern=r"All masters are unresponsive|Could not parse Master URL|Failed to connect to master|"
+        pattern=rf"{NOT_TAKEN}|All masters are unresponsive|Could not parse Master URL|Failed to connect to master|"
         r"\n: io\.fabric8\.|failed on connection exception(?s:.)*\.yarn\.Client\.submitApplication",
-        advice="Spark does not reach its master: check host and port of the spark connection, or YARN's files in "
-        "HADOOP_CONF_DIR.",
+        advice="Spark does not reach its master, or it has just come back: check host and port of the spark "
+        "connection, or YARN's files in HADOOP_CONF_DIR.",
     ),
 )
 """In this order: the first whose pattern is found names the failure."""

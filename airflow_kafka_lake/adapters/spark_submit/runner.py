@@ -1,4 +1,4 @@
-"""`ports.JobRunner` by spark-submit in client mode; a driver can only stage."""
+"""`ports.JobRunner` by spark-submit; a driver can only stage."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -33,7 +34,15 @@ from airflow_kafka_lake.adapters.spark_submit.driver import (
     end_orphan,
     program_text,
 )
-from airflow_kafka_lake.adapters.spark_submit.failures import NO_CALL, Job, job_failed, job_stalled, tail, why_waiting
+from airflow_kafka_lake.adapters.spark_submit.failures import (
+    NO_CALL,
+    NOT_TAKEN,
+    Job,
+    job_failed,
+    job_stalled,
+    tail,
+    why_waiting,
+)
 from airflow_kafka_lake.adapters.spark_submit.submission import (
     DEPLOY_MODE,
     HOT_ONLY,
@@ -346,9 +355,7 @@ class SparkSubmitRunner:
     ) -> None:
         """Watch a job to its end; JobFailedError when it fails or makes no progress, SchemaMismatchError when it has
         refused the schema of its table."""
-        log = FollowedLog(
-            running.log, lambda line: _logger.debug("%s", self._secrets.masked(line)), begin=running.log_begin
-        )
+        log = FollowedLog(running.log, partial(self._heard, running.driver), begin=running.log_begin)
         known = {""}
 
         def told(counters: Counters) -> None:
@@ -373,10 +380,17 @@ class SparkSubmitRunner:
         log.finish()
         signs.is_recent()  # the last counts
         if running.has_failed(code):
-            if refused := _left(running).get(REFUSED):
-                raise SchemaMismatchError(self._secrets.masked(refused), table=job.table)
-            untold = None if running.driver.has_called() else NO_CALL
-            raise job_failed(job, code or 0, log.lines, self._secrets, untold=untold)
+            raise self._failure(running, job, code or 0, log.lines)
+
+    def _heard(self, driver: Driver, line: str) -> None:
+        _logger.debug("%s", self._secrets.masked(line))
+        if NOT_TAKEN in line:
+            driver.end()
+
+    def _failure(self, running: RunningJob, job: Job, code: int, lines: Iterable[str]) -> KafkaLakeError:
+        if refused := _left(running).get(REFUSED):
+            return SchemaMismatchError(self._secrets.masked(refused), table=job.table)
+        return job_failed(job, code, lines, self._secrets, untold=None if running.driver.has_called() else NO_CALL)
 
     def end_orphan(self, job: str | None, name: str) -> bool:
         """End an attempt's job (`ports.JobRunner.end_orphan`), and remove the folders that killed workers left.

@@ -21,9 +21,10 @@ import pytest
 from airflow_kafka_lake.adapters.clients import Secrets
 from airflow_kafka_lake.adapters.spark_submit import driver as drivers
 from airflow_kafka_lake.adapters.spark_submit.driver import CalledDriver, WorkerLine, came, program_text
-from airflow_kafka_lake.adapters.spark_submit.failures import NO_CALL, job_failed
+from airflow_kafka_lake.adapters.spark_submit.failures import NO_CALL, NOT_TAKEN, job_failed
+from airflow_kafka_lake.adapters.spark_submit.runner import SparkSubmitRunner
 from airflow_kafka_lake.adapters.spark_submit.submission import call_environment, shown_settings
-from airflow_kafka_lake.core.errors import ConnectionSettingsError
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, JobFailedError
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spark.halving import is_unknown
 from airflow_kafka_lake.core.spark.job import StageJob
@@ -305,3 +306,15 @@ def test_submission_has_no_variable_that_is_not_the_clusters(monkeypatch: pytest
     found = call_environment(tmp_path, "the-word")
     assert "canary" not in found.values()
     assert (found["HADOOP_CONF_DIR"], found[TOKEN]) == ("/etc/hadoop", "the-word")
+
+
+def test_master_that_takes_no_driver_for_now_ends_the_job_worth_repeating(tmp_path: Path) -> None:
+    """Spark's client waits on, for a driver that it was not given: seen when a master had come back."""
+    submit = tmp_path / "spark-submit"
+    submit.write_text(f"#!{sys.executable}\nimport time\nprint('{NOT_TAKEN}.', flush=True)\ntime.sleep(600)\n")
+    submit.chmod(0o700)
+    conf = {"spark.submit.deployMode": "cluster"}
+    runner = SparkSubmitRunner(master="spark://h:1", catalog={}, kafka={}, conf=conf, spark_submit=submit)
+    with pytest.raises(JobFailedError) as failed:
+        runner.stage(JOB, started=lambda _: None, heartbeat=lambda: None)
+    assert failed.value.facts["reason"] == "master-unreachable"
