@@ -55,9 +55,9 @@ class Place:
         self.mode = mode
         self.home = folder / "cluster"
         self.home.mkdir()
-        self.sandbox = Sandbox(folder / "place", broker.bootstrap)
+        lake = folder / "place" / "warehouse"
+        self.sandbox = Sandbox(folder / "place", broker.bootstrap, catalog=f"sqlite:///{lake}/catalog.db")
         self._bridge, self.bridge = bridge, bridge.name
-        lake = self.sandbox.home / "warehouse"
         nothing_of_ours = [default_cache(), PACKAGE]
         others = [bridge.host(self.home, kept=[self.home, lake], hidden=nothing_of_ours) for _ in range(4)]
         self.cluster = Cluster(self.home, others, CLOSED)
