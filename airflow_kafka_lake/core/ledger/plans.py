@@ -213,7 +213,6 @@ class RecordPlan(Write[None]):
                         wave=wave.id,
                         slice=item.slice,
                         state=RangeState.PLANNED,
-                        reason=None,
                         estimated_bytes=item.estimated_bytes,
                         leader_epoch=epochs[item.slice.stream],
                     )

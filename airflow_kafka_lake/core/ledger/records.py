@@ -56,8 +56,8 @@ class RangeRecord(HasSlice):
     wave: str
     slice: Slice
     state: RangeState
-    reason: str | None
-    estimated_bytes: int
+    reason: str | None = None
+    estimated_bytes: int = 0
     rows: int | None = None
     first_offset: int | None = None
     last_offset: int | None = None
