@@ -100,6 +100,17 @@ class RangeRecord(HasSlice):
             cause=cause,
         )
 
+    def committed(self, receipt: Receipt) -> RangeRecord:
+        """Return the range as COMMITTED, with the numbers of its receipt."""
+        return replace(
+            self,
+            state=RangeState.COMMITTED,
+            rows=receipt.rows,
+            first_offset=receipt.first_offset,
+            last_offset=receipt.last_offset,
+            accounting=receipt.accounting,
+        )
+
     def piece_id(self, start: int) -> str:
         """Return the id of the piece that begins at an offset, once the range is cut: the first keeps the range's.
 
@@ -325,16 +336,13 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptRows:
+class AttemptRows(StreamContent):
     """Main's rows of one stream by one attempt; `attempt` is None for rows that name none (others wrote them).
 
     `duplicates` are rows of the same attempt beyond one per offset.
     """
 
     attempt: str | None
-    stream: Stream
-    offsets: RangeSet
-    duplicates: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -130,13 +130,9 @@ def _committed_ranges(what: Restoration) -> Iterable[PlacedRange]:
                     wave=wave.wave,
                     slice=item.slice,
                     state=RangeState.COMMITTED,
-                    rows=item.rows,
-                    first_offset=item.first_offset,
-                    last_offset=item.last_offset,
-                    accounting=item.accounting,
                     generation=item.generation,
                     leader_epoch=item.leader_epoch,
-                )
+                ).committed(item)
             )
 
 
