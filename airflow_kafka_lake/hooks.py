@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from airflow.sdk import BaseHook
 
@@ -28,17 +28,19 @@ if TYPE_CHECKING:
     from airflow_kafka_lake.adapters.registry.client import ConfluentRegistry
     from airflow_kafka_lake.adapters.sql_ledger.ledger import SqlLedger
 
-    Connection = KafkaConnection | LakeConnection | LedgerConnection | RegistryConnection | SparkConnection
+Connection = TypeVar(
+    "Connection", KafkaConnection, LakeConnection, LedgerConnection, RegistryConnection, SparkConnection
+)
 
 
-class ConnectionHook(BaseHook):
+class ConnectionHook(BaseHook, Generic[Connection]):
     """The base of the hooks: Airflow's connections page can test each, and subclasses open the system behind it."""
 
     conn_name_attr: ClassVar[str]
     default_conn_name: ClassVar[str]
     conn_type: ClassVar[str]
     hook_name: ClassVar[str]
-    opens: ClassVar[type[Connection]]
+    opens: type[Connection]
     connection: Connection
     """Resolved when it is first used."""
 
@@ -65,7 +67,7 @@ class ConnectionHook(BaseHook):
             return False, f"The test ended with an unexpected {type(error).__name__}."
 
 
-class KafkaSourceHook(ConnectionHook):
+class KafkaSourceHook(ConnectionHook[KafkaConnection]):
     """Opens a Kafka cluster to ask it for topics and offsets.
 
     :param kafka_conn_id: Airflow connection of the cluster, of type `kafka_lake_kafka` or `kafka`
@@ -76,14 +78,13 @@ class KafkaSourceHook(ConnectionHook):
     conn_type = "kafka_lake_kafka"
     hook_name = "Kafka Lake: Kafka"
     opens = KafkaConnection
-    connection: KafkaConnection
 
     def get_conn(self) -> KafkaOffsetSource:
         """Return the cluster's offsets (`ports.OffsetSource`); connects on first use."""
         return self.connection.source()
 
 
-class LakeHook(ConnectionHook):
+class LakeHook(ConnectionHook[LakeConnection]):
     """Opens a lake catalog.
 
     :param lake_conn_id: Airflow connection of the catalog, of type `lake`, `iceberg`, `aws` or `google_cloud_platform`
@@ -94,14 +95,13 @@ class LakeHook(ConnectionHook):
     conn_type = "lake"
     hook_name = "Kafka Lake: lake"
     opens = LakeConnection
-    connection: LakeConnection
 
     def get_conn(self) -> IcebergLake:
         """Return the catalog (`ports.Lake`); opens on first use. Close it when done."""
         return self.connection.lake()
 
 
-class LedgerHook(ConnectionHook):
+class LedgerHook(ConnectionHook[LedgerConnection]):
     """Opens the ledger, in any SQLite file or PostgreSQL database but Airflow's own.
 
     :param ledger_conn_id: Airflow connection of the database, of type `kafka_lake_ledger`, `sqlite` or `postgres`
@@ -112,14 +112,13 @@ class LedgerHook(ConnectionHook):
     conn_type = "kafka_lake_ledger"
     hook_name = "Kafka Lake: ledger"
     opens = LedgerConnection
-    connection: LedgerConnection
 
     def get_conn(self) -> SqlLedger:
         """Return the ledger (`ports.Ledger`); opens on first use. Close it when done."""
         return self.connection.ledger()
 
 
-class SchemaRegistryHook(ConnectionHook):
+class SchemaRegistryHook(ConnectionHook[RegistryConnection]):
     """Opens a schema registry.
 
     :param registry_conn_id: Airflow connection of the registry, of type `kafka_lake_registry` or `http`
@@ -130,14 +129,13 @@ class SchemaRegistryHook(ConnectionHook):
     conn_type = "kafka_lake_registry"
     hook_name = "Kafka Lake: schema registry"
     opens = RegistryConnection
-    connection: RegistryConnection
 
     def get_conn(self) -> ConfluentRegistry:
         """Return the registry (`ports.SchemaRegistry`); connects on first use. Close it when done."""
         return self.connection.registry()
 
 
-class SparkRunnerHook(ConnectionHook):
+class SparkRunnerHook(ConnectionHook[SparkConnection]):
     """Returns where Spark jobs run, and with which settings.
 
     :param spark_conn_id: Airflow connection of the master, of type `kafka_lake_spark` or `spark`
@@ -148,7 +146,6 @@ class SparkRunnerHook(ConnectionHook):
     conn_type = "kafka_lake_spark"
     hook_name = "Kafka Lake: Spark"
     opens = SparkConnection
-    connection: SparkConnection
 
     def get_conn(self) -> tuple[str, Mapping[str, str]]:
         """Return the master's address and further Spark settings; nothing is opened before a job is submitted."""

@@ -125,7 +125,11 @@ def operator_lineage(found: WaveLineage) -> Any:
     return OperatorLineage(
         inputs=[_topic(found.kafka, topic) for topic in found.topics],
         outputs=[_table(found)],
-        run_facets={"kafkaLake_wave": _facets()["wave"](**_wave(found))},
+        run_facets={
+            "kafkaLake_wave": _facets()["wave"](
+                pipeline=found.pipeline, wave=found.wave, attempt=found.attempt, sparkApplication=found.application
+            )
+        },
     )
 
 
@@ -142,12 +146,20 @@ def _topic(namespace: str, topic: TopicRead) -> Any:
     from openlineage.client.event_v2 import InputDataset
     from openlineage.client.facet_v2 import input_statistics_input_dataset
 
+    offsets = _facets()["offsets"](
+        topicId=topic.topic_id,
+        offsets=topic.offsets,
+        rangeCount=len(topic.slices),
+        ranges=[
+            {"partition": partition, "from": start, "to": end} for partition, start, end in topic.slices[:MOST_SLICES]
+        ],
+    )
     return InputDataset(
         namespace=namespace,
         name=topic.topic,
         inputFacets={
             "inputStatistics": input_statistics_input_dataset.InputStatisticsInputDatasetFacet(rowCount=topic.rows),
-            "kafkaLake_offsets": _facets()["offsets"](**_offsets(topic)),
+            "kafkaLake_offsets": offsets,
         },
     )
 
@@ -186,26 +198,6 @@ def _table(found: WaveLineage) -> Any:
     return OutputDataset(
         namespace=named.namespace, name=named.name, facets=facets, outputFacets={"outputStatistics": statistics}
     )
-
-
-def _offsets(topic: TopicRead) -> dict[str, Any]:
-    return {
-        "topicId": topic.topic_id,
-        "offsets": topic.offsets,
-        "rangeCount": len(topic.slices),
-        "ranges": [
-            {"partition": partition, "from": start, "to": end} for partition, start, end in topic.slices[:MOST_SLICES]
-        ],
-    }
-
-
-def _wave(found: WaveLineage) -> dict[str, Any]:
-    return {
-        "pipeline": found.pipeline,
-        "wave": found.wave,
-        "attempt": found.attempt,
-        "sparkApplication": found.application,
-    }
 
 
 @cache

@@ -34,7 +34,9 @@ UV = Path(sys.executable).with_name("uv")
 PARTITIONS, RECORDS = 2, 200
 LIBRARIES = ("apache-airflow", "pyiceberg", "confluent-kafka", "sqlalchemy", "pyarrow")
 EVERYTHING = """
-import importlib, pkgutil, airflow_kafka_lake
+import importlib, os, pkgutil, sys, airflow_kafka_lake
+if beside := os.environ.get("KAFKA_LAKE_SPARK_HOME"):
+    sys.path.append(os.path.dirname(beside))  # a driver, which imports the decoders, has it there too
 for module in pkgutil.walk_packages(airflow_kafka_lake.__path__, "airflow_kafka_lake."):
     if not module.name.endswith("__main__") and ".versions" not in module.name:
         importlib.import_module(module.name)

@@ -24,7 +24,6 @@ from airflow_kafka_lake.core.kafka.losses import (
     passed,
 )
 from airflow_kafka_lake.core.ledger.records import (
-    AttemptRows,
     Claim,
     RangeDecision,
     RangeRecord,
@@ -259,7 +258,7 @@ def refuse_fewer(
     return tuple(verdicts)
 
 
-def _by_stream(found: Iterable[AttemptRows | StreamContent]) -> dict[Stream, RangeSet]:
+def _by_stream(found: Iterable[StreamContent]) -> dict[Stream, RangeSet]:
     offsets = grouped((item.stream, item.offsets) for item in found)
     return {stream: RangeSet.union(parts) for stream, parts in offsets.items()}
 

@@ -188,8 +188,6 @@ def _range_of(pipeline: str, attempt: str, key: Stream, offsets: RangeSet) -> Ra
         wave="",
         slice=Slice(key, OffsetRange(offsets.first, offsets.last + 1)),
         state=RangeState.PLANNED,
-        reason=None,
-        estimated_bytes=0,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from functools import partial
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.audit.check import (
@@ -157,7 +156,7 @@ def gather_audit(
 
     Only tables of the scope are read: findings about other streams mean nothing then.
     """
-    before = ledger.at_once(partial(_ledger_inputs, pipeline=spec.name))
+    before = _ledger_inputs(ledger, spec.name)
     histories = {table: _history(lake.table(table)) for table in _topics_of(before, spec, scope)}
     # After the histories: every topic that they have a publish of is on record.
     topic_ids = sorted({stream.key.topic_id for stream in ledger.streams(spec.name)})
@@ -165,20 +164,18 @@ def gather_audit(
         _read(ledger, lake.table(table), spec.name, topic_ids=topic_ids, behind=behind)
         for table, behind in histories.items()
     )
-    return AuditInputs(
-        before=before,
-        ledger=ledger.at_once(partial(_ledger_inputs, pipeline=spec.name)),
-        tables=tables,
-    )
+    return AuditInputs(before=before, ledger=_ledger_inputs(ledger, spec.name), tables=tables)
 
 
 def _ledger_inputs(ledger: LedgerReader, pipeline: str) -> LedgerInputs:
-    return LedgerInputs(
-        pipeline=pipeline,
-        streams=ledger.streams(pipeline),
-        ranges=ledger.ranges(pipeline=pipeline),
-        waves=ledger.waves(pipeline),
-        attempts=ledger.attempts(pipeline=pipeline),
+    return ledger.at_once(
+        lambda read: LedgerInputs(
+            pipeline=pipeline,
+            streams=read.streams(pipeline),
+            ranges=read.ranges(pipeline=pipeline),
+            waves=read.waves(pipeline),
+            attempts=read.attempts(pipeline=pipeline),
+        )
     )
 
 
@@ -187,7 +184,7 @@ def topics_of(ledger: LedgerReader, spec: PipelineSpec, scope: StreamScope = EVE
 
     Tables written so far are those of waves, in a scope of waves with ranges in it; a rebuild's waves may have none.
     """
-    return _topics_of(ledger.at_once(partial(_ledger_inputs, pipeline=spec.name)), spec, scope)
+    return _topics_of(_ledger_inputs(ledger, spec.name), spec, scope)
 
 
 def _topics_of(ledger: LedgerInputs, spec: PipelineSpec, scope: StreamScope) -> dict[str, list[str]]:

@@ -10,6 +10,7 @@ from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Receipt, StreamContent
 from airflow_kafka_lake.core.errors import AttemptRejectedError, IdentityError, UnavailableError, UnknownOutcomeError
 from airflow_kafka_lake.core.ledger.attempts import MarkPublishing, RecordCommit
+from airflow_kafka_lake.core.ledger.changes import range_receipt
 from airflow_kafka_lake.core.ledger.records import Claim, Publication, ReceiptRow, StagedContent
 from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
@@ -109,8 +110,7 @@ def _is_gone(ports: Ports, claim: Claim, found: Found) -> bool:
 
 
 def _shown(ports: Ports, claim: Claim, found: Found) -> tuple[StreamContent, ...]:
-    rows = ports.lake.table(claim.table).attempt_rows(attempt=found.attempt)
-    return tuple(StreamContent(stream=item.stream, offsets=item.offsets, duplicates=item.duplicates) for item in rows)
+    return ports.lake.table(claim.table).attempt_rows(attempt=found.attempt)
 
 
 def adopt(ports: Ports, claim: Claim, found: Found) -> None:
@@ -209,25 +209,12 @@ def receipts_left_by(ports: Ports, claim: Claim, attempt: str) -> Mapping[str, R
 
 def receipt_rows(ports: Ports, claim: Claim, proven: AuditedAttempt) -> list[ReceiptRow]:
     """Return the `rows` receipts of an attempt, also of ranges without rows."""
-    now = ports.clock.now()
+    now, by = ports.clock.now(), proven.attempt
     ranges = {item.id: item for item in claim.ranges}
+    committed = [ranges[item.range_id].committed(item) for item in proven.receipts]
     return [
-        ReceiptRow(
-            pipeline=claim.pipeline,
-            wave=claim.key.wave,
-            attempt=proven.attempt.attempt,
-            fence=proven.attempt.fence,
-            kind="rows",
-            slice=item.slice,
-            generation=ranges[item.range_id].generation,
-            rows=item.rows,
-            first_offset=item.first_offset,
-            last_offset=item.last_offset,
-            accounting=item.accounting,
-            recorded_at=now,
-            leader_epoch=ranges[item.range_id].leader_epoch,
-        )
-        for item in proven.receipts
+        range_receipt("rows", item, attempt=by.attempt, fence=by.fence, at=now, leader_epoch=item.leader_epoch)
+        for item in committed
     ]
 
 

@@ -32,7 +32,7 @@ from airflow_kafka_lake.core.ledger.waves import (
     TableHead,
     Token,
 )
-from airflow_kafka_lake.core.offsets import Slice, grouped
+from airflow_kafka_lake.core.offsets import grouped
 from airflow_kafka_lake.core.planning.costs import heaviest, weights
 from airflow_kafka_lake.core.rebuilding.comparison import (
     Contradiction,
@@ -143,7 +143,7 @@ def _restore(
     what = restoration(
         spec, token, ports.ledger.ledger_id(), now=now, readings=readings, known=known, comparison=comparison
     )
-    again = [Slice(item.stream, item.range) for item in what.planned]
+    again = [item.slice for item in what.planned]
     with suppress(KafkaLakeError):  # a rebuild needs Kafka for nothing else, which may be down
         samples = ports.source.sample(heaviest(again), spec.isolation) if again else ()
         what = replace(what, weights=weights((), samples, ()))

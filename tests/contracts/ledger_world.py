@@ -20,7 +20,7 @@ from airflow_kafka_lake.core.ledger.records import (
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, LeaseHolder, RangeState
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.ordering.layouts import LayoutChange
-from airflow_kafka_lake.core.planning.plan import Plan, PlannedRange, PlannedStream, PlannedWave
+from airflow_kafka_lake.core.planning.plan import Plan, PlannedRange, PlannedWave, StreamDemand
 from airflow_kafka_lake.core.remedies import Cause
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ledger
@@ -62,7 +62,7 @@ def plan_of(
     known = {record.key: record for record in ledger.streams(spec.name)}
     keys = sorted({key_of(partition, topic) for wave in waves for partition, _, _ in wave})
     streams = [
-        PlannedStream(
+        StreamDemand(
             snapshot=snapshot_of(key),
             origin=origin,
             version=known[key].version if key in known else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol, assert_never
@@ -104,14 +104,10 @@ def _lost(item: TimelineSlice, log_start: int) -> Iterator[TimelineSlice]:
     if item.status in {OffsetStatus.COMMITTED, OffsetStatus.SKIPPED} or item.range.start >= log_start:
         yield item
         return
-    message = f"Kafka's log starts at {log_start}"
-    for part in item.range.split_at((log_start,)):
-        if part.start < log_start:
-            yield TimelineSlice(
-                range=part, status=OffsetStatus.LOST, message=f"{message}; {item.message}" if item.message else message
-            )
-        else:
-            yield TimelineSlice(range=part, status=item.status, message=item.message)
+    message = f"Kafka's log starts at {log_start}" + (f"; {item.message}" if item.message else "")
+    gone, *left = item.range.split_at((log_start,))
+    yield TimelineSlice(range=gone, status=OffsetStatus.LOST, message=message)
+    yield from (replace(item, range=part) for part in left)
 
 
 def _joined(parts: Iterable[TimelineSlice]) -> tuple[TimelineSlice, ...]:
@@ -120,9 +116,7 @@ def _joined(parts: Iterable[TimelineSlice]) -> tuple[TimelineSlice, ...]:
     for item in parts:
         last = found[-1] if found else None
         if last and (last.range.end, last.status, last.message) == (item.range.start, item.status, item.message):
-            found[-1] = TimelineSlice(
-                range=OffsetRange(last.range.start, item.range.end), status=item.status, message=item.message
-            )
+            found[-1] = replace(item, range=OffsetRange(last.range.start, item.range.end))
         else:
             found.append(item)
     return tuple(found)

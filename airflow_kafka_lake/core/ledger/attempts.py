@@ -27,7 +27,7 @@ from airflow_kafka_lake.core.ledger.changes import (
     range_receipt,
 )
 from airflow_kafka_lake.core.ledger.guards import Limits, refuse_above, refuse_paused
-from airflow_kafka_lake.core.ledger.records import Claim, RangeRecord, WaveRow
+from airflow_kafka_lake.core.ledger.records import Claim, WaveRow
 from airflow_kafka_lake.core.ledger.waves import (
     WAVE_TRANSITIONS,
     Act,
@@ -35,7 +35,6 @@ from airflow_kafka_lake.core.ledger.waves import (
     AttemptOutcome,
     AttemptRecord,
     LeaseHolder,
-    RangeState,
     WaveState,
 )
 from airflow_kafka_lake.core.ordering.segments import gate_closed
@@ -243,7 +242,7 @@ class RecordCommit(AttemptWrite[None]):
             raise ValueError(f"attempt {self.attempt} is none of wave {wave.id}")
         check_receipts(records.ranges, self.receipts)
         given = {item.range_id: item for item in self.receipts}
-        committed = [_committed(item, given[item.id]) for item in records.ranges]
+        committed = [item.committed(given[item.id]) for item in records.ranges]
         done = replace(wave.free(transition[1]), snapshot=self.snapshot, committed_at=records.now)
         rows = count(sum(item.rows for item in self.receipts), "row")
         others = [edit for edit in abandoned(records, wave.id, ENDED_BY_COMMIT) if edit.before != brought]
@@ -264,17 +263,6 @@ class RecordCommit(AttemptWrite[None]):
             ),
             entries=(self.entry(wave, "commit", f"attempt {self.attempt}: {count(len(committed), 'range')}, {rows}"),),
         )
-
-
-def _committed(item: RangeRecord, receipt: Receipt) -> RangeRecord:
-    return replace(
-        item,
-        state=RangeState.COMMITTED,
-        rows=receipt.rows,
-        first_offset=receipt.first_offset,
-        last_offset=receipt.last_offset,
-        accounting=receipt.accounting,
-    )
 
 
 class EndAttempt(AttemptWrite[None]):

@@ -502,7 +502,9 @@ def origin_receipt(
     )
 
 
-def range_receipt(kind: str, item: RangeRecord, *, attempt: str, fence: int, at: datetime) -> ReceiptRow:
+def range_receipt(
+    kind: str, item: RangeRecord, *, attempt: str, fence: int, at: datetime, leader_epoch: int | None = None
+) -> ReceiptRow:
     """Return a receipt of a range as the ledger has it; numbers that it does not have yet are zero."""
     return ReceiptRow(
         pipeline=item.pipeline,
@@ -517,6 +519,7 @@ def range_receipt(kind: str, item: RangeRecord, *, attempt: str, fence: int, at:
         last_offset=item.last_offset,
         accounting=item.accounting or Accounting(),
         recorded_at=at,
+        leader_epoch=leader_epoch,
     )
 
 

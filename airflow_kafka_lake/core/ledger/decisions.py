@@ -300,7 +300,6 @@ def skipped_range(skip_id: str, pipeline: str, passed: Slice, reason: str) -> Ra
         slice=passed,
         state=RangeState.SKIPPED,
         reason=reason,
-        estimated_bytes=0,
         rows=0,
         accounting=Accounting(skipped=passed.range.span),
         skip=skip_id,

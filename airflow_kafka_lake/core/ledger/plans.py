@@ -31,7 +31,7 @@ from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, Stre
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import Stream
 from airflow_kafka_lake.core.ordering.segments import Segment, SegmentKey
-from airflow_kafka_lake.core.planning.plan import Plan, PlannedStream
+from airflow_kafka_lake.core.planning.plan import Plan, StreamDemand
 from airflow_kafka_lake.core.spec import PipelineSpec
 
 
@@ -173,7 +173,7 @@ class RecordPlan(Write[None]):
         if self.plan.id in records.plans:
             raise guards.overtaken(f"Plan {self.plan.id} is on record already.")
 
-    def _stream(self, records: Records, item: PlannedStream) -> Edit:
+    def _stream(self, records: Records, item: StreamDemand) -> Edit:
         seen = item.snapshot
         end = seen.readable_end(self.plan.spec.isolation)
         before = records.streams.get(seen.stream)
@@ -213,7 +213,6 @@ class RecordPlan(Write[None]):
                         wave=wave.id,
                         slice=item.slice,
                         state=RangeState.PLANNED,
-                        reason=None,
                         estimated_bytes=item.estimated_bytes,
                         leader_epoch=epochs[item.slice.stream],
                     )

@@ -56,8 +56,8 @@ class RangeRecord(HasSlice):
     wave: str
     slice: Slice
     state: RangeState
-    reason: str | None
-    estimated_bytes: int
+    reason: str | None = None
+    estimated_bytes: int = 0
     rows: int | None = None
     first_offset: int | None = None
     last_offset: int | None = None
@@ -98,6 +98,17 @@ class RangeRecord(HasSlice):
             held_for=held_for,
             skip=self.skip,
             cause=cause,
+        )
+
+    def committed(self, receipt: Receipt) -> RangeRecord:
+        """Return the range as COMMITTED, with the numbers of its receipt."""
+        return replace(
+            self,
+            state=RangeState.COMMITTED,
+            rows=receipt.rows,
+            first_offset=receipt.first_offset,
+            last_offset=receipt.last_offset,
+            accounting=receipt.accounting,
         )
 
     def piece_id(self, start: int) -> str:
@@ -325,16 +336,13 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptRows:
+class AttemptRows(StreamContent):
     """Main's rows of one stream by one attempt; `attempt` is None for rows that name none (others wrote them).
 
     `duplicates` are rows of the same attempt beyond one per offset.
     """
 
     attempt: str | None
-    stream: Stream
-    offsets: RangeSet
-    duplicates: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from airflow_kafka_lake.core import remedies
@@ -87,7 +87,8 @@ class Period:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamDemand:
-    """The demand of one stream: `[start, end)`, and the origin it would get if it is new."""
+    """The demand of one stream: `[start, end)`, and the origin it would get if it is new; in a plan also the `version`
+    of the stream that it was decided from, None where the ledger does not know the stream yet."""
 
     snapshot: PartitionSnapshot
     origin: int
@@ -96,18 +97,7 @@ class StreamDemand:
     reason: str
     landed_below: bool = False
     """Whether the period may begin below the log start, where everything is planned or in the lake already."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedStream:
-    """One stream of a plan; `version` is None for a stream the ledger does not know yet."""
-
-    snapshot: PartitionSnapshot
-    origin: int
-    version: int | None
-    start: int
-    end: int
-    reason: str
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +178,7 @@ class Plan:
     id: str
     spec: PipelineSpec
     observed_at: datetime
-    streams: tuple[PlannedStream, ...]
+    streams: tuple[StreamDemand, ...]
     waves: tuple[PlannedWave, ...]
     blocked: tuple[PlanBlock, ...] = ()
     waiting_for_stable: tuple[PartitionSnapshot, ...] = ()
@@ -206,7 +196,7 @@ class Plan:
         """All ranges, in wave order."""
         return tuple(item for wave in self.waves for item in wave.ranges)
 
-    def since(self, stream: PlannedStream) -> datetime | None:
+    def since(self, stream: StreamDemand) -> datetime | None:
         """Return by when everything below a new stream's origin had been written: the log was seen to reach to it."""
         return self.observed_at if stream.origin <= stream.snapshot.high_watermark else None
 
@@ -282,7 +272,7 @@ def build_plan(
     `blocked`; the rest goes on.
     """
     of = segments or LayoutPlan()
-    streams: list[PlannedStream] = []
+    streams: list[StreamDemand] = []
     pieces: list[tuple[PartitionSnapshot, OffsetRange]] = []
     refused = list(blocked)
     refused += [PlanBlock(topic=u.topic, partition=u.partition, reason=f"not observed: {u.reason}") for u in unknown]
@@ -290,16 +280,7 @@ def build_plan(
         snapshot = item.snapshot
         record = known.get(snapshot.stream)
         origin = record.origin if record else item.origin
-        streams.append(
-            PlannedStream(
-                snapshot=snapshot,
-                origin=origin,
-                version=record.version if record else None,
-                start=item.start,
-                end=item.end,
-                reason=item.reason,
-            )
-        )
+        streams.append(replace(item, origin=origin, version=record.version if record else None))
         limit = of.graph.limit(snapshot.stream)
         end = item.end if limit is None else min(item.end, limit)
         if item.start >= end:

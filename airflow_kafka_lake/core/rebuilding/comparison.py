@@ -21,7 +21,7 @@ from airflow_kafka_lake.core.ledger.records import (
     StreamRecord,
 )
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES, Ancestry, AttemptKey, RangeState, Token, WaveState
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream, grouped, offsets_by
+from airflow_kafka_lake.core.offsets import HasSlice, OffsetRange, RangeSet, Slice, Stream, grouped, offsets_by
 from airflow_kafka_lake.core.planning.plan import Weights
 from airflow_kafka_lake.core.spec import PipelineSpec
 
@@ -43,14 +43,11 @@ class Reopens:
         reopened = (row for row in receipts if row.kind == "reopen" and row.generation)
         return cls(grouped((row.stream, (row.range, row.generation)) for row in reopened))
 
-    def undo(self, stream: Stream, part: OffsetRange, generation: int) -> bool:
-        """Return whether some of a range was reopened after it was committed in a generation; the rest of it then has
+    def undo(self, done: RangeRecord | ReceiptRow) -> bool:
+        """Return whether some of a range was reopened after it was committed in its generation; the rest of it then has
         records of its own."""
-        return any(newer > generation and item.overlaps(part) for item, newer in self.by_stream.get(stream, ()))
-
-    def undo_receipt(self, row: ReceiptRow) -> bool:
-        """Return the same of a receipt."""
-        return self.undo(row.stream, row.range, row.generation)
+        reopened = self.by_stream.get(done.stream, ())
+        return any(newer > done.generation and item.overlaps(done.range) for item, newer in reopened)
 
     def later_than(self, stream: Stream, generation: int) -> RangeSet:
         """Return the offsets of a stream that were reopened after a generation."""
@@ -109,15 +106,14 @@ class RestoredSkip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestoredPlan:
+class RestoredPlan(HasSlice):
     """A slice that was reopened and is to be read again; `wave` is a new one of the table, `leader_epoch` the epoch of
     the first read."""
 
     id: str
     wave: str
     table: str
-    stream: Stream
-    range: OffsetRange
+    slice: Slice
     generation: int
     leader_epoch: int | None = None
 
@@ -244,13 +240,12 @@ class LedgerMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contradiction:
+class Contradiction(HasSlice):
     """One range, or one attempt's rows, about which the table contradicts its receipts."""
 
     table: str
     attempt: str
-    stream: Stream
-    range: OffsetRange
+    slice: Slice
     expected: int
     found: int
     what: str
@@ -259,7 +254,7 @@ class Contradiction:
         """Return the wire form."""
         return {
             "table": self.table,
-            **Slice(self.stream, self.range).entry(),
+            **self.slice.entry(),
             "attempt": self.attempt,
             "expected": self.expected,
             "found": self.found,
@@ -267,17 +262,16 @@ class Contradiction:
         }
 
     def __str__(self) -> str:
-        where = f"{self.table}: {self.stream} {self.range}"
-        return f"{where}: {self.what} (attempt {self.attempt}: {count(self.found, 'row')} of {self.expected:,})"
+        rows = f"attempt {self.attempt}: {count(self.found, 'row')} of {self.expected:,}"
+        return f"{self.table}: {self.slice}: {self.what} ({rows})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PendingSlice:
+class PendingSlice(HasSlice):
     """A slice that was reopened and not committed or skipped since: it is to be read again, in this generation."""
 
     table: str
-    stream: Stream
-    range: OffsetRange
+    slice: Slice
     generation: int
 
 
@@ -305,7 +299,9 @@ class LakeComparison:
 
 def compare(readings: Sequence[TableReading], known: LedgerMemory, now: datetime) -> LakeComparison:
     """Compare every table with its receipts and with the ledger's committed ranges."""
-    found = [_Table(item, known, now).compare() for item in readings]
+    found = [_Table(item, known, now) for item in readings]
+    for table in found:
+        table.compare()
     parts = {part.name: [getattr(one, part.name) for one in found] for part in fields(LakeComparison)}
     whole = LakeComparison(**{name: tuple(chain.from_iterable(lists)) for name, lists in parts.items()})
     return replace(whole, contradictions=whole.contradictions + _overlaps(whole, known))
@@ -313,7 +309,7 @@ def compare(readings: Sequence[TableReading], known: LedgerMemory, now: datetime
 
 @dataclass(slots=True)
 class _Table:
-    """The comparison of one table."""
+    """The comparison of one table; its lists become those of the `LakeComparison` of all."""
 
     reading: TableReading
     known: LedgerMemory
@@ -331,6 +327,8 @@ class _Table:
     contradictions: list[Contradiction] = field(default_factory=list)
     reopened: list[str] = field(default_factory=list)
     receipts: list[tuple[str, ReceiptRow]] = field(default_factory=list)
+    waves: Sequence[RestoredWave] = ()
+    pending: Sequence[PendingSlice] = ()
 
     def __post_init__(self) -> None:
         receipts = self.reading.receipts
@@ -341,26 +339,16 @@ class _Table:
         self.undone = self.reading.ancestry.left | {item.attempt for item in self.known.undone(self.reading)}
         self.published_at = {_range(row): row.recorded_at for row in receipts if row.kind == "published"}
 
-    def compare(self) -> LakeComparison:
+    def compare(self) -> None:
         """Check every published attempt's ranges, and every attempt's rows."""
-        self.reopened += [
-            item.id for item in self.known.ranges if self.reopens.undo(item.stream, item.range, item.generation)
-        ]
+        self.reopened += [item.id for item in self.known.ranges if self.reopens.undo(item)]
         recorded = {**self._remembered(), **self._claimed()}
         index = self._committed_by_slice()
         for key, row in recorded.items():
             self._check_range(row, [item.id for item in index[key[1:]] if self._brought(item, row.attempt)])
-        pending = self._pending()
-        self._check_unplanned(recorded, pending)
-        return LakeComparison(
-            waves=(*(self._wave(rows) for rows in self.proved.values()), *self._without_a_range()),
-            vanished=tuple(self.vanished),
-            deleted=tuple(self.deleted),
-            contradictions=tuple(self.contradictions),
-            reopened=tuple(self.reopened),
-            receipts=tuple(self.receipts),
-            pending=pending,
-        )
+        self.pending = self._pending()
+        self._check_unplanned(recorded)
+        self.waves = (*(self._wave(rows) for rows in self.proved.values()), *self._without_a_range())
 
     def _check_range(self, row: ReceiptRow, ids: Sequence[str]) -> None:
         """Decide about a committed range, which has these ids in the ledger: it stands, was reopened, or is lost."""
@@ -384,7 +372,7 @@ class _Table:
         """Return the reopened slices, less the parts read again or skipped since."""
         since = [*self.read, *(row for row in self.reading.receipts if row.kind == "skip")]
         return tuple(
-            PendingSlice(table=self.reading.table, stream=stream, range=part, generation=generation)
+            PendingSlice(table=self.reading.table, slice=Slice(stream, part), generation=generation)
             for stream, part, generation in self.reopens.open(row for row in since if row.generation)
         )
 
@@ -398,7 +386,7 @@ class _Table:
         found: dict[Range, ReceiptRow] = {}
         for row in self.reading.receipts:
             counts = row.attempt in published and _range(row) not in self.accepted
-            if row.kind in {"rows", "published"} and counts and not self.reopens.undo_receipt(row):
+            if row.kind in {"rows", "published"} and counts and not self.reopens.undo(row):
                 found.setdefault(_range(row), row)
         cut = _cut_since(found.values())
         return {key: row for key, row in found.items() if key not in cut}
@@ -407,9 +395,8 @@ class _Table:
         """Return the ledger's committed ranges with rows in this table, as if they were receipts."""
         found = {}
         for item in self.known.ranges:
-            publish = self.known.published.get(item.wave)
-            undone = self.reopens.undo(item.stream, item.range, item.generation)
-            if item.state is RangeState.COMMITTED and publish and publish.table == self.reading.table and not undone:
+            publish, committed = self.known.published.get(item.wave), item.state is RangeState.COMMITTED
+            if committed and publish and publish.table == self.reading.table and not self.reopens.undo(item):
                 found[publish.attempt, item.stream, item.range] = range_receipt(
                     "published", item, attempt=publish.attempt, fence=0, at=self.now
                 )
@@ -417,8 +404,7 @@ class _Table:
 
     def _committed_by_slice(self) -> Mapping[tuple[Stream, OffsetRange], list[RangeRecord]]:
         committed = (item for item in self.known.ranges if item.state is RangeState.COMMITTED)
-        left = (item for item in committed if not self.reopens.undo(item.stream, item.range, item.generation))
-        return grouped(((item.stream, item.range), item) for item in left)
+        return grouped(((item.stream, item.range), item) for item in committed if not self.reopens.undo(item))
 
     def _brought(self, item: RangeRecord, attempt: str) -> bool:
         """Return whether a committed range is an attempt's; one of a wave without rows may be any attempt's."""
@@ -436,16 +422,7 @@ class _Table:
             where, what = self.contradictions, "more rows than its receipt says"
         elif self._stands_on(row):
             where, what = self.deleted, "rows of it were deleted"
-        problem = Contradiction(
-            table=self.reading.table,
-            attempt=row.attempt,
-            stream=row.stream,
-            range=row.range,
-            expected=row.rows,
-            found=there,
-            what=what,
-        )
-        where.append(problem)
+        where.append(self._problem(row.attempt, row.slice, row.rows, found=there, what=what))
         return where is self.vanished
 
     def _stands_on(self, row: ReceiptRow) -> bool:
@@ -462,14 +439,14 @@ class _Table:
             return False
         return bool(self.reading.ancestry.since) and committed < self.reading.commits[0].at
 
-    def _check_unplanned(self, committed: Mapping[Range, ReceiptRow], pending: Sequence[PendingSlice]) -> None:
+    def _check_unplanned(self, committed: Mapping[Range, ReceiptRow]) -> None:
         """Name rows without a receipt, and rows that are there twice.
 
         Where something was reopened, rows of the earlier reading stay until it is read again, and for good where that
         was skipped.
         """
         planned = offsets_by(((attempt, stream), part) for attempt, stream, part in committed)
-        reopened = ((item.stream, item.range) for item in pending)
+        reopened = ((item.stream, item.range) for item in self.pending)
         skips = (row for row in self.reading.receipts if row.kind == "skip" and row.generation)
         waiting = offsets_by(chain(reopened, ((row.stream, row.range) for row in skips)))
         for key, item in self.rows.items():
@@ -483,24 +460,19 @@ class _Table:
                 )
 
     def _contradict(self, item: AttemptRows, where: RangeSet, expected: int, *, found: int, what: str) -> None:
-        self.contradictions.append(
-            Contradiction(
-                table=self.reading.table,
-                attempt=item.attempt or "",
-                stream=item.stream,
-                range=OffsetRange(where.starts[0], where.ends[0]),
-                expected=expected,
-                found=found,
-                what=what,
-            )
-        )
+        first = Slice(item.stream, OffsetRange(where.starts[0], where.ends[0]))
+        self.contradictions.append(self._problem(item.attempt or "", first, expected, found=found, what=what))
+
+    def _problem(self, attempt: str, where: Slice, expected: int, *, found: int, what: str) -> Contradiction:
+        table = self.reading.table
+        return Contradiction(table=table, attempt=attempt, slice=where, expected=expected, found=found, what=what)
 
     def _without_a_range(self) -> Iterator[RestoredWave]:
         """Return the waves in main's history that the ledger lacks, of which nothing counts: all was reopened since.
 
         They were published all the same: they must not be published again, and their commits and rows are known.
         """
-        undone = (row for row in self.reading.receipts if row.kind == "rows" and self.reopens.undo_receipt(row))
+        undone = (row for row in self.reading.receipts if row.kind == "rows" and self.reopens.undo(row))
         rows = grouped((row.attempt, row) for row in undone)
         for attempt in sorted(rows.keys() & _tokens(self.reading) - self.proved.keys() - self.known.committed):
             yield replace(self._wave(rows[attempt]), receipts=())
@@ -521,32 +493,17 @@ class _Table:
 
 def _overlaps(found: LakeComparison, known: LedgerMemory) -> tuple[Contradiction, ...]:
     """Name ranges that two attempts claim to have committed: no offset is committed twice."""
-    claims = [
-        Contradiction(
-            table=wave.table, attempt=wave.attempt, stream=r.stream, range=r.range, expected=0, found=r.rows, what=""
-        )
-        for wave in found.waves
-        for r in wave.receipts
-    ]
+    claims = [(r.slice, wave.table, wave.attempt, r.rows) for wave in found.waves for r in wave.receipts]
     reopened = set(found.reopened)
     for item in known.ranges:
         if item.state is RangeState.COMMITTED and item.id not in reopened:
             publish = known.published.get(item.wave)
-            claims.append(
-                Contradiction(
-                    table=publish.table if publish else "ledger",
-                    attempt=publish.attempt if publish else item.wave,
-                    stream=item.stream,
-                    range=item.range,
-                    expected=0,
-                    found=item.rows or 0,
-                    what="",
-                )
-            )
-    claims.sort(key=lambda claim: (claim.stream, claim.range))
+            table, attempt = (publish.table, publish.attempt) if publish else ("ledger", item.wave)
+            claims.append((item.slice, table, attempt, item.rows or 0))
+    claims.sort(key=lambda claim: claim[0])
     return tuple(
-        replace(b, what=f"committed by {a.attempt} too")
-        for a, b in pairwise(claims)
+        Contradiction(table=table, attempt=attempt, slice=b, expected=0, found=rows, what=f"committed by {other} too")
+        for (a, _, other, _), (b, table, attempt, rows) in pairwise(claims)
         if a.stream == b.stream and a.range.overlaps(b.range)
     )
 

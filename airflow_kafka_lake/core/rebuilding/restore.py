@@ -130,15 +130,9 @@ def _committed_ranges(what: Restoration) -> Iterable[PlacedRange]:
                     wave=wave.wave,
                     slice=item.slice,
                     state=RangeState.COMMITTED,
-                    reason=None,
-                    estimated_bytes=0,
-                    rows=item.rows,
-                    first_offset=item.first_offset,
-                    last_offset=item.last_offset,
-                    accounting=item.accounting,
                     generation=item.generation,
                     leader_epoch=item.leader_epoch,
-                )
+                ).committed(item)
             )
 
 
@@ -152,9 +146,8 @@ def _planned_again(what: Restoration, kept: Sequence[RangeRecord]) -> Iterable[P
                 pipeline=what.spec.name,
                 plan=what.id,
                 wave=item.wave,
-                slice=Slice(item.stream, part),
+                slice=item.slice.part(part),
                 state=RangeState.PLANNED,
-                reason=None,
                 estimated_bytes=what.weights.bytes_of(item.stream, part.span),
                 generation=item.generation,
                 leader_epoch=item.leader_epoch,
@@ -179,7 +172,6 @@ def _skipped_ranges(
                 slice=Slice(skip.stream, part),
                 state=RangeState.SKIPPED,
                 reason=RESTORED,
-                estimated_bytes=0,
                 rows=0,
                 accounting=Accounting(skipped=part.span),
                 generation=skip.generation,
@@ -209,11 +201,7 @@ def _wave_states(
 def _vanished(what: Restoration, before: Iterable[RangeRecord]) -> set[str]:
     """Return the waves of which rows are gone from the lake; a reopened range keeps its rows."""
     reopened = set(what.reopened)
-    return {
-        item.wave
-        for item in before
-        if item.id in reopened and not what.reopens.undo(item.stream, item.range, item.generation)
-    }
+    return {item.wave for item in before if item.id in reopened and not what.reopens.undo(item)}
 
 
 def _left_with(states: set[RangeState], now: WaveState) -> WaveState:
@@ -314,8 +302,7 @@ def _planned(token: Token, pending: Sequence[PendingSlice], receipts: Sequence[R
             id=f"{token.wave}p{number}",
             wave=f"{token.wave}-w{number}",
             table=item.table,
-            stream=item.stream,
-            range=item.range,
+            slice=item.slice,
             generation=item.generation,
             leader_epoch=_epoch((row for row in receipts if row.stream == item.stream), item.range),
         )

@@ -7,12 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import types as t
 
 from airflow_kafka_lake.core.ddl import DEEPEST, MOST_DIGITS
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import DataType
 
 MISSING = object()
 """No default."""
@@ -233,7 +232,7 @@ def row_of(schema: Node) -> Node:
     return inner[0]
 
 
-def column_types(record: Node) -> list[tuple[str, DataType]]:
+def column_types(record: Node) -> list[tuple[str, t.DataType]]:
     """Return the columns of a record by name: of Spark's reader, with substitutes where a table has no such type.
 
     A field of nulls alone is left out. Raises Unfit for a type that is too deep.
@@ -242,9 +241,7 @@ def column_types(record: Node) -> list[tuple[str, DataType]]:
     return [(item.name, kind) for item in record.fields if (kind := _type(item.node, above)) is not None]
 
 
-def _type(node: Node, above: tuple[str, ...]) -> DataType | None:  # noqa: C901, PLR0911 - one case for each kind
-    from pyspark.sql import types as t
-
+def _type(node: Node, above: tuple[str, ...]) -> t.DataType | None:  # noqa: C901, PLR0911 - one case for each kind
     if len(above) > DEEPEST:
         raise Unfit(f"it is more than {DEEPEST} records deep")
     match node.kind:
@@ -272,10 +269,8 @@ def _type(node: Node, above: tuple[str, ...]) -> DataType | None:  # noqa: C901,
             return leaf_type(node)
 
 
-def leaf_type(node: Node) -> DataType:
+def leaf_type(node: Node) -> t.DataType:
     """Return the column's type of a type without others inside."""
-    from pyspark.sql import types as t
-
     match node.logical:
         case ("decimal", precision, scale):
             return t.DecimalType(precision, scale) if precision <= MOST_DIGITS else t.StringType()
@@ -285,7 +280,7 @@ def leaf_type(node: Node) -> DataType:
             return t.TimestampType()
         case ("local-timestamp", per_second) if per_second < _PER_SECOND["nanos"]:
             return t.TimestampNTZType()
-    kinds: dict[str, DataType] = {
+    kinds: dict[str, t.DataType] = {
         "boolean": t.BooleanType(),
         "int": t.IntegerType(),
         "long": t.LongType(),

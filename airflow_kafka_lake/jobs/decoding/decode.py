@@ -3,6 +3,8 @@
 Every decoder turns the value into one struct and one reason, in projections of its own, so that Spark parses a value
 once. Columns of the same name from several decoders are one column. A schema is judged as a whole before the table is
 touched: where it cannot be columns of this table, the values of its topics have the reason, and the bytes land.
+
+The drivers of jobs that decode import these modules, and need Spark for them; the modules of their requests do not.
 """
 
 from __future__ import annotations
@@ -11,7 +13,12 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+from pyspark.sql.avro.functions import from_avro
 
 from airflow_kafka_lake.core.ddl import DdlError
 from airflow_kafka_lake.core.ddl import columns as ddl_columns
@@ -36,10 +43,6 @@ from airflow_kafka_lake.jobs.decoding.quirks import (
 from airflow_kafka_lake.jobs.formats import METADATA_COLUMNS, aligned, changes, field_of, mend, refused, widen
 from airflow_kafka_lake.jobs.java import java_of
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import DataType, StructField, StructType
-
 PREFIX = "value_"
 """Goes before the name of a field that would be a column which every table has."""
 
@@ -60,8 +63,6 @@ class DecodedRows:
 
     def fitted(self, table: str) -> DataFrame:
         """Widen the table (a quoted name) where it lacks columns, and return the rows in its types."""
-        from pyspark.sql import functions as f
-
         mend(self.spark, table)
         wanted = [field for field in self.rows.schema.fields if field.name not in self.columns]
         widen(self.spark, table, wanted, self.whose)
@@ -96,8 +97,6 @@ _Named = dict[str, list[tuple["_Part", str]]]
 
 
 def _with_columns(rows: DataFrame, parts: Sequence[_Part], named: _Named) -> DataFrame:
-    from pyspark.sql import functions as f
-
     found = rows
     for part in parts:
         for columns in part.steps():
@@ -114,14 +113,14 @@ def _with_columns(rows: DataFrame, parts: Sequence[_Part], named: _Named) -> Dat
 
 
 def _judged(
-    spark: SparkSession, decoders: Sequence[Decoder], raw: Iterable[str], there: StructType | None
+    spark: SparkSession, decoders: Sequence[Decoder], raw: Iterable[str], there: t.StructType | None
 ) -> tuple[list[_Part], _Named]:
     """Return the decoders' parts, and which of them give each column; a part whose schema cannot be columns of this
     table beside those before it decodes nothing."""
     taken = {name.lower() for name in (*raw, ERROR_COLUMN, SCHEMA_ID_COLUMN)} | METADATA_COLUMNS
     parts: list[_Part] = []
     named: _Named = {}
-    types: dict[str, tuple[str, DataType, str]] = {}
+    types: dict[str, tuple[str, t.DataType, str]] = {}
     if any(decoder.format is Format.JSON for decoder in decoders):
         spark.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")
     for number, decoder in enumerate(decoders):
@@ -139,34 +138,30 @@ def _judged(
     return parts, named
 
 
-def _named(fields: Sequence[StructField], taken: set[str]) -> list[tuple[str, StructField]]:
+def _named(fields: Sequence[t.StructField], taken: set[str]) -> list[tuple[str, t.StructField]]:
     """Return the fields with the names of their columns.
 
     A field that would be a column which every table has gets a prefix, and so does one that is called like that column
     with the prefix: a newer schema never gives a column's name to another field.
     """
-    from pyspark.sql.types import StructField
-
     found = []
     for field in fields:
         name = field.name
         while name.lower().startswith(PREFIX) and name.lower() not in taken:
             name = name[len(PREFIX) :]
         column = f"{PREFIX}{field.name}" if name.lower() in taken else field.name
-        found.append((field.name, StructField(column, field.dataType)))
+        found.append((field.name, t.StructField(column, field.dataType)))
     return found
 
 
 def _refuse_unfit(
-    fields: Sequence[tuple[str, StructField]],
+    fields: Sequence[tuple[str, t.StructField]],
     decoder: Decoder,
-    types: Mapping[str, tuple[str, DataType, str]],
-    there: StructType | None,
+    types: Mapping[str, tuple[str, t.DataType, str]],
+    there: t.StructType | None,
 ) -> None:
-    from pyspark.sql.types import StructType
-
     columns = [field for _, field in fields]
-    if columns and (problem := refused(StructType(columns))):
+    if columns and (problem := refused(t.StructType(columns))):
         raise Unfit(f"{decoder.name} {problem}")
     for field in columns:
         name, kind, whose = types.get(field.name.lower(), (field.name, field.dataType, ""))
@@ -190,7 +185,7 @@ class _Part:
         """Return the columns that make the struct and, for framed values, the schema id: each step from the last."""
         raise NotImplementedError
 
-    def fields(self) -> list[StructField]:
+    def fields(self) -> list[t.StructField]:
         """Return the struct's fields for people. Raises Unfit or DdlError."""
         raise NotImplementedError
 
@@ -200,26 +195,18 @@ class _Part:
 
     def error(self) -> Column:
         """Return the reason for values of this decoder's topics; a tombstone is nothing to decode."""
-        from pyspark.sql import functions as f
-
         return self.of_topics(f.when(f.col("value").isNotNull(), self.problem()))
 
     def of_topics(self, column: Column) -> Column:
         """Return the column where the value is of this decoder's topics, else null."""
-        from pyspark.sql import functions as f
-
         return f.when(f.col("kafka_topic").isin(list(self.decoder.topics)), column)
 
     def text(self) -> Column:
         """Return the value as text, whether or not it is UTF-8."""
-        from pyspark.sql import functions as f
-
         return f.col("value").cast("string")
 
     def schema_id(self) -> Column:
         """Return the id in the frame; null where there is no frame."""
-        from pyspark.sql import functions as f
-
         framed = (f.length("value") >= _FRAME_BYTES) & (f.hex(f.substring("value", 1, 1)) == "00")
         # No registry gives ids beyond 31 bits: four such bytes are something else.
         number = f.conv(f.hex(f.substring("value", 2, 4)), 16, 10).try_cast("int")
@@ -236,43 +223,30 @@ class _Refused(_Part):
         return [[self.schema_id().alias(self.id)]] if self.decoder.format.is_registered else []
 
     def problem(self) -> Column:
-        from pyspark.sql import functions as f
-
         return f.lit(self.why)
 
 
 class _Text(_Part):
     def steps(self) -> list[list[Column]]:
-        from pyspark.sql import functions as f
-
         text = self.of_topics(self.text())
         return [[f.struct(f.when(f.is_valid_utf8(text), text).alias(self.decoder.column)).alias(self.value)]]
 
-    def fields(self) -> list[StructField]:
-        from pyspark.sql.types import StringType, StructField
-
-        return [StructField(self.decoder.column, StringType())]
+    def fields(self) -> list[t.StructField]:
+        return [t.StructField(self.decoder.column, t.StringType())]
 
     def problem(self) -> Column:
-        from pyspark.sql import functions as f
-
         is_none = f.col(self.value).getField(self.decoder.column).isNull()
         return f.when(is_none, f.lit("the value is not UTF-8"))
 
 
 class _Json(_Part):
     @cached_property
-    def schema(self) -> StructType:
-        from pyspark.sql.types import StructType
-
-        return StructType.fromJson(ddl_columns(self.decoder.schema))
+    def schema(self) -> t.StructType:
+        return t.StructType.fromJson(ddl_columns(self.decoder.schema))
 
     def steps(self) -> list[list[Column]]:
-        from pyspark.sql import functions as f
-        from pyspark.sql.types import StringType, StructField, StructType
-
         text = self.of_topics(self.text())
-        asked = StructType([*self.schema.fields, StructField(_CORRUPT, StringType())])
+        asked = t.StructType([*self.schema.fields, t.StructField(_CORRUPT, t.StringType())])
         # Without a zone a time is UTC's, as the session's is. The fallback takes "20240101" for so many days; without a
         # format "1970" is the first day of that year.
         options = {
@@ -285,16 +259,13 @@ class _Json(_Part):
         read = f.when(f.is_valid_utf8(text) & ~quirks(text, self.schema), f.from_json(text, asked, options))
         return [[single(read, asked).alias(self.value)]]
 
-    def fields(self) -> list[StructField]:
+    def fields(self) -> list[t.StructField]:
         return list(self.schema.fields)
 
     def problem(self) -> Column:
-        from pyspark.sql import functions as f
-        from pyspark.sql.types import MapType, StringType
-
         read, text = f.col(self.value), self.text()
         no_json = f.json_array_length(f.concat(f.lit("["), text, f.lit("]"))).isNull()
-        strict = f.from_json(text, MapType(StringType(), StringType()), STRICT)
+        strict = f.from_json(text, t.MapType(t.StringType(), t.StringType()), STRICT)
         in_field = misfit(text, read, self.schema, self.decoder.name)
         failed = (
             f.when(~text.rlike(r"^[ \t\r\n]*\{"), f.lit("the value is not a JSON object"))
@@ -321,13 +292,9 @@ class _Framed(_Part):
     """Values with the id of their schema before them."""
 
     def payload(self) -> Column:
-        from pyspark.sql import functions as f
-
         return f.expr(f"substring(value, {_FRAME_BYTES + 1})")
 
     def is_known(self) -> Column:
-        from pyspark.sql import functions as f
-
         return f.col(self.id).isin([number for number, _ in self.decoder.writers])
 
     def cause(self) -> Column:
@@ -336,9 +303,6 @@ class _Framed(_Part):
 
     def in_python(self, read: Callable[[Any, Any], tuple[Any, Any]], number: Column) -> Column:
         """Return a struct of the row and the reason that Python finds for a value, of an id that is not null."""
-        from pyspark.sql import functions as f
-        from pyspark.sql import types as t
-
         fields = self.fields()
         row = t.StructType(fields) if fields else t.BooleanType()
         kind = t.StructType([t.StructField(_ROW, row), t.StructField("why", t.StringType())])
@@ -346,8 +310,6 @@ class _Framed(_Part):
         return f.udf(found, kind)(number, f.when(number.isNotNull(), self.payload()))
 
     def problem(self) -> Column:
-        from pyspark.sql import functions as f
-
         found = f.col(self.id)
         unframed = f.lit("the value does not begin with a zero byte and a schema id")
         unknown = f.coalesce(
@@ -404,13 +366,11 @@ class _Avro(_Framed):
             return False
         return True
 
-    def fields(self) -> list[StructField]:
-        from pyspark.sql.types import StructField
-
+    def fields(self) -> list[t.StructField]:
         row = avro_schema.row_of(self._reader)
         if any(item.name == _END for item in row.fields):
             raise Unfit(f"a field is named {_END}")
-        return [StructField(name, kind) for name, kind in avro_schema.column_types(row)]
+        return [t.StructField(name, kind) for name, kind in avro_schema.column_types(row)]
 
     @property
     def _native(self) -> str:
@@ -429,8 +389,6 @@ class _Avro(_Framed):
         return len(self._plain) < len(self.decoder.writers)
 
     def steps(self) -> list[list[Column]]:
-        from pyspark.sql import functions as f
-
         steps = [[self.schema_id().alias(self.id)]]
         is_native = f.col(self.id).isin([*self._plain])
         row = f.lit(None)
@@ -459,9 +417,6 @@ class _Avro(_Framed):
 
         To it they are the branches of a union, of which each value tells its own by a number before it.
         """
-        from pyspark.sql import functions as f
-        from pyspark.sql.avro.functions import from_avro
-
         written = self._plain
         begins = [f.lit(item) for place, number in enumerate(written) for item in (number, zigzag(place))]
         data = f.concat(f.create_map(*begins)[f.col(self.id)], self.payload(), self._digest())
@@ -470,13 +425,9 @@ class _Avro(_Framed):
         return from_avro(data, json.dumps(union), options)
 
     def _digest(self) -> Column:
-        from pyspark.sql import functions as f
-
         return f.unhex(f.lpad(f.hex(f.xxhash64("value")), 16, "0"))
 
     def _flaw(self, native: Column) -> Column:
-        from pyspark.sql import functions as f
-
         end = native.getField(_END)
         flaws = [
             flaw.inside(name, reach)
@@ -491,8 +442,6 @@ class _Avro(_Framed):
         )
 
     def cause(self) -> Column:
-        from pyspark.sql import functions as f
-
         if not self._needs_python:
             return f.col(self._why)
         slow = f.col(self._slow)
@@ -560,8 +509,6 @@ def _has_decimal(node: Node) -> bool:
 
 def _landed(node: Node, column: Column) -> Column:
     """Return the values that Spark has read, as the types of the columns."""
-    from pyspark.sql import functions as f
-
     node = _one(node)
     if not _has_decimal(node):
         return column
@@ -578,8 +525,6 @@ def _landed(node: Node, column: Column) -> Column:
 
 def _decimal(data: Column, precision: int, scale: int) -> Column:
     """Return the decimal that some bytes are, a number in two's complement; null where it has more digits."""
-    from pyspark.sql import functions as f
-
     digits = f.hex(data)
     sign = f.when(digits.rlike("^[89A-F]"), "F").otherwise("0")
     word = f.conv(f.lpad(digits, 16, sign), 16, -10)
@@ -596,8 +541,6 @@ def _decimal(data: Column, precision: int, scale: int) -> Column:
 
 def _flaws(node: Node) -> list[Flaw]:
     """Return the faults that a value read by Spark may have."""
-    from pyspark.sql import functions as f
-
     node = _one(node)
     match node.kind:
         case "record" | "union":
@@ -620,17 +563,15 @@ class _Protobuf(_Framed):
     """Each value is read as the message that its writer's file has at its index, see `job.protobuf`."""
 
     @cached_property
-    def _type(self) -> StructType:
+    def _type(self) -> t.StructType:
         from airflow_kafka_lake.jobs.decoding.protobuf import struct_of
 
         return struct_of(self.decoder)
 
-    def fields(self) -> list[StructField]:
+    def fields(self) -> list[t.StructField]:
         return list(self._type.fields)
 
     def steps(self) -> list[list[Column]]:
-        from pyspark.sql import functions as f
-
         from airflow_kafka_lake.jobs.decoding.protobuf import reader
 
         number = f.when(self.is_known(), f.col(self.id))
@@ -643,8 +584,6 @@ class _Protobuf(_Framed):
         ]
 
     def cause(self) -> Column:
-        from pyspark.sql import functions as f
-
         return f.col(f"{self.value}_why")
 
 

@@ -15,14 +15,13 @@ import struct
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import types as t
 
 from airflow_kafka_lake.core.ddl import DEEPEST
 from airflow_kafka_lake.core.decoding import Decoder
 from airflow_kafka_lake.jobs.decoding.avro_schema import Unfit
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructType
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMESTAMP = "google.protobuf.Timestamp"
@@ -109,13 +108,11 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise Unfit("the value has no index of a message behind its schema id")
 
 
-def struct_of(decoder: Decoder) -> StructType:
+def struct_of(decoder: Decoder) -> t.StructType:
     """Return the columns of the message. Raises Unfit for one that is too deep."""
-    from pyspark.sql.types import StructField, StructType
-
     message = _File(decoder.schema).message(decoder.message)
     above = (message.full_name,)
-    return StructType([StructField(field.name, _type(field, above)) for field in message.fields])
+    return t.StructType([t.StructField(field.name, _type(field, above)) for field in message.fields])
 
 
 def reader(decoder: Decoder) -> Callable[[int | None, bytes | None], tuple[Any, Any]]:
@@ -165,46 +162,38 @@ class _Messages:
         return _row(message, self._newest, (name,))
 
 
-def _struct(message: Any, above: tuple[str, ...]) -> DataType:
-    from pyspark.sql.types import BooleanType, StringType, StructField, StructType
-
+def _struct(message: Any, above: tuple[str, ...]) -> t.DataType:
     if message.full_name in above or message.full_name in _AS_JSON:
-        return StringType()
+        return t.StringType()
     if len(above) > DEEPEST:
         raise Unfit(f"it is more than {DEEPEST} messages deep")
     if not message.fields:
-        return BooleanType()
+        return t.BooleanType()
     inside = (*above, message.full_name)
-    return StructType([StructField(field.name, _type(field, inside)) for field in message.fields])
+    return t.StructType([t.StructField(field.name, _type(field, inside)) for field in message.fields])
 
 
-def _type(field: Any, above: tuple[str, ...]) -> DataType:
-    from pyspark.sql.types import ArrayType, MapType
-
+def _type(field: Any, above: tuple[str, ...]) -> t.DataType:
     if _is_map(field):
         key, value = field.message_type.fields_by_name["key"], field.message_type.fields_by_name["value"]
-        return MapType(_one_type(key, above), _one_type(value, above))
+        return t.MapType(_one_type(key, above), _one_type(value, above))
     one = _one_type(field, above)
-    return ArrayType(one) if field.is_repeated else one
+    return t.ArrayType(one) if field.is_repeated else one
 
 
-def _one_type(field: Any, above: tuple[str, ...]) -> DataType:
-    from pyspark.sql.types import TimestampType
-
+def _one_type(field: Any, above: tuple[str, ...]) -> t.DataType:
     if field.message_type is None:
         return _scalar(field)
     name = field.message_type.full_name
     if name == _TIMESTAMP:
-        return TimestampType()
+        return t.TimestampType()
     if name in _WRAPPERS:
         return _scalar(field.message_type.fields_by_name["value"])
     return _struct(field.message_type, above)
 
 
-def _scalar(field: Any) -> DataType:
-    from pyspark.sql import types as t
-
-    kinds: dict[str, DataType] = {
+def _scalar(field: Any) -> t.DataType:
+    kinds: dict[str, t.DataType] = {
         "boolean": t.BooleanType(),
         "binary": t.BinaryType(),
         "double": t.DoubleType(),

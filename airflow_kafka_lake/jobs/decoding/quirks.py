@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-    from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
 
 STRICT = {"allowSingleQuotes": "false", "maxStringLen": str(2**31 - 1)}
 """JSON as its standard has it, and texts of every length that a record can have."""
@@ -38,42 +38,35 @@ def alone(text: Column) -> Column:
     As an element of an array it makes one, and two with another behind it: a bracket that closes the array too early
     makes the same of both.
     """
-    from pyspark.sql import functions as f
-
     one = f.json_array_length(f.concat(f.lit("["), text, f.lit("]"))) == 1
     two = f.json_array_length(f.concat(f.lit("["), text, f.lit(",0]"))) == 2
     return f.coalesce(one & two, f.lit(False))
 
 
-def quirks(text: Column, schema: StructType) -> Column:
+def quirks(text: Column, schema: t.StructType) -> Column:
     """Return whether Spark must not read a text: numbers without end, `1,2` for twelve, a clock's time as today's."""
-    from pyspark.sql import functions as f
-    from pyspark.sql.types import DecimalType, TimestampNTZType, TimestampType
-
     found = [f.lit(False)]
-    if any(isinstance(kind, DecimalType) for kind in _inside(schema)):
+    if any(isinstance(kind, t.DecimalType) for kind in _inside(schema)):
         # Numbers stand outside of strings: without escaped characters, a string ends at the next quote.
         bare = f.regexp_replace(f.regexp_replace(text, r"\\.", ""), '"[^"]*"', '""')
         found.append(text.rlike(_FAR_NUMBER) & bare.rlike(_FAR_NUMBER))
     for path, kind in _paths(schema, "$"):
         field = f.get_json_object(text, path)
-        if isinstance(kind, DecimalType):
+        if isinstance(kind, t.DecimalType):
             found.append((text.rlike(_FAR_TEXT) | text.rlike(_GROUPED)) & field.rlike(rf",|{_FAR}"))
-        elif isinstance(kind, TimestampType | TimestampNTZType):
+        elif isinstance(kind, t.TimestampType | t.TimestampNTZType):
             found.append(text.rlike(_CLOCK) & field.rlike(_NO_DAY))
     for place, compound in _compounds(schema, "$"):
         field = f.get_json_object(text, place) if place else text
         inner = list(_inside(compound))
-        odd = [_ITEM_GROUPED, _ITEM_FAR] if any(isinstance(item, DecimalType) for item in inner) else []
-        odd += [_ITEM_CLOCK] if any(isinstance(item, TimestampType | TimestampNTZType) for item in inner) else []
+        odd = [_ITEM_GROUPED, _ITEM_FAR] if any(isinstance(item, t.DecimalType) for item in inner) else []
+        odd += [_ITEM_CLOCK] if any(isinstance(item, t.TimestampType | t.TimestampNTZType) for item in inner) else []
         found += [text.rlike(each) & field.rlike(each) for each in odd]
     return f.coalesce(reduce(or_, found), f.lit(False))
 
 
 def surrogates(text: Column) -> Column:
     """Return whether a text has an escaped half of a character, which is no text: Spark would write a question mark."""
-    from pyspark.sql import functions as f
-
     half = r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
     whole = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     unpaired = f.regexp_replace(f.regexp_replace(text, r"\\\\", "-"), whole, "")
@@ -94,7 +87,6 @@ class Flaw:
 
     def among(self, items: Callable[[Column], Column]) -> Flaw:
         """Return it as one of any item."""
-        from pyspark.sql import functions as f
 
         def some(column: Column) -> Column:
             return f.exists(items(column), lambda item: f.coalesce(self.test(item), f.lit(False)))
@@ -104,47 +96,50 @@ class Flaw:
 
 def reason(flaws: Iterable[Flaw], value: Column) -> Column:
     """Return the first flaw of a value in words, or null."""
-    from pyspark.sql import functions as f
-
     words = [(item, f"field {item.path}: {item.cause}") for item in flaws]
     return f.coalesce(*[f.when(item.test(value), f.lit(text)) for item, text in words], f.lit(None).cast("string"))
 
 
-def bounds(kind: DataType, is_named: Column, is_far: Column) -> list[Flaw]:
+def bounds(kind: t.DataType, is_named: Column, is_far: Column) -> list[Flaw]:
     """Return the flaws of numbers and times that were read from JSON: too large, or of no year that has four digits
     (milliseconds that were taken for seconds). `is_named`: the text names an infinite number; `is_far`: it may have a
     number that is beyond every other."""
-    from pyspark.sql import functions as f
-    from pyspark.sql import types as t
 
+    def of_leaf(leaf: t.DataType) -> list[Flaw]:
+        match leaf:
+            case t.FloatType() | t.DoubleType():
+                return [Flaw("", "the number is too large", lambda column: ~is_named & (f.abs(column) == float("inf")))]
+            case t.StringType():
+                # A number in a column of texts is written anew.
+                return [Flaw("", "the number is too large", lambda column: is_far & column.rlike('"-?Infinity"|"NaN"'))]
+        return times(leaf)
+
+    return _flaws(kind, of_leaf)
+
+
+def _flaws(kind: Any, of_leaf: Callable[[t.DataType], list[Flaw]]) -> list[Flaw]:
+    """Return the flaws of all types without others inside that a type has, as seen from the whole."""
     match kind:
         case t.StructType():
             return [
                 flaw.inside(field.name, lambda column, name=field.name: column.getField(name))  # type: ignore[misc]
                 for field in kind.fields
-                for flaw in bounds(field.dataType, is_named, is_far)
+                for flaw in _flaws(field.dataType, of_leaf)
             ]
         case t.ArrayType():
-            return [flaw.among(lambda column: column) for flaw in bounds(kind.elementType, is_named, is_far)]
+            return [flaw.among(lambda column: column) for flaw in _flaws(kind.elementType, of_leaf)]
         case t.MapType():
-            return [flaw.among(f.map_values) for flaw in bounds(kind.valueType, is_named, is_far)]
-        case t.FloatType() | t.DoubleType():
-            return [Flaw("", "the number is too large", lambda column: ~is_named & (f.abs(column) == float("inf")))]
-        case t.StringType():
-            # A number in a column of texts is written anew.
-            return [Flaw("", "the number is too large", lambda column: is_far & column.rlike('"-?Infinity"|"NaN"'))]
-    return times(kind)
+            return [flaw.among(f.map_values) for flaw in _flaws(kind.valueType, of_leaf)]
+    return of_leaf(kind)
 
 
 _LONG_NUMBER = r"[:,\[\s]-?(?:[0-9]{13}|[0-9]{3}\s*[,}\]])"
 
 
-def wrapped(text: Column, schema: StructType) -> Column:
+def wrapped(text: Column, schema: t.StructType) -> Column:
     """Return which number of a text Spark has cut to the bits of its column, in words, or null: seconds since 1970
     become microseconds without a look at their size, and so do bytes up to 255."""
-    from pyspark.sql import functions as f
-
-    found = _wrapping(schema)
+    found = _flaws(schema, _wrapping)
     if not found:
         return f.lit(None).cast("string")
     # Parsed once, for all fields.
@@ -154,8 +149,6 @@ def wrapped(text: Column, schema: StructType) -> Column:
 
 def _whole(kind: Any) -> Any:
     """Return a type with texts for the numbers that may be cut."""
-    from pyspark.sql import types as t
-
     match kind:
         case t.StructType():
             return t.StructType([t.StructField(item.name, _whole(item.dataType)) for item in kind.fields])
@@ -168,21 +161,8 @@ def _whole(kind: Any) -> Any:
     return kind
 
 
-def _wrapping(kind: Any) -> list[Flaw]:
-    from pyspark.sql import functions as f
-    from pyspark.sql import types as t
-
-    match kind:
-        case t.StructType():
-            return [
-                flaw.inside(field.name, lambda column, name=field.name: column.getField(name))  # type: ignore[misc]
-                for field in kind.fields
-                for flaw in _wrapping(field.dataType)
-            ]
-        case t.ArrayType():
-            return [flaw.among(lambda column: column) for flaw in _wrapping(kind.elementType)]
-        case t.MapType():
-            return [flaw.among(f.map_values) for flaw in _wrapping(kind.valueType)]
+def _wrapping(leaf: t.DataType) -> list[Flaw]:
+    match leaf:
         case t.TimestampType():
             far_away = "its time is not within the years 1 to 9999"
             return [Flaw("", far_away, lambda column: column.rlike("^-?[0-9]{13,}$"))]
@@ -196,11 +176,8 @@ def far(text: Column) -> Column:
     return text.rlike(rf"{_FAR_FLOAT}|[:,\[\s]-?(?:NaN|INF|Infinity)")
 
 
-def times(kind: DataType) -> list[Flaw]:
+def times(kind: t.DataType) -> list[Flaw]:
     """Return the flaw of a time that no reader of the table can hold."""
-    from pyspark.sql import functions as f
-    from pyspark.sql import types as t
-
     words = {t.DateType: "DATE", t.TimestampType: "TIMESTAMP", t.TimestampNTZType: "TIMESTAMP_NTZ"}.get(type(kind))
     if words is None:
         return []
@@ -209,7 +186,7 @@ def times(kind: DataType) -> list[Flaw]:
     return [Flaw("", "its time is not within the years 1 to 9999", lambda column: ~column.between(first, last))]
 
 
-def misfit(text: Column, read: Column, schema: StructType, name: str) -> Column:
+def misfit(text: Column, read: Column, schema: t.StructType, name: str) -> Column:
     """Return the field of an object that did not become its column, and its kind instead; null where there is none."""
     return _Misfit(text, name).of(text, read, schema, ())
 
@@ -219,10 +196,7 @@ class _Misfit:
     whole: Column
     name: str
 
-    def of(self, text: Column, read: Column, schema: StructType, above: tuple[str, ...]) -> Column:
-        from pyspark.sql import functions as f
-        from pyspark.sql import types as t
-
+    def of(self, text: Column, read: Column, schema: t.StructType, above: tuple[str, ...]) -> Column:
         def fields(raw: Column) -> Column:
             found = [self._of_field(raw, read, field, above) for field in schema.fields]
             return f.coalesce(*found, f.lit(None).cast("string"))
@@ -231,10 +205,7 @@ class _Misfit:
         raw = f.from_json(text, t.MapType(t.StringType(), t.StringType()), STRICT)
         return f.element_at(f.transform(f.array(raw), fields), 1)
 
-    def _of_field(self, raw: Column, read: Column, field: StructField, above: tuple[str, ...]) -> Column:
-        from pyspark.sql import functions as f
-        from pyspark.sql import types as t
-
+    def _of_field(self, raw: Column, read: Column, field: t.StructField, above: tuple[str, ...]) -> Column:
         path = (*above, field.name)
         mine, value = f.try_element_at(raw, f.lit(field.name)), read.getField(field.name)
         where = "$" + "".join(f"['{name}']" for name in path)
@@ -256,13 +227,10 @@ class _Misfit:
         return f.when(mine.isNotNull() & value.isNull(), wrong)
 
 
-def single(column: Column, kind: DataType) -> Column:
+def single(column: Column, kind: t.DataType) -> Column:
     """Return the column with each key of a map once: of a key that stands twice in a value, the last counts.
 
     It needs `spark.sql.mapKeyDedupPolicy` to be LAST_WIN."""
-    from pyspark.sql import functions as f
-    from pyspark.sql import types as t
-
     if not any(isinstance(item, t.MapType) for item in _inside(kind)):
         return column
     match kind:
@@ -277,37 +245,31 @@ def single(column: Column, kind: DataType) -> Column:
     return column
 
 
-def _inside(kind: Any) -> Iterator[DataType]:
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
+def _inside(kind: Any) -> Iterator[t.DataType]:
     yield kind
-    inner = [field.dataType for field in kind.fields] if isinstance(kind, StructType) else []
-    inner += [kind.elementType] if isinstance(kind, ArrayType) else []
-    inner += [kind.valueType] if isinstance(kind, MapType) else []
+    inner = [field.dataType for field in kind.fields] if isinstance(kind, t.StructType) else []
+    inner += [kind.elementType] if isinstance(kind, t.ArrayType) else []
+    inner += [kind.valueType] if isinstance(kind, t.MapType) else []
     for item in inner:
         yield from _inside(item)
 
 
-def _compounds(schema: StructType, above: str) -> Iterator[tuple[str | None, DataType]]:
+def _compounds(schema: t.StructType, above: str) -> Iterator[tuple[str | None, t.DataType]]:
     """Name the lists and maps that are reached without going through others, and None for one that no path can name:
     there the whole text is looked at."""
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
     for field in schema.fields:
         path = None if "'" in field.name else f"{above}['{field.name}']"
-        if isinstance(field.dataType, StructType) and path is not None:
+        if isinstance(field.dataType, t.StructType) and path is not None:
             yield from _compounds(field.dataType, path)
-        elif path is None or isinstance(field.dataType, ArrayType | MapType):
+        elif path is None or isinstance(field.dataType, t.ArrayType | t.MapType):
             yield path, field.dataType
 
 
-def _paths(schema: StructType, above: str) -> Iterator[tuple[str, DataType]]:
+def _paths(schema: t.StructType, above: str) -> Iterator[tuple[str, t.DataType]]:
     """Name the fields that are reached without going through lists and maps."""
-    from pyspark.sql.types import StructType
-
     for field in schema.fields:
         path = f"{above}['{field.name}']"
-        if isinstance(field.dataType, StructType):
+        if isinstance(field.dataType, t.StructType):
             yield from _paths(field.dataType, path)
         elif "'" not in field.name:
             yield path, field.dataType

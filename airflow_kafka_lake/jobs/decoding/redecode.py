@@ -14,7 +14,6 @@ from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.core.ledger.waves import DECODE, Token
 from airflow_kafka_lake.core.spark.job import LANDED, LIGHT, RETAIN_DAYS, branch_of
 from airflow_kafka_lake.jobs.compare import FIELDS
-from airflow_kafka_lake.jobs.decoding.decode import decode
 from airflow_kafka_lake.jobs.driver import REFUSED, leave, run
 from airflow_kafka_lake.jobs.formats import create_branch, drop_branch, table_name
 
@@ -106,6 +105,8 @@ def redecode(
     Raises RefusedError for a schema that the table cannot take; errors of Spark and of the table pass through. No
     branch is left then; columns that were added stay.
     """
+    from airflow_kafka_lake.jobs.decoding.decode import decode  # needs Spark, and a worker asks without
+
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     table = table_name(job)
     base = _snapshot(spark, table, "main")

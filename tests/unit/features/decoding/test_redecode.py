@@ -9,6 +9,7 @@ import pytest
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import RefusedError
 from airflow_kafka_lake.jobs import driver
+from airflow_kafka_lake.jobs.decoding import decode as decoding
 from airflow_kafka_lake.jobs.decoding import redecode as module
 from airflow_kafka_lake.jobs.decoding.redecode import RedecodeJob, RedecodeResult
 
@@ -90,7 +91,9 @@ class Session:
 def _rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Spark alone can do is done elsewhere: the rows of the job are three, and decode."""
     monkeypatch.setattr(module, "_rows", lambda *_: Rows(3, (3, 3, 1)))
-    monkeypatch.setattr(module, "decode", lambda _, rows, *__: SimpleNamespace(refused=REFUSED, fitted=lambda _: rows))
+    monkeypatch.setattr(
+        decoding, "decode", lambda _, rows, *__: SimpleNamespace(refused=REFUSED, fitted=lambda _: rows)
+    )
 
 
 def redecoded(session: Session) -> RedecodeResult:
