@@ -161,10 +161,10 @@ class LocalAirflow(LocalServer, AirflowApi):
     """An Airflow that lives as long as the `with` block, with a home of its own; nothing of it stays behind.
 
     `env` adds variables (`AIRFLOW_CONN_…`, `AIRFLOW__KAFKA_LAKE__PIPELINES_FOLDER`, …); those of the caller's own
-    Airflow are not passed on. `parallelism` bounds the tasks that run at the same time.
+    Airflow are not passed on.
     """
 
-    def __init__(self, *, dags_folder: Path, env: Mapping[str, str] | None = None, parallelism: int = 4) -> None:
+    def __init__(self, *, dags_folder: Path, env: Mapping[str, str] | None = None) -> None:
         self._port, self._triggerer_log, self._worker_log, self._health = free_ports(4)
         self.home = Path(tempfile.mkdtemp(prefix="kafka-lake-airflow-"))
         AirflowApi.__init__(self, f"http://127.0.0.1:{self._port}", user=_USER, password=self.password)
@@ -178,7 +178,6 @@ class LocalAirflow(LocalServer, AirflowApi):
         )
         self._dags_folder = dags_folder.absolute()
         self._env = dict(env or {})
-        self._parallelism = parallelism
 
     def password(self) -> str:
         """Return the password of the user `admin`, made by Airflow at the first start."""
@@ -248,7 +247,7 @@ class LocalAirflow(LocalServer, AirflowApi):
         return {
             "CORE__DAGS_FOLDER": str(self._dags_folder),
             "CORE__EXECUTOR": "LocalExecutor",
-            "CORE__PARALLELISM": str(self._parallelism),
+            "CORE__PARALLELISM": "4",
             "CORE__LOAD_EXAMPLES": "False",
             "CORE__EXECUTION_API_SERVER_URL": f"{self.base_url}/execution/",
             "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{_USER}:admin",

@@ -39,7 +39,6 @@ class LocalKafka(LocalServer):
         data_dir: Path | None = None,
         heap: str = "512m",
         java: Sequence[str] = (),
-        cache: Path | None = None,
     ) -> None:
         self.settings = dict(settings or {})
         self._protocols = {"PLAINTEXT": "PLAINTEXT", **(listeners or {}), "CONTROLLER": "PLAINTEXT"}
@@ -47,7 +46,6 @@ class LocalKafka(LocalServer):
         self._temporary = data_dir is None
         self.data_dir = data_dir or Path(tempfile.mkdtemp(prefix="kafka-lake-broker-"))
         self._options = (f"-Xmx{heap}", *java)
-        self._cache = cache
         super().__init__(
             "Kafka",
             self.bootstrap,
@@ -78,7 +76,7 @@ class LocalKafka(LocalServer):
 
         Raises LocalServerError with the end of the broker's log when it does not start.
         """
-        fetch(JarSet.KAFKA_BROKER, cache=self._cache)
+        fetch(JarSet.KAFKA_BROKER)
         self.data_dir.mkdir(parents=True, exist_ok=True)
         properties = self._write_properties()
         if not (self.log_dir / "meta.properties").exists():
@@ -117,7 +115,7 @@ class LocalKafka(LocalServer):
         return answer.stdout
 
     def _java(self, *arguments: str) -> Sequence[str]:
-        jars = fetch(JarSet.KAFKA_BROKER, cache=self._cache)
+        jars = fetch(JarSet.KAFKA_BROKER)
         # The codecs unpack native libraries into the temporary folder, and a killed broker would leave them there.
         temporary = f"-Djava.io.tmpdir={self.data_dir}"
         return [str(require_java()), "-cp", f"{jars[0].parent}/*", temporary, "-XX:-UsePerfData", *arguments]

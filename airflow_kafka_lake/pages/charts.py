@@ -9,7 +9,7 @@ from itertools import accumulate, groupby
 from markupsafe import Markup
 
 from airflow_kafka_lake.core.amounts import count, word_of
-from airflow_kafka_lake.core.audit.report import MEANINGS, AuditReport, OffsetStatus, TimelineSlice
+from airflow_kafka_lake.core.audit.report import MEANINGS, URGENCY, AuditReport, OffsetStatus, TimelineSlice
 from airflow_kafka_lake.core.offsets import summed
 from airflow_kafka_lake.core.ordering.segments import Segment, SegmentKey, SegmentOrder
 from airflow_kafka_lake.core.wire import timestamp
@@ -34,7 +34,6 @@ _MARK = Markup('<rect class="{}" x="{:.6g}%"><title>{} {}</title></rect>')
 """Their values are text."""
 
 _ALARMS = frozenset({OffsetStatus.HELD, OffsetStatus.LOST})
-_URGENCY = {status: number for number, status in enumerate(OffsetStatus)}
 
 
 def timeline_of(
@@ -80,7 +79,7 @@ def _exact(parts: Sequence[TimelineSlice], start: int, end: int) -> Iterator[tup
         title = f"{word_of(part.status)} [{part.range.start}, {part.range.end})"
         title += f": {part.message}" if part.message else ""
         left, width = (part.range.start - start) * scale, part.range.span * scale
-        yield _URGENCY[part.status], _box(part.status, left, width, title)
+        yield URGENCY[part.status], _box(part.status, left, width, title)
 
 
 def _columns(parts: Sequence[TimelineSlice], start: int, end: int) -> Iterator[tuple[int, Markup]]:
@@ -90,7 +89,7 @@ def _columns(parts: Sequence[TimelineSlice], start: int, end: int) -> Iterator[t
     for part in parts:
         first, last = int((part.range.start - start) / size), int((part.range.end - 1 - start) / size)
         for column in range(first, min(last, COLUMNS - 1) + 1):
-            worst[column] = max(worst.get(column, part.status), part.status, key=_URGENCY.__getitem__)
+            worst[column] = max(worst.get(column, part.status), part.status, key=URGENCY.__getitem__)
     # Within an unbroken run of columns, a column's number less its place in the list stays the same.
     runs = groupby(enumerate(sorted(worst)), key=lambda item: (worst[item[1]], item[1] - item[0]))
     for (status, _), run in runs:
@@ -98,7 +97,7 @@ def _columns(parts: Sequence[TimelineSlice], start: int, end: int) -> Iterator[t
         interval = (start + int(columns[0] * size), start + int((columns[-1] + 1) * size))
         width = len(columns) * 100 / COLUMNS
         title = f"{word_of(status)} somewhere in [{interval[0]}, {interval[1]})"
-        yield _URGENCY[status], _box(status, columns[0] * 100 / COLUMNS, width, title)
+        yield URGENCY[status], _box(status, columns[0] * 100 / COLUMNS, width, title)
 
 
 def _box(status: str, left: float, width: float, title: str) -> Markup:

@@ -146,8 +146,7 @@ def _deleted(item: ContentDifference) -> str:
 
 
 def _left_out(item: ComparedStream) -> str:
-    topic, _, partition = item.stream
-    return f"{topic}/{partition}: {item.left_out.span:,} committed offsets could not be compared: {item.why}"
+    return f"{item.stream}: {item.left_out.span:,} committed offsets could not be compared: {item.why}"
 
 
 # Read committed offsets from Kafka again, where Kafka still has them, and compare them with the tables.

@@ -35,6 +35,8 @@ class OffsetStatus(StrEnum):
     LOST = "lost"
 
 
+URGENCY = {status: number for number, status in enumerate(OffsetStatus)}
+
 MEANINGS: Mapping[str, str] = {
     OffsetStatus.COMMITTED: "in the lake, every offset accounted for",
     OffsetStatus.RUNNING: "a worker has it",
@@ -136,7 +138,7 @@ def fewer(parts: Sequence[TimelineSlice], most: int) -> tuple[TimelineSlice, ...
         short = item.range.span < longest
         if short and joins:
             last = found[-1]
-            worst = max(last.status, item.status, key=_URGENCY.__getitem__)
+            worst = max(last.status, item.status, key=URGENCY.__getitem__)
             found[-1] = TimelineSlice(range=OffsetRange(last.range.start, item.range.end), status=worst)
         else:
             found.append(item)
@@ -150,14 +152,11 @@ def fewer_evenly(parts: Sequence[TimelineSlice], most: int) -> tuple[TimelineSli
     return tuple(
         TimelineSlice(
             range=OffsetRange(some[0].range.start, some[-1].range.end),
-            status=max((item.status for item in some), key=_URGENCY.__getitem__),
+            status=max((item.status for item in some), key=URGENCY.__getitem__),
         )
         for at in range(0, len(parts), each)
         if (some := parts[at : at + each])
     )
-
-
-_URGENCY = {status: number for number, status in enumerate(OffsetStatus)}
 
 
 # The report of an audit, from inputs and findings.

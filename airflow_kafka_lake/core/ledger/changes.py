@@ -87,7 +87,7 @@ class PlanRow:
     observed_at: datetime
     recorded_at: datetime
     actor: str
-    detail: Mapping[str, Any]
+    detail: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def pipeline(self) -> str:

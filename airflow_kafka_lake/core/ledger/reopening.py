@@ -351,7 +351,6 @@ class Reopen(Write[int]):
                 observed_at=now,
                 recorded_at=now,
                 actor=self.actor,
-                detail={},
             )
         )
         seen = (what.interval.start, what.interval.end)

@@ -427,7 +427,6 @@ class Restore(Write[Edits]):
             observed_at=what.observed_at,
             recorded_at=records.now,
             actor=self.actor,
-            detail={},
         )
         ranges = {item.id: item for item in records.ranges}
         return Change(

@@ -24,7 +24,7 @@ from airflow_kafka_lake.core.ddl import DdlError
 from airflow_kafka_lake.core.ddl import columns as ddl_columns
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, SCHEMA_ID_COLUMN, Decoder, Format, zigzag
 from airflow_kafka_lake.core.errors import RefusedError
-from airflow_kafka_lake.jobs.decoding import avro, avro_schema
+from airflow_kafka_lake.jobs.decoding import avro, avro_schema, protobuf
 from airflow_kafka_lake.jobs.decoding.avro_schema import Node, Unfit
 from airflow_kafka_lake.jobs.decoding.quirks import (
     STRICT,
@@ -564,18 +564,15 @@ class _Protobuf(_Framed):
 
     @cached_property
     def _type(self) -> t.StructType:
-        from airflow_kafka_lake.jobs.decoding.protobuf import struct_of
-
-        return struct_of(self.decoder)
+        return protobuf.struct_of(self.decoder)
 
     def fields(self) -> list[t.StructField]:
         return list(self._type.fields)
 
     def steps(self) -> list[list[Column]]:
-        from airflow_kafka_lake.jobs.decoding.protobuf import reader
 
         number = f.when(self.is_known(), f.col(self.id))
-        read = self.in_python(reader(self.decoder), number)
+        read = self.in_python(protobuf.reader(self.decoder), number)
         slow = f"{self.value}_slow"
         return [
             [self.schema_id().alias(self.id)],

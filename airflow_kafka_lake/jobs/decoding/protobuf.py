@@ -12,7 +12,7 @@ import base64
 import json
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -30,23 +30,23 @@ _WRAPPERS = frozenset(
     for kind in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 )
 _AS_JSON = frozenset(f"google.protobuf.{kind}" for kind in ("Struct", "Value", "ListValue"))
-_SCALARS = {
-    "bool": "boolean",
-    "bytes": "binary",
-    "double": "double",
-    "enum": "string",
-    "fixed32": "bigint",
-    "fixed64": "decimal(20,0)",
-    "float": "float",
-    "int32": "int",
-    "int64": "bigint",
-    "sfixed32": "int",
-    "sfixed64": "bigint",
-    "sint32": "int",
-    "sint64": "bigint",
-    "string": "string",
-    "uint32": "bigint",
-    "uint64": "decimal(20,0)",
+_SCALARS: Mapping[str, t.DataType] = {
+    "bool": t.BooleanType(),
+    "bytes": t.BinaryType(),
+    "double": t.DoubleType(),
+    "enum": t.StringType(),
+    "fixed32": t.LongType(),
+    "fixed64": t.DecimalType(20, 0),
+    "float": t.FloatType(),
+    "int32": t.IntegerType(),
+    "int64": t.LongType(),
+    "sfixed32": t.IntegerType(),
+    "sfixed64": t.LongType(),
+    "sint32": t.IntegerType(),
+    "sint64": t.LongType(),
+    "string": t.StringType(),
+    "uint32": t.LongType(),
+    "uint64": t.DecimalType(20, 0),
 }
 
 
@@ -183,27 +183,13 @@ def _type(field: Any, above: tuple[str, ...]) -> t.DataType:
 
 def _one_type(field: Any, above: tuple[str, ...]) -> t.DataType:
     if field.message_type is None:
-        return _scalar(field)
+        return _SCALARS[_name_of_type(field)]
     name = field.message_type.full_name
     if name == _TIMESTAMP:
         return t.TimestampType()
     if name in _WRAPPERS:
-        return _scalar(field.message_type.fields_by_name["value"])
+        return _SCALARS[_name_of_type(field.message_type.fields_by_name["value"])]
     return _struct(field.message_type, above)
-
-
-def _scalar(field: Any) -> t.DataType:
-    kinds: dict[str, t.DataType] = {
-        "boolean": t.BooleanType(),
-        "binary": t.BinaryType(),
-        "double": t.DoubleType(),
-        "float": t.FloatType(),
-        "int": t.IntegerType(),
-        "bigint": t.LongType(),
-        "string": t.StringType(),
-        "decimal(20,0)": t.DecimalType(20, 0),
-    }
-    return kinds[_SCALARS[_name_of_type(field)]]
 
 
 def _name_of_type(field: Any) -> str:
@@ -315,7 +301,7 @@ def _one(written: Any, field: Any, value: Any, above: tuple[str, ...]) -> Any:
         return _symbol(written, field, _whole(written, field, from_, value))
     if from_ != to:
         value = _converted(written, field, value)
-    if _SCALARS[to] == "decimal(20,0)":
+    if isinstance(_SCALARS[to], t.DecimalType):
         return Decimal(value)
     if to == "string" and not isinstance(value, str):  # the language before proto3 asks for no UTF-8
         raise Unfit("the text is not UTF-8")

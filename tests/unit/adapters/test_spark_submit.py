@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import os
@@ -836,15 +837,18 @@ def test_a_schema_that_a_job_refuses_is_no_failure_to_repeat(spark: FakeSpark) -
 
 
 def test_what_travels_is_small_and_complete(tmp_path: Path) -> None:
-    """The zip holds the job and what it imports, so that the driver needs nothing of ours installed."""
-    path = tmp_path / "travels.zip"
+    """The zip holds the job and what it imports, so that the driver needs nothing of ours installed, and Spark only."""
+    path, spark = tmp_path / "travels.zip", tmp_path / "spark"
     path.write_bytes(package_zip())
+    spark.mkdir()
+    for name in ("pyspark", "py4j"):
+        (spark / name).symlink_to(Path(importlib.import_module(name).__path__[0]))
     with zipfile.ZipFile(path) as archive:
         modules = [name.removesuffix(".py") for name in archive.namelist() if name.endswith(".py")]
     names = [name.removesuffix("/__init__").replace("/", ".") for name in modules]
     assert {"airflow_kafka_lake.jobs.stage", "airflow_kafka_lake.jobs.compare"} <= set(names)
     code = (
-        f"import importlib, sys; sys.path[:0] = [{str(path)!r}]\n"
+        f"import importlib, sys; sys.path[:0] = [{str(path)!r}, {str(spark)!r}]\n"
         f"for name in {names!r}: print(importlib.import_module(name).__file__)"
     )
     answer = subprocess.run([sys.executable, "-S", "-I", "-c", code], capture_output=True, text=True, check=True)

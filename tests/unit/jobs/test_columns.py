@@ -248,20 +248,39 @@ def test_fields_are_reached_through_structs() -> None:
 
 
 def test_every_kind_of_protobuf_value_has_a_column_type() -> None:
-    """A message with one of each; the words for the types are Spark's own."""
+    """A message with one of each; the words for the types are Spark's own. Unsigned ones have the next wider type."""
     from google.protobuf import descriptor_pb2, descriptor_pool
 
     kind = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="all.proto", syntax="proto3")
     file.enum_type.add(name="Colour").value.add(name="RED", number=0)
     fields = file.message_type.add(name="All").field
-    for number, name in enumerate(sorted(protobuf._SCALARS), 1):
+    words = {
+        "bool": "boolean",
+        "bytes": "binary",
+        "enum": "string",
+        "string": "string",
+        "double": "double",
+        "float": "float",
+        "int32": "int",
+        "int64": "bigint",
+        "sfixed32": "int",
+        "sfixed64": "bigint",
+        "sint32": "int",
+        "sint64": "bigint",
+        "fixed32": "bigint",
+        "uint32": "bigint",
+        "fixed64": "decimal(20,0)",
+        "uint64": "decimal(20,0)",
+    }
+    assert words.keys() == protobuf._SCALARS.keys()
+    for number, name in enumerate(words, 1):
         of = ".Colour" if name == "enum" else None
         fields.add(name=name, number=number, type=kind.Type.Value(f"TYPE_{name.upper()}"), label=1, type_name=of)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     found: Any = protobuf._struct(pool.FindMessageTypeByName("All"), ())
-    assert {field.name: field.dataType.simpleString() for field in found.fields} == dict(protobuf._SCALARS)
+    assert {field.name: field.dataType.simpleString() for field in found.fields} == words
 
 
 def test_unsigned_numbers_of_protobuf_are_whole_decimals() -> None:
