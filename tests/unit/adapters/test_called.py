@@ -6,6 +6,8 @@ import io
 import json
 import queue
 import re
+import resource
+import shutil
 import socket
 import subprocess
 import sys
@@ -13,7 +15,7 @@ import threading
 import urllib.request
 import zipfile
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -71,8 +73,11 @@ class Driver:
     def begin(self, silence_seconds: float = WAIT_SECONDS) -> tuple[Call, queue.Queue[str]]:
         """Return the call, and where it is told that it is over."""
         ended = queue.Queue[str]()
-        files = Files(self.folder, (LOG,), (RESULT,))
-        return Call(self._line, files, silence_seconds, lambda: ended.put("ended")), ended
+        return Call(self._line, Files(self.folder), silence_seconds, lambda: ended.put("ended")), ended
+
+    def send(self, data: bytes) -> None:
+        """Send anything."""
+        self._line.sendall(data)
 
     def close(self) -> None:
         """Be gone, as a driver that was killed."""
@@ -136,6 +141,85 @@ def test_stranger_without_the_word_is_refused_and_the_driver_comes_in_after_it(
     assert "was refused" in caplog.text
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        b'["SentFile", {"name": "../taken.log", "size": 2}]\nhi0\n',
+        b'["SentFile", {"name": "/tmp/kafka-lake-taken.log", "size": 2}]\nhi0\n',
+        b'["SentFile", {"name": "owner", "size": 2}]\nhi0\n',
+        b'["SentFile", {"file": "driver.log"}]\n',
+        b"no message\n",
+    ],
+)
+def test_driver_that_sends_another_file_than_a_jobs_has_ended_and_nothing_is_written(
+    line: WorkerLine, folders: tuple[Path, Path], tmp_path: Path, message: bytes
+) -> None:
+    """Whoever has used the word first could else write wherever this process can."""
+    with closing(Driver(line, folders[1])) as driver:
+        driver.send(message)
+        assert came(lambda: line.ended_at is not None, WAIT_SECONDS)
+    assert line.code is None
+    assert not [*tmp_path.glob("taken*"), *Path("/tmp").glob("kafka-lake-taken*"), *folders[0].iterdir()]
+
+
+def test_file_of_many_megabytes_arrives_in_seconds(line: WorkerLine, folders: tuple[Path, Path]) -> None:
+    worker, ours = folders
+    call, ended = Driver(line, ours).begin()
+    (ours / LOG).write_bytes(b"a line\n" * 10_000_000)
+    assert came((worker / LOG).exists, WAIT_SECONDS)
+    call.finish(0)
+    assert came(lambda: line.code is not None, WAIT_SECONDS)
+    assert (line.code, (worker / LOG).stat().st_size, ended.empty()) == (0, 70_000_000, True)
+
+
+def test_worker_with_more_than_a_thousand_open_files_hears_its_driver(
+    line: WorkerLine, folders: tuple[Path, Path]
+) -> None:
+    with ExitStack() as stack:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+        for _ in range(1100):
+            stack.enter_context(Path("/dev/null").open())
+        call, ended = Driver(line, folders[1]).begin()
+        call.finish(0)
+        assert came(lambda: line.code is not None, WAIT_SECONDS)
+    assert (line.code, ended.empty()) == (0, True)
+
+
+def test_driver_whose_python_cannot_load_the_job_says_so(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    """Python 3.10 has not all that a job needs. A shell between stands for the Java that a driver ends."""
+    package = tmp_path / "package.zip"
+    with zipfile.ZipFile(package, "w") as archive:
+        archive.writestr("airflow_kafka_lake/__init__.py", "raise ImportError('cannot import StrEnum')")
+    line = WorkerLine(folders[0], "", files=[package], job=GIVEN)
+    words = [program_text(), f"127.0.0.1:{line.address.rpartition(':')[2]}", line.digest]
+    ended = subprocess.run(
+        ["/bin/sh", "-c", '"$0" "$@"; exit $?', sys.executable, "-c", *words],
+        check=False,
+        env={TOKEN: line.token, "PATH": ""},
+        cwd=folders[1],
+    )
+    assert came(lambda: line.ended_at is not None, WAIT_SECONDS)
+    assert (ended.returncode, line.code) == (1, 1)
+    assert "ImportError: cannot import StrEnum" in (folders[0] / LOG).read_text()
+    assert list(folders[1].iterdir()) == []
+
+
+def test_line_of_a_job_that_is_not_submitted_is_closed_with_its_folder(folders: tuple[Path, Path]) -> None:
+    line = WorkerLine(folders[0], "", files=[], job=GIVEN)
+    port = int(line.address.rpartition(":")[2])
+    shutil.rmtree(folders[0])
+
+    def is_free() -> bool:
+        with suppress(OSError):
+            socket.create_server(("", port)).close()
+            return True
+        return False
+
+    assert came(is_free, WAIT_SECONDS)
+
+
 def test_word_is_used_once(line: WorkerLine, folders: tuple[Path, Path]) -> None:
     call, _ = Driver(line, folders[1]).begin()
     with pytest.raises(OSError):  # noqa: PT011 - refused, or reset
@@ -193,7 +277,7 @@ def test_submission_that_ends_well_without_a_call_has_failed(line: WorkerLine, f
     """A standalone master's client ends so, whatever has become of the driver."""
     driver = _submit(line, folders[0], "pass")
     assert came(driver.has_exited, WAIT_SECONDS)
-    assert (driver.end(), driver.has_called()) == (1, False)
+    assert (driver.end(), line.has_called) == (1, False)
 
 
 def test_driver_that_is_gone_without_a_code_has_failed_when_the_cluster_had_time_to_say_why(
