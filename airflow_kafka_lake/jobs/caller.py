@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -184,6 +184,12 @@ def end_java(java: int, folder: Path) -> None:
     os._exit(1)
 
 
+def spark_of(places: Sequence[str]) -> list[str]:
+    """Return PySpark of the Spark whose jar is among Python's places: a standalone cluster names the worker's."""
+    cores = [Path(place) for place in places if "/jars/spark-core_" in place]
+    return [str(file) for core in cores for file in core.parents[1].glob("python/lib/*.zip")]
+
+
 def prepare_java(properties: Mapping[str, str], jars: list[str]) -> None:
     """Set Java's properties, and let it find the classes of jars, before Spark begins in it."""
     from pyspark.java_gateway import launch_gateway
@@ -209,7 +215,7 @@ def main(address: str, digest: str) -> int:
             os.dup2(log, descriptor)
         call, code = Call(line, Files(folder), given.silence_seconds, lambda: end_java(java, folder)), 1
         try:
-            sys.path[:] = [str(folder / given.package), *sys.path]
+            sys.path[:] = [str(folder / given.package), *sys.path, *spark_of(sys.path)]
             from airflow_kafka_lake.jobs.driver import perform, session
             from airflow_kafka_lake.jobs.serve import work_of
 

@@ -69,6 +69,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     properties,
     properties_text,
     require_jars,
+    sent_jars,
     shown_settings,
     spark_jars,
     sweep_folders,
@@ -468,7 +469,7 @@ class SparkSubmitRunner:
         self._verify()
         java = token_options(self._kafka)
         (folder / ZIP_FILE).write_bytes(package_zip())
-        jars = [Path(jar) for jar in all_jars(self._jars)]
+        jars = [*map(Path, all_jars(self._jars)), *sent_jars(self._conf)]
         given = GivenJob(
             package=ZIP_FILE,
             jars=[jar.name for jar in jars],

@@ -25,7 +25,12 @@ from airflow_kafka_lake.adapters.spark_submit import driver as drivers
 from airflow_kafka_lake.adapters.spark_submit.driver import CalledDriver, WorkerLine, came, program_text
 from airflow_kafka_lake.adapters.spark_submit.failures import NO_CALL, NOT_TAKEN, job_failed
 from airflow_kafka_lake.adapters.spark_submit.runner import SparkSubmitRunner
-from airflow_kafka_lake.adapters.spark_submit.submission import call_environment, shown_settings
+from airflow_kafka_lake.adapters.spark_submit.submission import (
+    addresses,
+    call_environment,
+    sent_jars,
+    shown_settings,
+)
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, JobFailedError
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spark.halving import is_unknown
@@ -386,9 +391,11 @@ def test_submission_has_no_variable_that_is_not_the_clusters(monkeypatch: pytest
     """A standalone master gives all of them to the driver."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary")
     monkeypatch.setenv("AIRFLOW_CONN_X", "canary")
+    monkeypatch.setenv("HADOOP_CREDSTORE_PASSWORD", "canary")
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dhttp.proxyPassword=canary")
     monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
     found = call_environment(tmp_path, "the-word")
-    assert "canary" not in found.values()
+    assert "canary" not in json.dumps(found)
     assert (found["HADOOP_CONF_DIR"], found[TOKEN]) == ("/etc/hadoop", "the-word")
 
 
@@ -402,3 +409,55 @@ def test_master_that_takes_no_driver_for_now_ends_the_job_worth_repeating(tmp_pa
     with pytest.raises(JobFailedError) as failed:
         runner.stage(JOB, started=lambda _: None, heartbeat=lambda: None)
     assert failed.value.facts["reason"] == "master-unreachable"
+
+
+def test_java_of_this_machine_is_the_submissions_and_not_the_clusters(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A standalone cluster starts the driver with the JAVA_HOME that it is sent, wherever its own Java is."""
+    java = tmp_path / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.touch(mode=0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
+    monkeypatch.setenv("PATH", "/bin")
+    found = call_environment(tmp_path, "the-word")
+    assert ("JAVA_HOME" in found, found["PATH"]) == (False, f"{java.parent}:/bin")
+
+
+def test_pyspark_of_a_cluster_whose_spark_is_elsewhere_is_found_beside_its_jars(tmp_path: Path) -> None:
+    """PythonRunner names the archives of the worker's SPARK_HOME, and the jar that it is in itself."""
+    archive, core = tmp_path / "python" / "lib" / "pyspark.zip", tmp_path / "jars" / "spark-core_2.13-4.1.3.jar"
+    for path in (archive, core):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    assert caller.spark_of(["/worker/spark/python/lib/pyspark.zip", str(core)]) == [str(archive)]
+    assert caller.spark_of(["/usr/lib/python3"]) == []
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "spark.kubernetes.container.image.pullSecrets",
+        "spark.kubernetes.driver.secrets.keytab",
+        "spark.kubernetes.driver.secretKeyRef.USER",
+        "spark.kubernetes.kerberos.tokenSecret.name",
+        "spark.security.credentials.hive.enabled",
+        "spark.authenticate.secret.file",
+    ],
+)
+def test_setting_that_names_a_secret_and_tells_none_is_part_of_the_submission(key: str) -> None:
+    assert shown_settings("k8s://https://host", {key: "a-name"}, "1g", "word")[key] == "a-name"
+
+
+def test_variable_of_a_pod_with_a_secret_is_no_part_of_the_submission() -> None:
+    conf = {"spark.kubernetes.driverEnv.SECRET": "canary", "spark.kubernetes.driverEnv.secretive": "canary"}
+    assert "canary" not in json.dumps(shown_settings("k8s://https://host", conf, "1g", "word"))
+
+
+def test_jars_of_this_machine_are_sent_and_all_others_named_to_the_cluster() -> None:
+    """Spark leaves out, without a word, a jar of a driver's file system that is not there."""
+    conf = {"spark.jars": "/opt/mine.jar,file:///opt/mine-too.jar,local:/opt/theirs.jar,https://host/web.jar"}
+    assert sent_jars(conf) == [Path("/opt/mine.jar"), Path("/opt/mine-too.jar")]
+    others = ["local:/opt/theirs.jar", "https://host/web.jar"]
+    assert (addresses(conf), shown_settings("yarn", conf, "1g", "word")["spark.jars"]) == (others, ",".join(others))
+    assert "spark.jars" not in shown_settings("yarn", {"spark.jars": "/opt/mine.jar"}, "1g", "word")
