@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import fcntl
 import hmac
 import json
@@ -29,7 +30,7 @@ import psutil
 from airflow_kafka_lake.adapters.clients import CONNECT_SECONDS
 from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit.submission import private_folder, unusable, write_private
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, JobFailedError, KafkaLakeError
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, JobFailedError, KafkaLakeError, UnavailableError
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import LIGHT, DriverAge
@@ -538,6 +539,10 @@ class WorkerLine:
         try:
             self._listening = socket.create_server(("", int(port or 0)))
         except (OSError, ValueError, OverflowError) as error:
+            if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+                raise UnavailableError(f"Port {port} is taken: another job may wait there for its driver.").mended_by(
+                    f"Repeat; or leave the port out of {ADDRESS}, or give each place of jobs another one."
+                ) from None
             raise ConnectionSettingsError(f"{ADDRESS} is {address!r}, where nothing can listen: {error}.") from None
         self._listening.settimeout(_EVERY_SECONDS)
         self.address = f"{host or _own_address()}:{self._listening.getsockname()[1]}"

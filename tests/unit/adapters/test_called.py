@@ -31,7 +31,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     sent_jars,
     shown_settings,
 )
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, JobFailedError
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, JobFailedError, UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spark.halving import is_unknown
 from airflow_kafka_lake.core.spark.job import StageJob
@@ -332,9 +332,18 @@ def test_port_that_is_none_is_refused_by_name(folders: tuple[Path, Path]) -> Non
         WorkerLine(folders[0], "worker:none", files=[], job=GIVEN)
 
 
-def test_port_that_another_process_has_is_refused_by_name(folders: tuple[Path, Path]) -> None:
-    with socket.create_server(("", 0)) as taken, pytest.raises(ConnectionSettingsError, match="nothing can listen"):
+def test_port_that_another_job_has_is_told_and_worth_repeating(folders: tuple[Path, Path]) -> None:
+    """It is free as soon as that job's driver has called."""
+    with socket.create_server(("", 0)) as taken, pytest.raises(UnavailableError, match="another job") as refused:
         WorkerLine(folders[0], f"worker:{taken.getsockname()[1]}", files=[], job=GIVEN)
+    assert drivers.ADDRESS in refused.value.message
+
+
+def test_port_is_free_for_the_next_job_when_the_driver_has_called(line: WorkerLine, folders: tuple[Path, Path]) -> None:
+    call, _ = Driver(line, folders[1]).begin()
+    (folders[0] / "next").mkdir()
+    WorkerLine(folders[0] / "next", f"worker:{line.address.rpartition(':')[2]}", files=[], job=GIVEN).close()
+    call.finish(0)
 
 
 def test_address_of_the_setting_is_the_one_that_the_driver_calls(folders: tuple[Path, Path]) -> None:
