@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import select
 import shutil
 import signal
 import socket
@@ -22,7 +21,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,7 +30,10 @@ from typing import Any
 TOKEN = "SPARK_KAFKA_LAKE_TOKEN"  # noqa: S105
 """The variable with the word. Spark passes it on because it begins like its own, and its pages hide its value."""
 
-LOG_FILE = "driver.log"
+LOG_FILE, MESSAGES_FILE, PROGRESS_FILE, RESULT_FILE = "driver.log", "messages", "progress", "result.json"
+SENT = {LOG_FILE: True, MESSAGES_FILE: True, PROGRESS_FILE: False, RESULT_FILE: False}
+"""The files of a job that its worker reads and takes, and whether one only grows: of that its new end is sent."""
+
 CALL_SECONDS = 60.0
 _EVERY_SECONDS, _GRACE_SECONDS = 0.2, 5.0
 
@@ -55,11 +57,10 @@ class GivenJob:
 
 @dataclass(frozen=True, kw_only=True)
 class SentFile:
-    """A file, of which `size` bytes follow; they are added to it where it `grows`."""
+    """A file, of which `size` bytes follow; they are added to one that grows."""
 
     name: str
     size: int
-    grows: bool = False
 
 
 def line_of(message: GivenJob | SentFile | int) -> bytes:
@@ -68,7 +69,7 @@ def line_of(message: GivenJob | SentFile | int) -> bytes:
     return json.dumps(found).encode() + b"\n"
 
 
-def read_line(line: bytes) -> GivenJob | SentFile | int:
+def read_line(line: bytes | bytearray) -> GivenJob | SentFile | int:
     found = json.loads(line)
     if isinstance(found, int):
         return found
@@ -88,6 +89,17 @@ def reached(address: str, digest: str) -> ssl.SSLSocket:
     return line
 
 
+def heard(line: ssl.SSLSocket) -> bytes | None:
+    """Return the bytes that have come, none at the end of the line; None where nothing has come for a moment."""
+    line.settimeout(_EVERY_SECONDS)
+    try:
+        return line.recv(1 << 20)
+    except TimeoutError:
+        return None
+    finally:
+        line.settimeout(CALL_SECONDS)
+
+
 def taken(line: ssl.SSLSocket, folder: Path) -> GivenJob:
     """Put the files that the worker sends into a folder; return the job that follows them."""
     with line.makefile("rb") as sent:
@@ -104,28 +116,22 @@ def taken(line: ssl.SSLSocket, folder: Path) -> GivenJob:
 
 
 class Files:
-    """The files of a job that its worker reads, as they are sent: all that have changed since the last look.
+    """The files of a job that its worker reads, as they are sent: all that have changed since the last look."""
 
-    Of a file that only grows its new end is sent.
-    """
-
-    def __init__(self, folder: Path, growing: tuple[str, ...], others: tuple[str, ...]) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._growing = growing
-        self._others = others
         self._seen: dict[str, tuple[int, int]] = {}
 
     def changed(self) -> bytes:
         found = bytearray()
-        for name in (*self._growing, *self._others):
+        for name, grows in SENT.items():
             with suppress(FileNotFoundError), (self._folder / name).open("rb") as file:
                 stat = os.fstat(file.fileno())
-                state, grows = (stat.st_mtime_ns, stat.st_size), name in self._growing
-                if state != (before := self._seen.get(name, (0, 0))):
+                if (stat.st_mtime_ns, stat.st_size) != (before := self._seen.get(name, (0, 0))):
                     file.seek(before[1] if grows else 0)
                     data = file.read()
                     self._seen[name] = (stat.st_mtime_ns, file.tell())
-                    found += line_of(SentFile(name=name, size=len(data), grows=grows)) + data
+                    found += line_of(SentFile(name=name, size=len(data))) + data
         return bytes(found)
 
 
@@ -150,21 +156,22 @@ class Call:
         self._thread.join()
 
     def _talk(self) -> None:
-        heard = time.monotonic()
-        try:
-            while self._code is None:
-                if self._line.pending() or select.select([self._line], [], [], _EVERY_SECONDS)[0]:
-                    if not self._line.recv(4096):
-                        raise ConnectionError("the worker has ended")
-                    heard = time.monotonic()
-                elif time.monotonic() - heard > self._silence_seconds:
-                    raise ConnectionError("the worker has been silent")
-                self._line.sendall(self._files.changed())
-            self._line.sendall(self._files.changed() + line_of(self._code))
-        except OSError:
-            self._end()
-        finally:
-            self._line.close()
+        with suppress(Exception), self._line:  # whatever it is: the worker hears no more of the job
+            if self._has_told():
+                return
+        self._end()
+
+    def _has_told(self) -> bool:
+        """Send the files as they change, and the code; return False where the worker has ended or is silent."""
+        heard_at = time.monotonic()
+        while self._code is None:
+            sign = heard(self._line)
+            heard_at = time.monotonic() if sign else heard_at
+            if sign == b"" or time.monotonic() - heard_at > self._silence_seconds:
+                return False
+            self._line.sendall(self._files.changed())
+        self._line.sendall(self._files.changed() + line_of(self._code))
+        return True
 
 
 def end_java(java: int, folder: Path) -> None:
@@ -175,6 +182,12 @@ def end_java(java: int, folder: Path) -> None:
             os.kill(java, number)
             time.sleep(seconds)
     os._exit(1)
+
+
+def spark_of(places: Sequence[str]) -> list[str]:
+    """Return PySpark of the Spark whose jar is among Python's places: a standalone cluster names the worker's."""
+    cores = [Path(place) for place in places if "/jars/spark-core_" in place]
+    return [str(file) for core in cores for file in core.parents[1].glob("python/lib/*.zip")]
 
 
 def prepare_java(properties: Mapping[str, str], jars: list[str]) -> None:
@@ -192,20 +205,20 @@ def prepare_java(properties: Mapping[str, str], jars: list[str]) -> None:
 def main(address: str, digest: str) -> int:
     """Call the worker, do the job that it gives, and return the exit code that it was told."""
     java = os.getppid()
-    with tempfile.TemporaryDirectory(prefix="kafka-lake-called-") as name:
+    place = Path.cwd() if os.access(".", os.W_OK) else None  # the cluster clears it, if the driver is killed
+    with tempfile.TemporaryDirectory(prefix="kafka-lake-called-", dir=place) as name:
         folder, line = Path(name), reached(address, digest)
         line.sendall(f"{os.environ.pop(TOKEN)}\n".encode())
         given = taken(line, folder)
-        sys.path.insert(0, str(folder / given.package))
-        from airflow_kafka_lake.jobs.driver import MESSAGES_FILE, PROGRESS_FILE, RESULT_FILE, perform, session
-        from airflow_kafka_lake.jobs.serve import work_of
-
         log = os.open(folder / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for descriptor in (1, 2):
             os.dup2(log, descriptor)
-        files = Files(folder, (LOG_FILE, MESSAGES_FILE), (PROGRESS_FILE, RESULT_FILE))
-        call, code = Call(line, files, given.silence_seconds, lambda: end_java(java, folder)), 1
+        call, code = Call(line, Files(folder), given.silence_seconds, lambda: end_java(java, folder)), 1
         try:
+            sys.path[:] = [str(folder / given.package), *sys.path, *spark_of(sys.path)]
+            from airflow_kafka_lake.jobs.driver import perform, session
+            from airflow_kafka_lake.jobs.serve import work_of
+
             jars = [str(folder / jar) for jar in given.jars]
             prepare_java(given.properties, jars)
             settings = given.settings | {"spark.jars": ",".join([*jars, *given.further_jars])}

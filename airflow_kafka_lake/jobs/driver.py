@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.reports.progress import Counters
+from airflow_kafka_lake.jobs.caller import MESSAGES_FILE, PROGRESS_FILE, RESULT_FILE
 from airflow_kafka_lake.jobs.java import java_context, java_of, java_session
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ def _application(context: Any) -> dict[str, Any]:
 # When the file no longer changes, the driver hangs or was stopped, and its worker no longer renews the lease. Its
 # counts are shown to people, and nothing is decided by them.
 
-PROGRESS_FILE = "progress"
 _SECONDS = 2.0
 _LAST_MS = 5_000
 _ROOM = 512
@@ -252,7 +252,6 @@ def _rows_of(node: Any) -> Iterator[int]:
 PROPERTIES_FILE, JAVA_OPTIONS_FILE = "spark.properties", "java.options"
 """The other files of a submit that may hold secrets, beside the job's file."""
 
-RESULT_FILE, MESSAGES_FILE = "result.json", "messages"
 REFUSED = "refused"
 """Key of the document that a job leaves which refuses the schema of its table: the reason, for people."""
 _LEFT = "kafka_lake_document"

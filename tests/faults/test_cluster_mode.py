@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Protocol
 import psutil
 import pytest
 
+from airflow_kafka_lake.adapters.java import find_java, spark_home
 from airflow_kafka_lake.adapters.spark_submit.driver import ADDRESS
 from airflow_kafka_lake.jobs.caller import TOKEN
 from tests import canaries
@@ -153,7 +155,7 @@ def test_wave_is_read_by_a_driver_on_the_cluster_and_no_secret_is_told(
     assert deep.code == 0, deep.err
     assert sum(stream["rows"] for stream in deep.document["streams"]) == len(sandbox.acknowledged)
     wait_for(lambda: not cluster.drivers() + cluster.executors())
-    assert not list(Path("/tmp").glob("kafka-lake-called-*"))
+    assert not [*Path("/tmp").glob("kafka-lake-called-*"), *cluster.home.rglob("kafka-lake-called-*")]
 
 
 def test_executor_that_is_killed_in_mid_read_loses_and_doubles_nothing(sandbox: Sandbox, cluster: OfDrivers) -> None:
@@ -196,4 +198,36 @@ def test_machine_that_the_cluster_does_not_reach_is_told_and_named(sandbox: Sand
     (problem,) = ended.document["problems"]
     assert (ended.code, problem["reason"]) == (3, "driver-did-not-call"), ended.out
     assert ADDRESS in problem["message"]
+    assert_landed(sandbox, sandbox.run(env=cluster.environment()))
+
+
+@pytest.mark.parametrize("cluster", [Standalone], indirect=True)
+def test_cluster_has_java_spark_and_python_in_other_places_than_this_machine(
+    sandbox: Sandbox, cluster: OfDrivers, tmp_path: Path
+) -> None:
+    """A standalone cluster is sent the variables of the submission; its Python has no PySpark of its own."""
+    java, spark, ours = tmp_path / "java", tmp_path / "spark", spark_home()
+    java.symlink_to(find_java().resolve().parents[1])
+    spark.mkdir()
+    for name in ("bin", "jars"):
+        (spark / name).symlink_to(ours / name)
+    bare = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    env = cluster.environment(**{"spark.pyspark.python": str(bare)})
+    env |= {"JAVA_HOME": str(java), "KAFKA_LAKE_SPARK_HOME": str(spark)}
+    sandbox.produce(**TWO_TASKS)
+    process = sandbox.start("run", str(sandbox.file), "--bytes-per-second", "2 MB", "--json", env=env)
+    sandbox.wait_for_rows(process)
+    (driver,) = cluster.drivers()
+    assert not driver.cmdline()[0].startswith(str(java))
+    assert_landed(sandbox, sandbox.end(process))
+
+
+@pytest.mark.parametrize("cluster", [Standalone], indirect=True)
+def test_python_of_a_driver_that_is_killed_takes_its_java_with_it(sandbox: Sandbox, cluster: OfDrivers) -> None:
+    process = reading(sandbox, cluster)
+    (python,) = (child for child in cluster.drivers()[0].children() if "-c" in child.cmdline())
+    python.kill()
+    assert sandbox.end(process).code == 3
+    wait_for(lambda: not cluster.drivers() + cluster.executors())
+    assert list(cluster.home.rglob("kafka-lake-called-*")), "its files are where the cluster clears them"
     assert_landed(sandbox, sandbox.run(env=cluster.environment()))

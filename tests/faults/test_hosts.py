@@ -6,6 +6,8 @@ import os
 import signal
 import socket
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -15,8 +17,10 @@ import psutil
 import pytest
 
 from airflow_kafka_lake.adapters.jars.cache import default_cache
-from airflow_kafka_lake.adapters.spark_submit.driver import ADDRESS
+from airflow_kafka_lake.adapters.spark_submit.driver import ADDRESS, WorkerLine, came
 from airflow_kafka_lake.adapters.spark_submit.submission import PACKAGE
+from airflow_kafka_lake.jobs import caller
+from airflow_kafka_lake.jobs.caller import GivenJob
 from airflow_kafka_lake.local.kafka import LocalKafka
 from tests.faults.test_standalone import SLOWLY, TWO_TASKS, assert_landed
 from tests.hosts import Host, Network, can_make_hosts, network
@@ -155,3 +159,56 @@ def test_host_of_a_command_that_is_lost_in_mid_read_is_followed_by_another(place
     again = sandbox.start("run", str(sandbox.file), "--json", env=spark, before=other.before)
     assert_landed(sandbox, sandbox.end(again))
     wait_for(lambda: not place.cluster.applications())
+
+
+_DRIVER = """
+import sys, time
+from pathlib import Path
+from airflow_kafka_lake.jobs import caller
+address, digest, token, folder = sys.argv[1:]
+line = caller.reached(address, digest)
+line.sendall(f"{token}\\n".encode())
+caller.taken(line, Path(folder))
+call = caller.Call(line, caller.Files(Path(folder)), 600, lambda: None)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(not can_make_hosts(), reason="only root makes hosts, with ip, unshare, nsenter and hostname")
+def test_host_of_a_driver_that_is_lost_without_a_word_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing tells the worker but the beats that nobody confirms; a system that was not asked waits 16 minutes."""
+    monkeypatch.setattr(caller, "CALL_SECONDS", 5.0)
+    package, folders = tmp_path / "package.zip", [tmp_path / "worker", tmp_path / "driver"]
+    package.write_bytes(b"a package")
+    for folder in folders:
+        folder.mkdir()
+    given = GivenJob(
+        package=package.name,
+        jars=[],
+        further_jars=[],
+        settings={},
+        properties={},
+        program="stage",
+        request={},
+        silence_seconds=600,
+    )
+    with network(tmp_path) as bridge:
+        host = bridge.host(tmp_path, kept=[tmp_path])
+        line = WorkerLine(folders[0], bridge.address, files=[package], job=given)
+        words = (line.address, line.digest, line.token, str(folders[1]))
+        driver = subprocess.Popen([*host.before, sys.executable, "-c", _DRIVER, *words], cwd=tmp_path)
+        try:
+            wait_for((folders[1] / package.name).exists)
+            subprocess.run(["ip", "link", "set", f"{bridge.name}v2", "down"], check=True)
+
+            def is_noticed() -> bool:
+                line.beat()
+                return line.ended_at is not None
+
+            assert came(is_noticed, 30)
+        finally:
+            driver.kill()
+            driver.wait()
+    assert line.code is None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
+import errno
 import fcntl
 import hmac
 import json
 import logging
 import os
 import secrets
-import select
 import shutil
 import signal
 import socket
@@ -30,12 +30,12 @@ import psutil
 from airflow_kafka_lake.adapters.clients import CONNECT_SECONDS
 from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.adapters.spark_submit.submission import private_folder, unusable, write_private
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, JobFailedError, KafkaLakeError
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, JobFailedError, KafkaLakeError, UnavailableError
 from airflow_kafka_lake.core.ledger.waves import LeaseHolder
 from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import LIGHT, DriverAge
 from airflow_kafka_lake.jobs import caller
-from airflow_kafka_lake.jobs.caller import LOG_FILE, GivenJob, SentFile, line_of, read_line
+from airflow_kafka_lake.jobs.caller import LOG_FILE, SENT, GivenJob, SentFile, heard, line_of, read_line
 from airflow_kafka_lake.jobs.driver import write_whole
 from airflow_kafka_lake.jobs.serve import DONE_FILE, JOB_FILE, ORDERS_FILE, READY_FILE, WEAR_FILE, JobOrder
 
@@ -92,16 +92,13 @@ class FollowedLog:
 
     def follow(self) -> None:
         """Read the lines written since the last call; does nothing before the file exists."""
-        try:
-            with self.path.open("rb") as file:
-                file.seek(self._read)
-                added = file.read()
-        except FileNotFoundError:
-            return
-        self._read += len(added)
-        *finished, self._unfinished = (self._unfinished + added).split(b"\n")
-        for line in finished:
-            self._take(line)
+        with suppress(FileNotFoundError), self.path.open("rb") as file:
+            file.seek(self._read)
+            added = file.read()
+            self._read += len(added)
+            *finished, self._unfinished = (self._unfinished + added).split(b"\n")
+            for line in finished:
+                self._take(line)
 
     def finish(self) -> None:
         """Read the rest, an unfinished last line included."""
@@ -168,7 +165,12 @@ _POLL_SECONDS = 0.02
 
 
 class Driver:
-    """One running driver; `ref` is `host/pid/starttime`, by which `end_orphan` finds it later."""
+    """One running driver; `ref` is `host/pid/starttime`, by which `end_orphan` finds it later.
+
+    `line` is where one on a cluster calls.
+    """
+
+    line: WorkerLine | None = None
 
     def __init__(self, command: Sequence[str | Path], *, log: Path, env: Mapping[str, str], cwd: Path) -> None:
         try:
@@ -221,13 +223,6 @@ class Driver:
             _end_group(self._process.pid, self.has_exited, grace_seconds)
         return self._process.wait()
 
-    def beat(self) -> None:
-        """Tell the driver that its worker lives; one on this machine needs no such sign."""
-
-    def has_called(self) -> bool:
-        """Return whether the driver has called its worker; one on this machine need not."""
-        return True
-
     def has_exited(self) -> bool:
         """Return whether the driver has ended, without reaping it: until `end` has signalled the group, the kernel must
         not give its number to another process."""
@@ -272,7 +267,7 @@ class RunningJob:
     """A job that a driver was started for, or that a warm driver was given.
 
     `folder` has the job's files, `log` the driver's lines, this job's from `log_begin` on. `done` is the file that a
-    warm driver leaves at the job's end; a driver of one job ends itself. `beat` is the worker's sign of life.
+    warm driver leaves at the job's end; a driver of one job ends itself. `beat` is the worker's sign of life to it.
     """
 
     driver: Driver
@@ -544,6 +539,10 @@ class WorkerLine:
         try:
             self._listening = socket.create_server(("", int(port or 0)))
         except (OSError, ValueError, OverflowError) as error:
+            if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+                raise UnavailableError(f"Port {port} is taken: another job may wait there for its driver.").mended_by(
+                    f"Repeat; or leave the port out of {ADDRESS}, or give each place of jobs another one."
+                ) from None
             raise ConnectionSettingsError(f"{ADDRESS} is {address!r}, where nothing can listen: {error}.") from None
         self._listening.settimeout(_EVERY_SECONDS)
         self.address = f"{host or _own_address()}:{self._listening.getsockname()[1]}"
@@ -567,13 +566,14 @@ class WorkerLine:
             try:
                 self._give(line)
                 self._follow(line)
-            except (OSError, ValueError) as error:
+            except (OSError, LookupError, TypeError, ValueError) as error:
                 _logger.info("the driver's call has ended: %s", error)
-            self.ended_at = time.monotonic()
+            finally:
+                self.ended_at = time.monotonic()
 
     def _called(self) -> ssl.SSLSocket | None:
-        """Return the first connection that has the word; None once closed."""
-        while not self._is_closed.is_set():
+        """Return the first connection that has the word; None once closed, or the job is over before it began."""
+        while self._folder.exists() and not self._is_closed.is_set():
             with suppress(OSError):
                 connection, _ = self._listening.accept()
                 if (line := self._welcomed(connection)) is not None:
@@ -584,6 +584,8 @@ class WorkerLine:
         with ExitStack() as stack:
             stack.enter_context(connection)
             connection.settimeout(CONNECT_SECONDS)
+            # Beats that nobody confirms: without this a driver whose machine is lost counts as alive for 16 minutes.
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(caller.CALL_SECONDS * 1000))
             if connection.recv(1, socket.MSG_PEEK) == b"G":
                 connection.recv(65_536)
                 connection.sendall(_FORMALITY)
@@ -600,42 +602,36 @@ class WorkerLine:
         for path in self._files:
             with path.open("rb") as file:
                 line.sendall(line_of(SentFile(name=path.name, size=path.stat().st_size)))
-                while part := file.read(1 << 20):
-                    line.sendall(part)
+                line.sendfile(file)
         line.sendall(line_of(self._job))
 
     def _follow(self, line: ssl.SSLSocket) -> None:
         """Write the driver's files as they come, until it has told its code or this worker ends the call."""
-        found = b""
+        found = bytearray()
         while self.code is None and not self._is_closed.is_set():
-            if line.pending() or select.select([line], [], [], _EVERY_SECONDS)[0]:
-                if not (part := line.recv(1 << 20)):
-                    return
-                found = self._written(found + part)
+            if (part := heard(line)) == b"":
+                return
+            found += part or b""
+            self._write_whole_ones(found)
             if self._beat.is_set():
                 self._beat.clear()
                 line.sendall(b"\n")
 
-    def _written(self, found: bytes) -> bytes:
-        """Write the files that have come whole; return the rest."""
+    def _write_whole_ones(self, found: bytearray) -> None:
+        """Write the files that have come whole, and remove them; KeyError for one that no job sends."""
         while (end := found.find(b"\n")) >= 0:
             message = read_line(found[:end])
             if not isinstance(message, SentFile):
                 self.code = message if isinstance(message, int) else 1
-                return b""
+                return
             if len(found) < (after := end + 1 + message.size):
-                break
-            _write(self._folder / message.name, found[end + 1 : after], grows=message.grows)
-            found = found[after:]
-        return found
-
-
-def _write(path: Path, data: bytes, *, grows: bool) -> None:
-    if grows:
-        with path.open("ab") as file:
-            file.write(data)
-    else:
-        write_whole(path, data.decode())
+                return
+            if SENT[message.name]:
+                with (self._folder / message.name).open("ab") as file:
+                    file.write(found[end + 1 : after])
+            else:
+                write_whole(self._folder / message.name, found[end + 1 : after].decode())
+            del found[:after]
 
 
 def _own_address() -> str:
@@ -683,17 +679,11 @@ class CalledDriver(Driver):
         self, command: Sequence[str | Path], *, line: WorkerLine, log: Path, env: Mapping[str, str], cwd: Path
     ) -> None:
         super().__init__(command, log=log, env=env, cwd=cwd)
-        self._line = line
-
-    def beat(self) -> None:
-        self._line.beat()
-
-    def has_called(self) -> bool:
-        return self._line.has_called
+        self.line: WorkerLine = line
 
     def has_exited(self) -> bool:
         """Return whether the driver has told its end, or is gone and the cluster has had time to tell why."""
-        line, has_ended = self._line, super().has_exited()
+        line, has_ended = self.line, super().has_exited()
         if line.ended_at is None:
             return has_ended and not line.has_called
         is_late = time.monotonic() - line.ended_at > _LAST_WORDS_SECONDS
@@ -701,6 +691,6 @@ class CalledDriver(Driver):
 
     def end(self, grace_seconds: float = 5.0) -> int:
         """End the call, and with it the driver; return the code that it told."""
-        self._line.close()
+        self.line.close()
         submitted = super().end(grace_seconds)
-        return max(submitted, 1) if self._line.code is None else self._line.code
+        return max(submitted, 1) if self.line.code is None else self.line.code

@@ -69,6 +69,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     properties,
     properties_text,
     require_jars,
+    sent_jars,
     shown_settings,
     spark_jars,
     sweep_folders,
@@ -82,8 +83,8 @@ from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError, Schem
 from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import IDLE_SECONDS, LIGHT, QUIET_SECONDS, Application, StageJob, Tip, is_local
 from airflow_kafka_lake.jobs import serve, stage
-from airflow_kafka_lake.jobs.caller import LOG_FILE, GivenJob
-from airflow_kafka_lake.jobs.driver import MESSAGES_FILE, PROGRESS_FILE, REFUSED, RESULT_FILE
+from airflow_kafka_lake.jobs.caller import LOG_FILE, MESSAGES_FILE, PROGRESS_FILE, RESULT_FILE, GivenJob
+from airflow_kafka_lake.jobs.driver import REFUSED
 from airflow_kafka_lake.jobs.formats import CATALOG_CLASS
 from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
 
@@ -339,8 +340,9 @@ class SparkSubmitRunner:
                     return
         with private_folder() as folder:
             driver = (self._called if self._is_called else self._begun)(folder, job, request)
+            beat = driver.line.beat if driver.line else lambda: None
             try:
-                yield RunningJob(driver=driver, ref=driver.ref, folder=folder, log=folder / LOG_FILE, beat=driver.beat)
+                yield RunningJob(driver=driver, ref=driver.ref, folder=folder, log=folder / LOG_FILE, beat=beat)
             finally:
                 driver.end()
 
@@ -390,7 +392,8 @@ class SparkSubmitRunner:
     def _failure(self, running: RunningJob, job: Job, code: int, lines: Iterable[str]) -> KafkaLakeError:
         if refused := _left(running).get(REFUSED):
             return SchemaMismatchError(self._secrets.masked(refused), table=job.table)
-        return job_failed(job, code, lines, self._secrets, untold=None if running.driver.has_called() else NO_CALL)
+        untold = NO_CALL if (line := running.driver.line) and not line.has_called else None
+        return job_failed(job, code, lines, self._secrets, untold=untold)
 
     def end_orphan(self, job: str | None, name: str) -> bool:
         """End an attempt's job (`ports.JobRunner.end_orphan`), and remove the folders that killed workers left.
@@ -466,7 +469,7 @@ class SparkSubmitRunner:
         self._verify()
         java = token_options(self._kafka)
         (folder / ZIP_FILE).write_bytes(package_zip())
-        jars = [Path(jar) for jar in all_jars(self._jars)]
+        jars = [*map(Path, all_jars(self._jars)), *sent_jars(self._conf)]
         given = GivenJob(
             package=ZIP_FILE,
             jars=[jar.name for jar in jars],
@@ -477,8 +480,7 @@ class SparkSubmitRunner:
             request=dict(request),
             silence_seconds=self._waits["silence_seconds"],
         )
-        files = [folder / ZIP_FILE, *jars]
-        line = WorkerLine(folder, self._conf.get(ADDRESS, ""), files=files, job=given)
+        line = WorkerLine(folder, self._conf.get(ADDRESS, ""), files=[folder / ZIP_FILE, *jars], job=given)
         shown = shown_settings(self._master, self._conf, self._driver_memory, line.token)
         write_private(folder / PROPERTIES_FILE, properties_text(shown))
         home, text = spark_home(), program_text()
@@ -525,11 +527,10 @@ class SparkJobs(SparkSubmitRunner):
 
         The first driver that this command starts needs no second look, and a warm one's jars need none.
         """
-        if self._engine is None:
+        if self._engine is None or not self._engine.has_driver():
             self._verify_all()
-        elif not self._engine.has_driver():
-            self._verify_all()
-            self._engine.is_verified = True
+            if self._engine:
+                self._engine.is_verified = True
 
     def parts(self) -> str:
         """Name the parts that `check` has found on this machine."""

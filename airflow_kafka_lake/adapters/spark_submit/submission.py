@@ -14,7 +14,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,18 +43,14 @@ OWNER_FILE = "owner"
 def private_folder() -> Iterator[Path]:
     """Yield a new folder of mode 0700 among the machine's temporary files; remove it at the end."""
     sweep_folders()
-    try:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-    except OSError as error:
-        raise unusable(error) from None
-    try:
+    with ExitStack() as stack:
         try:
+            folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
             (folder / OWNER_FILE).write_text(str(HostProcesses().this()), encoding="utf-8")
         except OSError as error:
             raise unusable(error) from None
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def unusable(error: OSError) -> UnavailableError:
@@ -272,10 +268,12 @@ _ON_A_CLUSTER = {
     "spark.yarn.isPython": "true",
 }
 _ENVIRONMENT_OF = {"yarn": "spark.yarn.appMasterEnv.", "k8s": "spark.kubernetes.driverEnv."}
-_SECRETS_OF_SPARK = re.compile(r"spark\.authenticate\.secret$|spark\.kubernetes\.authenticate\.")
-"""Spark submits with these, and hides them itself."""
-_PASSED_ON = re.compile(r"(PATH|HOME|USER|LANG|TZ|LC_.*|JAVA_HOME|SPARK_.*|HADOOP_.*|YARN_.*|KRB5.*|KUBECONFIG)$")
-"""The variables of a submission; a standalone master gives all of them to the driver."""
+_SECRETS_OF_SPARK = re.compile(
+    r"spark\.(authenticate|security|yarn\.tokens|kubernetes\.(authenticate|container|kerberos|\w+\.secret\w+))\."
+)
+"""Spark submits with these, which only name a secret, or which it hides itself."""
+_PASSED_ON = re.compile(r"(PATH|HOME|USER|LANG|TZ|LC_.*|SPARK_.*|HADOOP_.*|YARN_.*|KRB5.*|KUBECONFIG)$")
+"""The variables of a submission. A standalone master gives all of them to the driver, where Java is elsewhere."""
 
 
 def shown_settings(master: str, conf: Mapping[str, str], driver_memory: str, token: str) -> dict[str, str]:
@@ -289,7 +287,8 @@ def shown_settings(master: str, conf: Mapping[str, str], driver_memory: str, tok
                 f"{key} names a secret, and in deploy mode cluster Spark writes it into the driver's command line. "
                 "Use client mode, or put it into a file on the cluster's machines."
             )
-    shown = {key: value for key, value in conf.items() if not _is_hidden(key, value)}
+    shown = {key: value for key, value in conf.items() if key != _JARS and not _is_hidden(key, value)}
+    shown |= {_JARS: ",".join(found)} if (found := addresses(conf)) else {}
     place = _ENVIRONMENT_OF.get(master.partition(":")[0])
     return {_MEMORY: driver_memory, **shown, **_ON_A_CLUSTER, **({f"{place}{TOKEN}": token} if place else {})}
 
@@ -326,8 +325,9 @@ def call_arguments(folder: Path, master: str, *, name: str, address: str, digest
 
 
 def call_environment(home: Path, token: str) -> dict[str, str]:
-    kept = {key: value for key, value in os.environ.items() if _PASSED_ON.match(key)}
-    return kept | {"SPARK_HOME": str(home), TOKEN: token}
+    kept = {key: value for key, value in os.environ.items() if _PASSED_ON.match(key) and not _is_hidden(key, value)}
+    places = os.pathsep.join([str(find_java().parent), *filter(None, [kept.get("PATH")])])
+    return kept | {"PATH": places, "SPARK_HOME": str(home), TOKEN: token}
 
 
 def needs_script(master: str, conf: Mapping[str, str]) -> bool:
@@ -386,8 +386,7 @@ def require_jars(conf: Mapping[str, str]) -> None:
         raise LibraryError(f"{_OWN_JAR} is missing: this installation is not whole.").mended_by(
             "Run: pip install --force-reinstall --no-deps airflow-kafka-lake"
         )
-    named = [jar for jar in _brought(conf) if not jar.startswith("local:")]  # on every machine of a cluster
-    missing = [str(file) for jar in named if (file := _local_file(jar)) and not file.is_file()]
+    missing = [str(file) for file in sent_jars(conf) if not file.is_file()]
     if missing:
         raise ConnectionSettingsError(
             f"{_JARS} of the spark connection names {', '.join(missing)}, which is no file on this machine. Correct "
@@ -400,8 +399,13 @@ def _brought(conf: Mapping[str, str]) -> list[str]:
 
 
 def addresses(conf: Mapping[str, str]) -> list[str]:
-    """Return the jars of a connection that are no files of a machine."""
-    return [jar for jar in _brought(conf) if _local_file(jar) is None]
+    """Return the jars of a connection that are no files of this machine."""
+    return [jar for jar in _brought(conf) if jar.startswith("local:") or _local_file(jar) is None]
+
+
+def sent_jars(conf: Mapping[str, str]) -> list[Path]:
+    """Return the jars of a connection that are files of this machine."""
+    return [file for jar in _brought(conf) if not jar.startswith("local:") and (file := _local_file(jar))]
 
 
 def _local_file(jar: str) -> Path | None:

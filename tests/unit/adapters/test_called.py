@@ -6,6 +6,8 @@ import io
 import json
 import queue
 import re
+import resource
+import shutil
 import socket
 import subprocess
 import sys
@@ -13,7 +15,7 @@ import threading
 import urllib.request
 import zipfile
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -23,8 +25,13 @@ from airflow_kafka_lake.adapters.spark_submit import driver as drivers
 from airflow_kafka_lake.adapters.spark_submit.driver import CalledDriver, WorkerLine, came, program_text
 from airflow_kafka_lake.adapters.spark_submit.failures import NO_CALL, NOT_TAKEN, job_failed
 from airflow_kafka_lake.adapters.spark_submit.runner import SparkSubmitRunner
-from airflow_kafka_lake.adapters.spark_submit.submission import call_environment, shown_settings
-from airflow_kafka_lake.core.errors import ConnectionSettingsError, JobFailedError
+from airflow_kafka_lake.adapters.spark_submit.submission import (
+    addresses,
+    call_environment,
+    sent_jars,
+    shown_settings,
+)
+from airflow_kafka_lake.core.errors import ConnectionSettingsError, JobFailedError, UnavailableError
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.spark.halving import is_unknown
 from airflow_kafka_lake.core.spark.job import StageJob
@@ -71,8 +78,11 @@ class Driver:
     def begin(self, silence_seconds: float = WAIT_SECONDS) -> tuple[Call, queue.Queue[str]]:
         """Return the call, and where it is told that it is over."""
         ended = queue.Queue[str]()
-        files = Files(self.folder, (LOG,), (RESULT,))
-        return Call(self._line, files, silence_seconds, lambda: ended.put("ended")), ended
+        return Call(self._line, Files(self.folder), silence_seconds, lambda: ended.put("ended")), ended
+
+    def send(self, data: bytes) -> None:
+        """Send anything."""
+        self._line.sendall(data)
 
     def close(self) -> None:
         """Be gone, as a driver that was killed."""
@@ -136,6 +146,85 @@ def test_stranger_without_the_word_is_refused_and_the_driver_comes_in_after_it(
     assert "was refused" in caplog.text
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        b'["SentFile", {"name": "../taken.log", "size": 2}]\nhi0\n',
+        b'["SentFile", {"name": "/tmp/kafka-lake-taken.log", "size": 2}]\nhi0\n',
+        b'["SentFile", {"name": "owner", "size": 2}]\nhi0\n',
+        b'["SentFile", {"file": "driver.log"}]\n',
+        b"no message\n",
+    ],
+)
+def test_driver_that_sends_another_file_than_a_jobs_has_ended_and_nothing_is_written(
+    line: WorkerLine, folders: tuple[Path, Path], tmp_path: Path, message: bytes
+) -> None:
+    """Whoever has used the word first could else write wherever this process can."""
+    with closing(Driver(line, folders[1])) as driver:
+        driver.send(message)
+        assert came(lambda: line.ended_at is not None, WAIT_SECONDS)
+    assert line.code is None
+    assert not [*tmp_path.glob("taken*"), *Path("/tmp").glob("kafka-lake-taken*"), *folders[0].iterdir()]
+
+
+def test_file_of_many_megabytes_arrives_in_seconds(line: WorkerLine, folders: tuple[Path, Path]) -> None:
+    worker, ours = folders
+    call, ended = Driver(line, ours).begin()
+    (ours / LOG).write_bytes(b"a line\n" * 10_000_000)
+    assert came((worker / LOG).exists, WAIT_SECONDS)
+    call.finish(0)
+    assert came(lambda: line.code is not None, WAIT_SECONDS)
+    assert (line.code, (worker / LOG).stat().st_size, ended.empty()) == (0, 70_000_000, True)
+
+
+def test_worker_with_more_than_a_thousand_open_files_hears_its_driver(
+    line: WorkerLine, folders: tuple[Path, Path]
+) -> None:
+    with ExitStack() as stack:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+        for _ in range(1100):
+            stack.enter_context(Path("/dev/null").open())
+        call, ended = Driver(line, folders[1]).begin()
+        call.finish(0)
+        assert came(lambda: line.code is not None, WAIT_SECONDS)
+    assert (line.code, ended.empty()) == (0, True)
+
+
+def test_driver_whose_python_cannot_load_the_job_says_so(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    """Python 3.10 has not all that a job needs. A shell between stands for the Java that a driver ends."""
+    package = tmp_path / "package.zip"
+    with zipfile.ZipFile(package, "w") as archive:
+        archive.writestr("airflow_kafka_lake/__init__.py", "raise ImportError('cannot import StrEnum')")
+    line = WorkerLine(folders[0], "", files=[package], job=GIVEN)
+    words = [program_text(), f"127.0.0.1:{line.address.rpartition(':')[2]}", line.digest]
+    ended = subprocess.run(
+        ["/bin/sh", "-c", '"$0" "$@"; exit $?', sys.executable, "-c", *words],
+        check=False,
+        env={TOKEN: line.token, "PATH": ""},
+        cwd=folders[1],
+    )
+    assert came(lambda: line.ended_at is not None, WAIT_SECONDS)
+    assert (ended.returncode, line.code) == (1, 1)
+    assert "ImportError: cannot import StrEnum" in (folders[0] / LOG).read_text()
+    assert list(folders[1].iterdir()) == []
+
+
+def test_line_of_a_job_that_is_not_submitted_is_closed_with_its_folder(folders: tuple[Path, Path]) -> None:
+    line = WorkerLine(folders[0], "", files=[], job=GIVEN)
+    port = int(line.address.rpartition(":")[2])
+    shutil.rmtree(folders[0])
+
+    def is_free() -> bool:
+        with suppress(OSError):
+            socket.create_server(("", port)).close()
+            return True
+        return False
+
+    assert came(is_free, WAIT_SECONDS)
+
+
 def test_word_is_used_once(line: WorkerLine, folders: tuple[Path, Path]) -> None:
     call, _ = Driver(line, folders[1]).begin()
     with pytest.raises(OSError):  # noqa: PT011 - refused, or reset
@@ -193,7 +282,7 @@ def test_submission_that_ends_well_without_a_call_has_failed(line: WorkerLine, f
     """A standalone master's client ends so, whatever has become of the driver."""
     driver = _submit(line, folders[0], "pass")
     assert came(driver.has_exited, WAIT_SECONDS)
-    assert (driver.end(), driver.has_called()) == (1, False)
+    assert (driver.end(), line.has_called) == (1, False)
 
 
 def test_driver_that_is_gone_without_a_code_has_failed_when_the_cluster_had_time_to_say_why(
@@ -243,9 +332,18 @@ def test_port_that_is_none_is_refused_by_name(folders: tuple[Path, Path]) -> Non
         WorkerLine(folders[0], "worker:none", files=[], job=GIVEN)
 
 
-def test_port_that_another_process_has_is_refused_by_name(folders: tuple[Path, Path]) -> None:
-    with socket.create_server(("", 0)) as taken, pytest.raises(ConnectionSettingsError, match="nothing can listen"):
+def test_port_that_another_job_has_is_told_and_worth_repeating(folders: tuple[Path, Path]) -> None:
+    """It is free as soon as that job's driver has called."""
+    with socket.create_server(("", 0)) as taken, pytest.raises(UnavailableError, match="another job") as refused:
         WorkerLine(folders[0], f"worker:{taken.getsockname()[1]}", files=[], job=GIVEN)
+    assert drivers.ADDRESS in refused.value.message
+
+
+def test_port_is_free_for_the_next_job_when_the_driver_has_called(line: WorkerLine, folders: tuple[Path, Path]) -> None:
+    call, _ = Driver(line, folders[1]).begin()
+    (folders[0] / "next").mkdir()
+    WorkerLine(folders[0] / "next", f"worker:{line.address.rpartition(':')[2]}", files=[], job=GIVEN).close()
+    call.finish(0)
 
 
 def test_address_of_the_setting_is_the_one_that_the_driver_calls(folders: tuple[Path, Path]) -> None:
@@ -302,9 +400,11 @@ def test_submission_has_no_variable_that_is_not_the_clusters(monkeypatch: pytest
     """A standalone master gives all of them to the driver."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary")
     monkeypatch.setenv("AIRFLOW_CONN_X", "canary")
+    monkeypatch.setenv("HADOOP_CREDSTORE_PASSWORD", "canary")
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dhttp.proxyPassword=canary")
     monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
     found = call_environment(tmp_path, "the-word")
-    assert "canary" not in found.values()
+    assert "canary" not in json.dumps(found)
     assert (found["HADOOP_CONF_DIR"], found[TOKEN]) == ("/etc/hadoop", "the-word")
 
 
@@ -318,3 +418,55 @@ def test_master_that_takes_no_driver_for_now_ends_the_job_worth_repeating(tmp_pa
     with pytest.raises(JobFailedError) as failed:
         runner.stage(JOB, started=lambda _: None, heartbeat=lambda: None)
     assert failed.value.facts["reason"] == "master-unreachable"
+
+
+def test_java_of_this_machine_is_the_submissions_and_not_the_clusters(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A standalone cluster starts the driver with the JAVA_HOME that it is sent, wherever its own Java is."""
+    java = tmp_path / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.touch(mode=0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
+    monkeypatch.setenv("PATH", "/bin")
+    found = call_environment(tmp_path, "the-word")
+    assert ("JAVA_HOME" in found, found["PATH"]) == (False, f"{java.parent}:/bin")
+
+
+def test_pyspark_of_a_cluster_whose_spark_is_elsewhere_is_found_beside_its_jars(tmp_path: Path) -> None:
+    """PythonRunner names the archives of the worker's SPARK_HOME, and the jar that it is in itself."""
+    archive, core = tmp_path / "python" / "lib" / "pyspark.zip", tmp_path / "jars" / "spark-core_2.13-4.1.3.jar"
+    for path in (archive, core):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    assert caller.spark_of(["/worker/spark/python/lib/pyspark.zip", str(core)]) == [str(archive)]
+    assert caller.spark_of(["/usr/lib/python3"]) == []
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "spark.kubernetes.container.image.pullSecrets",
+        "spark.kubernetes.driver.secrets.keytab",
+        "spark.kubernetes.driver.secretKeyRef.USER",
+        "spark.kubernetes.kerberos.tokenSecret.name",
+        "spark.security.credentials.hive.enabled",
+        "spark.authenticate.secret.file",
+    ],
+)
+def test_setting_that_names_a_secret_and_tells_none_is_part_of_the_submission(key: str) -> None:
+    assert shown_settings("k8s://https://host", {key: "a-name"}, "1g", "word")[key] == "a-name"
+
+
+def test_variable_of_a_pod_with_a_secret_is_no_part_of_the_submission() -> None:
+    conf = {"spark.kubernetes.driverEnv.SECRET": "canary", "spark.kubernetes.driverEnv.secretive": "canary"}
+    assert "canary" not in json.dumps(shown_settings("k8s://https://host", conf, "1g", "word"))
+
+
+def test_jars_of_this_machine_are_sent_and_all_others_named_to_the_cluster() -> None:
+    """Spark leaves out, without a word, a jar of a driver's file system that is not there."""
+    conf = {"spark.jars": "/opt/mine.jar,file:///opt/mine-too.jar,local:/opt/theirs.jar,https://host/web.jar"}
+    assert sent_jars(conf) == [Path("/opt/mine.jar"), Path("/opt/mine-too.jar")]
+    others = ["local:/opt/theirs.jar", "https://host/web.jar"]
+    assert (addresses(conf), shown_settings("yarn", conf, "1g", "word")["spark.jars"]) == (others, ",".join(others))
+    assert "spark.jars" not in shown_settings("yarn", {"spark.jars": "/opt/mine.jar"}, "1g", "word")
