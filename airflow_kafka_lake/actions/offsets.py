@@ -254,7 +254,8 @@ class SkipAction(OffsetsAction):
             chosen,
             lambda item: decisions.preview_skip(ports, spec.name, item.stream, item.interval, reason=self.reason or ""),
         )
-        self._require(digest(self.name, spec.name, ends(meant), (part.offsets for part in shown)))
+        if self.acknowledge_order or any(part.offsets for part in shown):  # else all is done, perhaps by this very call
+            self._require(digest(self.name, spec.name, ends(meant), (part.offsets for part in shown)))
         return list(zip(chosen, shown, strict=True))
 
     def _outcome(
@@ -337,6 +338,7 @@ class ReopenAction(OffsetsAction):
             f"would reopen {count(part.offsets, 'offset')} of {item} with {count(part.rows, 'row')} in "
             f"{count(len(part.waves), 'wave')}; the watermark would be {part.watermark}"
             + (f"; {part.gone:,} of the rows are gone from the table, and would come back" if part.gone else "")
+            + "".join(f"; recorded as deleted: {reopening.told(event)}" for event in part.deletions)
             for item, part in prepared
         ]
         left = [(part.watermark, ()) for _, part in prepared]
@@ -349,8 +351,8 @@ class ReopenAction(OffsetsAction):
         done = one_by_one(chosen, parts, lambda part: reopening.carry_out(ports, spec, part))
         lines = [
             f"reopened {count(part.offsets, 'offset')} of {item} in wave {', '.join(part.waves)}; the watermark is "
-            f"{part.watermark}"
-            for item, part in zip(chosen, done, strict=True)
+            f"{part.watermark}" + (f"; {count(was.gone, 'deleted row')} will be in the table again" if was.gone else "")
+            for (item, was), part in zip(prepared, done, strict=True)
         ]
         lines.append(f"What is in the lake stays until it is read again with: {remedies.run(spec.name)}")
         lines += [

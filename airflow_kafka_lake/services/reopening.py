@@ -21,6 +21,8 @@ from airflow_kafka_lake.core.kafka.losses import EpochEnds, cut_below, epochs_in
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.decisions import NEVER_CLAIMED, needed_reason
+from airflow_kafka_lake.core.ledger.deletions import KIND, RECEIPT
+from airflow_kafka_lake.core.ledger.history import Event
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.reopening import (
     REOPEN_HOLDER,
@@ -46,6 +48,9 @@ from airflow_kafka_lake.services.only_copies import refuse_to_lose_waves
 from airflow_kafka_lake.services.publishing import require_replaceable
 from airflow_kafka_lake.services.recovery import FenceCommit, move_main
 
+_MOST_DECISIONS = 1_000
+"""The newest deletions among which those of a range are looked for."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReopenResult:
@@ -70,6 +75,8 @@ class PreparedReopen:
     begun: Token | None = None
     gone: int = 0
     """Rows that landed, are not in the table any more, and come back."""
+    deletions: tuple[Event, ...] = ()
+    """The decisions by which they are recorded as deleted, as far as the ledger has them."""
 
     @property
     def offsets(self) -> int:
@@ -131,7 +138,7 @@ def prepare(
     there = _rows_there(ports, table, ranges)
     unweighed = [item.slice for item in ranges if not item.estimated_bytes]  # skipped, or known from a rebuild
     samples = ports.source.sample(heaviest(unweighed), spec.isolation) if unweighed else ()
-    gone = _refuse_missing(asked, ranges, there, seen, is_wanted=restore_deleted)
+    gone, deletions = _refuse_missing(ports, asked, ranges, there, seen=seen, table=table, is_wanted=restore_deleted)
     what = reopening(
         new_id(),
         spec,
@@ -150,7 +157,15 @@ def prepare(
     if not drop_staged:
         reopened = replace(stream, covered=stream.covered - RangeSet((interval,)))
         refuse_to_lose_waves(ports, spec.name, _attempts_that_wait(ports, spec.name, reopened))
-    return PreparedReopen(stream=stream, interval=interval, table=table, ranges=ranges, what=what, gone=gone)
+    return PreparedReopen(
+        stream=stream,
+        interval=interval,
+        table=table,
+        ranges=ranges,
+        what=replace(what, restored=gone),
+        gone=gone,
+        deletions=deletions,
+    )
 
 
 def carry_out(ports: Ports, spec: PipelineSpec, prepared: PreparedReopen) -> ReopenResult:
@@ -243,28 +258,57 @@ def _rows_there(ports: Ports, table: str, ranges: Sequence[RangeRecord]) -> Rang
 
 
 def _refuse_missing(
-    asked: Slice, ranges: Sequence[RangeRecord], there: RangeSet, seen: PartitionSnapshot, *, is_wanted: bool
-) -> int:
-    """Return how many rows are gone from the table, such as for an erasure request, recorded or not; refuse to bring
-    them back unless that `is_wanted`, and to read a part of a range that lacks rows: how many it had is not known."""
-    gone, places = 0, [asked.range]
+    ports: Ports,
+    asked: Slice,
+    ranges: Sequence[RangeRecord],
+    there: RangeSet,
+    *,
+    seen: PartitionSnapshot,
+    table: str,
+    is_wanted: bool,
+) -> tuple[int, tuple[Event, ...]]:
+    """Return how many rows are gone from the table, such as for an erasure request, and the decisions that record it.
+
+    Refuse to bring them back unless that `is_wanted`, and to read a part of a range that lacks rows: how many it had is
+    not known.
+    """
+    gone, places, pipeline = 0, [asked.range], ranges[0].pipeline if ranges else ""
     for item in ranges:
         published = item.accounting.visible if item.state is RangeState.COMMITTED and item.accounting else 0
         if (missing := published - there.within(item.range).span) > 0:
             gone += missing
             places.append(item.range)
     whole = Slice(asked.stream, OffsetRange(min(at.start for at in places), max(at.end for at in places)))
-    if not gone or (is_wanted and whole == asked):
-        return gone
-    again = f"To have them again: {remedies.reopen(ranges[0].pipeline, whole, switches=('restore_deleted',))}"
+    if not gone:
+        return 0, ()
+    deletions = _deletions(ports, table, ranges)
+    if is_wanted and whole == asked:
+        return gone, deletions
+    again = f"To have them again: {remedies.reopen(pipeline, whole, switches=('restore_deleted',))}"
     if whole.range.start < seen.log_start:
         again = f"Kafka has the records below {seen.log_start} no more, so none of it can be read again"
+    on_purpose = (
+        f"They are recorded as deleted on purpose ({'; '.join(map(told, deletions))}): who restores them undoes that"
+        if deletions
+        else f"If they were deleted on purpose, leave it so, recorded by {remedies.accept_deletes(pipeline, whole)}"
+    )
     raise StateError(
         f"{count(gone, 'row that landed is', 'rows that landed are')} gone from {whole} in the table, and would come "
-        f"back: it is read again as a whole. Nothing was reopened. If they were deleted on purpose, leave it so, "
-        f"recorded by {remedies.accept_deletes(ranges[0].pipeline, whole)}. {again}",
+        f"back: it is read again as a whole. Nothing was reopened. {on_purpose}. {again}",
         **asked.stream.facts,
     )
+
+
+def _deletions(ports: Ports, table: str, ranges: Sequence[RangeRecord]) -> tuple[Event, ...]:
+    meant, receipts = {item.slice for item in ranges}, ports.lake.table(table).all_receipts()
+    decisions = {row.attempt for row in receipts if row.kind == RECEIPT and row.slice in meant}
+    found = ports.ledger.events(ranges[0].pipeline, kind=KIND, limit=_MOST_DECISIONS, newest=True)
+    return tuple(event for event in found if event.subject in decisions)
+
+
+def told(event: Event) -> str:
+    """Return a recorded deletion for people."""
+    return f"{event.subject} by {event.actor}, {event.detail}"
 
 
 def _refuse_rewritten(

@@ -18,6 +18,9 @@ from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slic
 RECEIPT = "deleted"
 """The kind of the receipts that record it."""
 
+KIND = "accept-deletes"
+"""The kind of its line in the history."""
+
 NAMED = 5
 """Streams that the history names."""
 
@@ -177,7 +180,7 @@ class AcceptDeletes(Write[None]):
         named = ", ".join(f"{name}: {count(number, 'row')} in all" for name, number in sorted(rows.items())[:NAMED])
         more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
         told = f"{named}{more}: {self.reason}"
-        kind, of = "accept-deletes", self.decision
+        kind, of = KIND, self.decision
         return Change(
             result=None,
             edits=tuple(Edit(before=row, after=row.next_version) for row in records.streams.values()),

@@ -151,6 +151,8 @@ class ReopenDecision:
     token: Token
     reason: str
     cuts: tuple[Cut, ...]
+    restored: int = 0
+    """Rows that are gone from the table, and come back."""
 
     @property
     def waves(self) -> tuple[str, ...]:
@@ -172,6 +174,7 @@ class ReopenDecision:
         fell = f"watermark {before} → {after}" if after != before else f"watermark {after}"
         generation = max(cut.record.generation for cut in self.cuts if cut.is_read_again)
         accepted = ", fewer rows accepted" if any(cut.record.fewer_accepted for cut in self.cuts) else ""
+        accepted += f", {count(self.restored, 'deleted row')} restored" if self.restored else ""
         where = f"{self.stream} {self.interval}"
         return f"{where}, {count(self.offsets, 'offset')}, generation {generation}{accepted}; {fell}: {self.reason}"
 

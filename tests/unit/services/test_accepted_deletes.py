@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -318,19 +319,23 @@ def test_deep_audit_expects_no_row_of_what_was_deleted(landed: World) -> None:
 def test_what_is_read_again_has_all_of_its_rows_again(landed: World) -> None:
     """A reopen brings back what Kafka still has, where a person says so: erased rows do not come back by themselves."""
     delete(landed, 0)
-    accepted(landed)
     reopen = partial(
         reopening.prepare, landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 5), reason="wrongly deleted"
     )
-    told = "1 row that landed is gone from orders/0 0-5 in the table.* kafka-lake accept-deletes .*--restore-deleted"
-    with pytest.raises(StateError, match=told):
+    gone, restored = "1 row that landed is gone from orders/0 0-5 in the table.*", ".*--restore-deleted"
+    with pytest.raises(StateError, match=f"{gone} kafka-lake accept-deletes {restored}"):
         reopen()
+    accepted(landed)
+    by = r"recorded as deleted.*\w+ by worker-\d+, orders/0: 1 row in all: 90 days"
+    told = f"{gone}{by}.*{restored}"
     with pytest.raises(StateError, match=told):
         reopen(accept_fewer=True)
     meant = Selection(topic="orders", partitions=frozenset({0}), start=0, end=5)
     shown = ReopenAction(selection=meant, reason="why", restore_deleted=True).preview(landed.worker(), landed.spec)
-    assert "; 1 of the rows are gone from the table, and would come back" in str(shown.lines[0])
-    reopening.carry_out(landed.worker(), landed.spec, reopen(restore_deleted=True))
+    assert re.search(f"; 1 of the rows are gone from the table, and would come back; {by}", str(shown.lines[0]))
+    done = ReopenAction(selection=meant, reason="why", restore_deleted=True).apply(landed.worker(), landed.spec)
+    assert "; 1 deleted row will be in the table again" in str(done.lines[0])
+    assert ", 1 deleted row restored;" in landed.ledger.events("orders")[-1].detail
     landed.watermarks.clear()
     assert landed.run().exit_code == 0
     document = audited(landed)

@@ -207,6 +207,20 @@ def test_skip_of_more_than_was_shown_is_refused(world: World) -> None:
     assert world.offsets() == list(range(10))
 
 
+def test_skip_that_is_repeated_as_it_was_shown_is_done(world: World) -> None:
+    """Who has lost the first answer asks once more; nothing is left to skip, so nothing else can become of it."""
+    world.produce(4)
+    world.plan()
+    action = SkipAction(reason="bad", selection=Selection(topic="orders", partitions=frozenset({0}), start=0, end=4))
+    meant = replace(action, shown=action.preview(world.worker(), world.spec).digest)
+    assert meant.apply(world.worker(), world.spec).offsets == 4
+    again = meant.apply(world.worker(), world.spec)
+    assert (again.offsets, again.lines[-1].startswith("All of them are in the table, or were skipped before")) == (
+        0,
+        True,
+    )
+
+
 def test_digest_of_a_skip_is_none_of_a_reopen(world: World) -> None:
     """Nor of the same offsets of another pipeline."""
     world.produce(4)
