@@ -136,6 +136,7 @@ def test_wave_is_read_by_a_driver_on_the_cluster_and_no_secret_is_told(
     The word by which the driver comes in is used up by then. It is in no command line.
     """
     sandbox, connections = guarded
+    before = [*Path("/tmp").glob("kafka-lake-called-*")]
     env = connections | cluster.environment(**{"spark.log.level": "INFO"})
     sandbox.produce(12_000, size=1000, dense=True)
     process = sandbox.start("run", str(sandbox.file), "--bytes-per-second", "1 MB", "--json", env=env)
@@ -155,7 +156,7 @@ def test_wave_is_read_by_a_driver_on_the_cluster_and_no_secret_is_told(
     assert deep.code == 0, deep.err
     assert sum(stream["rows"] for stream in deep.document["streams"]) == len(sandbox.acknowledged)
     wait_for(lambda: not cluster.drivers() + cluster.executors())
-    assert not [*Path("/tmp").glob("kafka-lake-called-*"), *cluster.home.rglob("kafka-lake-called-*")]
+    assert [*Path("/tmp").glob("kafka-lake-called-*"), *cluster.home.rglob("kafka-lake-called-*")] == before
 
 
 def test_executor_that_is_killed_in_mid_read_loses_and_doubles_nothing(sandbox: Sandbox, cluster: OfDrivers) -> None:
