@@ -100,7 +100,8 @@ class Deep:
         there = count(self.offsets, "committed offset was", "committed offsets were")
         read = f"{count(self.comparison.records, 'record')} at {there} read from Kafka again"
         found = "not all of them are" if self._unexplained else "keys, values, headers and timestamps are"
-        return f"{read}: {found} what the table has{f'; {rest}' if self.left_out else ''}"
+        rest = f"; {rest}" if self.left_out else ""
+        return f"{read}: {found} what the table has{', but for deleted rows' if self.deleted else ''}{rest}"
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -128,6 +129,13 @@ def reading(sandbox: Sandbox, cluster: OfDrivers, *, rate: str = "2 MB") -> subp
     return process
 
 
+def _command_line(pid: int) -> str:
+    """Return the command line of a process, nothing of one that has ended meanwhile."""
+    with suppress(psutil.Error):
+        return " ".join(psutil.Process(pid).cmdline())
+    return ""
+
+
 def test_wave_is_read_by_a_driver_on_the_cluster_and_no_secret_is_told(
     guarded: tuple[Sandbox, dict[str, str]], cluster: OfDrivers
 ) -> None:
@@ -143,8 +151,8 @@ def test_wave_is_read_by_a_driver_on_the_cluster_and_no_secret_is_told(
     sandbox.wait_for_rows(process)
     (driver,) = cluster.drivers()
     seen = [process.pid, *(item.pid for item in psutil.Process(process.pid).children(recursive=True))]
-    shown = [psutil.Process(pid) for pid in seen] + [driver, *driver.children(recursive=True), *cluster.executors()]
-    lines = "\n".join(" ".join(item.cmdline()) for item in shown)
+    shown = [*seen, driver.pid, *(item.pid for item in (*driver.children(recursive=True), *cluster.executors()))]
+    lines = "\n".join(map(_command_line, shown))
     assert "PythonRunner" in lines
     word = driver.environ()[TOKEN]
     done = sandbox.end(process)

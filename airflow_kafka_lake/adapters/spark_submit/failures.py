@@ -198,9 +198,9 @@ REASONS = (
 NO_CALL = Reason(
     name="driver-did-not-call",
     pattern="",
-    advice="The driver on the cluster has not called this machine. Let the cluster's hosts reach it, at the address "
-    "and port of spark.kafka_lake.worker.address in the Spark connection; the cluster's pages have the driver's own "
-    "log.",
+    advice="The driver on the cluster has ended, or was given up, before it called this machine. Its Python may be "
+    "missing there (spark.pyspark.python), or its hosts do not reach the address and port of "
+    "spark.kafka_lake.worker.address in the Spark connection; the cluster's pages have the driver's own log.",
 )
 """A failure of deploy mode cluster that no line tells."""
 

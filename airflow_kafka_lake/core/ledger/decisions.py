@@ -119,7 +119,8 @@ class Revoke(Write[None]):
         moved = [row for edit in changed if isinstance(row := edit.after, RangeRecord) and row.wave != home.id]
         new = (new_wave(records, self.apart, home, moved),) if self.apart else ()
         left, detail = states_after(records, changed), self._detail(found)
-        entry = Entry(pipeline=home.pipeline, actor=self.actor, kind="revoke", subject=self.wave, detail=detail)
+        kind = "split" if all(item.state is RangeState.PLANNED for item in self.verdicts) else self.name
+        entry = Entry(pipeline=home.pipeline, actor=self.actor, kind=kind, subject=self.wave, detail=detail)
         return Change(
             result=None,
             edits=(*(Edit(after=row) for row in new), *given_back(records, home, left.get(home.id, ())), *changed),
