@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Sequence
 
 import psutil
 
@@ -22,6 +23,15 @@ class RealisticFault(Fault):
         assert isinstance(self.scene.place, RealisticPlace)
         return self.scene.place
 
+    def kill_one(self, running: Sequence[psutil.Process], *, within: float) -> bool:
+        """Kill one of some processes within some seconds; return whether there was any."""
+        if not running:
+            return False
+        self.pause(self.choose.uniform(0, within))
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self.choose.choice(running).kill()
+        return True
+
 
 class ExecutorKill(RealisticFault):
     """An executor dies; the master gives its application another one."""
@@ -32,13 +42,7 @@ class ExecutorKill(RealisticFault):
 
     def strike(self) -> bool:
         """Kill one that runs, at any moment of its life."""
-        executors = self.place.cluster.executors()
-        if not executors:
-            return False
-        self.pause(self.choose.uniform(0, 3))
-        with contextlib.suppress(psutil.NoSuchProcess):
-            self.choose.choice(executors).kill()
-        return True
+        return self.kill_one(self.place.cluster.executors(), within=3)
 
 
 class ClusterDriverKill(RealisticFault):
@@ -49,13 +53,7 @@ class ClusterDriverKill(RealisticFault):
 
     def strike(self) -> bool:
         """Kill one that runs, at any moment of its life."""
-        drivers = self.place.cluster.drivers()
-        if not drivers:
-            return False
-        self.pause(self.choose.uniform(0, 8))
-        with contextlib.suppress(psutil.NoSuchProcess):
-            self.choose.choice(drivers).kill()
-        return True
+        return self.kill_one(self.place.cluster.drivers(), within=8)
 
 
 class SparkWorkerKill(RealisticFault):
