@@ -332,7 +332,7 @@ def session(settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]
 
 @contextmanager
 def hidden(*modules: str) -> Iterator[None]:
-    """Let modules that are not loaded yet be found by nobody while the block lasts."""
+    """Hide modules that are not loaded yet from every import while the block lasts."""
     absent: dict[str, Any] = dict.fromkeys(set(modules) - sys.modules.keys())
     sys.modules.update(absent)
     try:

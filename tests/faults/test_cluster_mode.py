@@ -47,7 +47,7 @@ class OfDrivers(Protocol):
         ...
 
     def told(self) -> str:
-        """Return the cluster's answers about its drivers to whoever asks."""
+        """Return the cluster's public answers about its drivers."""
         ...
 
 

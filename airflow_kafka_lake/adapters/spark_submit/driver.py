@@ -584,7 +584,7 @@ class WorkerLine:
         with ExitStack() as stack:
             stack.enter_context(connection)
             connection.settimeout(CONNECT_SECONDS)
-            # Beats that nobody confirms: without this a driver whose machine is lost counts as alive for 16 minutes.
+            # Without it beats that get no acknowledgement keep a driver whose machine is lost alive for 16 minutes.
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(caller.CALL_SECONDS * 1000))
             if connection.recv(1, socket.MSG_PEEK) == b"G":
                 connection.recv(65_536)
