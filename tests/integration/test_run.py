@@ -39,6 +39,7 @@ def test_second_run_finds_nothing_and_a_third_reads_only_what_is_new(sandbox: Sa
     audit = sandbox.command("audit", sandbox.name, "--json")
     assert (audit.code, audit.document["ok"]) == (0, True)
     assert [stream["rows"] for stream in audit.document["streams"]] == [525, 525]
+    assert not [*(sandbox.home / "warehouse").rglob("*.crc")], "a tenth of the processor that writing takes"
     _another_table_is_not_called_done(sandbox)
 
 

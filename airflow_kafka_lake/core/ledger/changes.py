@@ -406,8 +406,7 @@ class Late(Write[None]):
         return WriteScope(waves=(self.key.wave,))
 
     def decide(self, records: Records) -> Change[None]:
-        wave = records.wave(self.key.wave)
-        key = self.key
+        wave, key = records.wave(self.key.wave), self.key
         detail = (
             f"{self.write} of attempt {key.attempt}, fence {key.fence}: the wave is {wave.state} at fence {wave.fence}"
         )

@@ -601,12 +601,11 @@ class Withdraw(Write[None]):
     actor: str
 
     def scope(self) -> WriteScope:
-        what = self.what
         return WriteScope(
-            pipeline=what.pipeline,
-            streams=tuple(what.versions),
-            waves=what.waves,
-            ranges=[item.record.id for item in what.ranges],
+            pipeline=self.what.pipeline,
+            streams=tuple(self.what.versions),
+            waves=self.what.waves,
+            ranges=[item.record.id for item in self.what.ranges],
             counts=True,
         )
 

@@ -295,15 +295,14 @@ class Reopen(Write[int]):
     actor: str
 
     def scope(self) -> WriteScope:
-        what = self.what
         return WriteScope(
-            pipeline=what.pipeline,
-            streams=(what.stream,),
-            waves=sorted({item.wave for item in what.sources} | {*what.waves}),
-            crossing=Slice(what.stream, what.interval),
+            pipeline=self.what.pipeline,
+            streams=(self.what.stream,),
+            waves=sorted({item.wave for item in self.what.sources} | {*self.what.waves}),
+            crossing=Slice(self.what.stream, self.what.interval),
             counts=True,
             attempts=True,
-            plan_ids=(what.id,),
+            plan_ids=(self.what.id,),
             configurations=True,
         )
 

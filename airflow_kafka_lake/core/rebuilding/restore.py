@@ -395,18 +395,17 @@ class Restore(Write[Edits]):
     actor: str
 
     def scope(self) -> WriteScope:
-        what = self.what
         return WriteScope(
-            pipeline=what.spec.name,
+            pipeline=self.what.spec.name,
             every=True,
-            waves=[item.wave for item in what.in_order],
+            waves=[item.wave for item in self.what.in_order],
             attempts=True,
-            attempt_ids=[item.attempt for item in what.in_order],
-            plan_ids=(what.id,),
-            skips=[item.id for item in what.skips],
+            attempt_ids=[item.attempt for item in self.what.in_order],
+            plan_ids=(self.what.id,),
+            skips=[item.id for item in self.what.skips],
             tables=True,
             configurations=True,
-            digest=what.spec.digest,
+            digest=self.what.spec.digest,
         )
 
     def decide(self, records: Records) -> Change[Edits]:

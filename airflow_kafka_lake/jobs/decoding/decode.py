@@ -417,11 +417,10 @@ class _Avro(_Framed):
 
         To it they are the branches of a union, of which each value tells its own by a number before it.
         """
-        written = self._plain
-        begins = [f.lit(item) for place, number in enumerate(written) for item in (number, zigzag(place))]
+        begins = [f.lit(item) for place, number in enumerate(self._plain) for item in (number, zigzag(place))]
         data = f.concat(f.create_map(*begins)[f.col(self.id)], self.payload(), self._digest())
-        union = [_ended(item.schema, f"{item.space}.{_END}") for item in written.values()]
-        options = {"mode": "PERMISSIVE", "avroSchema": json.dumps(self._asked([*written.values()]))}
+        union = [_ended(item.schema, f"{item.space}.{_END}") for item in self._plain.values()]
+        options = {"mode": "PERMISSIVE", "avroSchema": json.dumps(self._asked([*self._plain.values()]))}
         return from_avro(data, json.dumps(union), options)
 
     def _digest(self) -> Column:
