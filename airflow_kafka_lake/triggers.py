@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, dataclass_tr
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.amounts import count, some
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
     HeldError,
@@ -433,9 +433,8 @@ def _below_origins(streams: Sequence[StreamRecord]) -> str:
     """Return the streams that begin at or above the awaited end: the offsets below were passed without a row."""
     if not streams:
         return ""
-    named = ", ".join(f"{item.key} begins at {item.origin}" for item in streams[:NAMED])
-    more = f" and {count(len(streams) - NAMED, 'more partition')}" if len(streams) > NAMED else ""
-    return f"; nothing of it was read below an origin: {named}{more}"
+    named = some((f"{item.key} begins at {item.origin}" for item in streams), NAMED, "partition")
+    return f"; nothing of it was read below an origin: {named}"
 
 
 def _not_known_yet(ledger: LedgerReader, pipeline: str, topic: str, streams: Sequence[StreamRecord]) -> str | None:

@@ -220,14 +220,15 @@ class SkipAction(OffsetsAction):
         """Return the offsets that would be passed, from which waves, and which held offsets would go on."""
         parts = self._previewed(ports, spec)
         starts, lines = decisions.log_starts(ports, {item.stream.key for item, _ in parts}), []
-        for item, part in parts:
+        there = [_still_there(item, starts.get(item.stream.key)) for item, _ in parts]
+        for (item, part), seen in zip(parts, there, strict=True):
             fenced = f"; fenced first, as they were claimed: {', '.join(part.fenced)}" if part.fenced else ""
             goes_on = f"; {part.goes_on} was held for these and would go on" if part.goes_on else ""
             waves = ", ".join(part.waves) or "none"
             busy = f"; refused while a worker is on {', '.join(part.busy)}" if part.busy else ""
-            still = f"; {_still_there(item, starts.get(item.stream.key))}" if part.offsets else ""
+            still = f"; {seen}" if part.offsets else ""
             lines.append(f"would skip {_skipped(item, part)}{still}; taken from waves: {waves}{fenced}{busy}{goes_on}")
-        return self._outcome(spec.name, parts, lines, dry_run=True)
+        return self._outcome(spec.name, parts, lines, there)
 
     def apply(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
         """Skip slice by slice; raises the refusals of `decisions.skip`."""
@@ -242,8 +243,7 @@ class SkipAction(OffsetsAction):
             )
 
         parts = list(zip(chosen, one_by_one(chosen, chosen, skip), strict=True))
-        lines = [f"skipped {_skipped(item, part)}" for item, part in parts]
-        return self._outcome(spec.name, parts, lines, dry_run=False)
+        return self._outcome(spec.name, parts, [f"skipped {_skipped(item, part)}" for item, part in parts])
 
     def _previewed(self, ports: Ports, spec: PipelineSpec) -> list[tuple[SelectedSlice, SkipResult]]:
         """Return the fate of each slice: none is skipped where one would be refused."""
@@ -259,14 +259,20 @@ class SkipAction(OffsetsAction):
         return list(zip(chosen, shown, strict=True))
 
     def _outcome(
-        self, pipeline: str, parts: Sequence[tuple[SelectedSlice, SkipResult]], lines: Sequence[str], *, dry_run: bool
+        self,
+        pipeline: str,
+        parts: Sequence[tuple[SelectedSlice, SkipResult]],
+        lines: Sequence[str],
+        there: Sequence[str] = (),
     ) -> OffsetsOutcome:
+        """Return the outcome; a dry run says of each slice what Kafka has `there`."""
+        dry_run = bool(there)
         offsets, waves = sum(part.offsets for _, part in parts), _waves(part for _, part in parts)
         results = [{"skipped": part.offsets, "waves": list(part.waves)} for _, part in parts]
         if dry_run:
             for result, (_, part) in zip(results, parts, strict=True):
                 result |= {"fenced": list(part.fenced), "goes_on": part.goes_on.to_pairs()}
-        waits = "Later segments of the topic do not start over this gap; acknowledging the order lets them."
+        waits = "Partitions added to the topic since, and a new topic of its name, wait till the order is acknowledged."
         if waves:
             goes_on = f"What was held for them goes on in wave {', '.join(waves)}: {remedies.run(pipeline)}"
         elif offsets:
@@ -285,7 +291,7 @@ class SkipAction(OffsetsAction):
             offsets=offsets,
             size=count(offsets, "offset"),
             next_step=f"{goes_on}, or the pipeline's next run",
-            columns=("partition", "offsets", "left unread", "taken from waves", "claimed before", "goes on without"),
+            columns=("partition", "offsets", "left unread", "taken from waves", "taken from workers", "held for these"),
             rows=[
                 (
                     str(item.stream.key),
@@ -298,7 +304,8 @@ class SkipAction(OffsetsAction):
                 for item, part in parts
             ],
             effects=(
-                "Records at these offsets stay out of the table. Who wants them after all reopens them.",
+                "Records at these offsets stay out of the table; only a reopen reads them, while Kafka has them.",
+                *(f"{item}: {seen}." for (item, _), seen in zip(parts[:MOST], there, strict=False)),
                 *(() if self.acknowledge_order else (waits,)),
             ),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 _UNITS = ("kB", "MB", "GB", "TB", "PB", "EB", "ZB")
@@ -17,6 +18,13 @@ def word_of(state: str) -> str:
 def count(number: int, one: str, many: str | None = None) -> str:
     """Return a number with its noun: "1 wave", "1,000 waves"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def some(items: Iterable[object], most: int, noun: str = "", *, by: str = ", ") -> str:
+    """Return the first items, and how many more there are: "a, b and 3 more ranges"."""
+    every = [*map(str, items)]
+    rest, named = len(every) - most, by.join(every[:most])
+    return named if rest <= 0 else f"{named} and {count(rest, f'more {noun}') if noun else f'{rest:,} more'}"
 
 
 def moment(at: datetime) -> str:

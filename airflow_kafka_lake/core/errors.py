@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import some
 from airflow_kafka_lake.core.offsets import OffsetRange, Stream
 
 if TYPE_CHECKING:
@@ -407,6 +408,4 @@ def require_streams(
 
 
 def _listed(names: Iterable[str]) -> str:
-    every = sorted(names)
-    more = f" and {len(every) - TOPICS_NAMED} more" if len(every) > TOPICS_NAMED else ""
-    return (", ".join(every[:TOPICS_NAMED]) or "none yet") + more
+    return some(sorted(names), TOPICS_NAMED) or "none yet"

@@ -101,8 +101,9 @@ def _unless_observed(state: str, otherwise: str) -> str:
 
 
 def _behind_note(summary: PipelineSummary) -> str:
-    where = summary.behind_stream
-    return _unless_observed(summary.behind_state, f"the first unread one: {where}" if where else "everything is read")
+    where, lost = summary.behind_stream, summary.lost_offsets
+    read = f"all that is left is read; {count(lost, 'offset is', 'offsets are')} lost" if lost else "everything is read"
+    return _unless_observed(summary.behind_state, f"the first unread one: {where}" if where else read)
 
 
 def _deadline(summary: PipelineSummary) -> Fact:

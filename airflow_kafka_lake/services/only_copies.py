@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.amounts import count, some
 from airflow_kafka_lake.core.errors import (
     AttemptRejectedError,
     JobFailedError,
@@ -49,13 +49,13 @@ class KeptBranch:
 
         `why` is the reason why it cannot be published as it is, with the remedy.
         """
-        parts = [f"{key} {found.describe()}, {count(found.span, 'offset')}" for key, found in sorted(offsets.items())]
-        more = f" and of {count(len(parts) - NAMED, 'more partition')}" if len(parts) > NAMED else ""
+        parts = (f"{key} {found.describe()}, {count(found.span, 'offset')}" for key, found in sorted(offsets.items()))
         whose = f" of wave {self.wave}" if self.wave else ""
         until = f", which an expiry of snapshots may drop from {timestamp(self._until)} on" if self._until else ""
         return (
-            f"what attempt {self.attempt} has staged{whose} is the only copy of {'; '.join(parts[:NAMED])}{more}: "
-            f"Kafka has them no more. It stays on branch {branch_of(self.attempt)} of {self.table}{until}. "
+            f"what attempt {self.attempt} has staged{whose} is the only copy of "
+            f"{some(parts, NAMED, 'partition', by='; ')}: Kafka has them no more. It stays on branch "
+            f"{branch_of(self.attempt)} of {self.table}{until}. "
             + (why or f"Let it be published first: {remedies.run(self.pipeline)}")
             + f". To give it up: {self.give_up}"
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import EXPLAINED, Explanation, Fate
-from airflow_kafka_lake.core.amounts import count, size
+from airflow_kafka_lake.core.amounts import count, size, some
 from airflow_kafka_lake.core.decoding import Decoder, Decoding, Format, RegisteredSchema
 from airflow_kafka_lake.core.errors import (
     ConnectionSettingsError,
@@ -391,9 +391,8 @@ def _try_halves(
     def fails(part: Sequence[RangeRecord]) -> bool:
         nonlocal trials, error
         trials += 1
-        named = ", ".join(f"{item.stream} {item.range}" for item in part[:_NAMED])
-        more = f" and {count(len(part) - _NAMED, 'more range')}" if len(part) > _NAMED else ""
-        ports.progress(f"wave {wave} fails for no known reason: trial {trials} of at most {most}, {named}{more}")
+        named = some((f"{item.stream} {item.range}" for item in part), _NAMED, "range")
+        ports.progress(f"wave {wave} fails for no known reason: trial {trials} of at most {most}, {named}")
         heartbeat()
         table.drop(claim.key.attempt)
         try:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from airflow_kafka_lake.core import remedies
+from airflow_kafka_lake.core.amounts import some
 from airflow_kafka_lake.core.errors import (
     IdentityError,
     KafkaLakeError,
@@ -345,20 +346,16 @@ def _refuse_others_topics(
 def _refuse(pipeline: str, comparison: LakeComparison, accept_rollback: bool) -> None:
     if comparison.contradictions:
         raise IdentityError(
-            f"the lake contradicts the receipts of pipeline {pipeline}: {_named(comparison.contradictions)}. "
+            f"the lake contradicts the receipts of pipeline {pipeline}: "
+            f"{some(comparison.contradictions, NAMED, by='; ')}. "
             "Nothing was restored. Restore the table, or delete the rows named here (by kafka_topic_id, "
             "kafka_partition, offsets and ingest_attempt), then rebuild again",
             differences=[item.to_json() for item in comparison.contradictions],
         )
     if comparison.vanished and not accept_rollback:
         raise IdentityError(
-            f"the lake was rolled back: {_named(comparison.vanished)}. Nothing was restored. Restore the table's "
-            "newest snapshot, or have exactly these ranges read again with: "
+            f"the lake was rolled back: {some(comparison.vanished, NAMED, by='; ')}. Nothing was restored. Restore the "
+            "table's newest snapshot, or have exactly these ranges read again with: "
             f"{remedies.rebuild(pipeline, accept_rollback=True)}",
             differences=[item.to_json() for item in comparison.vanished],
         )
-
-
-def _named(differences: Sequence[Contradiction]) -> str:
-    more = f" and {len(differences) - NAMED} more" if len(differences) > NAMED else ""
-    return "; ".join(str(item) for item in differences[:NAMED]) + more

@@ -62,7 +62,7 @@ def test_a_period_by_time_is_met_or_refused_by_name(fresh: Refusals) -> None:
         says = (
             f"{sandbox.topic} partition 1: offsets 0-8 are gone",
             f"a record of {at(8)}",
-            f"Ask from {at(8)[:-2]}1Z on",
+            f"Ask from offset 8 on, or from {at(8)[:-2]}1Z on",
         )
         assert (
             fresh.refused(*words, "--from", begin, "--to", end, kind="RangeExpiredError", says=says)["log_start"] == 8

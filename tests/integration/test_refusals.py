@@ -199,7 +199,7 @@ def test_a_period_that_retention_has_taken_is_refused(fresh: Refusals) -> None:
     sandbox.produce(40)
     sandbox.delete_before(0, 8)
     command = ("plan", str(sandbox.file), "--partition", "0", "--from", "5", "--to", "15")
-    says = ("partition 0: offsets 5-8 are gone", "the log starts at 8", "Ask from 8 on")
+    says = ("partition 0: offsets 5-8 are gone", "the log starts at 8", "Ask from offset 8 on")
     found = fresh.refused(*command, kind="RangeExpiredError", says=says)
     assert found["log_start"] == 8
 

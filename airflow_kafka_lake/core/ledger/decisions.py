@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting
-from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.amounts import count, some
 from airflow_kafka_lake.core.errors import ConcurrentError, StateError, UsageError
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.changes import (
@@ -521,9 +521,8 @@ class Withdrawal:
 
     def __str__(self) -> str:
         where = [f"{key} {offsets.describe()}" for key, offsets in self.by_stream.items()]
-        more = f" and {len(where) - NAMED_SLICES} more" if len(where) > NAMED_SLICES else ""
         what = f"{count(self.offsets, 'offset')} in {count(len(self.ranges), 'range')}"
-        return f"{what}: {', '.join(where[:NAMED_SLICES])}{more}: {self.reason}"
+        return f"{what}: {some(where, NAMED_SLICES)}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting
-from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.amounts import count, some
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.ledger.changes import Change, Edit, Entry, Records, Write, WriteScope, range_receipt
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
@@ -177,9 +177,8 @@ class AcceptDeletes(Write[None]):
         if now != set(map(_reading, self.ranges)):
             raise ConcurrentError("These offsets were decided about meanwhile. Nothing was recorded; repeat the call.")
         rows = summed((str(row.stream), row.rows) for _, row in self.receipts)
-        named = ", ".join(f"{name}: {count(number, 'row')} in all" for name, number in sorted(rows.items())[:NAMED])
-        more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
-        told = f"{named}{more}: {self.reason}"
+        named = (f"{name}: {count(number, 'row')} in all" for name, number in sorted(rows.items()))
+        told = f"{some(named, NAMED)}: {self.reason}"
         kind, of = KIND, self.decision
         return Change(
             result=None,

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TypeVar
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count, span
+from airflow_kafka_lake.core.amounts import count, some, span
 from airflow_kafka_lake.core.errors import (
     ConcurrentError,
     GateClosedError,
@@ -161,10 +161,9 @@ def refuse_above(limits: Limits, pipeline: str, at_work: Sequence[str]) -> None:
     """Raise LimitReachedError when as many other waves are at work as may be at once."""
     if limits.waves is None or len(at_work) < limits.waves:
         return
-    more = f" and {len(at_work) - NAMED} more" if len(at_work) > NAMED else ""
     raise LimitReachedError(
         f"Pipeline {pipeline} allows {count(limits.waves, 'wave')} at once, and at work already: "
-        f"{', '.join(at_work[:NAMED])}{more}. Nothing was begun; repeat when one of them has ended: "
+        f"{some(at_work, NAMED)}. Nothing was begun; repeat when one of them has ended: "
         f"{remedies.status(pipeline)}",
         pipeline=pipeline,
         limit=limits.waves,

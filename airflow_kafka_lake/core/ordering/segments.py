@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.amounts import count, some
 from airflow_kafka_lake.core.errors import GateClosedError, HeldError, StateError
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, explained
 from airflow_kafka_lake.core.ledger.waves import UNRESOLVED, RangeState
@@ -377,9 +377,8 @@ class SegmentOrder:
             return ""
         if not found:
             return " (not planned yet)"
-        named = [blocked_by(item) or f"range {item.range} is planned: wave {item.wave}" for item in found[:NAMED]]
-        more = [f"and {len(found) - NAMED} more"] if len(found) > NAMED else []
-        return f" ({'; '.join(named + more)})"
+        named = (blocked_by(item) or f"range {item.range} is planned: wave {item.wave}" for item in found)
+        return f" ({some(named, NAMED, by='; ')})"
 
     def needs_person(self, blocker: Blocker) -> bool:
         """Return whether only a person can lead on: something of the parent is held, cancelled, or skipped without the

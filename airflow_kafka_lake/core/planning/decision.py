@@ -243,8 +243,12 @@ def period_of(
         landed=landed,
         planned=planned,
         landed_below=below,
+        by_time=isinstance(bounds.start, datetime) or until is not None,
         until=until,
         unended=tuple(item.stream for item in unended),
+        without=tuple(
+            i.snapshot.stream for i in asked if i.start >= i.end and i.snapshot.log_start < i.snapshot.high_watermark
+        ),
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.amounts import count, some
 from airflow_kafka_lake.core.kafka.snapshots import (
     OBSERVED,
     OpenTransaction,
@@ -35,38 +35,51 @@ class Period:
     """The content of a period, in offsets over all partitions that can be read.
 
     `landed` of the `offsets` were committed or skipped before, `planned` were planned before and are not in the lake
-    yet. `unended` are the partitions in which no record is as late as the end `until`. `landed_below`: the offsets
-    below a log start that may be of the period were planned before; their number is unknown.
+    yet. `unended` are the partitions in which no record is as late as the end `until`, `without` those that have
+    offsets, but none of the period. `landed_below`: offsets below a log start that may be of the period were planned
+    before; their number is unknown. `by_time`: a bound is a time, of which Kafka says where the first record is.
     """
 
     offsets: int = 0
     landed: int = 0
     planned: int = 0
     landed_below: bool = False
+    by_time: bool = False
     until: datetime | None = None
     unended: tuple[Stream, ...] = ()
+    without: tuple[Stream, ...] = ()
 
     def describe(self) -> tuple[str, ...]:
-        """Return the number of offsets in the period, and of the earlier ones; then the ones that may still come."""
+        """Return the number of offsets in the period, and of the earlier ones; then the ones that may still come, or be
+        of it and are not known."""
         known = [f"{number:,} {words}" for number, words in self._parts() if number]
         if self.landed_below:
-            known.append("what Kafka has no longer was planned earlier")
+            known.append("what Kafka has no longer was planned or skipped earlier")
         return (
             f"{count(self.offsets, 'offset lies', 'offsets lie')} in the period: {', '.join(known)}",
             *self._to_come(),
+            *self._doubts(),
         )
 
     def _parts(self) -> tuple[tuple[int, str], ...]:
         new = self.offsets - self.landed - self.planned
         return (self.landed, "in the lake already"), (self.planned, "planned earlier"), (new, "not planned before")
 
-    def _to_come(self) -> tuple[str, ...]:
-        if not self.unended:
-            return ()
-        named = ", ".join(map(str, self.unended[:NAMED]))
-        more = f" and {count(len(self.unended) - NAMED, 'more partition')}" if len(self.unended) > NAMED else ""
-        text = f"Kafka has no record as late as {timestamp(self.until)} in {named}{more}"
-        return (f"{text}: read as far as they go; what is written there later needs another run",)
+    def _to_come(self) -> Iterator[str]:
+        if self.unended:
+            text = f"Kafka has no record as late as {timestamp(self.until)} in {some(self.unended, NAMED, 'partition')}"
+            yield f"{text}: read as far as they go; what is written there later needs another run"
+
+    def _doubts(self) -> Iterator[str]:
+        if self.landed_below and not self.offsets:
+            yield "of this period Kafka has no record; whether a deleted one was of it is not known: check the year"
+        if self.without:
+            yield f"no offset of the period lies in {some(self.without, NAMED, 'partition')}"
+        if self.by_time:
+            yield (
+                "by time: from each partition's first record at or after its begin to the first at or after its end; "
+                "where timestamps are not in the order of offsets, others have its times too, and are not read"
+            )
 
     def to_json(self) -> dict[str, object]:
         """Return the wire form."""
@@ -76,6 +89,7 @@ class Period:
             "planned": self.planned,
             "gone_and_planned": self.landed_below,
             "unended": [[item.topic, item.partition] for item in self.unended],
+            "without": [[item.topic, item.partition] for item in self.without],
             "messages": list(self.describe()),
         }
 

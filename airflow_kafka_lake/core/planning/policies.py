@@ -381,8 +381,8 @@ def _expired(item: PartitionSnapshot, gone: RangeSet, first_ms: int | None, *, i
     return RangeExpiredError(
         f"{item.stream.topic} partition {item.stream.partition}: offsets {gone.describe()} are gone, "
         f"{'and the period may begin among them: ' if in_doubt else ''}the log starts at {item.log_start}"
-        f"{f', with a record of {first}' if first else ''}. Ask from {later or item.log_start} on"
-        f"{f', or from offset {item.log_start} on' if later else ''}",
+        f"{f', with a record of {first}' if first else ''}. Ask from offset {item.log_start} on"
+        f"{f', or from {later} on, without the records up to then' if later else ''}",
         **item.stream.facts,
         log_start=item.log_start,
         **({"earliest": first} if first else {}),

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from airflow_kafka_lake.core.amounts import count, size
+from airflow_kafka_lake.core.amounts import count, size, some
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.errors import RangeExpiredError, UnavailableError, UsageError, require_streams
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
@@ -119,10 +119,9 @@ def gone_below(
 def begins_among_what_is_gone(below: Mapping[Stream, OffsetRange]) -> RangeExpiredError:
     """Return the refusal of a period by time that may begin among offsets whose times Kafka no longer has."""
     first = next(iter(below))
-    named = [f"{stream} {gone}" for stream, gone in below.items()]
-    more = f" and {count(len(named) - MAX_NAMED, 'more partition')}" if len(named) > MAX_NAMED else ""
+    named = some((f"{stream} {gone}" for stream, gone in below.items()), MAX_NAMED, "partition")
     return RangeExpiredError(
-        f"the period may begin among offsets that Kafka has no longer: {', '.join(named[:MAX_NAMED])}{more}. Nothing "
+        f"the period may begin among offsets that Kafka has no longer: {named}. Nothing "
         "was decided; give offsets there, or a later begin, or the other partitions by name",
         **first.facts,
         log_start=below[first].end,

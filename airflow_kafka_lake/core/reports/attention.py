@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count, span
+from airflow_kafka_lake.core.amounts import count, some, span
 from airflow_kafka_lake.core.errors import UnfinishedError
 from airflow_kafka_lake.core.ledger.changes import RequestRow
 from airflow_kafka_lake.core.ledger.guards import LEASE, PauseRow
@@ -158,11 +158,10 @@ def _hanging(facts: PipelineFacts, partitions: Iterable[StreamStatus | NewPartit
 
 def _missing(facts: PipelineFacts) -> Iterator[Attention]:
     if names := sorted(set(facts.recorded.spec.topics).intersection(facts.seen.missing)):
-        more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
         yield Attention(
             need=Need.MISSING,
-            text=f"Kafka has no topic {', '.join(names[:NAMED])}{more}: create it, or take it out of the pipeline's "
-            "topics. Every run fails until then",
+            text=f"Kafka has no topic {some(names, NAMED)}: create it, or take it out of the pipeline's topics. Every "
+            "run fails until then",
         )
 
 
@@ -224,11 +223,7 @@ def _untaken(pipeline: str, requests: Iterable[RequestRecord], now: datetime) ->
 def _named(slices: Sequence[Slice]) -> str:
     """Return some slices by name, or the first of them and how many more there are."""
     offsets = sum(item.range.span for item in slices)
-    listed = ", ".join(map(str, slices[:NAMED]))
-    more = (
-        f" and {count(len(slices) - NAMED, 'more slice')} ({count(offsets, 'offset')})" if len(slices) > NAMED else ""
-    )
-    return listed + more
+    return some(slices, NAMED, "slice") + (f" ({count(offsets, 'offset')})" if len(slices) > NAMED else "")
 
 
 # The state of a requested wave: its worker and its progress, or since when no process has it.

@@ -58,10 +58,12 @@ def refused(world: World, bounds: Bounds, kind: type[KafkaLakeError]) -> str:
 
 
 def told(world: World, bounds: Bounds) -> tuple[str, ...]:
-    """Return what a plan says about the period."""
+    """Return what a plan says about a period by time, whose last sentence is how times choose offsets."""
     found = world.plan(bounds, dry_run=True).period
     assert found is not None
-    return found.describe()
+    *said, last = found.describe()
+    assert last.startswith("by time: from each partition's first record at or after its begin"), last
+    return tuple(said)
 
 
 @pytest.mark.parametrize(("start", "end"), [(600, 700), (-700, -600), (2.2, 2.8)])
@@ -101,6 +103,8 @@ def test_partition_without_a_record_in_the_period_is_no_refusal() -> None:
     begin = world.clock.now()
     minutes(world, 4)
     minutes(world, 4, 1)
+    *_, without = told(world, between(begin, 4, 6))
+    assert without == "no offset of the period lies in orders/0"
     assert pieces(world.plan(between(begin, 4, 6))) == [(1, OffsetRange(0, 2))]
 
 
@@ -124,7 +128,7 @@ def test_period_half_gone_to_retention_is_refused(world: World, begin: datetime)
     for start, end in ((0, 9), (3.5, 9), (4, 9), (0, 3), (-9, -3)):
         message = refused(world, between(begin, start, end), RangeExpiredError)
         assert "orders partition 0: offsets 0-4 are gone" in message
-        assert "Ask from 2026-01-01T00:04:00.001Z on, or from offset 4 on" in message
+        assert "Ask from offset 4 on, or from 2026-01-01T00:04:00.001Z on, without the records up to then" in message
     later = between(begin + timedelta(milliseconds=1), 4, 9)
     assert pieces(world.plan(later, dry_run=True)) == [(0, OffsetRange(5, 10))]
     assert pieces(world.plan(Bounds(start=4, end=9))) == [(0, OffsetRange(4, 9))]
@@ -133,7 +137,7 @@ def test_period_half_gone_to_retention_is_refused(world: World, begin: datetime)
 def test_period_of_which_everything_is_gone_is_refused(world: World, begin: datetime) -> None:
     """An empty log is not an empty period."""
     world.retain_from(10)
-    assert "Ask from 10 on" in refused(world, between(begin, 0, 9), RangeExpiredError)
+    assert "Ask from offset 10 on" in refused(world, between(begin, 0, 9), RangeExpiredError)
 
 
 def test_what_retention_took_after_it_was_read_is_no_refusal(world: World, begin: datetime) -> None:
@@ -141,8 +145,11 @@ def test_what_retention_took_after_it_was_read_is_no_refusal(world: World, begin
     world.run()
     world.retain_from(4)
     assert told(world, between(begin, 2, 9)) == (
-        "5 offsets lie in the period: 5 in the lake already, what Kafka has no longer was planned earlier",
+        "5 offsets lie in the period: 5 in the lake already, what Kafka has no longer was planned or skipped earlier",
     )
+    nothing, doubt, *_ = told(world, between(begin, -9, -3))
+    assert nothing == "0 offsets lie in the period: what Kafka has no longer was planned or skipped earlier"
+    assert "whether a deleted one was of it is not known: check the year" in doubt
     assert world.run(between(begin, 0, 3)).exit_code == 0
     world.retain_from(10)
     assert world.run(between(begin, 2, 9)).exit_code == 0
