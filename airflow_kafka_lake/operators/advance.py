@@ -24,6 +24,7 @@ from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.links import PAGE, TaskLink
 from airflow_kafka_lake.operators.boundary import PipelineTask, airflow_errors, ports_of, refusal, spec_of
 from airflow_kafka_lake.operators.plan import PLAN_KEY
+from airflow_kafka_lake.pipeline.keys import parse_time
 from airflow_kafka_lake.ports import Ledger, Ports
 from airflow_kafka_lake.services.advance import advance, begin_delivery, close_periods, end_delivery, sync_group
 from airflow_kafka_lake.services.identity import known_spec
@@ -152,7 +153,8 @@ class AdvanceWatermarkOperator(PipelineTask):
         task too; left out, the task just advances
     :param closes: the periods to tell of, "hour" or "day"
     :param lateness: how long after its end a period still waits for records
-    :param since: a time, with its zone, in the first period to tell of; left out, it is the next that begins
+    :param since: a time in the first period to tell of, with its zone, also as text ("2026-03-01T00:00:00Z"); left
+        out, it is the next that begins
     """
 
     ui_color = "#f7f0d4"
@@ -164,14 +166,14 @@ class AdvanceWatermarkOperator(PipelineTask):
         plan_task_id: str | None = None,
         closes: str | None = None,
         lateness: timedelta = timedelta(0),
-        since: datetime | None = None,
+        since: datetime | str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.plan_task_id = plan_task_id
         self.closes = closes
         self.lateness = lateness
-        self.since = since
+        self.since = parse_time(since) if isinstance(since, str) else since
         self.closed: dict[str, int] = {}
         self.outlets = [*self.outlets, EVENTS]
         self.on_success_callback = [confirm_events, *self.on_success_callback]

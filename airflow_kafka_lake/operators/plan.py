@@ -55,7 +55,7 @@ class PlanIngestOperator(PeriodTask):
 
     The list can be mapped over: `IngestWaveOperator.partial(...).expand(wave=plan.output)`. The XCom `plan` has the
     rest: `{"pipeline", "plan", "plans", "waves", "later", "left", "ranges", "records", "bytes", "lake_bytes",
-    "blocked", "hanging", "dry_run"}`.
+    "blocked", "left_out", "hanging", "dry_run"}`.
 
     Without bounds: all that is missing from the origin to the pipeline's end policy; in a run of Airflow's backfill,
     its data interval. `from_` and `to` ask for `[from_, to)`, also below the origin. A dry run explains itself in the

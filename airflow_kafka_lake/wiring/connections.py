@@ -21,7 +21,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.addresses import web_address
-from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError
 from airflow_kafka_lake.core.ledger.guards import HostClock
 from airflow_kafka_lake.core.reports.lineage import TableDescription
@@ -373,10 +372,10 @@ class LakeConnection:
             return describe(lake.catalog, identifier, self.settings.address)
 
     def check(self) -> str:
-        """Return in one sentence that the catalog answers; raises the error that keeps it from answering."""
-        with contextlib.closing(self.lake()) as lake, lake.catalog.reaching("list the namespaces"):
-            namespaces = len(lake.catalog.api.list_namespaces())
-        return f"The {self.settings.kind} catalog answers; it has {count(namespaces, 'namespace')}."
+        """Return in one sentence that the catalog answers, and where a file was written; raises the error of either."""
+        with contextlib.closing(self.lake()) as lake:
+            place = lake.catalog.look("kafka_lake.connection_test")
+        return f"The {self.settings.kind} catalog answers{f'; a file was written in {place}' if place else ''}."
 
 
 def _of_amazon(found: ConnectionSettings, extra: dict[str, Any]) -> dict[str, Any]:

@@ -474,10 +474,17 @@ def page_says(monkeypatch: pytest.MonkeyPatch, *, server: bool = False, **fields
 
 
 def test_connections_page_tests_a_lake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The catalog is asked."""
+    """The catalog is asked, and its warehouse is written to; neither is made by it."""
     lake = {"catalog": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/warehouse"}
     found = page_says(monkeypatch, conn_type="lake", extra=json.dumps(lake))
-    assert found == (True, "The sql catalog answers; it has 0 namespaces.")
+    place = f"file://{tmp_path}/warehouse"
+    assert found == (True, f"The sql catalog answers; a file was written in {place}, read and removed.")
+    assert not [*tmp_path.glob("c.db")]
+    worked, words = page_says(
+        monkeypatch, conn_type="lake", extra=json.dumps({**lake, "warehouse": "file:///proc/nope/warehouse"})
+    )
+    assert not worked
+    assert "write into /proc/nope/warehouse" in words
     worked, words = page_says(
         monkeypatch, conn_type="lake", password=SECRET, extra=json.dumps({**lake, "token-x": SECRET})
     )

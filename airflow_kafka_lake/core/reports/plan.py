@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.errors import HangingTransactionError, HeldError
 from airflow_kafka_lake.core.kafka.snapshots import OBSERVED, OpenTransaction, PartitionSnapshot
 from airflow_kafka_lake.core.offsets import RangeSet, Stream, grouped
-from airflow_kafka_lake.core.planning.plan import Forecast, Plan
+from airflow_kafka_lake.core.planning.plan import NAMED, Forecast, Plan
 from airflow_kafka_lake.core.planning.selection import WaveChoice
 from airflow_kafka_lake.core.wire import timestamp
 
@@ -129,7 +129,7 @@ def waiting_of(plan: Plan) -> tuple[WaitingPartition, ...]:
 class PlanSummary(Document):
     """The size of a plan, and the waves that its Dag run takes, that stay for the next run (`later`), and that were not
     asked for (`left`). `plan` is None when nothing is to be read, `hanging` where Kafka did not say which transactions
-    are open."""
+    are open; `left_out` has the first of the `blocked` slices, with their reasons."""
 
     pipeline: str
     plan: str | None = None
@@ -142,6 +142,7 @@ class PlanSummary(Document):
     bytes: int | None = 0
     lake_bytes: int | None = 0
     blocked: int = 0
+    left_out: Sequence[str] = ()
     hanging: Sequence[str] | None = ()
     dry_run: bool = False
 
@@ -162,6 +163,7 @@ class PlanSummary(Document):
             bytes=plan.forecast.bytes,
             lake_bytes=plan.forecast.lake_bytes,
             blocked=len(plan.blocked),
+            left_out=[f"{item.where}: {item.reason}" for item in plan.blocked[:NAMED]],
             hanging=hanging if plan.transactions_state == OBSERVED else None,
             dry_run=dry_run,
         )
@@ -177,8 +179,8 @@ class PlanSummary(Document):
         transaction are never read."""
         if self.blocked:
             raise HeldError(
-                f"{count(self.blocked, 'slice was', 'slices were')} left out of the plan: the log of the plan task "
-                "names each with its reason"
+                f"{count(self.blocked, 'slice was', 'slices were')} left out of the plan, each named in the log of its "
+                f"task. {'; '.join(self.left_out)}"
             )
         if self.hanging:
             raise HangingTransactionError(

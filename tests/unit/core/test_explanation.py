@@ -7,8 +7,11 @@ from dataclasses import replace
 import pytest
 from rich.filesize import decimal
 
+from airflow_kafka_lake.core.errors import HeldError
 from airflow_kafka_lake.core.planning.plan import PlanBlock
+from airflow_kafka_lake.core.planning.selection import WaveChoice
 from airflow_kafka_lake.core.reports.plan import (
+    PlanSummary,
     heading,
     range_lines,
     remarks,
@@ -53,3 +56,6 @@ def test_log_says_how_much_more_there_is_of_one_kind() -> None:
     ]
     assert list(range_lines(plan, most=2))[-1] == "  and 1 more like the last"
     assert sum("blocked" in line for line in remarks(plan, "x", dry_run=False)) == 3
+    told = PlanSummary.of(plan, WaveChoice(), recorded=True, dry_run=False)
+    with pytest.raises(HeldError, match=r"3 slices were left out of the plan, .* t/1: r; t/2: r; t/3: r"):
+        told.refuse_left_out()
