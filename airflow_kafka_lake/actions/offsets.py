@@ -265,7 +265,7 @@ class SkipAction(OffsetsAction):
         lines: Sequence[str],
         there: Sequence[str] = (),
     ) -> OffsetsOutcome:
-        """Return the outcome; a dry run says of each slice what Kafka has `there`."""
+        """Return the outcome; `there` is the part of each slice that Kafka has, of a dry run."""
         dry_run = bool(there)
         offsets, waves = sum(part.offsets for _, part in parts), _waves(part for _, part in parts)
         results = [{"skipped": part.offsets, "waves": list(part.waves)} for _, part in parts]

@@ -315,8 +315,7 @@ def _waves(report: PipelineReport, width: int) -> Iterator[TextLine]:
         chosen = mine[::-1][:WAVES] if newest else mine[:WAVES]
         for item in chosen:
             rows = "" if item.rows is None else f"{item.rows:,}"
-            cells = (item.id, word, f"{item.ranges:,}", rows, ago(item.committed_at, report.at))
-            lines.append((cells, ""))
+            lines.append(((item.id, word, f"{item.ranges:,}", rows, ago(item.committed_at, report.at)), ""))
         if not newest and len(mine) > WAVES:
             lines.append(((f"and {len(mine) - WAVES:,} more", word, "", "", ""), DIM))
     if lines:

@@ -125,8 +125,7 @@ def accept_deletes(pipeline: str, item: Slice | None = None) -> Remedy:
 
 def rebuild(pipeline: str | None = None, *, accept_rollback: bool = False) -> Remedy:
     """Make the ledger agree with the lake."""
-    switches = ("accept_rollback",) if accept_rollback else ()
-    return Remedy(command="rebuild", subject=pipeline, switches=switches)
+    return Remedy(command="rebuild", subject=pipeline, switches=("accept_rollback",) if accept_rollback else ())
 
 
 def upgrade_ledger() -> Remedy:

@@ -373,8 +373,7 @@ def _lake(spark: SparkSession, job: CompareJob, parts: Sequence[Sequence[Slice]]
         for item in part
     ]
     shape = "array<struct<slice:int,i:string,p:int,a:bigint,b:bigint>>"
-    text = "SELECT inline(from_json(:slices, :shape))"
-    asked = spark.sql(text, {"slices": json.dumps(slices), "shape": shape})
+    asked = spark.sql("SELECT inline(from_json(:slices, :shape))", {"slices": json.dumps(slices), "shape": shape})
     rows = spark.sql(f"SELECT * FROM {at_snapshot(table_name(job), job.snapshot)}")
     lowest, highest = min(item["a"] for item in slices), max(item["b"] for item in slices)
     # Conditions on columns let the bounds of a file exclude it; the rest is the join's.

@@ -239,8 +239,7 @@ def work(
     if not request:
         _load_classes(spark)
         return {}
-    read = stage(spark, StageJob.from_json(request["job"]), request["kafka"], steps)
-    return document_of(read)
+    return document_of(stage(spark, StageJob.from_json(request["job"]), request["kafka"], steps))
 
 
 def document_of(read: Iterable[Tip]) -> dict[str, Any]:

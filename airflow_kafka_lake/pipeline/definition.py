@@ -139,8 +139,7 @@ def load_pipelines(folder: str | Path) -> dict[str, Pipeline | PipelineFileError
 def _name_in(file: Path) -> str:
     """Return the pipeline that a bad file is about: by its own name where nothing else of it can be read."""
     try:
-        section = tomllib.loads(file.read_text(encoding="utf-8"))["pipeline"]
-        return str(section["name"])
+        return str(tomllib.loads(file.read_text(encoding="utf-8"))["pipeline"]["name"])
     except (OSError, ValueError, RecursionError, LookupError, TypeError):
         return file.stem
 

@@ -490,8 +490,7 @@ def _refuse_unobserved(topic: ObservedTopic, partitions: Iterable[int]) -> None:
 def _split(ports: Ports, pipeline: str, graph: Graph, levels: Levels) -> None:
     """Move ranges that would wait for their own wave into waves of their own, level by level."""
     for wave in ports.ledger.waves(pipeline, UNFINISHED):
-        ranges = ports.ledger.ranges(wave=wave.id, states=(RangeState.PLANNED,))
-        moved = _waiting_for_each_other(graph, ranges)
+        moved = _waiting_for_each_other(graph, ports.ledger.ranges(wave=wave.id, states=(RangeState.PLANNED,)))
         if not moved:
             continue
         reason = "it continues what the same wave reads, and goes into a wave of its own"

@@ -307,8 +307,7 @@ def register_owner(ports: Ports, pipeline: str, table: str, *, partition_by: str
     """Create or check the table, record its UUID and our topics. Raises as `check_table`, and OwnershipError."""
     check_table(ports, pipeline, table, topic_ids)
     lake = ports.lake.table(table)
-    head = lake.ensure(partition_by)
-    ports.ledger.commit(BindTable(pipeline=pipeline, table=table, uuid=head.uuid))
+    ports.ledger.commit(BindTable(pipeline=pipeline, table=table, uuid=lake.ensure(partition_by).uuid))
     ledger_id = ports.ledger.ledger_id()
     for _ in range(OWNERSHIP_TRIES):
         check_head(ports, pipeline, table, head=lake.head(), topic_ids=topic_ids)

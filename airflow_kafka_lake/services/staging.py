@@ -252,8 +252,7 @@ def _stage_anew(
         table.ensure(claim.spec.partition_by)
     if failed := split_deadly(ports, claim) or _precheck(ports, claim, heartbeat):
         return Shortfall(verdicts=failed)
-    how = decoders(ports, asked, {item.stream.topic for item in claim.ranges})
-    staged = read(ports, claim, how, heartbeat)
+    staged = read(ports, claim, decoders(ports, asked, {item.stream.topic for item in claim.ranges}), heartbeat)
     if isinstance(staged, tuple):
         return Shortfall(verdicts=staged)
     heartbeat.renew()

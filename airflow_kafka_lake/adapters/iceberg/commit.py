@@ -91,8 +91,7 @@ def append_to_main(snapshot: Snapshot) -> tuple[TableUpdate, ...]:
 
 
 def set_main(snapshot: int) -> TableUpdate:
-    ref = {"ref-name": MAIN_BRANCH, "type": "branch", "snapshot-id": snapshot}
-    return SetSnapshotRefUpdate.model_validate(ref)
+    return SetSnapshotRefUpdate.model_validate({"ref-name": MAIN_BRANCH, "type": "branch", "snapshot-id": snapshot})
 
 
 def set_branch(branch: str, snapshot: int, max_age_ms: int) -> TableUpdate:
@@ -259,8 +258,7 @@ def write_snapshot(table: Table, prepared: PreparedSnapshot, summary: Mapping[st
         if prepared.removed:
             alive = _without_removed(table, prepared, alive)
         manifests += prepared.merge.applied(alive) if prepared.merge else alive
-    name = f"snap-{prepared.snapshot_id}-0-{uuid.uuid4()}.avro"
-    path = table.location_provider().new_metadata_location(name)
+    path = table.location_provider().new_metadata_location(f"snap-{prepared.snapshot_id}-0-{uuid.uuid4()}.avro")
     sequence_number = metadata.next_sequence_number()
     with write_manifest_list(
         format_version=metadata.format_version,
@@ -445,8 +443,7 @@ def _new_main(table: Table, move: Move, now_ms: int, identifier: str) -> Snapsho
     """Return the snapshot that main becomes: a new one, or the staged one if it has all rows of main."""
     staged = table.metadata.snapshot_by_id(move.asked.audited or 0) if move.asked.is_decoded_again else None
     if staged is None:
-        summary = {**token_to_summary(move.asked.token), **move.summary}
-        return write_snapshot(table, move.prepared, summary, now_ms)
+        return write_snapshot(table, move.prepared, {**token_to_summary(move.asked.token), **move.summary}, now_ms)
     require_clock(table.metadata, now_ms, identifier)
     return staged
 

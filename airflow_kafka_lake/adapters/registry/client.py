@@ -128,8 +128,7 @@ def closed(main: str, files: Mapping[str, FileDescriptorProto]) -> FileDescripto
 
     Raises SchemaMismatchError for an import that is neither in `files` nor well known, or types that do not fit.
     """
-    known = {**well_known(), **files}
-    ordered = list(_in_order(main, known, set()))
+    ordered = list(_in_order(main, {**well_known(), **files}, set()))
     pool = DescriptorPool()
     for file in ordered:
         try:

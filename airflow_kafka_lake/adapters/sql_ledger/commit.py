@@ -406,8 +406,7 @@ class ScopeLoader:
     def _among(self, column: Column[str], names: Collection[str]) -> ColumnElement[bool]:
         if len(names) <= BOUND_ONE_BY_ONE:
             return column.in_(sorted(names))
-        given = rows(self.connection, [column], ({column.name: name} for name in sorted(names)))
-        return column.in_(select(given))
+        return column.in_(select(rows(self.connection, [column], ({column.name: name} for name in sorted(names)))))
 
     def _homes(self, *chosen: ColumnElement[bool]) -> set[str]:
         query = select(range_.c.wave).where(*chosen, range_.c.wave.is_not(None)).distinct()

@@ -280,8 +280,7 @@ def attempts(
     """Return the attempts of one wave, or of a pipeline, by wave and fence."""
     if pipeline is None:
         return attempts_where(connection, attempt_.c.wave == name)
-    mine = select(wave.c.id).where(wave.c.pipeline == pipeline)
-    return attempts_where(connection, attempt_.c.wave.in_(mine))
+    return attempts_where(connection, attempt_.c.wave.in_(select(wave.c.id).where(wave.c.pipeline == pipeline)))
 
 
 def attempts_where(connection: Connection, where: ColumnElement[bool]) -> tuple[AttemptRecord, ...]:

@@ -421,8 +421,7 @@ def _check_streams(inputs: AuditInputs, commit_check: CommitCheck) -> Iterator[F
         rows = RangeSet.union(item.offsets for item in attempt_rows)
         yield from _twice(stream, attempt_rows, rows)
         for item in committed.get(stream, ()):
-            others = partial(_by_others, item, inputs)
-            yield from check_committed(item, rows, deletions, by_others=others)
+            yield from check_committed(item, rows, deletions, by_others=partial(_by_others, item, inputs))
             yield from _check_replaced(item, attempt_rows, commit_check)
         yield from _check_unplanned(stream, attempt_rows, ranges.get(stream, []), commit_check)
 

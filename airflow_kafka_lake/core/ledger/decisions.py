@@ -150,8 +150,7 @@ class Revoke(Write[None]):
                 cut[item.id].append(verdict)
         for name, verdicts in cut.items():
             for part, decided in _cut(found[name], verdicts):
-                after = self._decided(part, decided) if decided else part
-                yield Edit(before=found.get(part.id), after=after)
+                yield Edit(before=found.get(part.id), after=self._decided(part, decided) if decided else part)
 
     def _decided(self, item: RangeRecord, verdict: RangeDecision) -> RangeRecord:
         if verdict.state is RangeState.PLANNED:

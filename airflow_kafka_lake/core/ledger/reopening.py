@@ -384,8 +384,7 @@ class Reopen(Write[int]):
             if cut.is_reopened:
                 yield what.table, self._receipt("reopen", cut, token, records)
             elif cut.is_kept:
-                attempt = brought[cut.source.wave]
-                yield what.table, self._receipt("published", cut, attempt, records)
+                yield what.table, self._receipt("published", cut, brought[cut.source.wave], records)
 
     @staticmethod
     def _receipt(kind: str, cut: Cut, by: Token | AttemptRecord, records: Records) -> ReceiptRow:

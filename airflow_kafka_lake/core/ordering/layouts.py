@@ -191,8 +191,7 @@ def _roots(spec: PipelineSpec, topic: ObservedTopic, known: KnownLayouts, below:
 def _first_of(topic: ObservedTopic, known: KnownLayouts, *, partition: int, layout: int, older: Older) -> Segment:
     """Return the first segment of a partition that the topic has since it had `layout` partitions."""
     first = Segment(stream=topic.stream(partition), start=0, layout=layout)
-    under = written_under(first, known.layouts) | {topic.partitions}
-    return replace(first, parents=older.related(partition, under))
+    return replace(first, parents=older.related(partition, written_under(first, known.layouts) | {topic.partitions}))
 
 
 def _older_generation(topic: ObservedTopic, known: KnownLayouts) -> list[Segment]:

@@ -230,8 +230,7 @@ def ending(slice_: Slice, records: RangeSet) -> tuple[Slice | None, Slice | None
             break
         left -= part.span
     start, end = slice_.range.start, records.last + 1
-    fewer = records.span < CAREFUL_POLL
-    body = None if fewer or start == middle else slice_.part(OffsetRange(start, middle))
+    body = None if records.span < CAREFUL_POLL or start == middle else slice_.part(OffsetRange(start, middle))
     return body, slice_.part(OffsetRange(middle, end))
 
 

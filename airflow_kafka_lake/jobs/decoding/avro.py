@@ -101,8 +101,7 @@ class Resolution:
         self._generic: dict[tuple[int, int], list[Read]] = {}
         self._skips: dict[int, list[Read]] = {}
         self._schemas = (writer, reader)  # whose nodes are known by their identity
-        row = row_of(reader)
-        self._read = self._top(writer, row)
+        self._read = self._top(writer, row_of(reader))
 
     def row(self, payload: bytes) -> tuple[Any, ...] | None:
         """Return the columns of a value, None where it is null. Raises Unfit."""

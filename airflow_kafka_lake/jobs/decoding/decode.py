@@ -235,8 +235,7 @@ class _Text(_Part):
         return [t.StructField(self.decoder.column, t.StringType())]
 
     def problem(self) -> Column:
-        is_none = f.col(self.value).getField(self.decoder.column).isNull()
-        return f.when(is_none, f.lit("the value is not UTF-8"))
+        return f.when(f.col(self.value).getField(self.decoder.column).isNull(), f.lit("the value is not UTF-8"))
 
 
 class _Json(_Part):

@@ -136,8 +136,7 @@ async def _decide(asked: PageRequest, pipeline: str, action: type[Action], body:
             raise unknown("wave, range or plan in this pipeline")
         spec = known_spec(ledger, pipeline)
         with asked.ports(spec) as ports:
-            dry_run = getattr(body, "dry_run", False)
-            return given(action, body).outcome(ports, spec, dry_run=dry_run).to_json()
+            return given(action, body).outcome(ports, spec, dry_run=getattr(body, "dry_run", False)).to_json()
 
     said = digest(action.name, pipeline, body.model_dump())
     once = (asked.ledger, "decision", asked.user_id, body.request, said)

@@ -54,8 +54,7 @@ class CachedDocument:
     def of(cls, document: Mapping[str, Any], page: Callable[[Visitor], str]) -> CachedDocument:
         """Return the report of a document and a page."""
         text = json.dumps(document, separators=(",", ":")).encode()
-        still = {key: value for key, value in document.items() if key != "observed_at"}
-        return cls(text, digest(still), page)
+        return cls(text, digest({key: value for key, value in document.items() if key != "observed_at"}), page)
 
 
 def digest(*parts: object) -> str:
