@@ -108,7 +108,7 @@ def decision_templates(action: type[Action]) -> dict[str, Any]:
 
 def _selection(pipelines: Mapping[str, Pipeline], *, needed: bool) -> dict[str, Param]:
     topic = "The topic it is about. Needed." if needed else "Only this topic; empty for all topics of the pipeline."
-    begin, end = ("Needed.", "Needed.") if needed else ("Empty for no begin.", "Empty for no end.")
+    begin, end = ("Needed, or an offset.", "Needed, or an offset.") if needed else ("Empty for no begin.", "Empty for no end.")
     return {
         "topic": _topic(pipelines, topic, needed=needed),
         "partitions": _partitions(),

@@ -202,8 +202,9 @@ class SkipAction(OffsetsAction):
 
     @classmethod
     def button_label(cls, remedy: Remedy) -> str:
-        """Return its label; it says how many offsets a known slice has."""
-        return f"Skip {count(remedy.slice.range.span, 'offset')}" if remedy.slice else cls.label
+        """Return its label; it says how many offsets a known slice has, and where."""
+        where = remedy.slice
+        return f"Skip {count(where.range.span, 'offset')} of {where.stream}" if where else cls.label
 
     @classmethod
     def button_title(cls, remedy: Remedy) -> str:

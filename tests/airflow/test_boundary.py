@@ -131,7 +131,7 @@ def test_plan_explains_itself_with_what_is_known(world: World) -> None:
         f"  orders/0 0-5: about {size(first.ranges[0].estimated_bytes)} in Kafka",
     ]
     assert f"bytes in the lake: {first.forecast.lake_bytes_state}" in lines
-    assert any(line.startswith("about 5 records, ") and line.endswith(" s on a cluster") for line in lines)
+    assert any(line.startswith("5 records at most, ") and line.endswith(" s on a cluster") for line in lines)
     assert not any("None" in line for line in lines)
     landed(ingest(ports, wave.id))
     world.produce(5)

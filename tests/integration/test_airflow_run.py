@@ -184,7 +184,7 @@ def test_dry_run_writes_nothing(world: World) -> None:
     state, tasks, run_id = world.run(MANUAL, {"pipeline": "shown", "dry_run": True, "partitions": "0-1"})
     assert (state, tasks["review"], tasks["kafka_lake.finish"]) == ("success", "success", "skipped"), tasks
     shown = world.asked(MANUAL, run_id, "review")
-    assert shown["subject"].startswith("Dry run: shown: 40 offsets, about 40 records")
+    assert shown["subject"].startswith("Dry run: shown: 40 offsets, at most 40 records")
     assert "| shown/0 | 0-20 | 20 |" in shown["body"]
     assert shown["chosen_options"] == ["Seen"]
     page = f"{world.airflow.base_url}/kafka-lake/dags/{MANUAL}/runs/{quote(run_id, safe='')}"

@@ -274,7 +274,11 @@ def nothing_lies(facts: PlanFacts, asked: Sequence[StreamDemand], samples: Seque
     spec, bounds, largest = facts.spec, facts.bounds, _largest(asked)
     earliest, newest = _times([part for item in largest if (part := item.readable(spec.isolation))], samples)
     whose = "Kafka's records" if len(largest) == len(asked) else f"records of the {len(largest)} largest partitions"
-    has = [f"{whose} go from {earliest or NOT_KNOWN} to {newest or NOT_KNOWN}"] if earliest or newest else []
+    has = (
+        [f"{whose} go from {earliest or NOT_KNOWN} to {newest or NOT_KNOWN} in the order of offsets"]
+        if earliest or newest
+        else []
+    )
     has += [
         f"{item.stream} has offsets {item.log_start}-{item.readable_end(spec.isolation)}"
         if item.log_start < item.readable_end(spec.isolation)

@@ -236,7 +236,7 @@ def range_lines(plan: Plan, most: int | None = None) -> Iterator[str]:
 
 def _cost(forecast: Forecast, where: str) -> Iterator[str]:
     yield (
-        f"about {forecast.records:,} records, {size(forecast.bytes or 0)} in Kafka ({forecast.bytes_state}), "
+        f"{forecast.records:,} records at most, about {size(forecast.bytes or 0)} in Kafka ({forecast.bytes_state}), "
         f"{forecast.seconds or 0:.0f} s on {where}"
     )
     in_lake, state = forecast.lake_bytes, forecast.lake_bytes_state
@@ -294,7 +294,9 @@ def plan_headline(plan: Plan) -> str:
     offsets = sum(item.range.span for item in plan.ranges)
     tables = ", ".join(dict.fromkeys(wave.table for wave in plan.waves))
     records = (
-        "" if cost.records is None else f", about {count(cost.records, 'record')}, {size(cost.bytes or 0)} in Kafka"
+        ""
+        if cost.records is None
+        else f", at most {count(cost.records, 'record')}, about {size(cost.bytes or 0)} in Kafka"
     )
     waves = count(len(plan.waves), "wave")
     return f"{plan.spec.name}: {count(offsets, 'offset')}{records}, in {waves} into {tables}"

@@ -206,7 +206,7 @@ def test_skip_says_how_many_offsets_before_it_is_confirmed(world: World) -> None
     world.run()
     page = read(pipeline_page(DECIDES, status(world)))
     (skip,) = [item for item in acts(page) if item["command"] == "skip" and item["body"]]
-    assert skip["label"] == "Skip 4 offsets"
+    assert skip["label"] == "Skip 4 offsets of orders/0"
     assert (skip["asks"], skip["consequences"][0]) == (
         "4 offsets of orders/0, 0 to 4.",
         "They will not be in the table. The watermark passes them.",
