@@ -573,16 +573,16 @@ arguments, messages, logs, ledger or lake; none was found.
 def parts_page() -> str:
     """Return parts.md from the list of parts, and the evidence of the tests that are left to the nightly."""
     from tests.proof.evidence import Evidence
-    from tests.proof.parts import FORKED
+    from tests.proof.parts import CHUNKED
 
     played = {name.removeprefix("tests/"): chunk for name, chunk in Evidence.read("suite").chunks.items()}
-    played |= {f"{FORKED}::{name}": chunk for name, chunk in Evidence.read(FORKED).chunks.items()}
+    played |= {f"{part}::{name}": chunk for part in CHUNKED for name, chunk in Evidence.read(part).chunks.items()}
 
     def cell(tests: Mapping[str, str]) -> str:
         if tests.get("daily"):
             return "daily"
         names = tests.get("nightly", "").split()
-        chunks = [played.get(name if name.startswith(FORKED) else name.partition("::")[0]) for name in names]
+        chunks = [played.get(name if name.startswith(CHUNKED) else name.partition("::")[0]) for name in names]
         passed = {f"nightly ({chunk.commit})" for chunk in chunks if chunk and not chunk.red}
         if None in chunks or len(passed) < len({chunk.commit for chunk in chunks if chunk}):
             return "not run yet"

@@ -22,11 +22,13 @@ REPORT = "REPORT"
 """Stands in a chunk's words for the file that its program reports to."""
 EMPTY = "EMPTY"
 """Stands in a chunk's environment for an empty folder that goes with the chunk."""
-HISTORIES, PER_CHUNK = 100_000, 5_000
+HISTORIES, PER_CHUNK, STORED = 100_000, 5_000, 200
 SOAK_MINUTES, RECORDS_PER_MINUTE = 60.0, 33_000
 SLIPS = 200
-FORKED, SPARK, RANDOM = "failpoints", "failpoints-spark", "random-mutants"
-ALONE = ("tests/faults/test_matrix.py",)
+FORKED, SPARK, RANDOM, GENERATED = "failpoints", "failpoints-spark", "random-mutants", "histories"
+CHUNKED = (FORKED, GENERATED)
+"""Parts of which `tests/parts.toml` names chunks."""
+ALONE = ("tests/faults/test_matrix.py", "tests/properties/test_stored_protocol.py")
 """Tests of a family that has a part of its own."""
 ALL = (
     "pytest",
@@ -156,6 +158,11 @@ def _histories(wish: Wish) -> Sequence[Work]:
         chosen = {"KAFKA_LAKE_HISTORIES": str(count), "KAFKA_LAKE_SEED": str(wish.seed + 10 * number)}
         words = (*ALL, "-n", "2", "tests/properties/test_protocol.py")
         works.append(Work(name=_nth(number, of), words=words, minutes=0.3 + count / 1200, environment=chosen))
+    chosen = {"KAFKA_LAKE_STORED": str(STORED), "KAFKA_LAKE_SEED": str(wish.seed)}
+    for name in CATALOGS:
+        if name != "sqlite":
+            words = (*ALL, "-n", "2", "-k", name, "tests/properties/test_stored_protocol.py")
+            works.append(Work(name=name, words=words, minutes=STORED / 16, environment=chosen))
     return works
 
 
@@ -256,8 +263,9 @@ PARTS = (
         "generated inputs, twelve times as many as in `make test`",
     ),
     _part(
-        "histories", "histories", _histories, pytest_report,
-        "generated runs with crashes, lost answers, several workers and decisions of people",
+        GENERATED, "histories", _histories, pytest_report,
+        "generated runs with crashes, lost answers, several workers and decisions of people, in memory; a sample also "
+        "over two REST catalogs",
     ),
     _part(
         "installations", "steps", _installations, installation_report,

@@ -284,7 +284,7 @@ class StoredTable:
         """Delete rows of main, all at the offsets of some partitions."""
         if found := [row for row in self.rows() if gone(row)]:
             partitions, offsets = ({getattr(row, name) for row in found} for name in ("partition", "offset"))
-            self._load().delete(And(In("kafka_partition", partitions), In("kafka_offset", offsets)))
+            self._load().delete(And(In("kafka_partition", values=partitions), In("kafka_offset", values=offsets)))
             self._changed()
 
     def expire(self) -> None:
