@@ -78,10 +78,18 @@ class Part:
     read: Callable[[Path], Counts]
 
 
+STRUCK = "struck: "
+"""Begins a property of a test that says how often one fault has struck."""
+
+
 def pytest_report(file: Path) -> Counts:
     """Read `pytest --junitxml`; a test that records how many `cases` it tried counts as so many."""
     passed = failed = skipped = 0
+    struck: Counter[str] = Counter()
     for case in ET.parse(file).getroot().iter("testcase"):
+        for item in case.iterfind("properties/property"):
+            if (name := item.attrib["name"]).startswith(STRUCK):
+                struck[name.removeprefix(STRUCK)] += int(item.attrib["value"])
         if case.find("failure") is not None or case.find("error") is not None:
             failed += 1
         elif case.find("skipped") is not None:
@@ -89,7 +97,7 @@ def pytest_report(file: Path) -> Counts:
         else:
             tried = case.find("properties/property[@name='cases']")
             passed += 1 if tried is None else int(tried.attrib["value"])
-    return Counts(passed=passed, failed=failed, skipped=skipped)
+    return Counts(passed=passed, failed=failed, skipped=skipped, facts=dict(sorted(struck.items())))
 
 
 def named_cases(file: Path) -> Counts:

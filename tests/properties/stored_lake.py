@@ -97,6 +97,19 @@ def _refs_of(body: bytes) -> set[str]:
     return {item["ref-name"] for item in updates if item["action"] == "set-snapshot-ref"}
 
 
+@dataclass
+class Armed:
+    """An answer that breaks at the next commit to main; `trap.sprung` says whether there was one."""
+
+    answer: Answer
+    status: int | None
+    trap: Any
+
+    def __str__(self) -> str:
+        how = {None: "no answer", STALE: "stale loads"}.get(self.status, str(self.status and int(self.status)))
+        return f"{self.answer.name.lower().replace('_', ' ')}, {how}"
+
+
 class StoredJobs(TableJobs):
     """Jobs that end as a driver does when the catalog does not answer."""
 
@@ -159,13 +172,13 @@ class StoredLake:
 class StoredTable:
     """One table, as `tests.kit.memory_lake.MemoryTable` shows it to histories and lets things happen to it."""
 
-    def __init__(self, identifier: str, lake: StoredLake, dice: random.Random) -> None:
+    def __init__(self, identifier: str, lake: StoredLake, dice: random.Random, armed: list[Armed]) -> None:
         self.identifier = identifier
+        self._armed = armed
         self._lake, self._dice = lake, dice
         self._past = lake.past.table(identifier)
         self._name = identifier.rpartition(".")[2]
-        self._next: _Armed | None = None
-        self._late: list[Any] = []
+        self._next: Armed | None = None
         self._files: dict[str, tuple[Row, ...]] = {}
         self._commits: dict[int, Commit] = {}
         self._seen: tuple[int, Store | None] = (-1, None)
@@ -257,18 +270,18 @@ class StoredTable:
             return
         status, landed = self._dice.choice(BREAKS[answer]), answer is Answer.LOST_LANDED
         if status == STALE:
-            proxy.lag = Lag(self._name, self._dice.choice(STALE_LOADS))
-            self._next = _Armed(answer, proxy.lag)
-            return
-        trap = proxy.refuse(status, landed=landed, table=self._name, branch=False)
-        self._next = _Armed(answer, trap)
-        if answer is Answer.LATE:
-            self._late.append(trap)
+            trap: Any = Lag(self._name, self._dice.choice(STALE_LOADS))
+            proxy.lag = trap
+        else:
+            trap = proxy.refuse(status, landed=landed, table=self._name, branch=False)
+        self._next = Armed(answer, status, trap)
+        self._armed.append(self._next)
 
     def land_late(self) -> None:
         """Let every commit arrive whose answer was lost as LATE."""
-        for trap in self._late:
-            trap.land()
+        for item in self._armed:
+            if item.answer is Answer.LATE:
+                item.trap.land()
         self._changed()
 
     # What other engines do.
@@ -312,9 +325,3 @@ class StoredTable:
 
     def _changed(self) -> None:
         self._lake.proxy.writes[self._name] += 1
-
-
-@dataclass
-class _Armed:
-    answer: Answer
-    trap: Any

@@ -32,12 +32,14 @@ class StoredLedger(SqlLedger):
         self._clock = FakeClock()
         self._known: State | None = None
         event.listen(self.engine, "connect", self._keep_time)
+        self._kept: list[sqlite3.Connection] = []
         self.ledger_id()
         self._blank = self.snapshot()
 
     def begin(self, clock: FakeClock, ledger_id: str) -> None:
         """Be a ledger that nothing is on record in."""
         self._clock = clock
+        self._forget(self._kept[1:])
         self.restore(self._blank)
         with self.engine.begin() as connection:
             connection.execute(tables.meta.update().where(tables.meta.c.key == "ledger_id").values(value=ledger_id))
@@ -71,9 +73,20 @@ class StoredLedger(SqlLedger):
     def snapshot(self) -> Any:
         """Return a copy of all that is on record, for `restore`."""
         kept = sqlite3.connect(":memory:", check_same_thread=False)
+        self._kept.append(kept)
         with closing(self.engine.raw_connection()) as live:
             live.driver_connection.backup(kept)
         return kept
+
+    def _forget(self, snapshots: Sequence[sqlite3.Connection]) -> None:
+        for kept in snapshots:
+            kept.close()
+            self._kept.remove(kept)
+
+    def close(self) -> None:
+        """Close the ledger, and what was kept of it."""
+        self._forget(self._kept[:])
+        super().close()
 
     def restore(self, kept: Any) -> None:
         """Go back to what `snapshot` returned."""

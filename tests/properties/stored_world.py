@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +17,7 @@ from tests.kit.local_lake import LocalLake
 from tests.kit.memory_runner import MemoryRunner
 from tests.kit.rest_catalog import RestCatalogServer
 from tests.properties.environment import PARTITIONS, SPEC
-from tests.properties.stored_lake import HistoryProxy, StoredJobs, StoredLake, StoredTable
+from tests.properties.stored_lake import Armed, HistoryProxy, StoredJobs, StoredLake, StoredTable
 from tests.properties.stored_ledger import StoredLedger
 from tests.world import LEDGER_ID, World
 
@@ -31,6 +32,9 @@ class Place:
         self._folder = folder
         self._ledgers: list[StoredLedger] = []
         self._lent = 0
+        self._armed: list[Armed] = []
+        self.struck: Counter[str] = Counter()
+        """How often answers were broken, by how."""
         self._proxy = HistoryProxy(target=server.uri)
         self._proxy.__enter__()
         self.lake = StoredLake(server, self._proxy)
@@ -44,7 +48,12 @@ class Place:
         self._proxy.commits.clear()
         self._proxy.writes.clear()
         self.lake.clear()
-        return StoredWorld(self, random.Random(seed))
+        return StoredWorld(self, random.Random(seed), self._armed)
+
+    def over(self) -> None:
+        """Count what broke in the history that has ended."""
+        self.struck.update(str(item) for item in self._armed if item.trap.sprung)
+        self._armed.clear()
 
     def ledger(self, clock: FakeClock, ledger_id: str) -> StoredLedger:
         """Return an empty ledger that no other one of this world is in."""
@@ -66,13 +75,13 @@ class Place:
 class StoredWorld(World):
     """A world as it is in memory, but that its ledger is a database, and its lake a table of a catalog."""
 
-    def __init__(self, place: Place, dice: random.Random) -> None:
+    def __init__(self, place: Place, dice: random.Random, armed: list[Armed]) -> None:
         super().__init__(PARTITIONS, SPEC, clock=FakeClock(SystemClock().now() + AHEAD))
         self._place = place
         parts: Any = self
         parts.lake = place.lake
         parts.runner = MemoryRunner(self.kafka, StoredJobs(place.lake.catalog.load))
-        self._table: Any = StoredTable(SPEC.table_for("orders"), place.lake, dice)
+        self._table: Any = StoredTable(SPEC.table_for("orders"), place.lake, dice, armed)
         self.lose_ledger(LEDGER_ID)
 
     @property

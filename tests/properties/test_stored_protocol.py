@@ -17,6 +17,7 @@ import pytest
 
 from tests.kit.local_lake import LocalLake
 from tests.kit.rest_catalog import RestCatalogServer
+from tests.proof.parts import STRUCK
 from tests.properties.histories import History
 from tests.properties.scenarios import dealt
 from tests.properties.scheduler import counted_ids
@@ -50,6 +51,9 @@ def test_every_history_over_a_rest_catalog_ends_exactly_once(
                 wrong[seed] = f"{type(error).__name__}: {error}"
     assert not wrong, "\n".join(f"KAFKA_LAKE_SEED={seed} KAFKA_LAKE_STORED=1: {why}" for seed, why in wrong.items())
     record_property("cases", len(seeds))
+    for how, times in sorted(place.struck.items()):
+        record_property(f"{STRUCK}{how}", times)
+    assert place.struck.total() >= len(seeds) // 4, "hardly an answer was broken: these histories try little"
 
 
 def _end_exactly_once(place: Place, seed: int) -> None:
@@ -62,3 +66,4 @@ def _end_exactly_once(place: Place, seed: int) -> None:
             history.heal()
         finally:
             history.close()
+            place.over()
