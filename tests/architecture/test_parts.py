@@ -32,7 +32,7 @@ def test_a_cell_names_tests_that_are_played_then(when: str, name: str) -> None:
     file, _, function = name.partition("::")
     if file in CHUNKED:
         (chunked,) = (part for part in PROOF if part.name == file)
-        assert (when, function) in {("nightly", work.name) for work in chunked.works(Wish(seed=1))}
+        assert (when, function) in {("nightly", work.name.partition(",")[0]) for work in chunked.works(Wish(seed=1))}
         return
     text = (TESTS / file).read_text(encoding="utf-8")
     tests = ((test, nightly) for test, nightly in functions_of(TESTS / file) if test.startswith("test_"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import subprocess
@@ -22,12 +23,14 @@ REPORT = "REPORT"
 """Stands in a chunk's words for the file that its program reports to."""
 EMPTY = "EMPTY"
 """Stands in a chunk's environment for an empty folder that goes with the chunk."""
-HISTORIES, PER_CHUNK, STORED = 100_000, 5_000, 200
+HISTORIES, PER_CHUNK = 100_000, 5_000
+STORED, STORED_CHUNKS = 200, 4
+"""So many histories over each REST catalog, in so many chunks."""
 SOAK_MINUTES, RECORDS_PER_MINUTE = 60.0, 33_000
 SLIPS = 200
 FORKED, SPARK, RANDOM, GENERATED = "failpoints", "failpoints-spark", "random-mutants", "histories"
 CHUNKED = (FORKED, GENERATED)
-"""Parts of which `tests/parts.toml` names chunks."""
+"""Parts of which `tests/parts.toml` names chunks, by what is before the comma of their names."""
 ALONE = ("tests/faults/test_matrix.py", "tests/properties/test_stored_protocol.py")
 """Tests of a family that has a part of its own."""
 ALL = (
@@ -166,11 +169,12 @@ def _histories(wish: Wish) -> Sequence[Work]:
         chosen = {"KAFKA_LAKE_HISTORIES": str(count), "KAFKA_LAKE_SEED": str(wish.seed + 10 * number)}
         words = (*ALL, "-n", "2", "tests/properties/test_protocol.py")
         works.append(Work(name=_nth(number, of), words=words, minutes=0.3 + count / 1200, environment=chosen))
-    chosen = {"KAFKA_LAKE_STORED": str(STORED), "KAFKA_LAKE_SEED": str(wish.seed)}
-    for name in CATALOGS:
-        if name != "sqlite":
-            words = (*ALL, "-n", "2", "-k", name, "tests/properties/test_stored_protocol.py")
-            works.append(Work(name=name, words=words, minutes=STORED / 16, environment=chosen))
+    for name, number in itertools.product((name for name in CATALOGS if name != "sqlite"), range(STORED_CHUNKS)):
+        count = STORED // STORED_CHUNKS
+        chosen = {"KAFKA_LAKE_STORED": str(count), "KAFKA_LAKE_SEED": str(wish.seed + number * count)}
+        words = (*ALL, "-n", "2", "-k", name, "tests/properties/test_stored_protocol.py")
+        named = f"{name}, {_nth(number, STORED_CHUNKS)}"
+        works.append(Work(name=named, words=words, minutes=0.5 + count / 16, environment=chosen))
     return works
 
 
@@ -272,7 +276,7 @@ PARTS = (
     ),
     _part(
         GENERATED, "histories", _histories, pytest_report,
-        "generated runs with crashes, lost answers, several workers and decisions of people, in memory; a sample also "
+        "generated runs with crashes, lost answers, several workers and decisions of people, in memory; a sample "
         "over two REST catalogs",
     ),
     _part(
