@@ -47,6 +47,8 @@ BREAKS: Mapping[Answer, tuple[int | None, ...]] = {
 """What a catalog, or a gateway before it, answers where an answer is lost: None is none, 409 a commit that was sent
 twice, STALE the right answer, before loads of a cache that does not know of it."""
 STALE_LOADS = (1, 2, 3)
+BESIDE_RECEIPTS = (False, False, True)
+"""Whether the answer to the next commit of receipts breaks too."""
 
 
 @dataclass
@@ -104,10 +106,12 @@ class Armed:
     answer: Answer
     status: int | None
     trap: Any
+    table: str
 
     def __str__(self) -> str:
         how = {None: "no answer", STALE: "stale loads"}.get(self.status, str(self.status and int(self.status)))
-        return f"{self.answer.name.lower().replace('_', ' ')}, {how}"
+        where = " of receipts" if self.table.endswith(RECEIPTS_SUFFIX) else ""
+        return f"{self.answer.name.lower().replace('_', ' ')}{where}, {how}"
 
 
 class StoredJobs(TableJobs):
@@ -178,7 +182,7 @@ class StoredTable:
         self._lake, self._dice = lake, dice
         self._past = lake.past.table(identifier)
         self._name = identifier.rpartition(".")[2]
-        self._next: Armed | None = None
+        self._next: list[Armed] = []
         self._files: dict[str, tuple[Row, ...]] = {}
         self._commits: dict[int, Commit] = {}
         self._seen: tuple[int, Store | None] = (-1, None)
@@ -258,31 +262,38 @@ class StoredTable:
     @property
     def next_answer(self) -> Answer:
         """What becomes of the next commit to main."""
-        return self._next.answer if self._next and not self._next.trap.sprung else Answer.GIVEN
+        return self._next[0].answer if self._next and not self._next[0].trap.sprung else Answer.GIVEN
 
     @next_answer.setter
     def next_answer(self, answer: Answer) -> None:
-        proxy = self._lake.proxy
-        if self._next is not None and not self._next.trap.sprung:
-            proxy._traps[:] = [trap for trap in proxy._traps if trap is not self._next.trap]
-            proxy.lag = self._next = None
-        if answer not in BREAKS:
-            return
-        status, landed = self._dice.choice(BREAKS[answer]), answer is Answer.LOST_LANDED
-        if status == STALE:
-            trap: Any = Lag(self._name, self._dice.choice(STALE_LOADS))
+        proxy, untouched = self._lake.proxy, [item.trap for item in self._next if not item.trap.sprung]
+        proxy._traps[:] = [trap for trap in proxy._traps if trap not in untouched]
+        if proxy.lag in untouched or answer is Answer.GIVEN:
+            proxy.lag = None
+        self._next = []
+        if answer in BREAKS:
+            self._arm(answer, self._name)
+            if self._dice.choice(BESIDE_RECEIPTS):
+                self._arm(self._dice.choice(list(BREAKS)), self._name + RECEIPTS_SUFFIX)
+
+    def _arm(self, answer: Answer, table: str) -> None:
+        """Break the answer to the next commit to main of a table."""
+        proxy, status = self._lake.proxy, self._dice.choice(BREAKS[answer])
+        if status == STALE and proxy.lag is None:
+            trap: Any = Lag(table, self._dice.choice(STALE_LOADS))
             proxy.lag = trap
         else:
-            trap = proxy.refuse(status, landed=landed, table=self._name, branch=False)
-        self._next = Armed(answer, status, trap)
-        self._armed.append(self._next)
+            status = None if status == STALE else status
+            trap = proxy.refuse(status, landed=answer is Answer.LOST_LANDED, table=table, branch=False)
+        self._next.append(Armed(answer, status, trap, table))
+        self._armed += self._next[-1:]
 
     def land_late(self) -> None:
         """Let every commit arrive whose answer was lost as LATE."""
         for item in self._armed:
             if item.answer is Answer.LATE:
                 item.trap.land()
-        self._changed()
+                self._changed(item.table)
 
     # What other engines do.
 
@@ -323,5 +334,5 @@ class StoredTable:
     def _load(self) -> Table:
         return self._lake.past.catalog.load(self.identifier)
 
-    def _changed(self) -> None:
-        self._lake.proxy.writes[self._name] += 1
+    def _changed(self, table: str = "") -> None:
+        self._lake.proxy.writes[table or self._name] += 1

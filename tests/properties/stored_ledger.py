@@ -106,7 +106,7 @@ def _state_of(connection: Connection) -> State:
     streams = map(queries.stream_row, connection.execute(select(tables.stream)))
     waves = map(queries.wave_row, connection.execute(select(tables.wave)))
     attempts = queries.attempts_where(connection, tables.attempt.c.fence >= 0)
-    (names,) = [queries.pipelines(connection)]
+    names = queries.pipelines(connection)
     return State(
         plans=dict.fromkeys(connection.execute(select(tables.plan.c.id)).scalars()),  # type: ignore[arg-type]
         streams={(item.pipeline, item.key): item for item in streams},

@@ -1,8 +1,8 @@
 """The protocol over real parts: the histories of `test_protocol.py` over a SQL ledger and tables of REST catalogs.
 
-Kafka and the Spark job stand in. What a catalog answers where an answer is lost is dealt by the history's own dice. A
-seed is a history: `KAFKA_LAKE_STORED=1 KAFKA_LAKE_SEED=7 python -m pytest --whole -k seaweedfs
-tests/properties/test_stored_protocol.py`.
+Kafka and the Spark job stand in. The ledger's clock is the history's; servers have a clock of their own, behind it.
+What a catalog answers where an answer is lost is dealt by the history's own dice. A seed is a history:
+`KAFKA_LAKE_STORED=1 KAFKA_LAKE_SEED=7 python -m pytest --whole -k seaweedfs tests/properties/test_stored_protocol.py`.
 """
 
 from __future__ import annotations
