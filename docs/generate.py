@@ -561,7 +561,7 @@ PARTS = LAWS.with_name("parts.toml")
 CELLS = {"contracts": "contract tests", "run": "run and audit", "faults": "faults", "secrets": "secrets searched for"}
 PARTS_INTRO = """
 Which of the parts that people run on were tried, by the tests that `tests/parts.toml` names: **daily** ones run before
-every push, **nightly** ones passed on the commit that is named. A dash: no test does it.
+every push, **nightly** ones passed on the named commit. A dash: no test does it.
 """
 PARTS_COLUMNS = """
 **Contract tests**: each call, on the part alone. **Run and audit**: planned, landed by Spark, every offset accounted
@@ -606,8 +606,8 @@ Versions of Airflow, Python, Spark and PyIceberg: [where it was installed](proof
 # -- proof ------------------------------------------------------------------------------------------------------------
 
 PROOF_INTRO = """
-Tested beyond `make test`, which passes before every push; results: `tests/proof/evidence`. A part passes when nothing
-failed or was skipped. To repeat it: [CONTRIBUTING](../../CONTRIBUTING.md).
+Tested beyond `make test`; results: `tests/proof/evidence`. A part passes when nothing failed or was
+skipped. To repeat it: [CONTRIBUTING](../../CONTRIBUTING.md).
 """
 INSTALLATIONS = """
 ## Where it was installed
