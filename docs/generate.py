@@ -561,7 +561,7 @@ PARTS = LAWS.with_name("parts.toml")
 CELLS = {"contracts": "contract tests", "run": "run and audit", "faults": "faults", "secrets": "secrets searched for"}
 PARTS_INTRO = """
 Which of the parts that people run on were tried, by the tests that `tests/parts.toml` names: **daily** ones run before
-every push, **nightly** ones passed on the commit that is named. A dash says that no test does it: it may work.
+every push, **nightly** ones passed on the named commit. A dash: no test does it.
 """
 PARTS_COLUMNS = """
 **Contract tests**: each call, on the part alone. **Run and audit**: planned, landed by Spark, every offset accounted
@@ -572,17 +572,23 @@ arguments, messages, logs, ledger or lake; none was found.
 
 def parts_page() -> str:
     """Return parts.md from the list of parts, and the evidence of the tests that are left to the nightly."""
-    from tests.proof.evidence import Evidence
-    from tests.proof.parts import FORKED
+    from tests.proof.evidence import Chunk, Evidence
+    from tests.proof.parts import CHUNKED
 
     played = {name.removeprefix("tests/"): chunk for name, chunk in Evidence.read("suite").chunks.items()}
-    played |= {f"{FORKED}::{name}": chunk for name, chunk in Evidence.read(FORKED).chunks.items()}
+    played |= {f"{part}::{name}": chunk for part in CHUNKED for name, chunk in Evidence.read(part).chunks.items()}
+
+    def chunks_of(name: str) -> list[Chunk | None]:
+        wanted = name if name.startswith(CHUNKED) else name.partition("::")[0]
+        found = {key: chunk for key, chunk in played.items() if key.partition(",")[0] == wanted}
+        are_all = all(len(found) == int(key.rpartition(" of ")[2]) for key in found if "," in key)
+        return [*found.values()] if found and are_all else [None]
 
     def cell(tests: Mapping[str, str]) -> str:
         if tests.get("daily"):
             return "daily"
         names = tests.get("nightly", "").split()
-        chunks = [played.get(name if name.startswith(FORKED) else name.partition("::")[0]) for name in names]
+        chunks = [chunk for name in names for chunk in chunks_of(name)]
         passed = {f"nightly ({chunk.commit})" for chunk in chunks if chunk and not chunk.red}
         if None in chunks or len(passed) < len({chunk.commit for chunk in chunks if chunk}):
             return "not run yet"
@@ -600,8 +606,8 @@ Versions of Airflow, Python, Spark and PyIceberg: [where it was installed](proof
 # -- proof ------------------------------------------------------------------------------------------------------------
 
 PROOF_INTRO = """
-What was tested beyond `make test`, which passes before every push; results are in `tests/proof/evidence`. A part passes
-when nothing of it failed or was skipped. To repeat it: [CONTRIBUTING](../../CONTRIBUTING.md).
+Tested beyond `make test`; results: `tests/proof/evidence`. A part passes when nothing failed or was
+skipped. To repeat it: [CONTRIBUTING](../../CONTRIBUTING.md).
 """
 INSTALLATIONS = """
 ## Where it was installed

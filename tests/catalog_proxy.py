@@ -326,6 +326,8 @@ class CatalogProxy(LocalHttp):
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+            """Else the body of each answer waits for the client's delayed acknowledgement of its head: 40 ms."""
 
             def _pass_on(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

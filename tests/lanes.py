@@ -22,6 +22,7 @@ DURATIONS = TESTS / "durations.json"
 DIVIDED: Mapping[str, int] = {
     "faults/test_matrix.py": 2,
     "properties/test_protocol.py": 2,
+    "properties/test_stored_protocol.py": 2,
 }
 """Files whose tests share nothing slow, and into how many lanes each is divided."""
 

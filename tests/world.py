@@ -227,6 +227,10 @@ class World:
         left = [wave.lease_until - now for wave in self.ledger.waves(self.spec.name) if wave.lease_until]
         self.clock.advance(max([AFTER_THE_LEASE, *left]))
 
+    def lose_ledger(self, ledger_id: str) -> None:
+        """Go on with a ledger that nothing is on record in; workers that are at work keep the old one."""
+        self.ledger = MemoryLedger(self.clock, ledger_id=ledger_id)
+
     def with_spec(self, **changes: object) -> None:
         """Change the pipeline's configuration."""
         self.spec = replace(self.spec, **changes)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.architecture.test_laws import functions_of
 from tests.docs_scripts import script
-from tests.proof.parts import FORKED, Wish
+from tests.proof.parts import CHUNKED, Wish
 from tests.proof.parts import PARTS as PROOF
 
 TESTS = Path(__file__).parents[1]
@@ -27,12 +27,12 @@ CELLS = [
 def test_a_cell_names_tests_that_are_played_then(when: str, name: str) -> None:
     """A file counts as daily when any of its tests is; as nightly when it leaves anything to the nightly.
 
-    A chunk of the failpoints is always left to it.
+    A chunk of the failpoints or the histories is always left to it.
     """
     file, _, function = name.partition("::")
-    if file == FORKED:
-        (failpoints,) = (part for part in PROOF if part.name == FORKED)
-        assert (when, function) in {("nightly", work.name) for work in failpoints.works(Wish(seed=1))}
+    if file in CHUNKED:
+        (chunked,) = (part for part in PROOF if part.name == file)
+        assert (when, function) in {("nightly", work.name.partition(",")[0]) for work in chunked.works(Wish(seed=1))}
         return
     text = (TESTS / file).read_text(encoding="utf-8")
     tests = ((test, nightly) for test, nightly in functions_of(TESTS / file) if test.startswith("test_"))

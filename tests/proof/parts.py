@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import subprocess
@@ -23,10 +24,14 @@ REPORT = "REPORT"
 EMPTY = "EMPTY"
 """Stands in a chunk's environment for an empty folder that goes with the chunk."""
 HISTORIES, PER_CHUNK = 100_000, 5_000
+STORED, STORED_CHUNKS = 200, 4
+"""So many histories over each REST catalog, in so many chunks."""
 SOAK_MINUTES, RECORDS_PER_MINUTE = 60.0, 33_000
 SLIPS = 200
-FORKED, SPARK, RANDOM = "failpoints", "failpoints-spark", "random-mutants"
-ALONE = ("tests/faults/test_matrix.py",)
+FORKED, SPARK, RANDOM, GENERATED = "failpoints", "failpoints-spark", "random-mutants", "histories"
+CHUNKED = (FORKED, GENERATED)
+"""Parts of which `tests/parts.toml` names chunks, by what is before the comma of their names."""
+ALONE = ("tests/faults/test_matrix.py", "tests/properties/test_stored_protocol.py")
 """Tests of a family that has a part of its own."""
 ALL = (
     "pytest",
@@ -76,10 +81,18 @@ class Part:
     read: Callable[[Path], Counts]
 
 
+STRUCK = "struck: "
+"""Begins a property of a test that says how often one fault has struck."""
+
+
 def pytest_report(file: Path) -> Counts:
     """Read `pytest --junitxml`; a test that records how many `cases` it tried counts as so many."""
     passed = failed = skipped = 0
+    struck: Counter[str] = Counter()
     for case in ET.parse(file).getroot().iter("testcase"):
+        for item in case.iterfind("properties/property"):
+            if (name := item.attrib["name"]).startswith(STRUCK):
+                struck[name.removeprefix(STRUCK)] += int(item.attrib["value"])
         if case.find("failure") is not None or case.find("error") is not None:
             failed += 1
         elif case.find("skipped") is not None:
@@ -87,7 +100,7 @@ def pytest_report(file: Path) -> Counts:
         else:
             tried = case.find("properties/property[@name='cases']")
             passed += 1 if tried is None else int(tried.attrib["value"])
-    return Counts(passed=passed, failed=failed, skipped=skipped)
+    return Counts(passed=passed, failed=failed, skipped=skipped, facts=dict(sorted(struck.items())))
 
 
 def named_cases(file: Path) -> Counts:
@@ -156,6 +169,12 @@ def _histories(wish: Wish) -> Sequence[Work]:
         chosen = {"KAFKA_LAKE_HISTORIES": str(count), "KAFKA_LAKE_SEED": str(wish.seed + 10 * number)}
         words = (*ALL, "-n", "2", "tests/properties/test_protocol.py")
         works.append(Work(name=_nth(number, of), words=words, minutes=0.3 + count / 1200, environment=chosen))
+    for name, number in itertools.product((name for name in CATALOGS if name != "sqlite"), range(STORED_CHUNKS)):
+        count = STORED // STORED_CHUNKS
+        chosen = {"KAFKA_LAKE_STORED": str(count), "KAFKA_LAKE_SEED": str(wish.seed + number * count)}
+        words = (*ALL, "-n", "2", "-k", name, "tests/properties/test_stored_protocol.py")
+        named = f"{name}, {_nth(number, STORED_CHUNKS)}"
+        works.append(Work(name=named, words=words, minutes=0.5 + count / 16, environment=chosen))
     return works
 
 
@@ -256,8 +275,9 @@ PARTS = (
         "generated inputs, twelve times as many as in `make test`",
     ),
     _part(
-        "histories", "histories", _histories, pytest_report,
-        "generated runs with crashes, lost answers, several workers and decisions of people",
+        GENERATED, "histories", _histories, pytest_report,
+        "generated runs with crashes, lost answers, several workers and decisions of people, in memory; a sample "
+        "over two REST catalogs",
     ),
     _part(
         "installations", "steps", _installations, installation_report,

@@ -49,7 +49,7 @@ class Lives:
 
     def lose(self) -> None:
         """Go on with a fresh ledger: workers that are at work keep the old one."""
-        self.world.ledger = MemoryLedger(self.world.clock, ledger_id=f"{self.number + 2:032x}")
+        self.world.lose_ledger(f"{self.number + 2:032x}")
         self._another()
 
     def set_back(self, backup: State) -> None:

@@ -36,8 +36,8 @@ class Step:
 class Surroundings:
     """A world, and the jobs and transactions that are open in it."""
 
-    def __init__(self) -> None:
-        self.world = World(PARTITIONS, SPEC)
+    def __init__(self, world: World | None = None) -> None:
+        self.world = world or World(PARTITIONS, SPEC)
         self.jobs = Jobs()
         self._transactions = 0
         self._running: list[str] = []

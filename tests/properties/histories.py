@@ -29,7 +29,7 @@ from tests.properties.crash_histories import Lives
 from tests.properties.environment import BESIDE, SPEC, Step, Surroundings
 from tests.properties.following_remedies import lead_out, pass_unread
 from tests.properties.scheduler import Action, Worker
-from tests.world import read_again
+from tests.world import World, read_again
 
 MOST_WORKERS = 6
 MOST_CALLS = 2000
@@ -46,8 +46,8 @@ EXPECTED: dict[str, tuple[type[Exception], ...]] = {
 class History(Surroundings):
     """A world, its workers, and what happened so far."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, world: World | None = None) -> None:
+        super().__init__(world)
         self.workers: list[Worker] = []
         self.lives = Lives(self.world)
         self._backup: State | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import random
+from collections.abc import Mapping, Sequence
 
 from hypothesis import strategies as st
 
@@ -270,7 +271,17 @@ _LIVED = tuple(step for step in STEPS if step.what != "roll back")
 _ONE_LIFE = tuple(step for step in _LIVED if step.what not in _LIVES)
 
 
-def _drawn(steps: Sequence[Step], *kinds: Sequence[Episode]) -> st.SearchStrategy[list[Episode]]:
+Kind = tuple[Sequence[Step], Sequence[Sequence[Episode]]]
+KINDS: Mapping[int, Kind] = {
+    1: (_ONE_LIFE, (EPISODES,)),
+    2: (_ONE_LIFE, (EPISODES,)),
+    3: (_ROLLED_BACK, (EPISODES, ROLL_BACKS, ROLL_BACKS)),
+    4: (_LIVED, (EPISODES, EPISODES, REBUILDS, REMEMBERED)),
+}
+"""Of what a history is made: single steps, three at once, and episodes."""
+
+
+def _drawn(steps: Sequence[Step], kinds: Sequence[Sequence[Episode]]) -> st.SearchStrategy[list[Episode]]:
     step = st.sampled_from(steps)
     episode = st.one_of(st.tuples(step, step, step), *(st.sampled_from(kind) for kind in kinds))
     return st.lists(episode, min_size=LEAST, max_size=LEAST + 3)
@@ -278,7 +289,17 @@ def _drawn(steps: Sequence[Step], *kinds: Sequence[Episode]) -> st.SearchStrateg
 
 def histories() -> st.SearchStrategy[list[Step]]:
     """Draw the steps of a history: single ones and episodes, at least fifty steps."""
-    one_life, rolled = _drawn(_ONE_LIFE, EPISODES), _drawn(_ROLLED_BACK, EPISODES, ROLL_BACKS, ROLL_BACKS)
-    lives = _drawn(_LIVED, EPISODES, EPISODES, REBUILDS, REMEMBERED)
-    drawn = st.integers(1, 4).flatmap(lambda number: {3: rolled, 4: lives}.get(number, one_life))
+    drawn = st.integers(1, 4).flatmap({number: _drawn(*kind) for number, kind in KINDS.items()}.__getitem__)
     return drawn.map(lambda episodes: list(itertools.chain(*episodes)))
+
+
+def dealt(seed: int) -> list[Episode]:
+    """Deal the episodes of one history: the same as are drawn, where a history costs seconds and none is shrunk."""
+    dice = random.Random(seed)
+    steps, kinds = KINDS[dice.randint(1, 4)]
+
+    def episode() -> Episode:
+        kind = dice.choice([None, *kinds])
+        return tuple(dice.choice(steps) for _ in range(3)) if kind is None else dice.choice(kind)
+
+    return [episode() for _ in range(dice.randint(LEAST, LEAST + 3))]
