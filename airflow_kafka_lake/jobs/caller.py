@@ -15,7 +15,6 @@ import os
 import shutil
 import signal
 import socket
-import ssl
 import sys
 import tempfile
 import threading
@@ -25,7 +24,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import ssl
 
 TOKEN = "SPARK_KAFKA_LAKE_TOKEN"  # noqa: S105
 """The variable with the word. Spark passes it on because it begins like its own, and its pages hide its value."""
@@ -79,6 +81,8 @@ def read_line(line: bytes | bytearray) -> GivenJob | SentFile | int:
 
 def reached(address: str, digest: str) -> ssl.SSLSocket:
     """Return a connection to the worker at `host:port`; ConnectionError unless its certificate has this SHA-256."""
+    import ssl  # here, because every driver loads this module, and few call
+
     host, _, port = address.rpartition(":")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # it is known by its digest, by no authority
