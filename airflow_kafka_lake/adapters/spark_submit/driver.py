@@ -509,6 +509,7 @@ ADDRESS = "spark.kafka_lake.worker.address"
 """The setting of the `host`, or `host:port`, under which the cluster reaches this worker."""
 
 _EVERY_SECONDS = 0.2
+_MOST_CALLERS = 50
 _LAST_WORDS_SECONDS = 15.0
 """How long the cluster may take to tell why a driver has ended that did not say so itself."""
 
@@ -534,6 +535,7 @@ class WorkerLine:
         self._job = job
         self._beat = threading.Event()
         self._is_closed = threading.Event()
+        self._room = threading.BoundedSemaphore(_MOST_CALLERS)
         self._context, self.digest = _certificate(folder)
         host, _, port = address.partition(":")
         try:
@@ -557,12 +559,25 @@ class WorkerLine:
         self._is_closed.set()
 
     def _run(self) -> None:
+        """Serve each caller apart, so that the driver need not wait for one that says nothing."""
         with self._listening:
-            line = self._called()
+            while self._folder.exists() and not (self.has_called or self._is_closed.is_set()):
+                if self._room.acquire(timeout=_EVERY_SECONDS):
+                    try:
+                        connection, _ = self._listening.accept()
+                    except OSError:
+                        self._room.release()
+                    else:
+                        threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        line = None
+        with suppress(OSError):
+            line = self._welcomed(connection)
+        self._room.release()
         if line is None:
             return
         with line:
-            self.has_called = True
             try:
                 self._give(line)
                 self._follow(line)
@@ -571,16 +586,8 @@ class WorkerLine:
             finally:
                 self.ended_at = time.monotonic()
 
-    def _called(self) -> ssl.SSLSocket | None:
-        """Return the first connection that has the word; None once closed, or the job is over before it began."""
-        while self._folder.exists() and not self._is_closed.is_set():
-            with suppress(OSError):
-                connection, _ = self._listening.accept()
-                if (line := self._welcomed(connection)) is not None:
-                    return line
-        return None
-
     def _welcomed(self, connection: socket.socket) -> ssl.SSLSocket | None:
+        """Return the first connection that has the word; None for any other caller."""
         with ExitStack() as stack:
             stack.enter_context(connection)
             connection.settimeout(CONNECT_SECONDS)
@@ -592,6 +599,9 @@ class WorkerLine:
                 return None
             line = stack.enter_context(self._context.wrap_socket(connection, server_side=True))
             if hmac.compare_digest(line.recv(200), f"{self.token}\n".encode()):
+                # Once only, so that a second caller with the word is refused; and the port is free for the next job.
+                self._listening.shutdown(socket.SHUT_RDWR)
+                self.has_called = True
                 stack.pop_all()
                 return line
         _logger.warning("a driver without the word of this job has called, and was refused")

@@ -146,6 +146,43 @@ def test_stranger_without_the_word_is_refused_and_the_driver_comes_in_after_it(
     assert "was refused" in caplog.text
 
 
+@pytest.mark.parametrize("said", [b"", b"\x16\x03\x01", None], ids=["nothing", "half a greeting", "no word"])
+@pytest.mark.parametrize("room", [50, 4])
+def test_strangers_that_say_nothing_do_not_keep_the_driver_waiting(
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, said: bytes | None, room: int
+) -> None:
+    """A scan of ports, a health check. Where there are more of them than are served at once, the first are let go."""
+    monkeypatch.setattr(caller, "CALL_SECONDS", 5.0)
+    monkeypatch.setattr(drivers, "_MOST_CALLERS", room)
+    monkeypatch.setattr(drivers, "CONNECT_SECONDS", 600.0 if room > 8 else 0.5)
+    made = WorkerLine(folders[0], "", files=[], job=GIVEN)
+    address = f"127.0.0.1:{made.address.rpartition(':')[2]}"
+    with ExitStack() as stack:
+        stack.callback(made.close)
+        host, _, port = address.rpartition(":")
+        for _ in range(8):
+            if said is None and room > 8:
+                stack.enter_context(caller.reached(address, made.digest))
+            else:
+                stranger = stack.enter_context(socket.create_connection((host, int(port))))
+                stranger.sendall(said or b"")
+        with closing(Driver(made, folders[1])) as driver:
+            assert driver.given == GIVEN
+
+
+def test_word_that_two_say_at_once_is_one_callers(line: WorkerLine, folders: tuple[Path, Path]) -> None:
+    address = f"127.0.0.1:{line.address.rpartition(':')[2]}"
+    with ExitStack() as stack:
+        callers = [stack.enter_context(caller.reached(address, line.digest)) for _ in range(2)]
+        for each in callers:
+            each.sendall(f"{line.token}\n".encode())
+        given = []
+        for each in callers:
+            with suppress(OSError):
+                given.append(caller.taken(each, folders[1]))
+        assert (given, came(lambda: line.ended_at is not None, 0.3)) == ([GIVEN], False)
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -461,6 +498,13 @@ def test_setting_that_names_a_secret_and_tells_none_is_part_of_the_submission(ke
 def test_variable_of_a_pod_with_a_secret_is_no_part_of_the_submission() -> None:
     conf = {"spark.kubernetes.driverEnv.SECRET": "canary", "spark.kubernetes.driverEnv.secretive": "canary"}
     assert "canary" not in json.dumps(shown_settings("k8s://https://host", conf, "1g", "word"))
+
+
+def test_jar_with_a_login_in_its_address_is_named_to_the_driver_alone() -> None:
+    conf = {"spark.jars": "https://me:canary@host/one.jar,https://host/tokens.jar", "spark.yarn.queue": "tokens"}
+    shown = shown_settings("yarn", conf, "1g", "word")
+    assert (shown["spark.jars"], shown["spark.yarn.queue"]) == ("https://host/tokens.jar", "tokens")
+    assert addresses(conf) == conf["spark.jars"].split(",")
 
 
 def test_jars_of_this_machine_are_sent_and_all_others_named_to_the_cluster() -> None:
