@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import airflow_kafka_lake
-from airflow_kafka_lake.adapters.clients import CONNECT_SECONDS, SPARK_PATTERN
+from airflow_kafka_lake.adapters.clients import CONNECT_SECONDS, SPARK_PATTERN, is_secret
 from airflow_kafka_lake.adapters.java import find_java, spark_home
 from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError
@@ -282,19 +282,20 @@ def shown_settings(master: str, conf: Mapping[str, str], driver_memory: str, tok
     Raises ConnectionSettingsError for Java options of a driver that name a secret: every process list shows them.
     """
     for key in (_JAVA_OPTIONS, _DEFAULT_JAVA_OPTIONS):
-        if re.search(SPARK_PATTERN, conf.get(key, "")):
+        if is_secret("", conf.get(key, "")):
             raise ConnectionSettingsError(
                 f"{key} names a secret, and in deploy mode cluster Spark writes it into the driver's command line. "
                 "Use client mode, or put it into a file on the cluster's machines."
             )
     shown = {key: value for key, value in conf.items() if key != _JARS and not _is_hidden(key, value)}
-    shown |= {_JARS: ",".join(found)} if (found := addresses(conf)) else {}
+    found = [jar for jar in addresses(conf) if not is_secret("", jar)]
+    shown |= {_JARS: ",".join(found)} if found else {}
     place = _ENVIRONMENT_OF.get(master.partition(":")[0])
     return {_MEMORY: driver_memory, **shown, **_ON_A_CLUSTER, **({f"{place}{TOKEN}": token} if place else {})}
 
 
 def _is_hidden(key: str, value: str) -> bool:
-    return not _SECRETS_OF_SPARK.match(key) and any(re.search(SPARK_PATTERN, text) for text in (key, value))
+    return not _SECRETS_OF_SPARK.match(key) and is_secret(key, value)
 
 
 def told_settings(settings: Mapping[str, str], name: str) -> dict[str, str]:
