@@ -725,17 +725,11 @@ def history_server(connection: ConnectionSettings) -> str | None:
 
 
 def _check_plain(connection: ConnectionSettings, key: str, value: object) -> None:
-    match key:
-        case "spark-binary" if value == "spark-submit":
-            pass
-        case "spark-binary":
-            raise _refused(connection, "spark-binary must be spark-submit: other programs are not started")
-        case _:
-            raise _refused(
-                connection,
-                f"the extra has {key!r}; known: conf, queue, namespace, deploy-mode, {_QUIET}, {_IDLE}, {_HISTORY}, "
-                "spark.…",
-            )
+    if key != "spark-binary":
+        known = f"conf, queue, namespace, deploy-mode, {_QUIET}, {_IDLE}, {_HISTORY}, spark.…"
+        raise _refused(connection, f"the extra has {key!r}; known: {known}")
+    if value != "spark-submit":
+        raise _refused(connection, "spark-binary must be spark-submit: other programs are not started")
 
 
 def _spark_settings(connection: ConnectionSettings, given: object) -> dict[str, str]:

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from airflow_kafka_lake.adapters.clients import Secrets
@@ -78,7 +78,7 @@ from airflow_kafka_lake.adapters.spark_submit.submission import (
     write_files,
     write_private,
 )
-from airflow_kafka_lake.core.amounts import span
+from airflow_kafka_lake.core.amounts import count, span
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError, SchemaMismatchError
 from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import IDLE_SECONDS, LIGHT, QUIET_SECONDS, Application, StageJob, Tip, is_local
@@ -98,6 +98,7 @@ _DEFAULT_PORT = 8080
 _TIMEOUT_SECONDS = 3.0
 _GONE_SECONDS = 10.0
 _POLL_SECONDS = 0.2
+_T = TypeVar("_T")
 
 
 def end_application(master: str, ui_port: str | None, name: str) -> bool:
@@ -106,29 +107,56 @@ def end_application(master: str, ui_port: str | None, name: str) -> bool:
     `master` is `spark://host:port`, or several hosts of which one leads. A master that does not answer, or does not
     allow to end applications, is logged and is no error: an application that goes on can only stage.
     """
-    ended = False
+    return any(_each(master, ui_port, partial(_end_at, name)))
+
+
+def lacking_room(master: str, ui_port: str | None, application: str, cores: str) -> str:
+    """Return the room that an application's executor of so many cores needs, or, before there is one, a driver on the
+    cluster, if no worker of a standalone master has it free; nothing where the master does not tell."""
+
+    def lacking(host: str, port: int) -> str:
+        told = _told(host, port)
+        drivers = () if application else (item for item in told["activedrivers"] if item["state"] == "SUBMITTED")
+        asked = [("the driver", item["memory"], item["cores"]) for item in drivers]
+        executors = (item["memoryperexecutor"] for item in told["activeapps"] if item["id"] == application)
+        asked += [("an executor", memory, int(cores)) for memory in executors]
+        workers = [item for item in told["workers"] if item["state"] == "ALIVE"]
+        for kind, *needed in asked:
+            if not any(item["memoryfree"] >= needed[0] and item["coresfree"] >= needed[1] for item in workers):
+                most = [max((item[key] for item in workers), default=0) for key in ("memory", "cores")]
+                return f"no worker has {_room(*needed)} free for {kind}; at most they have {_room(*most)}"
+        return ""
+
+    return next(filter(None, _each(master, ui_port, lacking)), "")
+
+
+def _room(memory: int, cores: int) -> str:
+    return f"{memory / 1024:.3g} GiB and {count(cores, 'core')}"
+
+
+def _each(master: str, ui_port: str | None, ask: Callable[[str, int], _T]) -> list[_T]:
+    found = []
     for host in (address.rsplit(":", 1)[0] for address in master.removeprefix(SCHEME).split(",")):
         try:
-            ended = _end_at(host, int(ui_port or _DEFAULT_PORT), name) or ended
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            _logger.info("the Spark master on %s could not be asked for %r: %s", host, name, error)
-    return ended
+            found.append(ask(host, int(ui_port or _DEFAULT_PORT)))
+        except (OSError, http.client.HTTPException, LookupError, TypeError, ValueError) as error:
+            _logger.info("the Spark master on %s gave no answer, or not its own: %r", host, error)
+    return found
 
 
-def _end_at(host: str, port: int, name: str) -> bool:
-    found = _running(host, port, name)
+def _end_at(name: str, host: str, port: int) -> bool:
+    def running() -> set[str]:
+        return {str(item["id"]) for item in _told(host, port)["activeapps"] if item["name"] == name}
+
+    found = running()
     for application in found:
         _ask(host, port, "POST", "/app/kill/", form=urlencode({"id": application, "terminate": "true"}))
     # The master answers a kill with a redirect even where kills are not allowed: only its list tells.
-    return bool(found) and came(lambda: not found & _running(host, port, name), _GONE_SECONDS, _POLL_SECONDS)
+    return bool(found) and came(lambda: not found & running(), _GONE_SECONDS, _POLL_SECONDS)
 
 
-def _running(host: str, port: int, name: str) -> set[str]:
-    try:
-        document: Any = json.loads(_ask(host, port, "GET", "/json/"))
-        return {str(item["id"]) for item in document["activeapps"] if item["name"] == name}
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"its answer is no list of applications ({error})") from None
+def _told(host: str, port: int) -> Any:
+    return json.loads(_ask(host, port, "GET", "/json/"))
 
 
 def _ask(host: str, port: int, method: str, path: str, *, form: str | None = None) -> bytes:
@@ -272,6 +300,7 @@ class SparkSubmitRunner:
         self._jars = tuple(jars)
         self._verify = verify
         self._driver_memory = driver_memory or ("2g" if is_local(self._master) else "1g")
+        self._settings = partial(properties, master=master, catalog=self._catalog, driver_memory=self._driver_memory)
         self._spark_submit = spark_submit
         self._stage_program = stage_program
         self._application = application
@@ -358,31 +387,43 @@ class SparkSubmitRunner:
         """Watch a job to its end; JobFailedError when it fails or makes no progress, SchemaMismatchError when it has
         refused the schema of its table."""
         log = FollowedLog(running.log, partial(self._heard, running.driver), begin=running.log_begin)
-        known = {""}
+        known, last = {""}, Counters(executors=int(is_local(self._master)))  # a cluster may let its driver wait
 
         def told(counters: Counters) -> None:
+            nonlocal last
             if counters.application not in known:
                 server = self._history_server if counters.is_logged else None
                 if found := Application.of(counters.application, counters.page, history_server=server):
                     self._application(found)
                 known.add(counters.application)
-            counted(replace(counters, why="" if counters.executors else why_waiting(log.lines, self._secrets)))
+            why = "" if counters.executors else self._why(counters.application, log.lines)
+            counted(last := replace(counters, why=why))
 
         signs = Signs(running.folder / PROGRESS_FILE, self._quiet_seconds, told)
 
         def renew() -> None:
             if not signs.is_recent():
-                raise job_stalled(job, self._quiet_seconds, why_waiting(log.lines, self._secrets))
+                raise job_stalled(job, self._quiet_seconds, last.why)
+            if not (running.folder / PROGRESS_FILE).exists():
+                told(last)
             heartbeat()
             running.beat()
 
         started(running.ref)
-        counted(Counters(executors=int(is_local(self._master))))  # a cluster may let its driver wait uncounted
+        counted(last)
         code = running.driver.wait(renew, self._heartbeat_seconds, log.follow, running.is_done)
         log.finish()
         signs.is_recent()  # the last counts
         if running.has_failed(code):
             raise self._failure(running, job, code or 0, log.lines)
+
+    def _why(self, application: str, lines: Iterable[str]) -> str:
+        """Return why a cluster gives a job no executor, as far as it says so, else the room that one needs."""
+        memory, cores = self._conf.get("spark.executor.memory", "1g"), self._conf.get("spark.executor.cores", "1")
+        said = why_waiting(lines, self._secrets)
+        if not said and self._master.startswith(SCHEME) and (application or self._is_called):
+            said = lacking_room(self._master, self._conf.get(UI_PORT), application, cores)
+        return said or f"each needs {memory} of memory, and cores: {cores}"
 
     def _heard(self, driver: Driver, line: str) -> None:
         _logger.debug("%s", self._secrets.masked(line))
@@ -442,7 +483,7 @@ class SparkSubmitRunner:
         """Start a driver whose Java has these options: by itself, where it needs nothing of Spark's own script."""
         self._verify()
         java, home = token_options(self._kafka), None if self._spark_submit else spark_home()
-        settings = self._settings(folder, self._conf if conf is None else conf, java)
+        settings = self._settings(conf=self._conf if conf is None else conf, folder=folder, java=java)
         class_path, shipped = brought_with(self._master, self._jars, self._conf)
         start = [str(self._spark_submit or f"{home}/bin/spark-submit")]
         if home and not needs_script(self._master, self._conf):
@@ -453,12 +494,6 @@ class SparkSubmitRunner:
         words = arguments(folder, self._master, name=name, class_path=class_path, shipped=shipped, program=program)
         env = environment(spark_home=home)
         return Driver([*start, *words], log=folder / LOG_FILE, env=env, cwd=folder)
-
-    def _settings(self, folder: Path, conf: Mapping[str, str], java: Sequence[str]) -> dict[str, str]:
-        catalog, memory = self._catalog, self._driver_memory
-        return properties(
-            master=self._master, catalog=catalog, conf=conf, driver_memory=memory, folder=folder, java=java
-        )
 
     def _begun(self, folder: Path, job: Job, request: Mapping[str, Any]) -> Driver:
         options = self._start_options(is_heavy=job.effort > LIGHT)
@@ -474,7 +509,7 @@ class SparkSubmitRunner:
             package=ZIP_FILE,
             jars=[jar.name for jar in jars],
             further_jars=addresses(self._conf),
-            settings=told_settings(self._settings(folder, self._conf, java), job.name),
+            settings=told_settings(self._settings(conf=self._conf, folder=folder, java=java), job.name),
             properties=java_properties(java),
             program=_importable(self._program(job)),
             request=dict(request),
@@ -519,18 +554,17 @@ class SparkJobs(SparkSubmitRunner):
         self, *, conf: Mapping[str, str], stores: Sequence[JarSet] = (), engine: Engine | None = None, **settings: Any
     ) -> None:
         self._sets: tuple[JarSet, ...] = () if "spark.jars.packages" in conf else (JarSet.SPARK, *stores)
-        jars = list({path.name: path for jar_set in self._sets for path in files(jar_set)}.values())
-        super().__init__(conf=conf, engine=engine, jars=jars, verify=self._verify_once, **settings)
+        super().__init__(conf=conf, engine=engine, jars=_of(self._sets), verify=self._verify_once, **settings)
 
     def check(self) -> None:
         """Raise the error of a missing Java, PySpark or jar, with the command that installs it.
 
         The first driver that this command starts needs no second look, and a warm one's jars need none.
         """
-        if self._engine is None or not self._engine.has_driver():
+        engine = self._engine or Engine()
+        if not engine.has_driver():
             self._verify_all()
-            if self._engine:
-                self._engine.is_verified = True
+            engine.is_verified = True
 
     def parts(self) -> str:
         """Name the parts that `check` has found on this machine."""
@@ -538,10 +572,10 @@ class SparkJobs(SparkSubmitRunner):
         return f"{require_java()}, Spark {require_matching_pyspark()} and {jars}"
 
     def _verify_once(self) -> None:
-        if self._engine is None or not self._engine.is_verified:
+        engine = self._engine or Engine()
+        if not engine.is_verified:
             self._verify_all()
-        else:
-            self._engine.is_verified = False
+        engine.is_verified = False
 
     def _verify_all(self) -> None:
         require_java()
@@ -549,6 +583,11 @@ class SparkJobs(SparkSubmitRunner):
         for jars in self._sets:
             verified(jars)
         require_jars(self._conf)
+
+
+def _of(sets: Iterable[JarSet]) -> list[Path]:
+    """Return the jars of some sets, each once."""
+    return list({path.name: path for jar_set in sets for path in files(jar_set)}.values())
 
 
 def fetch_jars(progress: Callable[[str], None], stores: Sequence[str] = ()) -> list[Path]:
@@ -561,8 +600,9 @@ def fetch_jars(progress: Callable[[str], None], stores: Sequence[str] = ()) -> l
 
     require_java()
     require_matching_pyspark(jars_of=fitting_sparks())
-    sets = [fetch(jar_set, progress=progress) for jar_set in (JarSet.SPARK, *map(JarSet, stores))]
-    jars = list({path.name: path for paths in sets for path in paths}.values())
+    for jar_set in (sets := (JarSet.SPARK, *map(JarSet, stores))):
+        fetch(jar_set, progress=progress)
+    jars = _of(sets)
     if not archive_path(jars).exists():
         begun, doing = time.monotonic(), "preparing a quicker start of Spark"
         progress(f"{doing}: once, half a minute, or minutes on a busy machine")
