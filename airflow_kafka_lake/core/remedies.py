@@ -141,6 +141,21 @@ def grant(operation: str, kind: str, *names: str) -> str:
     return f"Grant it: kafka-acls.sh --bootstrap-server HOST:PORT {given}"
 
 
+_ACTIONS = {
+    "ReadTopic": "ReadData",
+    "ReadGroup": "AlterGroup",
+    "DescribeConfigsTopic": "DescribeTopicDynamicConfiguration",
+}
+"""The rights that AWS calls by another name than that of operation and resource."""
+
+
+def allow(operation: str, kind: str, *names: str) -> str:
+    """Return the sentence that says how a right is given where the policies of AWS decide."""
+    usual = f"{operation}{kind.title()}"
+    resource = kind if kind == "cluster" else f"{kind} {', '.join(names)}"
+    return f"Allow kafka-cluster:{_ACTIONS.get(usual, usual)} on the {resource} in the IAM policy of this AWS key."
+
+
 def fetch_jars(for_store: str | None = None) -> Remedy:
     """Fetch and verify the jars, also those for a store or a login of that name."""
     return Remedy(command="jars", subject=f"fetch --for {for_store}" if for_store else "fetch")
