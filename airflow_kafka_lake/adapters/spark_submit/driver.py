@@ -528,6 +528,7 @@ class WorkerLine:
     def __init__(self, folder: Path, address: str, *, files: Sequence[Path], job: GivenJob) -> None:
         self.token = secrets.token_urlsafe(32)
         self.code: int | None = None
+        self.fault: UnavailableError | None = None
         self.ended_at: float | None = None
         self.has_called = False
         self._folder = folder
@@ -581,6 +582,8 @@ class WorkerLine:
             try:
                 self._give(line)
                 self._follow(line)
+            except UnavailableError as error:
+                self.code, self.fault = 1, error
             except (OSError, LookupError, TypeError, ValueError) as error:
                 _logger.info("the driver's call has ended: %s", error)
             finally:
@@ -628,7 +631,10 @@ class WorkerLine:
                 line.sendall(b"\n")
 
     def _write_whole_ones(self, found: bytearray) -> None:
-        """Write the files that have come whole, and remove them; KeyError for one that no job sends."""
+        """Write the files that have come whole, and remove them.
+
+        Raises KeyError for one that no job sends, UnavailableError where there is no room for one.
+        """
         while (end := found.find(b"\n")) >= 0:
             message = read_line(found[:end])
             if not isinstance(message, SentFile):
@@ -636,11 +642,15 @@ class WorkerLine:
                 return
             if len(found) < (after := end + 1 + message.size):
                 return
-            if SENT[message.name]:
-                with (self._folder / message.name).open("ab") as file:
-                    file.write(found[end + 1 : after])
-            else:
-                write_whole(self._folder / message.name, found[end + 1 : after].decode())
+            path, data = self._folder / message.name, found[end + 1 : after]
+            try:
+                if SENT[message.name]:
+                    with path.open("ab") as file:
+                        file.write(data)
+                else:
+                    write_whole(path, data.decode())
+            except OSError as error:
+                raise unusable(error) from None
             del found[:after]
 
 

@@ -433,7 +433,9 @@ class SparkSubmitRunner:
     def _failure(self, running: RunningJob, job: Job, code: int, lines: Iterable[str]) -> KafkaLakeError:
         if refused := _left(running).get(REFUSED):
             return SchemaMismatchError(self._secrets.masked(refused), table=job.table)
-        untold = NO_CALL if (line := running.driver.line) and not line.has_called else None
+        if (line := running.driver.line) and line.fault:
+            return line.fault
+        untold = NO_CALL if line and not line.has_called else None
         return job_failed(job, code, lines, self._secrets, untold=untold)
 
     def end_orphan(self, job: str | None, name: str) -> bool:

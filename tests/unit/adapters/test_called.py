@@ -39,7 +39,7 @@ from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs import caller
 from airflow_kafka_lake.jobs.caller import TOKEN, Call, Files, GivenJob
 
-LOG, RESULT = "driver.log", "result.json"
+LOG, MESSAGES, RESULT = "driver.log", "messages", "result.json"
 WAIT_SECONDS = 20
 JOB = StageJob(
     pipeline="orders",
@@ -455,6 +455,38 @@ def test_master_that_takes_no_driver_for_now_ends_the_job_worth_repeating(tmp_pa
     with pytest.raises(JobFailedError) as failed:
         runner.stage(JOB, started=lambda _: None, heartbeat=lambda: None)
     assert failed.value.facts["reason"] == "master-unreachable"
+
+
+FULL = f"""#!{sys.executable}
+import os, sys
+from pathlib import Path
+from airflow_kafka_lake.jobs import caller
+
+os.symlink("/dev/full", "%s")
+address, digest = sys.argv[-2:]
+theirs = Path("theirs")
+theirs.mkdir()
+line = caller.reached("127.0.0.1:" + address.rpartition(":")[2], digest)
+line.sendall((os.environ[caller.TOKEN] + "\\n").encode())
+caller.taken(line, theirs)
+(theirs / "%s").write_text("[]")
+caller.Call(line, caller.Files(theirs), 300, lambda: os._exit(1)).finish(0)
+"""
+
+
+@pytest.mark.parametrize(("full", "sent"), [(MESSAGES, MESSAGES), (f"{RESULT}.part", RESULT)])
+def test_disk_that_is_full_when_the_driver_sends_is_told_and_nothing_is_believed(
+    tmp_path: Path, full: str, sent: str
+) -> None:
+    """Its driver has ended well, and a worker without room for its answer does not know that."""
+    submit, read = tmp_path / "spark-submit", list[object]()
+    submit.write_text(FULL % (full, sent))
+    submit.chmod(0o700)
+    conf = {"spark.submit.deployMode": "cluster"}
+    runner = SparkSubmitRunner(master="spark://h:1", catalog={}, kafka={}, conf=conf, spark_submit=submit)
+    with pytest.raises(UnavailableError, match=r"No space left on device\. Make room") as failed:
+        runner.stage(JOB, started=lambda _: None, heartbeat=lambda: None, read=read.extend)
+    assert (failed.value.exit_code, read) == (3, [])
 
 
 def test_java_of_this_machine_is_the_submissions_and_not_the_clusters(
