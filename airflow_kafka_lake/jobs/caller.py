@@ -86,7 +86,7 @@ def reached(address: str, digest: str) -> ssl.SSLSocket:
     host, _, port = address.rpartition(":")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # it is known by its digest, by no authority
-    line = context.wrap_socket(socket.create_connection((host, int(port)), CALL_SECONDS))
+    line = context.wrap_socket(socket.create_connection((host.strip("[]"), int(port)), CALL_SECONDS))
     if hashlib.sha256(line.getpeercert(binary_form=True) or b"").hexdigest() != digest:
         line.close()
         raise ConnectionError(f"{address} is another worker than the one that submitted this driver")

@@ -638,9 +638,9 @@ class SparkConnection:
             history_server=history_server(self._connection),
         )
 
-    def check(self, lake: LakeConnection | None = None, kafka: KafkaConnection | None = None) -> str:
-        """Return one sentence if a job could be submitted from this machine, else raise the reason, also for settings
-        that Python takes and Java does not; starts no job."""
+    def check(self, lake: LakeConnection | None = None, kafka: KafkaConnection | None = None) -> tuple[str, str]:
+        """Return a sentence if a job could be submitted from this machine, and a doubt that its driver can call, else
+        raise the reason, also for settings that Python takes and Java does not; starts no job."""
         from airflow_kafka_lake.adapters.spark_submit.submission import require_master
 
         stores, catalog = (lake.settings.jar_sets, lake.settings.spark()) if lake else ((), {})
@@ -648,7 +648,8 @@ class SparkConnection:
         runner = self.runner(catalog=catalog, kafka=java, stores=(*stores, *own))
         runner.check()
         require_master(self.master_and_conf[0])
-        return f"Jobs run on {runner.where()}; {runner.parts()} are there."
+        calls, doubt = runner.calls()
+        return f"Jobs run on {runner.where()}; {runner.parts()} are there.{calls}", doubt
 
 
 def without_rivals(further: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
 import subprocess
 import sys
 from contextlib import closing, nullcontext
@@ -522,6 +523,11 @@ def test_connections_page_tests_a_spark_master(monkeypatch: pytest.MonkeyPatch) 
     )
     found = page_says(monkeypatch, conn_type="kafka_lake_spark", host="local[2]")
     assert found == (True, "Jobs run on local[2]; Java and the jars are there.")
+    extra = json.dumps({"deploy-mode": "cluster", "spark.kafka_lake.worker.address": "localhost:9000"})
+    with socket.create_server(("127.0.0.1", 0)) as master:
+        host = f"spark://127.0.0.1:{master.getsockname()[1]}"
+        worked, words = page_says(monkeypatch, conn_type="kafka_lake_spark", host=host, extra=extra)
+    assert (worked, "Drivers call localhost:9000" in words, "No other machine can call" in words) == (True,) * 3
     worked, words = page_says(monkeypatch, conn_type="kafka_lake_spark", host=f"spark://me:{SECRET}@x")
     assert (worked, SECRET in words) == (False, False)
 

@@ -22,8 +22,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import IO, Any, Self
+from urllib.parse import urlsplit
 
 import psutil
 
@@ -506,7 +508,7 @@ class Engine:
 # Deploy mode cluster, on the worker's side: the driver that was submitted calls this process (`jobs.caller`).
 
 ADDRESS = "spark.kafka_lake.worker.address"
-"""The setting of the `host`, or `host:port`, under which the cluster reaches this worker."""
+"""The setting of the `host`, `host:port`, or `[IPv6]:port`, under which the cluster reaches this worker."""
 
 _EVERY_SECONDS = 0.2
 _MOST_CALLERS = 50
@@ -516,6 +518,35 @@ _LAST_WORDS_SECONDS = 15.0
 _EMPTY_JAR = b"PK\x05\x06" + bytes(18)
 _FORMALITY = b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(_EMPTY_JAR), _EMPTY_JAR)
 """A standalone master takes no driver without the address of a jar. This one is empty."""
+
+
+def place_of_calls(setting: str) -> tuple[str, int]:
+    """Return the host that drivers call, this machine's own address where none is set, and its port, 0 for a free one.
+
+    Raises ConnectionSettingsError for a text that is no such place.
+    """
+    named = f"[{setting}]" if setting.count(":") > 1 and "[" not in setting else setting
+    with suppress(ValueError):  # no port, or no address between brackets
+        parts = urlsplit(f"//{named}")
+        if parts.netloc == named and "@" not in named:
+            return parts.hostname or _own_address(), parts.port or 0
+    form = "HOST, HOST:PORT, or, of IPv6 with a port, [HOST]:PORT"
+    raise ConnectionSettingsError(f"{ADDRESS} is {setting!r}, and has to be {form}.")
+
+
+def address_of(host: str, port: object) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def doubt_of_calls(host: str) -> str:
+    """Return why no other machine may reach a host, with what to do; nothing where one may."""
+    try:
+        found = [ip_address(item[4][0]) for item in socket.getaddrinfo(host, None)]
+    except (OSError, UnicodeError):
+        return f"This machine knows no address of {host}: unless the cluster does, correct {ADDRESS}."
+    if all(address.is_loopback for address in found):
+        return f"No other machine can call {host}: name this one's address in {ADDRESS}."
+    return ""
 
 
 class WorkerLine:
@@ -538,17 +569,18 @@ class WorkerLine:
         self._is_closed = threading.Event()
         self._room = threading.BoundedSemaphore(_MOST_CALLERS)
         self._context, self.digest = _certificate(folder)
-        host, _, port = address.partition(":")
+        host, port = place_of_calls(address)
         try:
-            self._listening = socket.create_server(("", int(port or 0)))
-        except (OSError, ValueError, OverflowError) as error:
-            if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            family = socket.AF_INET6 if (both := socket.has_dualstack_ipv6()) else socket.AF_INET
+            self._listening = socket.create_server(("", port), family=family, dualstack_ipv6=both)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
                 raise UnavailableError(f"Port {port} is taken: another job may wait there for its driver.").mended_by(
                     f"Repeat; or leave the port out of {ADDRESS}, or give each place of jobs another one."
                 ) from None
             raise ConnectionSettingsError(f"{ADDRESS} is {address!r}, where nothing can listen: {error}.") from None
         self._listening.settimeout(_EVERY_SECONDS)
-        self.address = f"{host or _own_address()}:{self._listening.getsockname()[1]}"
+        self.address = address_of(host, self._listening.getsockname()[1])
         threading.Thread(target=self._run, daemon=True).start()
 
     def beat(self) -> None:
@@ -656,9 +688,10 @@ class WorkerLine:
 
 def _own_address() -> str:
     """Return the address of this machine by which it reaches others; nothing is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
-        probe.connect(("192.0.2.1", 9))
-        return str(probe.getsockname()[0])
+    for family, other in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((other, 9))
+            return str(probe.getsockname()[0])
     return "127.0.0.1"
 
 

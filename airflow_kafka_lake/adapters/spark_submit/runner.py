@@ -30,8 +30,11 @@ from airflow_kafka_lake.adapters.spark_submit.driver import (
     RunningJob,
     Signs,
     WorkerLine,
+    address_of,
     came,
+    doubt_of_calls,
     end_orphan,
+    place_of_calls,
     program_text,
 )
 from airflow_kafka_lake.adapters.spark_submit.failures import (
@@ -316,6 +319,15 @@ class SparkSubmitRunner:
             return f"a local Spark master on this machine ({self._master})"
         place = "cluster mode: the driver runs there" if self._is_called else "client mode: the driver runs here"
         return f"the Spark master {self._master} ({place})"
+
+    def calls(self) -> tuple[str, str]:
+        """Return where a driver on the cluster calls, and a doubt that it can; nothing in client mode."""
+        if not self._is_called:
+            return "", ""
+        setting = self._conf.get(ADDRESS, "")
+        host, port = place_of_calls(setting)
+        origin = f"as {ADDRESS} says" if setting else f"this machine's own address, because {ADDRESS} names none"
+        return f" Drivers call {address_of(host, port or 'a free port')} ({origin}).", doubt_of_calls(host)
 
     def stage(
         self,

@@ -364,6 +364,67 @@ def test_master_that_asks_for_a_jar_gets_an_empty_one(line: WorkerLine) -> None:
     assert not line.has_called
 
 
+@pytest.mark.parametrize(
+    ("setting", "place"),
+    [
+        ("worker.example", ("worker.example", 0)),
+        ("worker.example:9000", ("worker.example", 9000)),
+        ("2001:db8::1", ("2001:db8::1", 0)),
+        ("[2001:db8::1]", ("2001:db8::1", 0)),
+        ("[2001:db8::1]:9000", ("2001:db8::1", 9000)),
+        (":9000", (drivers._own_address(), 9000)),
+        ("", (drivers._own_address(), 0)),
+    ],
+)
+def test_place_of_calls_is_a_name_or_an_address_of_either_kind(setting: str, place: tuple[str, int]) -> None:
+    assert drivers.place_of_calls(setting) == place
+
+
+@pytest.mark.parametrize("setting", ["worker:none", "worker:70000", "http://worker", "[::1", "me:word@worker:1", "a/b"])
+def test_place_that_is_none_is_refused_with_the_forms_that_are(setting: str) -> None:
+    with pytest.raises(ConnectionSettingsError, match=r"\[HOST\]:PORT") as refused:
+        drivers.place_of_calls(setting)
+    assert drivers.ADDRESS in refused.value.message
+
+
+def test_driver_calls_its_worker_by_ipv6(folders: tuple[Path, Path]) -> None:
+    made = WorkerLine(folders[0], "::1", files=[], job=GIVEN)
+    assert re.fullmatch(r"\[::1\]:\d+", made.address)
+    with closing(caller.reached(made.address, made.digest)) as ours:
+        ours.sendall(f"{made.token}\n".encode())
+        assert caller.taken(ours, folders[1]) == GIVEN
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("setting", "found", "doubt"),
+    [
+        ("192.0.2.7:9000", f" Drivers call 192.0.2.7:9000 (as {drivers.ADDRESS} says).", ""),
+        ("2001:db8::1", f" Drivers call [2001:db8::1]:a free port (as {drivers.ADDRESS} says).", ""),
+        ("localhost", f" Drivers call localhost:a free port (as {drivers.ADDRESS} says).", "No other machine can call"),
+        ("[::1]:1", f" Drivers call [::1]:1 (as {drivers.ADDRESS} says).", "No other machine can call ::1"),
+        (
+            "no.such.host.invalid",
+            " Drivers call no.such.host.invalid:",
+            "This machine knows no address of no.such.host",
+        ),
+        (f"{'a' * 64}.x", " Drivers call a", "This machine knows no address of a"),
+        ("", f" Drivers call {drivers._own_address()}:a free port (this machine's own address, because", ""),
+    ],
+)
+def test_check_says_where_drivers_call_and_doubts_a_place_that_they_cannot(
+    setting: str, found: str, doubt: str
+) -> None:
+    conf = {"spark.submit.deployMode": "cluster", drivers.ADDRESS: setting}
+    calls = SparkSubmitRunner(master="spark://h:1", catalog={}, kafka={}, conf=conf).calls()
+    assert [text.startswith(words) for text, words in zip(calls, (found, doubt), strict=True)] == [True, True], calls
+    assert (calls[1] == "") == (doubt == "")
+
+
+def test_check_of_client_mode_says_nothing_of_calls() -> None:
+    assert SparkSubmitRunner(master="spark://h:1", catalog={}, kafka={}).calls() == ("", "")
+
+
 def test_port_that_is_none_is_refused_by_name(folders: tuple[Path, Path]) -> None:
     with pytest.raises(ConnectionSettingsError, match=re.escape(drivers.ADDRESS)):
         WorkerLine(folders[0], "worker:none", files=[], job=GIVEN)
