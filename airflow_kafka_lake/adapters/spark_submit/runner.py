@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
@@ -20,6 +21,7 @@ from airflow_kafka_lake.adapters.clients import Secrets
 from airflow_kafka_lake.adapters.jars.cache import JarSet, default_cache, files, fitting_sparks, verified
 from airflow_kafka_lake.adapters.java import find_java, require_java, require_matching_pyspark, spark_home
 from airflow_kafka_lake.adapters.machine import telling
+from airflow_kafka_lake.adapters.spark_submit import failures, submission
 from airflow_kafka_lake.adapters.spark_submit.driver import (
     ADDRESS,
     CalledDriver,
@@ -37,50 +39,7 @@ from airflow_kafka_lake.adapters.spark_submit.driver import (
     place_of_calls,
     program_text,
 )
-from airflow_kafka_lake.adapters.spark_submit.failures import (
-    NO_CALL,
-    NOT_TAKEN,
-    Job,
-    job_failed,
-    job_stalled,
-    tail,
-    why_waiting,
-)
-from airflow_kafka_lake.adapters.spark_submit.submission import (
-    DEPLOY_MODE,
-    HOT_ONLY,
-    MANY_JOBS,
-    PACKAGE,
-    PROPERTIES_FILE,
-    QUICK_START,
-    ZIP_FILE,
-    addresses,
-    all_jars,
-    arguments,
-    brought_with,
-    call_arguments,
-    call_environment,
-    checked_conf,
-    environment,
-    java_options,
-    java_properties,
-    java_start,
-    needs_script,
-    options_of_spark,
-    package_zip,
-    private_folder,
-    properties,
-    properties_text,
-    require_jars,
-    sent_jars,
-    shown_settings,
-    spark_jars,
-    sweep_folders,
-    token_options,
-    told_settings,
-    write_files,
-    write_private,
-)
+from airflow_kafka_lake.adapters.spark_submit.failures import Job
 from airflow_kafka_lake.core.amounts import count, span
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError, SchemaMismatchError
 from airflow_kafka_lake.core.reports.progress import Counters
@@ -119,15 +78,16 @@ def lacking_room(master: str, ui_port: str | None, application: str, cores: str)
 
     def lacking(host: str, port: int) -> str:
         told = _told(host, port)
-        drivers = () if application else (item for item in told["activedrivers"] if item["state"] == "SUBMITTED")
-        asked = [("the driver", item["memory"], item["cores"]) for item in drivers]
-        executors = (item["memoryperexecutor"] for item in told["activeapps"] if item["id"] == application)
-        asked += [("an executor", memory, int(cores)) for memory in executors]
-        workers = [item for item in told["workers"] if item["state"] == "ALIVE"]
-        for kind, *needed in asked:
-            if not any(item["memoryfree"] >= needed[0] and item["coresfree"] >= needed[1] for item in workers):
-                most = [max((item[key] for item in workers), default=0) for key in ("memory", "cores")]
-                return f"no worker has {_room(*needed)} free for {kind}; at most they have {_room(*most)}"
+        asked = [
+            (item.memoryperexecutor, int(cores), "an executor") for item in told.activeapps if item.id == application
+        ]
+        waiting = [item for item in told.activedrivers if item.state == "SUBMITTED" and not application]
+        asked += [(item.memory, item.cores, "the driver") for item in waiting]
+        workers = [item for item in told.workers if item.state == "ALIVE"]
+        for memory, most, kind in asked if workers else ():
+            if not any(item.memoryfree >= memory and item.coresfree >= most for item in workers):
+                largest = _room(max(item.memory for item in workers), max(item.cores for item in workers))
+                return f"no worker has {_room(memory, most)} free for {kind}; at most they have {largest}"
         return ""
 
     return next(filter(None, _each(master, ui_port, lacking)), "")
@@ -142,14 +102,14 @@ def _each(master: str, ui_port: str | None, ask: Callable[[str, int], _T]) -> li
     for host in (address.rsplit(":", 1)[0] for address in master.removeprefix(SCHEME).split(",")):
         try:
             found.append(ask(host, int(ui_port or _DEFAULT_PORT)))
-        except (OSError, http.client.HTTPException, LookupError, TypeError, ValueError) as error:
+        except (OSError, http.client.HTTPException, AttributeError, TypeError, ValueError) as error:
             _logger.info("the Spark master on %s gave no answer, or not its own: %r", host, error)
     return found
 
 
 def _end_at(name: str, host: str, port: int) -> bool:
     def running() -> set[str]:
-        return {str(item["id"]) for item in _told(host, port)["activeapps"] if item["name"] == name}
+        return {str(item.id) for item in _told(host, port).activeapps if item.name == name}
 
     found = running()
     for application in found:
@@ -159,7 +119,7 @@ def _end_at(name: str, host: str, port: int) -> bool:
 
 
 def _told(host: str, port: int) -> Any:
-    return json.loads(_ask(host, port, "GET", "/json/"))
+    return json.loads(_ask(host, port, "GET", "/json/"), object_hook=lambda found: SimpleNamespace(**found))
 
 
 def _ask(host: str, port: int, method: str, path: str, *, form: str | None = None) -> bytes:
@@ -189,7 +149,7 @@ def archive_path(jars: Sequence[Path | str]) -> Path:
     anew has another archive.
     """
     place = _digest([str(spark_home()), str(find_java().resolve()), *map(str, jars)])
-    files = sorted([*spark_jars(), *map(Path, all_jars(jars))])
+    files = sorted([*submission.spark_jars(), *map(Path, submission.all_jars(jars))])
     stats = [(path.name, path.stat()) for path in files if path.exists()]
     state = _digest([f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in stats])
     return default_cache() / "classes" / f"spark-{place}-{state}.jsa"
@@ -208,7 +168,7 @@ def make_archive(jars: Sequence[Path]) -> Path:
     if target.exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    with private_folder() as folder:
+    with submission.private_folder() as folder:
         made = folder / target.name
         _load_classes(folder, jars, made)
         arriving = target.with_name(f".{folder.name}-{target.name}")
@@ -228,7 +188,7 @@ def _load_classes(folder: Path, jars: Sequence[Path], made: Path) -> None:
         name="kafka-lake class archive",
         program=STAGE_PROGRAM,
         request={},
-        options=[*QUICK_START, f"-XX:ArchiveClassesAtExit={made}"],
+        options=[*submission.QUICK_START, f"-XX:ArchiveClassesAtExit={made}"],
     )
     try:
         code = driver.wait(lambda: None, 60, lambda: None)
@@ -237,7 +197,8 @@ def _load_classes(folder: Path, jars: Sequence[Path], made: Path) -> None:
     if code or not made.exists():
         said = (folder / LOG_FILE).read_text("utf-8", "replace").splitlines()
         raise JobFailedError(
-            f"The job that loads Spark's classes ended with exit code {code} and left no class archive:\n{tail(said)}"
+            f"The job that loads Spark's classes ended with exit code {code} and left no class archive:\n"
+            f"{failures.tail(said)}"
         )
 
 
@@ -296,14 +257,16 @@ class SparkSubmitRunner:
         silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
         self._master = master
-        self._catalog = checked_conf(catalog)
-        self._conf = checked_conf(conf or {})
-        self._is_called = self._conf.get(DEPLOY_MODE) == "cluster"
+        self._catalog = submission.checked_conf(catalog)
+        self._conf = submission.checked_conf(conf or {})
+        self._is_called = self._conf.get(submission.DEPLOY_MODE) == "cluster"
         self._kafka = dict(kafka)
         self._jars = tuple(jars)
         self._verify = verify
         self._driver_memory = driver_memory or ("2g" if is_local(self._master) else "1g")
-        self._settings = partial(properties, master=master, catalog=self._catalog, driver_memory=self._driver_memory)
+        self._settings = partial(
+            submission.properties, master=master, catalog=self._catalog, driver_memory=self._driver_memory
+        )
         self._spark_submit = spark_submit
         self._stage_program = stage_program
         self._application = application
@@ -379,7 +342,7 @@ class SparkSubmitRunner:
                     yield warm
                     self._engine.spent(job.effort)
                     return
-        with private_folder() as folder:
+        with submission.private_folder() as folder:
             driver = (self._called if self._is_called else self._begun)(folder, job, request)
             beat = driver.line.beat if driver.line else lambda: None
             try:
@@ -415,7 +378,7 @@ class SparkSubmitRunner:
 
         def renew() -> None:
             if not signs.is_recent():
-                raise job_stalled(job, self._quiet_seconds, last.why)
+                raise failures.job_stalled(job, self._quiet_seconds, last.why)
             if not (running.folder / PROGRESS_FILE).exists():
                 told(last)
             heartbeat()
@@ -432,14 +395,14 @@ class SparkSubmitRunner:
     def _why(self, application: str, lines: Iterable[str]) -> str:
         """Return why a cluster gives a job no executor, as far as it says so, else the room that one needs."""
         memory, cores = self._conf.get("spark.executor.memory", "1g"), self._conf.get("spark.executor.cores", "1")
-        said = why_waiting(lines, self._secrets)
+        said = failures.why_waiting(lines, self._secrets)
         if not said and self._master.startswith(SCHEME) and (application or self._is_called):
             said = lacking_room(self._master, self._conf.get(UI_PORT), application, cores)
         return said or f"each needs {memory} of memory, and cores: {cores}"
 
     def _heard(self, driver: Driver, line: str) -> None:
         _logger.debug("%s", self._secrets.masked(line))
-        if NOT_TAKEN in line:
+        if failures.NOT_TAKEN in line:
             driver.end()
 
     def _failure(self, running: RunningJob, job: Job, code: int, lines: Iterable[str]) -> KafkaLakeError:
@@ -447,8 +410,8 @@ class SparkSubmitRunner:
             return SchemaMismatchError(self._secrets.masked(refused), table=job.table)
         if (line := running.driver.line) and line.fault:
             return line.fault
-        untold = NO_CALL if line and not line.has_called else None
-        return job_failed(job, code, lines, self._secrets, untold=untold)
+        untold = failures.NO_CALL if line and not line.has_called else None
+        return failures.job_failed(job, code, lines, self._secrets, untold=untold)
 
     def end_orphan(self, job: str | None, name: str) -> bool:
         """End an attempt's job (`ports.JobRunner.end_orphan`), and remove the folders that killed workers left.
@@ -459,7 +422,7 @@ class SparkSubmitRunner:
         ended = job is not None and end_orphan(job)
         if self._master.startswith(SCHEME):
             ended = end_application(self._master, self._conf.get(UI_PORT), name) or ended
-        sweep_folders()
+        submission.sweep_folders()
         return ended
 
     def _start(self, *, is_heavy: bool) -> DriverStart:
@@ -479,7 +442,7 @@ class SparkSubmitRunner:
                 program=Path(serve.__file__),
                 request=self._waits,
                 options=self._start_options(is_heavy=is_heavy),
-                conf=MANY_JOBS | self._conf,
+                conf=submission.MANY_JOBS | self._conf,
             ),
             stop_seconds=0.0 if is_local(self._master) and not is_logged else _STOP_SECONDS,
         )
@@ -496,17 +459,19 @@ class SparkSubmitRunner:
     ) -> Driver:
         """Start a driver whose Java has these options: by itself, where it needs nothing of Spark's own script."""
         self._verify()
-        java, home = token_options(self._kafka), None if self._spark_submit else spark_home()
+        java, home = submission.token_options(self._kafka), None if self._spark_submit else spark_home()
         settings = self._settings(conf=self._conf if conf is None else conf, folder=folder, java=java)
-        class_path, shipped = brought_with(self._master, self._jars, self._conf)
+        class_path, shipped = submission.brought_with(self._master, self._jars, self._conf)
         start = [str(self._spark_submit or f"{home}/bin/spark-submit")]
-        if home and not needs_script(self._master, self._conf):
-            options = [*options_of_spark(class_path, self._conf, self._driver_memory), *options]
-            start, class_path = java_start(folder), []
-        text = java_options(folder, [*options, *java], self._conf)
-        write_files(folder, request=request, settings=settings, options=text)
-        words = arguments(folder, self._master, name=name, class_path=class_path, shipped=shipped, program=program)
-        env = environment(spark_home=home)
+        if home and not submission.needs_script(self._master, self._conf):
+            options = [*submission.options_of_spark(class_path, self._conf, self._driver_memory), *options]
+            start, class_path = submission.java_start(folder), []
+        text = submission.java_options(folder, [*options, *java], self._conf)
+        submission.write_files(folder, request=request, settings=settings, options=text)
+        words = submission.arguments(
+            folder, self._master, name=name, class_path=class_path, shipped=shipped, program=program
+        )
+        env = submission.environment(spark_home=home)
         return Driver([*start, *words], log=folder / LOG_FILE, env=env, cwd=folder)
 
     def _begun(self, folder: Path, job: Job, request: Mapping[str, Any]) -> Driver:
@@ -516,33 +481,38 @@ class SparkSubmitRunner:
     def _called(self, folder: Path, job: Job, request: Mapping[str, Any]) -> Driver:
         """Submit a driver to the cluster, which calls this process."""
         self._verify()
-        java = token_options(self._kafka)
-        (folder / ZIP_FILE).write_bytes(package_zip())
-        jars = [*map(Path, all_jars(self._jars)), *sent_jars(self._conf)]
+        java = submission.token_options(self._kafka)
+        (folder / submission.ZIP_FILE).write_bytes(submission.package_zip())
+        jars = [*map(Path, submission.all_jars(self._jars)), *submission.sent_jars(self._conf)]
         given = GivenJob(
-            package=ZIP_FILE,
+            package=submission.ZIP_FILE,
             jars=[jar.name for jar in jars],
-            further_jars=addresses(self._conf),
-            settings=told_settings(self._settings(conf=self._conf, folder=folder, java=java), job.name),
-            properties=java_properties(java),
+            further_jars=submission.addresses(self._conf),
+            settings=submission.told_settings(self._settings(conf=self._conf, folder=folder, java=java), job.name),
+            properties=submission.java_properties(java),
             program=_importable(self._program(job)),
             request=dict(request),
             silence_seconds=self._waits["silence_seconds"],
         )
-        line = WorkerLine(folder, self._conf.get(ADDRESS, ""), files=[folder / ZIP_FILE, *jars], job=given)
-        shown = shown_settings(self._master, self._conf, self._driver_memory, line.token)
-        write_private(folder / PROPERTIES_FILE, properties_text(shown))
+        line = WorkerLine(folder, self._conf.get(ADDRESS, ""), files=[folder / submission.ZIP_FILE, *jars], job=given)
+        shown = submission.shown_settings(self._master, self._conf, self._driver_memory, line.token)
+        submission.write_private(folder / submission.PROPERTIES_FILE, submission.properties_text(shown))
         home, text = spark_home(), program_text()
-        words = call_arguments(folder, self._master, name=job.name, address=line.address, digest=line.digest, text=text)
-        start, env = [str(self._spark_submit or f"{home}/bin/spark-submit")], call_environment(home, line.token)
+        words = submission.call_arguments(
+            folder, self._master, name=job.name, address=line.address, digest=line.digest, text=text
+        )
+        start, env = (
+            [str(self._spark_submit or f"{home}/bin/spark-submit")],
+            submission.call_environment(home, line.token),
+        )
         return CalledDriver([*start, *words], line=line, log=folder / LOG_FILE, env=env, cwd=folder)
 
     def _program(self, job: Job) -> Path:
-        return self._stage_program if isinstance(job, StageJob) else PACKAGE / job.program
+        return self._stage_program if isinstance(job, StageJob) else submission.PACKAGE / job.program
 
     def _start_options(self, *, is_heavy: bool) -> list[str]:
         """Return the options that make the driver fast; a heavy job in a local master is worth the better compiler."""
-        options = HOT_ONLY if is_local(self._master) and is_heavy else QUICK_START
+        options = submission.HOT_ONLY if is_local(self._master) and is_heavy else submission.QUICK_START
         archive = archive_path(self._jars)
         return [*options, *([f"-XX:SharedArchiveFile={archive}"] if archive.exists() else [])]
 
@@ -556,9 +526,9 @@ def _left(running: RunningJob) -> Mapping[str, Any]:
 
 def _importable(program: Path) -> str:
     """Return a program of this package as the module that it is in the driver, any other as a file."""
-    if not program.is_relative_to(PACKAGE):
+    if not program.is_relative_to(submission.PACKAGE):
         return str(program)
-    return ".".join(program.relative_to(PACKAGE.parent).with_suffix("").parts)
+    return ".".join(program.relative_to(submission.PACKAGE.parent).with_suffix("").parts)
 
 
 class SparkJobs(SparkSubmitRunner):
@@ -596,7 +566,7 @@ class SparkJobs(SparkSubmitRunner):
         require_matching_pyspark(jars_of=fitting_sparks() if self._sets else ())
         for jars in self._sets:
             verified(jars)
-        require_jars(self._conf)
+        submission.require_jars(self._conf)
 
 
 def _of(sets: Iterable[JarSet]) -> list[Path]:
