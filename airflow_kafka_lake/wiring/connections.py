@@ -564,11 +564,7 @@ EMBEDDED_MASTER = "local[*]"
 
 _MASTER = re.compile(r"local(\[(\*|[0-9]{1,4})(,[0-9]{1,3})?\])?|yarn|(spark|k8s)://[^\s@]{1,300}")
 _MODE = "spark.submit.deployMode"
-_CONF_OF = {
-    "queue": "spark.yarn.queue",
-    "namespace": "spark.kubernetes.namespace",
-    "deploy-mode": _MODE,
-}
+_CONF_OF = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace", "deploy-mode": _MODE}
 _IGNORED = frozenset({"rest-scheme", "rest-port", "yarn_resourcemanager_webapp_address"})
 """Settings with which the Spark provider tracks a job; we watch the driver process instead."""
 _QUIET = "quiet-minutes"
@@ -678,14 +674,15 @@ def conf_of(connection: ConnectionSettings) -> dict[str, str]:
     for key, value in connection.extra.items():
         if value is None or value == "" or key in {*_IGNORED, _QUIET, _IDLE, _HISTORY}:
             continue
-        if key == "conf":
-            conf |= _spark_settings(connection, value)
+        if key == "conf" or key.startswith("spark."):
+            conf |= _spark_settings(connection, value if key == "conf" else {key: value})
         elif key in _CONF_OF:
             conf[_CONF_OF[key]] = str(value)
-        elif key.startswith("spark."):
-            conf |= _spark_settings(connection, {key: value})
-        else:
-            _check_plain(connection, key, value)
+        elif key != "spark-binary":
+            known = f"conf, queue, namespace, deploy-mode, {_QUIET}, {_IDLE}, {_HISTORY}, spark.…"
+            raise _refused(connection, f"the extra has {key!r}; known: {known}")
+        elif value != "spark-submit":
+            raise _refused(connection, "spark-binary must be spark-submit: other programs are not started")
     if conf.get(_MODE, "client") not in (("client",) if is_local(master_of(connection)) else ("client", "cluster")):
         raise _refused(connection, "deploy-mode must be client, or, where the master is a cluster's, cluster")
     return conf
@@ -723,14 +720,6 @@ def history_server(connection: ConnectionSettings) -> str | None:
     if given not in {None, ""} and web_address(given) is None:
         raise _refused(connection, f"{_HISTORY} must be an http or https address without login, e.g. http://host:18080")
     return history_server_of(given, conf_of(connection))
-
-
-def _check_plain(connection: ConnectionSettings, key: str, value: object) -> None:
-    if key != "spark-binary":
-        known = f"conf, queue, namespace, deploy-mode, {_QUIET}, {_IDLE}, {_HISTORY}, spark.…"
-        raise _refused(connection, f"the extra has {key!r}; known: {known}")
-    if value != "spark-submit":
-        raise _refused(connection, "spark-binary must be spark-submit: other programs are not started")
 
 
 def _spark_settings(connection: ConnectionSettings, given: object) -> dict[str, str]:

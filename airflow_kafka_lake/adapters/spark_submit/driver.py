@@ -15,6 +15,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import tempfile
 import threading
 import time
 from collections import deque
@@ -511,7 +512,7 @@ ADDRESS = "spark.kafka_lake.worker.address"
 """The setting of the `host`, `host:port`, or `[IPv6]:port`, under which the cluster reaches this worker."""
 
 _EVERY_SECONDS = 0.2
-_MOST_CALLERS = 50
+_CALLERS = 20
 _LAST_WORDS_SECONDS = 15.0
 """How long the cluster may take to tell why a driver has ended that did not say so itself."""
 
@@ -529,24 +530,23 @@ def place_of_calls(setting: str) -> tuple[str, int]:
     with suppress(ValueError):  # no port, or no address between brackets
         parts = urlsplit(f"//{named}")
         if parts.netloc == named and "@" not in named:
-            return parts.hostname or _own_address(), parts.port or 0
+            host = parts.hostname or _own_address()
+            return f"[{host}]" if ":" in host else host, parts.port or 0
     form = "HOST, HOST:PORT, or, of IPv6 with a port, [HOST]:PORT"
     raise ConnectionSettingsError(f"{ADDRESS} is {setting!r}, and has to be {form}.")
 
 
-def address_of(host: str, port: object) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def doubt_of_calls(host: str) -> str:
-    """Return why no other machine may reach a host, with what to do; nothing where one may."""
+def told_of_calls(setting: str) -> tuple[str, str]:
+    """Return where drivers call, and why no other machine may reach that, with the remedy; nothing where one may."""
+    host, port = place_of_calls(setting)
+    origin = f"as {ADDRESS} says" if setting else f"this machine's own address, because {ADDRESS} names none"
+    told, doubt = f" Drivers call {host}:{port or 'a free port'} ({origin}).", ""
     try:
-        found = [ip_address(item[4][0]) for item in socket.getaddrinfo(host, None)]
+        if all(ip_address(item[4][0]).is_loopback for item in socket.getaddrinfo(host.strip("[]"), None)):
+            doubt = f"No other machine can call {host}: name this one's address in {ADDRESS}."
     except (OSError, UnicodeError):
-        return f"This machine knows no address of {host}: unless the cluster does, correct {ADDRESS}."
-    if all(address.is_loopback for address in found):
-        return f"No other machine can call {host}: name this one's address in {ADDRESS}."
-    return ""
+        doubt = f"This machine knows no address of {host}: unless the cluster does, correct {ADDRESS}."
+    return told, doubt
 
 
 class WorkerLine:
@@ -567,7 +567,6 @@ class WorkerLine:
         self._job = job
         self._beat = threading.Event()
         self._is_closed = threading.Event()
-        self._room = threading.BoundedSemaphore(_MOST_CALLERS)
         self._context, self.digest = _certificate(folder)
         host, port = place_of_calls(address)
         try:
@@ -580,8 +579,9 @@ class WorkerLine:
                 ) from None
             raise ConnectionSettingsError(f"{ADDRESS} is {address!r}, where nothing can listen: {error}.") from None
         self._listening.settimeout(_EVERY_SECONDS)
-        self.address = address_of(host, self._listening.getsockname()[1])
-        threading.Thread(target=self._run, daemon=True).start()
+        self.address = f"{host}:{self._listening.getsockname()[1]}"
+        for _ in range(_CALLERS):
+            threading.Thread(target=self._serve, daemon=True).start()
 
     def beat(self) -> None:
         """Tell the driver that this worker lives."""
@@ -591,25 +591,17 @@ class WorkerLine:
         """End the call: a driver that still works ends itself."""
         self._is_closed.set()
 
-    def _run(self) -> None:
-        """Serve each caller apart, so that the driver need not wait for one that says nothing."""
-        with self._listening:
-            while self._folder.exists() and not (self.has_called or self._is_closed.is_set()):
-                if self._room.acquire(timeout=_EVERY_SECONDS):
-                    try:
-                        connection, _ = self._listening.accept()
-                    except OSError:
-                        self._room.release()
-                    else:
-                        threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+    def _serve(self) -> None:
+        """Serve callers until the driver has called; other threads do so too, so that a silent one delays none."""
+        while self._folder.exists() and not (self.has_called or self._is_closed.is_set()):
+            line = None
+            with suppress(OSError):
+                line = self._welcomed(self._listening.accept()[0])
+            if line:
+                self._talk(line)
+        self._listening.close()
 
-    def _serve(self, connection: socket.socket) -> None:
-        line = None
-        with suppress(OSError):
-            line = self._welcomed(connection)
-        self._room.release()
-        if line is None:
-            return
+    def _talk(self, line: ssl.SSLSocket) -> None:
         with line:
             try:
                 self._give(line)
@@ -709,13 +701,11 @@ def _certificate(folder: Path) -> tuple[ssl.SSLContext, str]:
     certificate = made.sign(key, hashes.SHA256())
     pem = serialization.Encoding.PEM
     plain = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    path = folder / "call.pem"
-    write_private(path, (plain + certificate.public_bytes(pem)).decode())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_cert_chain(path)
-    finally:
-        path.unlink()
+    with tempfile.NamedTemporaryFile(dir=folder) as both:  # OpenSSL takes a key only from a file
+        both.write(plain + certificate.public_bytes(pem))
+        both.flush()
+        context.load_cert_chain(both.name)
     return context, certificate.fingerprint(hashes.SHA256()).hex()
 
 

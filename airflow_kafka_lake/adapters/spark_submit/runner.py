@@ -21,24 +21,9 @@ from airflow_kafka_lake.adapters.clients import Secrets
 from airflow_kafka_lake.adapters.jars.cache import JarSet, default_cache, files, fitting_sparks, verified
 from airflow_kafka_lake.adapters.java import find_java, require_java, require_matching_pyspark, spark_home
 from airflow_kafka_lake.adapters.machine import telling
+from airflow_kafka_lake.adapters.spark_submit import driver as drivers
 from airflow_kafka_lake.adapters.spark_submit import failures, submission
-from airflow_kafka_lake.adapters.spark_submit.driver import (
-    ADDRESS,
-    CalledDriver,
-    Driver,
-    DriverStart,
-    Engine,
-    FollowedLog,
-    RunningJob,
-    Signs,
-    WorkerLine,
-    address_of,
-    came,
-    doubt_of_calls,
-    end_orphan,
-    place_of_calls,
-    program_text,
-)
+from airflow_kafka_lake.adapters.spark_submit.driver import Driver, Engine, RunningJob
 from airflow_kafka_lake.adapters.spark_submit.failures import Job
 from airflow_kafka_lake.core.amounts import count, span
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError, SchemaMismatchError
@@ -46,7 +31,7 @@ from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import IDLE_SECONDS, LIGHT, QUIET_SECONDS, Application, StageJob, Tip, is_local
 from airflow_kafka_lake.jobs import serve, stage
 from airflow_kafka_lake.jobs.caller import LOG_FILE, MESSAGES_FILE, PROGRESS_FILE, RESULT_FILE, GivenJob
-from airflow_kafka_lake.jobs.driver import REFUSED
+from airflow_kafka_lake.jobs.driver import JAVA_OPTIONS_FILE, PROPERTIES_FILE, REFUSED
 from airflow_kafka_lake.jobs.formats import CATALOG_CLASS
 from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
 
@@ -115,7 +100,7 @@ def _end_at(name: str, host: str, port: int) -> bool:
     for application in found:
         _ask(host, port, "POST", "/app/kill/", form=urlencode({"id": application, "terminate": "true"}))
     # The master answers a kill with a redirect even where kills are not allowed: only its list tells.
-    return bool(found) and came(lambda: not found & running(), _GONE_SECONDS, _POLL_SECONDS)
+    return bool(found) and drivers.came(lambda: not found & running(), _GONE_SECONDS, _POLL_SECONDS)
 
 
 def _told(host: str, port: int) -> Any:
@@ -228,11 +213,11 @@ class SparkSubmitRunner:
 
     `catalog` holds the `spark.sql.catalog.lake…` settings, `kafka` Java client settings, `conf` further Spark settings;
     all three may hold secrets, which reach the driver in files of mode 0600 and appear nowhere else. `jars` are local
-    paths; `verify` is called before every start of a driver, and its errors pass on. `spark_submit` stands in the place
-    of the installed Spark. `driver_memory` defaults to the master's usual size. `stage_program` is the program of a
-    staging driver. `application` is given each driver's application, with its page at `history_server`. With an
-    `engine` jobs run in its warm driver, which waits `idle_seconds` for the next one; without, each in a driver of its
-    own. In deploy mode cluster each job has a driver of its own on the cluster, which calls this process.
+    paths; `spark_submit` stands in the place of the installed Spark. `driver_memory` defaults to the master's usual
+    size. `stage_program` is the program of a staging driver. `application` is given each driver's application, with its
+    page at `history_server`. With an `engine` jobs run in its warm driver, which waits `idle_seconds` for the next one;
+    without, each in a driver of its own. In deploy mode cluster each job has a driver of its own on the cluster, which
+    calls this process.
     Raises ConnectionSettingsError for a missing master, and a setting that is not Spark's.
     """
 
@@ -243,7 +228,6 @@ class SparkSubmitRunner:
         catalog: Mapping[str, str],
         kafka: Mapping[str, str],
         jars: Sequence[Path] = (),
-        verify: Callable[[], None] = lambda: None,
         conf: Mapping[str, str] | None = None,
         driver_memory: str | None = None,
         spark_submit: Path | None = None,
@@ -262,7 +246,6 @@ class SparkSubmitRunner:
         self._is_called = self._conf.get(submission.DEPLOY_MODE) == "cluster"
         self._kafka = dict(kafka)
         self._jars = tuple(jars)
-        self._verify = verify
         self._driver_memory = driver_memory or ("2g" if is_local(self._master) else "1g")
         self._settings = partial(
             submission.properties, master=master, catalog=self._catalog, driver_memory=self._driver_memory
@@ -277,6 +260,9 @@ class SparkSubmitRunner:
         self._waits = {"idle_seconds": idle_seconds, "silence_seconds": silence_seconds}
         self._secrets = Secrets(self._catalog, self._kafka, self._conf)
 
+    def _verify(self) -> None:
+        """Find a missing part before every start of a driver."""
+
     def where(self) -> str:
         if is_local(self._master):
             return f"a local Spark master on this machine ({self._master})"
@@ -285,12 +271,7 @@ class SparkSubmitRunner:
 
     def calls(self) -> tuple[str, str]:
         """Return where a driver on the cluster calls, and a doubt that it can; nothing in client mode."""
-        if not self._is_called:
-            return "", ""
-        setting = self._conf.get(ADDRESS, "")
-        host, port = place_of_calls(setting)
-        origin = f"as {ADDRESS} says" if setting else f"this machine's own address, because {ADDRESS} names none"
-        return f" Drivers call {address_of(host, port or 'a free port')} ({origin}).", doubt_of_calls(host)
+        return drivers.told_of_calls(self._conf.get(drivers.ADDRESS, "")) if self._is_called else ("", "")
 
     def stage(
         self,
@@ -317,7 +298,7 @@ class SparkSubmitRunner:
         self, job: ReportingJob, *, progress: Callable[[str], None], counted: Callable[[Counters], None] = uncounted
     ) -> Mapping[str, Any]:
         with self._running(job) as running:
-            messages = FollowedLog(running.folder / MESSAGES_FILE, progress)
+            messages = drivers.FollowedLog(running.folder / MESSAGES_FILE, progress)
             self._follow(running, job, heartbeat=messages.follow, counted=counted)
             messages.finish()
             found: dict[str, Any] = json.loads((running.folder / RESULT_FILE).read_text(encoding="utf-8"))
@@ -361,7 +342,7 @@ class SparkSubmitRunner:
     ) -> None:
         """Watch a job to its end; JobFailedError when it fails or makes no progress, SchemaMismatchError when it has
         refused the schema of its table."""
-        log = FollowedLog(running.log, partial(self._heard, running.driver), begin=running.log_begin)
+        log = drivers.FollowedLog(running.log, partial(self._heard, running.driver), begin=running.log_begin)
         known, last = {""}, Counters(executors=int(is_local(self._master)))  # a cluster may let its driver wait
 
         def told(counters: Counters) -> None:
@@ -374,7 +355,7 @@ class SparkSubmitRunner:
             why = "" if counters.executors else self._why(counters.application, log.lines)
             counted(last := replace(counters, why=why))
 
-        signs = Signs(running.folder / PROGRESS_FILE, self._quiet_seconds, told)
+        signs = drivers.Signs(running.folder / PROGRESS_FILE, self._quiet_seconds, told)
 
         def renew() -> None:
             if not signs.is_recent():
@@ -419,16 +400,16 @@ class SparkSubmitRunner:
         On this host the driver's process group, by its reference; under a standalone master also the application, by
         its name, wherever its driver is. YARN and Kubernetes are not asked.
         """
-        ended = job is not None and end_orphan(job)
+        ended = job is not None and drivers.end_orphan(job)
         if self._master.startswith(SCHEME):
             ended = end_application(self._master, self._conf.get(UI_PORT), name) or ended
         submission.sweep_folders()
         return ended
 
-    def _start(self, *, is_heavy: bool) -> DriverStart:
+    def _start(self, *, is_heavy: bool) -> drivers.DriverStart:
         """Return how a warm driver is started: its application has no job's name, by which it would be ended."""
         is_logged = self._conf.get(_EVENT_LOG, "false").lower() == "true"
-        return DriverStart(
+        return drivers.DriverStart(
             settings=(
                 *(self._master, self._catalog, self._conf, self._driver_memory, self._jars, self._waits),
                 self._spark_submit,
@@ -467,7 +448,10 @@ class SparkSubmitRunner:
             options = [*submission.options_of_spark(class_path, self._conf, self._driver_memory), *options]
             start, class_path = submission.java_start(folder), []
         text = submission.java_options(folder, [*options, *java], self._conf)
-        submission.write_files(folder, request=request, settings=settings, options=text)
+        submission.write_private(folder / PROPERTIES_FILE, submission.properties_text(settings))
+        submission.write_private(folder / JAVA_OPTIONS_FILE, text)
+        submission.write_private(folder / submission.REQUEST_FILE, json.dumps(request))
+        (folder / submission.ZIP_FILE).write_bytes(submission.package_zip())
         words = submission.arguments(
             folder, self._master, name=name, class_path=class_path, shipped=shipped, program=program
         )
@@ -494,18 +478,17 @@ class SparkSubmitRunner:
             request=dict(request),
             silence_seconds=self._waits["silence_seconds"],
         )
-        line = WorkerLine(folder, self._conf.get(ADDRESS, ""), files=[folder / submission.ZIP_FILE, *jars], job=given)
+        line = drivers.WorkerLine(
+            folder, self._conf.get(drivers.ADDRESS, ""), files=[folder / submission.ZIP_FILE, *jars], job=given
+        )
         shown = submission.shown_settings(self._master, self._conf, self._driver_memory, line.token)
-        submission.write_private(folder / submission.PROPERTIES_FILE, submission.properties_text(shown))
-        home, text = spark_home(), program_text()
+        submission.write_private(folder / PROPERTIES_FILE, submission.properties_text(shown))
+        home, text = spark_home(), drivers.program_text()
         words = submission.call_arguments(
             folder, self._master, name=job.name, address=line.address, digest=line.digest, text=text
         )
-        start, env = (
-            [str(self._spark_submit or f"{home}/bin/spark-submit")],
-            submission.call_environment(home, line.token),
-        )
-        return CalledDriver([*start, *words], line=line, log=folder / LOG_FILE, env=env, cwd=folder)
+        start, env = self._spark_submit or f"{home}/bin/spark-submit", submission.call_environment(home, line.token)
+        return drivers.CalledDriver([start, *words], line=line, log=folder / LOG_FILE, env=env, cwd=folder)
 
     def _program(self, job: Job) -> Path:
         return self._stage_program if isinstance(job, StageJob) else submission.PACKAGE / job.program
@@ -538,7 +521,7 @@ class SparkJobs(SparkSubmitRunner):
         self, *, conf: Mapping[str, str], stores: Sequence[JarSet] = (), engine: Engine | None = None, **settings: Any
     ) -> None:
         self._sets: tuple[JarSet, ...] = () if "spark.jars.packages" in conf else (JarSet.SPARK, *stores)
-        super().__init__(conf=conf, engine=engine, jars=_of(self._sets), verify=self._verify_once, **settings)
+        super().__init__(conf=conf, engine=engine, jars=_of(self._sets), **settings)
 
     def check(self) -> None:
         """Raise the error of a missing Java, PySpark or jar, with the command that installs it.
@@ -555,7 +538,7 @@ class SparkJobs(SparkSubmitRunner):
         jars = "the jars of spark.jars.packages" if not self._sets else f"the jars ({', '.join(self._sets)})"
         return f"{require_java()}, Spark {require_matching_pyspark()} and {jars}"
 
-    def _verify_once(self) -> None:
+    def _verify(self) -> None:
         engine = self._engine or Engine()
         if not engine.is_verified:
             self._verify_all()

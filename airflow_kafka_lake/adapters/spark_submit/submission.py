@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import io
-import json
 import os
 import re
 import shutil
@@ -17,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import airflow_kafka_lake
@@ -224,14 +222,6 @@ def garbage_options(cores: int) -> list[str]:
     """Return Java's options for garbage. More room for new objects makes few tasks no faster, and is filled: 1.4 GiB of
     memory for two, not 1.1. A third of the heap is Java's own bound."""
     return ["-XX:+UseParallelGC", *[f"-XX:MaxNewSize={112 * cores}m"] * (cores <= 4)]
-
-
-def write_files(folder: Path, *, request: Mapping[str, Any], settings: Mapping[str, str], options: str) -> None:
-    """Write the files that the driver reads; files that may hold secrets are readable by their owner only."""
-    write_private(folder / PROPERTIES_FILE, properties_text(settings))
-    write_private(folder / JAVA_OPTIONS_FILE, options)
-    write_private(folder / REQUEST_FILE, json.dumps(request))
-    (folder / ZIP_FILE).write_bytes(package_zip())
 
 
 def all_jars(jars: Sequence[Path | str]) -> list[Path | str]:
