@@ -24,10 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import ssl
+from typing import Any
 
 TOKEN = "SPARK_KAFKA_LAKE_TOKEN"  # noqa: S105
 """The variable with the word. Spark passes it on because it begins like its own, and its pages hide its value."""
@@ -65,21 +62,19 @@ class SentFile:
     size: int
 
 
-def line_of(message: GivenJob | SentFile | int) -> bytes:
-    """Return a message, or an exit code, as a line of `read_line`."""
-    found = message if isinstance(message, int) else [type(message).__name__, asdict(message)]
-    return json.dumps(found).encode() + b"\n"
+def line_of(message: Any) -> bytes:
+    """Return a message, or an exit code, as a line: of `read_line`, where it is of its types."""
+    return json.dumps(message if isinstance(message, int) else asdict(message)).encode() + b"\n"
 
 
 def read_line(line: bytes | bytearray) -> GivenJob | SentFile | int:
     found = json.loads(line)
     if isinstance(found, int):
         return found
-    name, fields = found
-    return SentFile(**fields) if name == SentFile.__name__ else GivenJob(**fields)
+    return GivenJob(**found) if "program" in found else SentFile(**found)
 
 
-def reached(address: str, digest: str) -> ssl.SSLSocket:
+def reached(address: str, digest: str) -> socket.socket:
     """Return a connection to the worker at `host:port`; ConnectionError unless its certificate has this SHA-256."""
     import ssl  # here, because every driver loads this module, and few call
 
@@ -93,7 +88,7 @@ def reached(address: str, digest: str) -> ssl.SSLSocket:
     return line
 
 
-def heard(line: ssl.SSLSocket) -> bytes | None:
+def heard(line: socket.socket) -> bytes | None:
     """Return the bytes that have come, none at the end of the line; None where nothing has come for a moment."""
     line.settimeout(_EVERY_SECONDS)
     try:
@@ -104,7 +99,7 @@ def heard(line: ssl.SSLSocket) -> bytes | None:
         line.settimeout(CALL_SECONDS)
 
 
-def taken(line: ssl.SSLSocket, folder: Path) -> GivenJob:
+def taken(line: socket.socket, folder: Path) -> GivenJob:
     """Put the files that the worker sends into a folder; return the job that follows them."""
     with line.makefile("rb") as sent:
         while header := sent.readline():
@@ -145,7 +140,7 @@ class Call:
     One thread reads and writes it: TLS connections are not for two.
     """
 
-    def __init__(self, line: ssl.SSLSocket, files: Files, silence_seconds: float, end: Callable[[], None]) -> None:
+    def __init__(self, line: socket.socket, files: Files, silence_seconds: float, end: Callable[[], None]) -> None:
         self._line = line
         self._files = files
         self._silence_seconds = silence_seconds

@@ -25,7 +25,7 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError
 from airflow_kafka_lake.core.ledger.guards import HostClock
 from airflow_kafka_lake.core.reports.lineage import TableDescription
-from airflow_kafka_lake.core.spark.job import IDLE_SECONDS, QUIET_SECONDS, Application, history_server_of, is_local
+from airflow_kafka_lake.core.spark.job import HISTORY, IDLE_SECONDS, QUIET_SECONDS, Application, is_local
 from airflow_kafka_lake.core.spec import CONNECTION_ID, PipelineSpec
 
 if TYPE_CHECKING:
@@ -618,7 +618,8 @@ class SparkConnection:
         from airflow_kafka_lake.adapters.spark_submit.runner import SparkJobs
 
         master, own = self.master_and_conf
-        conf = without_rivals(further or {}, own) | dict(own)
+        # Half of two parents of an application would be none.
+        conf = {**({} if _names_parent(own) else further or {}), **own}
         idle_seconds = idle_seconds_of(self._connection)
         is_kept = idle_seconds and not _names_parent(conf)
         return SparkJobs(
@@ -629,7 +630,7 @@ class SparkConnection:
             catalog=catalog,
             kafka=kafka,
             stores=stores,
-            quiet_seconds=quiet_seconds_of(self._connection),
+            quiet_seconds=_seconds_of(self._connection, _QUIET, QUIET_SECONDS, least=1),
             application=application,
             history_server=history_server(self._connection),
         )
@@ -646,11 +647,6 @@ class SparkConnection:
         require_master(self.master_and_conf[0])
         calls, doubt = runner.calls()
         return f"Jobs run on {runner.where()}; {runner.parts()} are there.{calls}", doubt
-
-
-def without_rivals(further: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
-    """Return further settings, unless `conf` names the parent of an application: half of two parents would be none."""
-    return {} if _names_parent(conf) else dict(further)
 
 
 def _names_parent(conf: Mapping[str, str]) -> bool:
@@ -688,12 +684,6 @@ def conf_of(connection: ConnectionSettings) -> dict[str, str]:
     return conf
 
 
-def quiet_seconds_of(connection: ConnectionSettings) -> float:
-    """Return how long a job may make no progress, waiting for a full cluster included: `quiet-minutes` of the extra,
-    else thirty minutes."""
-    return _seconds_of(connection, _QUIET, QUIET_SECONDS, least=1)
-
-
 def idle_seconds_of(connection: ConnectionSettings) -> float:
     """Return how long a warm driver waits for its next job; 0: there is none, every job has a driver of its own.
 
@@ -716,10 +706,11 @@ def _seconds_of(connection: ConnectionSettings, key: str, usual: float, least: i
 
 def history_server(connection: ConnectionSettings) -> str | None:
     """Return the address of the history server: `history-server` of the extra, else YARN's setting in `conf`."""
-    given = connection.extra.get(_HISTORY)
-    if given not in {None, ""} and web_address(given) is None:
+    given = connection.extra.get(_HISTORY) or None
+    if given is not None and web_address(given) is None:
         raise _refused(connection, f"{_HISTORY} must be an http or https address without login, e.g. http://host:18080")
-    return history_server_of(given, conf_of(connection))
+    found = conf_of(connection).get(HISTORY)
+    return given or (f"http://{found}" if found and "://" not in found else found)
 
 
 def _spark_settings(connection: ConnectionSettings, given: object) -> dict[str, str]:

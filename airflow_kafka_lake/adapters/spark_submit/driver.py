@@ -20,12 +20,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import psutil
@@ -354,7 +354,7 @@ class WarmDriver:
             done=folder / DONE_FILE,
             beat=lambda: self._send(b"\n"),
         )
-        self._send(JobOrder(folder=number, program=program, name=name).to_line())
+        self._send(line_of(JobOrder(folder=number, program=program, name=name)))
         return job
 
     def is_starting(self) -> bool:
@@ -408,7 +408,7 @@ def _pipe(folder: Path) -> int:
         raise NoPipeError(str(error)) from None
 
 
-class Engine:
+class Engine(AbstractContextManager["Engine"]):
     """Keeps a Spark driver for the next job of this process, whichever runner it comes from, instead of starting one
     for each.
 
@@ -422,9 +422,6 @@ class Engine:
         self._spent = 0
         self._driver: WarmDriver | None = None
         self._busy = threading.Lock()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -532,8 +529,7 @@ def place_of_calls(setting: str) -> tuple[str, int]:
         if parts.netloc == named and "@" not in named:
             host = parts.hostname or _own_address()
             return f"[{host}]" if ":" in host else host, parts.port or 0
-    form = "HOST, HOST:PORT, or, of IPv6 with a port, [HOST]:PORT"
-    raise ConnectionSettingsError(f"{ADDRESS} is {setting!r}, and has to be {form}.")
+    raise ConnectionSettingsError(f"{ADDRESS} is {setting!r}, and has to be HOST, HOST:PORT, or, of IPv6, [HOST]:PORT.")
 
 
 def told_of_calls(setting: str) -> tuple[str, str]:
@@ -594,11 +590,9 @@ class WorkerLine:
     def _serve(self) -> None:
         """Serve callers until the driver has called; other threads do so too, so that a silent one delays none."""
         while self._folder.exists() and not (self.has_called or self._is_closed.is_set()):
-            line = None
             with suppress(OSError):
-                line = self._welcomed(self._listening.accept()[0])
-            if line:
-                self._talk(line)
+                if line := self._welcomed(self._listening.accept()[0]):
+                    self._talk(line)
         self._listening.close()
 
     def _talk(self, line: ssl.SSLSocket) -> None:
@@ -718,10 +712,8 @@ def program_text() -> str:
 class CalledDriver(Driver):
     """A driver on the cluster, which a process of this machine has submitted; that process waits for its end."""
 
-    def __init__(
-        self, command: Sequence[str | Path], *, line: WorkerLine, log: Path, env: Mapping[str, str], cwd: Path
-    ) -> None:
-        super().__init__(command, log=log, env=env, cwd=cwd)
+    def __init__(self, command: Sequence[str | Path], *, line: WorkerLine, **place: Any) -> None:
+        super().__init__(command, **place)
         self.line: WorkerLine = line
 
     def has_exited(self) -> bool:

@@ -71,15 +71,12 @@ def lacking_room(master: str, ui_port: str | None, application: str, cores: str)
         workers = [item for item in told.workers if item.state == "ALIVE"]
         for memory, most, kind in asked if workers else ():
             if not any(item.memoryfree >= memory and item.coresfree >= most for item in workers):
-                largest = _room(max(item.memory for item in workers), max(item.cores for item in workers))
-                return f"no worker has {_room(memory, most)} free for {kind}; at most they have {largest}"
+                largest = max(item.memory for item in workers), max(item.cores for item in workers)
+                needed, have = (f"{m / 1024:.3g} GiB and {count(c, 'core')}" for m, c in ((memory, most), largest))
+                return f"no worker has {needed} free for {kind}; at most they have {have}"
         return ""
 
     return next(filter(None, _each(master, ui_port, lacking)), "")
-
-
-def _room(memory: int, cores: int) -> str:
-    return f"{memory / 1024:.3g} GiB and {count(cores, 'core')}"
 
 
 def _each(master: str, ui_port: str | None, ask: Callable[[str, int], _T]) -> list[_T]:
@@ -472,8 +469,7 @@ class SparkSubmitRunner:
             package=submission.ZIP_FILE,
             jars=[jar.name for jar in jars],
             further_jars=submission.addresses(self._conf),
-            settings=submission.told_settings(self._settings(conf=self._conf, folder=folder, java=java), job.name),
-            properties=submission.java_properties(java),
+            **submission.told_of(self._settings(conf=self._conf, folder=folder, java=java), java, job.name),
             program=_importable(self._program(job)),
             request=dict(request),
             silence_seconds=self._waits["silence_seconds"],

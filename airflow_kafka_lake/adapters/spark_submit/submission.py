@@ -288,14 +288,11 @@ def _is_hidden(key: str, value: str) -> bool:
     return not _SECRETS_OF_SPARK.match(key) and is_secret(key, value)
 
 
-def told_settings(settings: Mapping[str, str], name: str) -> dict[str, str]:
-    """Return the settings that the driver is told: all of its session."""
-    return {key: settings[key] for key in settings.keys() - {DEPLOY_MODE, _MEMORY, _JAVA_OPTIONS}} | {_NAME: name}
-
-
-def java_properties(options: Sequence[str]) -> dict[str, str]:
-    """Return the properties of Java that options of `token_options`, and those for Avro, set."""
-    return dict(option.removeprefix("-D").split("=", 1) for option in (*_BOUNDED, *options))
+def told_of(settings: Mapping[str, str], java: Sequence[str], name: str) -> dict[str, dict[str, str]]:
+    """Return the settings of its session and the properties of its Java that the driver is told."""
+    kept = settings.keys() - {DEPLOY_MODE, _MEMORY, _JAVA_OPTIONS}
+    properties = dict(option.removeprefix("-D").split("=", 1) for option in (*_BOUNDED, *java))
+    return {"settings": {key: settings[key] for key in kept} | {_NAME: name}, "properties": properties}
 
 
 def call_arguments(folder: Path, master: str, *, name: str, address: str, digest: str, text: str) -> list[str]:

@@ -186,10 +186,10 @@ def test_word_that_two_say_at_once_is_one_callers(line: WorkerLine, folders: tup
 @pytest.mark.parametrize(
     "message",
     [
-        b'["SentFile", {"name": "../taken.log", "size": 2}]\nhi0\n',
-        b'["SentFile", {"name": "/tmp/kafka-lake-taken.log", "size": 2}]\nhi0\n',
-        b'["SentFile", {"name": "owner", "size": 2}]\nhi0\n',
-        b'["SentFile", {"file": "driver.log"}]\n',
+        b'{"name": "../taken.log", "size": 2}\nhi0\n',
+        b'{"name": "/tmp/kafka-lake-taken.log", "size": 2}\nhi0\n',
+        b'{"name": "owner", "size": 2}\nhi0\n',
+        b'{"file": "driver.log"}\n',
         b"no message\n",
     ],
 )
