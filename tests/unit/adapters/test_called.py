@@ -521,6 +521,7 @@ def test_master_that_takes_no_driver_for_now_ends_the_job_worth_repeating(tmp_pa
 FULL = f"""#!{sys.executable}
 import os, sys
 from pathlib import Path
+sys.path.insert(0, "{Path(caller.__file__).parents[2]}")
 from airflow_kafka_lake.jobs import caller
 
 os.symlink("/dev/full", "%s")
