@@ -517,7 +517,7 @@ class SparkJobs(SparkSubmitRunner):
         self, *, conf: Mapping[str, str], stores: Sequence[JarSet] = (), engine: Engine | None = None, **settings: Any
     ) -> None:
         self._sets: tuple[JarSet, ...] = () if "spark.jars.packages" in conf else (JarSet.SPARK, *stores)
-        super().__init__(conf=conf, engine=engine, jars=_of(self._sets), **settings)
+        super().__init__(conf=conf, engine=engine, jars=_each_once(map(files, self._sets)), **settings)
 
     def check(self) -> None:
         """Raise the error of a missing Java, PySpark or jar, with the command that installs it.
@@ -548,9 +548,9 @@ class SparkJobs(SparkSubmitRunner):
         submission.require_jars(self._conf)
 
 
-def _of(sets: Iterable[JarSet]) -> list[Path]:
-    """Return the jars of some sets, each once."""
-    return list({path.name: path for jar_set in sets for path in files(jar_set)}.values())
+def _each_once(sets: Iterable[Sequence[Path]]) -> list[Path]:
+    """Return the jars of some sets, which may share some."""
+    return list({path.name: path for paths in sets for path in paths}.values())
 
 
 def fetch_jars(progress: Callable[[str], None], stores: Sequence[str] = ()) -> list[Path]:
@@ -563,9 +563,7 @@ def fetch_jars(progress: Callable[[str], None], stores: Sequence[str] = ()) -> l
 
     require_java()
     require_matching_pyspark(jars_of=fitting_sparks())
-    for jar_set in (sets := (JarSet.SPARK, *map(JarSet, stores))):
-        fetch(jar_set, progress=progress)
-    jars = _of(sets)
+    jars = _each_once(fetch(jar_set, progress=progress) for jar_set in (JarSet.SPARK, *map(JarSet, stores)))
     if not archive_path(jars).exists():
         begun, doing = time.monotonic(), "preparing a quicker start of Spark"
         progress(f"{doing}: once, half a minute, or minutes on a busy machine")
