@@ -510,6 +510,7 @@ ADDRESS = "spark.kafka_lake.worker.address"
 
 _EVERY_SECONDS = 0.2
 _CALLERS = 20
+"""How many are served at once: scans of ports, checks of health, and the driver."""
 _LAST_WORDS_SECONDS = 15.0
 """How long the cluster may take to tell why a driver has ended that did not say so itself."""
 
