@@ -60,7 +60,8 @@ class ConnectionHook(BaseHook, Generic[Connection]):
     def test_connection(self) -> tuple[bool, str]:
         """Return whether the other side answers, and a sentence without secrets: a library's own text may hold one."""
         try:
-            return True, self.connection.check()
+            answer = self.connection.check()
+            return True, answer if isinstance(answer, str) else " ".join(answer).strip()
         except KafkaLakeError as error:
             return False, error.message
         except Exception as error:  # noqa: BLE001  # a test of a connection answers, whatever happens

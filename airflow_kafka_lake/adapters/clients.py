@@ -46,15 +46,17 @@ JDBC_POSTGRES: dict[str, str] = {"connectTimeout": str(CONNECT_SECONDS), "socket
 # address, a password in a list of options). Spark compares the same rule with keys and with values.
 
 _MASK = "***"
+_END = r"(?=\s*(?:=|$))"  # of a key, also of one within a value
 _KEY = (
-    r"secret|password|passwd|passphrase|token(?!-(?:exchange|refresh|expires)-)|credential|jaas|private|[.]key[.]pem$|connection[._-]?string"
-    r"|(?<![a-z])sas(?![a-z])|(?:^|[.])header[.]"
-    r"|(?:access|account|api|storage|encryption)[._-]?key|(?<![a-z])key(?:[._-]id)?$"
+    r"secret|password|passwd|passphrase|token(?!-(?:exchange|refresh|expires)-)|credential|jaas|private|connection[._-]?string"
+    rf"|(?<![a-z])(?:sas|pwd)(?![a-z])|(?<!by|om)pass(?:file)?{_END}|[.]key[.]pem{_END}|(?:^|[.])header[.]"
+    r"|proxy[._-]?auth|user[._-]info|(?:access|account|api|storage|encryption|signing|master)[._-]?key"
+    rf"|(?<![a-z])key(?:[._-]id)?{_END}"
 )
-_LOGIN_IN_ADDRESS = r"://[^/\s:@]*:[^/\s@]+@"
-_OPTION_IN_VALUE = r"""(?:password|secret|token|account_?key)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'([^']*)'|([^\s;&"']+))"""
+_LOGIN_IN_ADDRESS = r"://[^/@\s:]*:(?!\d+/)([^@\s]+)@|:thin:[^/@\s]*/([^@\s]+)@"
+_OPTION_IN_VALUE = rf"""(?:{_KEY})[\w.-]*\s*=\s*(?:"((?:\\.|[^"\\])*)"|'([^']*)'|([^\s;&"']+))"""
 _SECRET_KEY = re.compile(_KEY, re.IGNORECASE)
-_SECRET_PART = re.compile(rf"(?i){_OPTION_IN_VALUE}|://[^/@\s:]*:([^@\s]+)@")
+_SECRET_PART = re.compile(rf"(?i){_OPTION_IN_VALUE}|{_LOGIN_IN_ADDRESS}")
 _SCHEME_OR_LOGIN = re.compile(r"(?:Basic|Bearer)\s+(\S+)|[^:/\s\"]+:([^:/\s\"]{6,})", re.IGNORECASE)
 _OPEN = frozenset({"", "true", "false"})
 
@@ -62,9 +64,9 @@ SPARK_PATTERN = rf"(?i){_KEY}|{_LOGIN_IN_ADDRESS}"
 """For `spark.redaction.regex`: event log, environment page, REST API and logged configuration."""
 
 
-def is_secret(key: str) -> bool:
+def is_secret(key: str, value: str = "") -> bool:
     """Return whether the value of a setting must never reach an argv, a log, an event log or a message."""
-    return _SECRET_KEY.search(key) is not None
+    return bool(_SECRET_KEY.search(key) or _SECRET_PART.search(value))
 
 
 class Secrets:

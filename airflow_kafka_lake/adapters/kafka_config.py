@@ -286,7 +286,8 @@ class KafkaSettings:
         kind: type[KafkaLakeError] = ConnectionSettingsError
         if right:
             told = f"its user lacks the right {right[0]} on {right[1]} {', '.join(right[2:])}" if right[0] else _LACKS
-            remedy = remedies.grant(*right) if right[0] else _ANY_RIGHT
+            by_aws = self.mechanism is Mechanism.AWS_MSK_IAM
+            remedy = remedies.grant(*right, by_aws=by_aws) if right[0] else _ANY_RIGHT
             topics = right[2:] if right[1:2] == ("topic",) else ()
             return self.error(kind, f"refused {doing}: {told}", remedy, topics=topics)
         if login:

@@ -133,8 +133,20 @@ def upgrade_ledger() -> Remedy:
     return Remedy(command="db", subject="upgrade")
 
 
-def grant(operation: str, kind: str, *names: str) -> str:
-    """Return the sentence that says how an administrator gives a right on resources of Kafka."""
+_ACTIONS = {
+    "ReadTopic": "ReadData",
+    "ReadGroup": "AlterGroup",
+    "DescribeConfigsTopic": "DescribeTopicDynamicConfiguration",
+}
+"""The rights that AWS calls by another name than that of operation and resource."""
+
+
+def grant(operation: str, kind: str, *names: str, by_aws: bool = False) -> str:
+    """Return the sentence that says how an administrator gives a right on resources of Kafka, or of AWS's."""
+    if by_aws:
+        usual = f"{operation}{kind.title()}"
+        resource = kind if kind == "cluster" else f"{kind} {', '.join(names)}"
+        return f"Allow kafka-cluster:{_ACTIONS.get(usual, usual)} on the {resource} in the IAM policy of this AWS key."
     resource = "--cluster" if kind == "cluster" else " ".join(f"--{kind} {shlex.quote(name)}" for name in names)
     given = f"--add --allow-principal User:NAME --operation {operation} {resource}"
     return f"Grant it: kafka-acls.sh --bootstrap-server HOST:PORT {given}"

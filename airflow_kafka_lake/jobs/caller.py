@@ -15,7 +15,6 @@ import os
 import shutil
 import signal
 import socket
-import ssl
 import sys
 import tempfile
 import threading
@@ -63,33 +62,33 @@ class SentFile:
     size: int
 
 
-def line_of(message: GivenJob | SentFile | int) -> bytes:
-    """Return a message, or an exit code, as a line of `read_line`."""
-    found = message if isinstance(message, int) else [type(message).__name__, asdict(message)]
-    return json.dumps(found).encode() + b"\n"
+def line_of(message: Any) -> bytes:
+    """Return a message, or an exit code, as a line: of `read_line`, where it is of its types."""
+    return json.dumps(message if isinstance(message, int) else asdict(message)).encode() + b"\n"
 
 
 def read_line(line: bytes | bytearray) -> GivenJob | SentFile | int:
     found = json.loads(line)
     if isinstance(found, int):
         return found
-    name, fields = found
-    return SentFile(**fields) if name == SentFile.__name__ else GivenJob(**fields)
+    return GivenJob(**found) if "program" in found else SentFile(**found)
 
 
-def reached(address: str, digest: str) -> ssl.SSLSocket:
+def reached(address: str, digest: str) -> socket.socket:
     """Return a connection to the worker at `host:port`; ConnectionError unless its certificate has this SHA-256."""
+    import ssl  # here, because every driver loads this module, and few call
+
     host, _, port = address.rpartition(":")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # it is known by its digest, by no authority
-    line = context.wrap_socket(socket.create_connection((host, int(port)), CALL_SECONDS))
+    line = context.wrap_socket(socket.create_connection((host.strip("[]"), int(port)), CALL_SECONDS))
     if hashlib.sha256(line.getpeercert(binary_form=True) or b"").hexdigest() != digest:
         line.close()
         raise ConnectionError(f"{address} is another worker than the one that submitted this driver")
     return line
 
 
-def heard(line: ssl.SSLSocket) -> bytes | None:
+def heard(line: socket.socket) -> bytes | None:
     """Return the bytes that have come, none at the end of the line; None where nothing has come for a moment."""
     line.settimeout(_EVERY_SECONDS)
     try:
@@ -100,7 +99,7 @@ def heard(line: ssl.SSLSocket) -> bytes | None:
         line.settimeout(CALL_SECONDS)
 
 
-def taken(line: ssl.SSLSocket, folder: Path) -> GivenJob:
+def taken(line: socket.socket, folder: Path) -> GivenJob:
     """Put the files that the worker sends into a folder; return the job that follows them."""
     with line.makefile("rb") as sent:
         while header := sent.readline():
@@ -141,7 +140,7 @@ class Call:
     One thread reads and writes it: TLS connections are not for two.
     """
 
-    def __init__(self, line: ssl.SSLSocket, files: Files, silence_seconds: float, end: Callable[[], None]) -> None:
+    def __init__(self, line: socket.socket, files: Files, silence_seconds: float, end: Callable[[], None]) -> None:
         self._line = line
         self._files = files
         self._silence_seconds = silence_seconds

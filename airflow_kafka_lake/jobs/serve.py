@@ -26,7 +26,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,14 +50,6 @@ class JobOrder:
     folder: str
     program: str
     name: str
-
-    def to_line(self) -> bytes:
-        return json.dumps(asdict(self)).encode() + b"\n"
-
-    @classmethod
-    def from_line(cls, line: bytes) -> JobOrder:
-        """Read a line of `to_line`."""
-        return cls(**json.loads(line))
 
 
 class Orders:
@@ -93,7 +85,7 @@ class Orders:
             *lines, unfinished = (unfinished + found).split(b"\n")
             for line in filter(None, lines):
                 self._received += 1
-                self._waiting.put(JobOrder.from_line(line))
+                self._waiting.put(JobOrder(**json.loads(line)))
         if not self._is_open:
             self._waiting.put(None)
             time.sleep(_GRACE_SECONDS)  # for Spark to stop by itself

@@ -39,7 +39,7 @@ from airflow_kafka_lake.services.reading import decoders
 Answer = str | tuple[str, str]
 """What a check has found; with a remedy it is a warning."""
 
-ConnectionTests = Mapping[str, tuple[str, Callable[[], str]]]
+ConnectionTests = Mapping[str, tuple[str, Callable[[], Answer]]]
 """The test of each connection by its part (LEDGER, KAFKA, LAKE, …), with the connection's id."""
 
 LEDGER, KAFKA, LAKE, REGISTRY, SPARK = "ledger", "kafka", "lake", "registry", "spark"

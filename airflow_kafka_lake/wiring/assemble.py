@@ -18,7 +18,7 @@ from airflow_kafka_lake.core.spark.job import Application
 from airflow_kafka_lake.core.spec import PIPELINE_NAME, PipelineSpec
 from airflow_kafka_lake.pipeline import Pipeline, load_pipelines
 from airflow_kafka_lake.ports import Clock, Ledger, OffsetSource, Ports, unprepared
-from airflow_kafka_lake.services.checking import KAFKA, LAKE, LEDGER, REGISTRY, SPARK
+from airflow_kafka_lake.services.checking import KAFKA, LAKE, LEDGER, REGISTRY, SPARK, ConnectionTests
 from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.watching import Lines
 from airflow_kafka_lake.wiring.connections import (
@@ -175,7 +175,7 @@ def open_ports(
             adapter.close()
 
 
-def connection_tests(spec: PipelineSpec, ledger_conn_id: str) -> dict[str, tuple[str, Callable[[], str]]]:
+def connection_tests(spec: PipelineSpec, ledger_conn_id: str) -> ConnectionTests:
     """Return the test of each connection of a pipeline by its part, with its id: those of Airflow's own page."""
     registry = spec.decoding and spec.decoding.registry
     lake, spark = LakeConnection(spec.lake_connection), SparkConnection(spec.spark_connection)

@@ -24,7 +24,7 @@ from airflow_kafka_lake.core.addresses import web_address
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError
 from airflow_kafka_lake.core.ledger.guards import HostClock
 from airflow_kafka_lake.core.reports.lineage import TableDescription
-from airflow_kafka_lake.core.spark.job import IDLE_SECONDS, QUIET_SECONDS, Application, history_server_of, is_local
+from airflow_kafka_lake.core.spark.job import HISTORY, IDLE_SECONDS, QUIET_SECONDS, Application, is_local
 from airflow_kafka_lake.core.spec import CONNECTION_ID, PipelineSpec
 
 if TYPE_CHECKING:
@@ -563,11 +563,7 @@ EMBEDDED_MASTER = "local[*]"
 
 _MASTER = re.compile(r"local(\[(\*|[0-9]{1,4})(,[0-9]{1,3})?\])?|yarn|(spark|k8s)://[^\s@]{1,300}")
 _MODE = "spark.submit.deployMode"
-_CONF_OF = {
-    "queue": "spark.yarn.queue",
-    "namespace": "spark.kubernetes.namespace",
-    "deploy-mode": _MODE,
-}
+_CONF_OF = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace", "deploy-mode": _MODE}
 _IGNORED = frozenset({"rest-scheme", "rest-port", "yarn_resourcemanager_webapp_address"})
 """Settings with which the Spark provider tracks a job; we watch the driver process instead."""
 _QUIET = "quiet-minutes"
@@ -621,7 +617,8 @@ class SparkConnection:
         from airflow_kafka_lake.adapters.spark_submit.runner import SparkJobs
 
         master, own = self.master_and_conf
-        conf = without_rivals(further or {}, own) | dict(own)
+        # Half of two parents of an application would be none.
+        conf = {**({} if _names_parent(own) else further or {}), **own}
         idle_seconds = idle_seconds_of(self._connection)
         is_kept = idle_seconds and not _names_parent(conf)
         return SparkJobs(
@@ -632,14 +629,14 @@ class SparkConnection:
             catalog=catalog,
             kafka=kafka,
             stores=stores,
-            quiet_seconds=quiet_seconds_of(self._connection),
+            quiet_seconds=_seconds_of(self._connection, _QUIET, QUIET_SECONDS, least=1),
             application=application,
             history_server=history_server(self._connection),
         )
 
-    def check(self, lake: LakeConnection | None = None, kafka: KafkaConnection | None = None) -> str:
-        """Return one sentence if a job could be submitted from this machine, else raise the reason, also for settings
-        that Python takes and Java does not; starts no job."""
+    def check(self, lake: LakeConnection | None = None, kafka: KafkaConnection | None = None) -> tuple[str, str]:
+        """Return a sentence if a job could be submitted from this machine, and a doubt that its driver can call, else
+        raise the reason, also for settings that Python takes and Java does not; starts no job."""
         from airflow_kafka_lake.adapters.spark_submit.submission import require_master
 
         stores, catalog = (lake.settings.jar_sets, lake.settings.spark()) if lake else ((), {})
@@ -647,12 +644,8 @@ class SparkConnection:
         runner = self.runner(catalog=catalog, kafka=java, stores=(*stores, *own))
         runner.check()
         require_master(self.master_and_conf[0])
-        return f"Jobs run on {runner.where()}; {runner.parts()} are there."
-
-
-def without_rivals(further: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
-    """Return further settings, unless `conf` names the parent of an application: half of two parents would be none."""
-    return {} if _names_parent(conf) else dict(further)
+        calls, doubt = runner.calls()
+        return f"Jobs run on {runner.where()}; {runner.parts()} are there.{calls}", doubt
 
 
 def _names_parent(conf: Mapping[str, str]) -> bool:
@@ -676,23 +669,18 @@ def conf_of(connection: ConnectionSettings) -> dict[str, str]:
     for key, value in connection.extra.items():
         if value is None or value == "" or key in {*_IGNORED, _QUIET, _IDLE, _HISTORY}:
             continue
-        if key == "conf":
-            conf |= _spark_settings(connection, value)
+        if key == "conf" or key.startswith("spark."):
+            conf |= _spark_settings(connection, value if key == "conf" else {key: value})
         elif key in _CONF_OF:
             conf[_CONF_OF[key]] = str(value)
-        elif key.startswith("spark."):
-            conf |= _spark_settings(connection, {key: value})
-        else:
-            _check_plain(connection, key, value)
+        elif key != "spark-binary":
+            known = f"conf, queue, namespace, deploy-mode, {_QUIET}, {_IDLE}, {_HISTORY}, spark.…"
+            raise _refused(connection, f"the extra has {key!r}; known: {known}")
+        elif value != "spark-submit":
+            raise _refused(connection, "spark-binary must be spark-submit: other programs are not started")
     if conf.get(_MODE, "client") not in (("client",) if is_local(master_of(connection)) else ("client", "cluster")):
         raise _refused(connection, "deploy-mode must be client, or, where the master is a cluster's, cluster")
     return conf
-
-
-def quiet_seconds_of(connection: ConnectionSettings) -> float:
-    """Return how long a job may make no progress, waiting for a full cluster included: `quiet-minutes` of the extra,
-    else thirty minutes."""
-    return _seconds_of(connection, _QUIET, QUIET_SECONDS, least=1)
 
 
 def idle_seconds_of(connection: ConnectionSettings) -> float:
@@ -717,24 +705,11 @@ def _seconds_of(connection: ConnectionSettings, key: str, usual: float, least: i
 
 def history_server(connection: ConnectionSettings) -> str | None:
     """Return the address of the history server: `history-server` of the extra, else YARN's setting in `conf`."""
-    given = connection.extra.get(_HISTORY)
-    if given not in {None, ""} and web_address(given) is None:
+    given = connection.extra.get(_HISTORY) or None
+    if given is not None and web_address(given) is None:
         raise _refused(connection, f"{_HISTORY} must be an http or https address without login, e.g. http://host:18080")
-    return history_server_of(given, conf_of(connection))
-
-
-def _check_plain(connection: ConnectionSettings, key: str, value: object) -> None:
-    match key:
-        case "spark-binary" if value == "spark-submit":
-            pass
-        case "spark-binary":
-            raise _refused(connection, "spark-binary must be spark-submit: other programs are not started")
-        case _:
-            raise _refused(
-                connection,
-                f"the extra has {key!r}; known: conf, queue, namespace, deploy-mode, {_QUIET}, {_IDLE}, {_HISTORY}, "
-                "spark.…",
-            )
+    found = conf_of(connection).get(HISTORY)
+    return given or (f"http://{found}" if found and "://" not in found else found)
 
 
 def _spark_settings(connection: ConnectionSettings, given: object) -> dict[str, str]:

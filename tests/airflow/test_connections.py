@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
 import subprocess
 import sys
 from contextlib import closing, nullcontext
@@ -42,7 +43,6 @@ from airflow_kafka_lake.wiring.connections import (
     idle_seconds_of,
     ledger_url,
     master_of,
-    quiet_seconds_of,
 )
 from tests.registry_server import RegistryServer
 
@@ -318,21 +318,18 @@ def test_other_settings_of_the_extra_are_refused(extra: dict[str, Any]) -> None:
         conf_of(spark(**extra))
 
 
-def test_timeout_of_a_quiet_job_is_the_connections() -> None:
+def test_a_runner_has_the_timeout_of_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half an hour, unless jobs wait longer for their cluster."""
-    assert quiet_seconds_of(spark("local")) == 1800
-    assert quiet_seconds_of(spark("local", **{"quiet-minutes": 240})) == 240 * 60
+
+    def quiet(**extra: object) -> float:
+        given(monkeypatch, "s", {"conn_type": "spark", "host": "local", "extra": extra})
+        return SparkConnection("s").runner(catalog={}, kafka={})._quiet_seconds
+
+    assert (quiet(), quiet(**{"quiet-minutes": 240})) == (1800, 240 * 60)
     assert conf_of(spark("local", **{"quiet-minutes": "240"})) == {}
     for wrong in (0, -1, "ever", 1.5, True):
         with pytest.raises(ConnectionSettingsError, match="whole number of minutes"):
-            quiet_seconds_of(spark("local", **{"quiet-minutes": wrong}))
-
-
-def test_a_runner_has_the_timeout_of_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the connection says reaches the job."""
-    given(monkeypatch, "s", {"conn_type": "spark", "host": "local", "extra": {"quiet-minutes": 90}})
-    runner = SparkConnection("s").runner(catalog={}, kafka={})
-    assert runner._quiet_seconds == 90 * 60
+            quiet(**{"quiet-minutes": wrong})
 
 
 def test_wait_of_a_warm_driver_is_the_connections() -> None:
@@ -367,12 +364,25 @@ def test_jobs_share_a_driver_unless_that_is_forbidden(
         assert (jobs._engine is engine) is is_warm
 
 
+def test_connection_that_names_a_parent_of_its_applications_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    parent = {"spark.openlineage.parentJobName": "dag.ingest", "spark.openlineage.parentRunId": "1"}
+    for number, (own, found) in enumerate(
+        [
+            ({"spark.executor.memory": "1g"}, {"spark.executor.memory": "1g", **parent}),
+            ({"spark.openlineage.parentRunId": "2"}, {"spark.openlineage.parentRunId": "2"}),
+        ]
+    ):
+        given(monkeypatch, f"s{number}", {"conn_type": "spark", "host": "local", "extra": {"conf": own}})
+        assert SparkConnection(f"s{number}").runner(catalog={}, kafka={}, further=parent)._conf == found
+
+
 def test_history_server_is_the_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is named in our own word, or in Spark's for YARN; it is no Spark setting, and no other kind of address."""
     assert history_server(spark("local")) is None
     assert history_server(spark("yarn", conf={HISTORY: "history:18080"})) == "http://history:18080"
     named = spark("yarn", conf={HISTORY: "history:18080"}, **{"history-server": "https://spark-history"})
     assert history_server(named) == "https://spark-history"
+    assert history_server(spark("yarn", conf={HISTORY: "https://h"}, **{"history-server": ""})) == "https://h"
     assert conf_of(named) == {HISTORY: "history:18080"}
     for wrong in ("javascript:alert(1)", "https://user:pw@history", 7, "history:18080"):
         with pytest.raises(ConnectionSettingsError, match="history-server must be") as refused:
@@ -529,6 +539,11 @@ def test_connections_page_tests_a_spark_master(monkeypatch: pytest.MonkeyPatch) 
     )
     found = page_says(monkeypatch, conn_type="kafka_lake_spark", host="local[2]")
     assert found == (True, "Jobs run on local[2]; Java and the jars are there.")
+    extra = json.dumps({"deploy-mode": "cluster", "spark.kafka_lake.worker.address": "localhost:9000"})
+    with socket.create_server(("127.0.0.1", 0)) as master:
+        host = f"spark://127.0.0.1:{master.getsockname()[1]}"
+        worked, words = page_says(monkeypatch, conn_type="kafka_lake_spark", host=host, extra=extra)
+    assert (worked, "Drivers call localhost:9000" in words, "No other machine can call" in words) == (True,) * 3
     worked, words = page_says(monkeypatch, conn_type="kafka_lake_spark", host=f"spark://me:{SECRET}@x")
     assert (worked, SECRET in words) == (False, False)
 

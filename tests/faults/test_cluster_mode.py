@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -229,6 +230,18 @@ def test_cluster_has_java_spark_and_python_in_other_places_than_this_machine(
     (driver,) = cluster.drivers()
     assert not driver.cmdline()[0].startswith(str(java))
     assert_landed(sandbox, sandbox.end(process))
+
+
+@pytest.mark.parametrize("cluster", [Standalone], indirect=True)
+def test_driver_that_is_larger_than_any_worker_is_told_with_both_sizes(sandbox: Sandbox, cluster: OfDrivers) -> None:
+    sandbox.produce(100)
+    process = sandbox.start("run", str(sandbox.file), env=cluster.environment(**{"spark.driver.memory": "8g"}))
+    assert process.stderr is not None
+    said = next(line for line in process.stderr if "no worker has" in line or "landed" in line)
+    assert "no worker has 8 GiB and 1 core free for the driver; at most they have 2 GiB and 1 core" in said
+    process.send_signal(signal.SIGINT)
+    assert sandbox.end(process).code == 130
+    assert_landed(sandbox, sandbox.run(env=cluster.environment()))
 
 
 @pytest.mark.parametrize("cluster", [Standalone], indirect=True)

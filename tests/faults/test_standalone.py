@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sqlite3
 import subprocess
@@ -149,6 +150,19 @@ def test_cluster_without_a_free_core_is_waited_for_and_told(sandbox: Sandbox, cl
     cluster.kill("report")
     assert sandbox.end(process).code == 0
     sandbox.assert_exact()
+
+
+def test_executor_that_is_larger_than_any_worker_is_told_with_both_sizes(sandbox: Sandbox, cluster: Cluster) -> None:
+    sandbox.produce(100)
+    env = json.loads(spark(cluster)["AIRFLOW_CONN_SPARK_DEFAULT"])
+    env["extra"]["conf"]["spark.executor.memory"] = "8g"
+    process = sandbox.start("run", str(sandbox.file), env={"AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(env)})
+    assert process.stderr is not None
+    said = next(line for line in process.stderr if "no worker has" in line or "landed" in line)
+    assert "no worker has 8 GiB and 1 core free for an executor; at most they have 2 GiB and 1 core" in said
+    process.send_signal(signal.SIGINT)
+    assert sandbox.end(process).code == 130
+    assert_landed(sandbox, sandbox.run(env=spark(cluster)))
 
 
 def test_a_retry_on_another_host_ends_the_driver_that_its_wave_left_on_the_cluster(

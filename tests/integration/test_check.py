@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -50,6 +51,22 @@ def test_good_parts_are_all_ok_and_nothing_is_left_behind(fresh: Refusals) -> No
     assert set(outcomes(again).values()) == {"ok"}, again
     assert state_of(place) == after
     place.assert_exact()
+
+
+def test_cluster_that_cannot_call_this_machine_is_a_warning_with_the_address(
+    fresh: Refusals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be on this machine: then it can."""
+    with socket.create_server(("127.0.0.1", 0)) as master:
+        extra = {"deploy-mode": "cluster", "spark.kafka_lake.worker.address": "localhost"}
+        host = f"spark://127.0.0.1:{master.getsockname()[1]}"
+        monkeypatch.setenv(
+            "AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": host, "extra": extra})
+        )
+        done = fresh.command("check", str(fresh.sandbox.file), "--json")
+    (spark,) = (item for item in done.document["checks"] if item["part"] == "spark")
+    assert (spark["outcome"], "Drivers call localhost:a free port" in spark["found"]) == ("warning", True), done
+    assert "spark.kafka_lake.worker.address" in spark["remedy"]
 
 
 @pytest.fixture

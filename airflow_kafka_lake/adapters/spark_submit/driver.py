@@ -15,15 +15,18 @@ import signal
 import socket
 import ssl
 import subprocess
+import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
+from urllib.parse import urlsplit
 
 import psutil
 
@@ -351,7 +354,7 @@ class WarmDriver:
             done=folder / DONE_FILE,
             beat=lambda: self._send(b"\n"),
         )
-        self._send(JobOrder(folder=number, program=program, name=name).to_line())
+        self._send(line_of(JobOrder(folder=number, program=program, name=name)))
         return job
 
     def is_starting(self) -> bool:
@@ -405,7 +408,7 @@ def _pipe(folder: Path) -> int:
         raise NoPipeError(str(error)) from None
 
 
-class Engine:
+class Engine(AbstractContextManager["Engine"]):
     """Keeps a Spark driver for the next job of this process, whichever runner it comes from, instead of starting one
     for each.
 
@@ -419,9 +422,6 @@ class Engine:
         self._spent = 0
         self._driver: WarmDriver | None = None
         self._busy = threading.Lock()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -506,15 +506,44 @@ class Engine:
 # Deploy mode cluster, on the worker's side: the driver that was submitted calls this process (`jobs.caller`).
 
 ADDRESS = "spark.kafka_lake.worker.address"
-"""The setting of the `host`, or `host:port`, under which the cluster reaches this worker."""
+"""The setting of the `host`, `host:port`, or `[IPv6]:port`, under which the cluster reaches this worker."""
 
 _EVERY_SECONDS = 0.2
+_CALLERS = 20
+"""How many are served at once: scans of ports, checks of health, and the driver."""
 _LAST_WORDS_SECONDS = 15.0
 """How long the cluster may take to tell why a driver has ended that did not say so itself."""
 
 _EMPTY_JAR = b"PK\x05\x06" + bytes(18)
 _FORMALITY = b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(_EMPTY_JAR), _EMPTY_JAR)
 """A standalone master takes no driver without the address of a jar. This one is empty."""
+
+
+def place_of_calls(setting: str) -> tuple[str, int]:
+    """Return the host that drivers call, this machine's own address where none is set, and its port, 0 for a free one.
+
+    Raises ConnectionSettingsError for a text that is no such place.
+    """
+    named = f"[{setting}]" if setting.count(":") > 1 and "[" not in setting else setting
+    with suppress(ValueError):  # no port, or no address between brackets
+        parts = urlsplit(f"//{named}")
+        if parts.netloc == named and "@" not in named:
+            host = parts.hostname or _own_address()
+            return f"[{host}]" if ":" in host else host, parts.port or 0
+    raise ConnectionSettingsError(f"{ADDRESS} is {setting!r}, and has to be HOST, HOST:PORT, or, of IPv6, [HOST]:PORT.")
+
+
+def told_of_calls(setting: str) -> tuple[str, str]:
+    """Return where drivers call, and why no other machine may reach that, with the remedy; nothing where one may."""
+    host, port = place_of_calls(setting)
+    origin = f"as {ADDRESS} says" if setting else f"this machine's own address, because {ADDRESS} names none"
+    told, doubt = f" Drivers call {host}:{port or 'a free port'} ({origin}).", ""
+    try:
+        if all(ip_address(item[4][0]).is_loopback for item in socket.getaddrinfo(host.strip("[]"), None)):
+            doubt = f"No other machine can call {host}: name this one's address in {ADDRESS}."
+    except (OSError, UnicodeError):
+        doubt = f"This machine knows no address of {host}: unless the cluster does, correct {ADDRESS}."
+    return told, doubt
 
 
 class WorkerLine:
@@ -527,6 +556,7 @@ class WorkerLine:
     def __init__(self, folder: Path, address: str, *, files: Sequence[Path], job: GivenJob) -> None:
         self.token = secrets.token_urlsafe(32)
         self.code: int | None = None
+        self.fault: UnavailableError | None = None
         self.ended_at: float | None = None
         self.has_called = False
         self._folder = folder
@@ -535,18 +565,20 @@ class WorkerLine:
         self._beat = threading.Event()
         self._is_closed = threading.Event()
         self._context, self.digest = _certificate(folder)
-        host, _, port = address.partition(":")
+        host, port = place_of_calls(address)
         try:
-            self._listening = socket.create_server(("", int(port or 0)))
-        except (OSError, ValueError, OverflowError) as error:
-            if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            family = socket.AF_INET6 if (both := socket.has_dualstack_ipv6()) else socket.AF_INET
+            self._listening = socket.create_server(("", port), family=family, dualstack_ipv6=both)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
                 raise UnavailableError(f"Port {port} is taken: another job may wait there for its driver.").mended_by(
                     f"Repeat; or leave the port out of {ADDRESS}, or give each place of jobs another one."
                 ) from None
             raise ConnectionSettingsError(f"{ADDRESS} is {address!r}, where nothing can listen: {error}.") from None
         self._listening.settimeout(_EVERY_SECONDS)
-        self.address = f"{host or _own_address()}:{self._listening.getsockname()[1]}"
-        threading.Thread(target=self._run, daemon=True).start()
+        self.address = f"{host}:{self._listening.getsockname()[1]}"
+        for _ in range(_CALLERS):
+            threading.Thread(target=self._serve, daemon=True).start()
 
     def beat(self) -> None:
         """Tell the driver that this worker lives."""
@@ -556,31 +588,28 @@ class WorkerLine:
         """End the call: a driver that still works ends itself."""
         self._is_closed.set()
 
-    def _run(self) -> None:
-        with self._listening:
-            line = self._called()
-        if line is None:
-            return
+    def _serve(self) -> None:
+        """Serve callers until the driver has called; other threads do so too, so that a silent one delays none."""
+        while self._folder.exists() and not (self.has_called or self._is_closed.is_set()):
+            with suppress(OSError):
+                if line := self._welcomed(self._listening.accept()[0]):
+                    self._talk(line)
+        self._listening.close()
+
+    def _talk(self, line: ssl.SSLSocket) -> None:
         with line:
-            self.has_called = True
             try:
                 self._give(line)
                 self._follow(line)
+            except UnavailableError as error:
+                self.code, self.fault = 1, error
             except (OSError, LookupError, TypeError, ValueError) as error:
                 _logger.info("the driver's call has ended: %s", error)
             finally:
                 self.ended_at = time.monotonic()
 
-    def _called(self) -> ssl.SSLSocket | None:
-        """Return the first connection that has the word; None once closed, or the job is over before it began."""
-        while self._folder.exists() and not self._is_closed.is_set():
-            with suppress(OSError):
-                connection, _ = self._listening.accept()
-                if (line := self._welcomed(connection)) is not None:
-                    return line
-        return None
-
     def _welcomed(self, connection: socket.socket) -> ssl.SSLSocket | None:
+        """Return the first connection that has the word; None for any other caller."""
         with ExitStack() as stack:
             stack.enter_context(connection)
             connection.settimeout(CONNECT_SECONDS)
@@ -592,6 +621,9 @@ class WorkerLine:
                 return None
             line = stack.enter_context(self._context.wrap_socket(connection, server_side=True))
             if hmac.compare_digest(line.recv(200), f"{self.token}\n".encode()):
+                # Once only, so that a second caller with the word is refused; and the port is free for the next job.
+                self._listening.shutdown(socket.SHUT_RDWR)
+                self.has_called = True
                 stack.pop_all()
                 return line
         _logger.warning("a driver without the word of this job has called, and was refused")
@@ -618,7 +650,10 @@ class WorkerLine:
                 line.sendall(b"\n")
 
     def _write_whole_ones(self, found: bytearray) -> None:
-        """Write the files that have come whole, and remove them; KeyError for one that no job sends."""
+        """Write the files that have come whole, and remove them.
+
+        Raises KeyError for one that no job sends, UnavailableError where there is no room for one.
+        """
         while (end := found.find(b"\n")) >= 0:
             message = read_line(found[:end])
             if not isinstance(message, SentFile):
@@ -626,19 +661,24 @@ class WorkerLine:
                 return
             if len(found) < (after := end + 1 + message.size):
                 return
-            if SENT[message.name]:
-                with (self._folder / message.name).open("ab") as file:
-                    file.write(found[end + 1 : after])
-            else:
-                write_whole(self._folder / message.name, found[end + 1 : after].decode())
+            path, data = self._folder / message.name, found[end + 1 : after]
+            try:
+                if SENT[message.name]:
+                    with path.open("ab") as file:
+                        file.write(data)
+                else:
+                    write_whole(path, data.decode())
+            except OSError as error:
+                raise unusable(error) from None
             del found[:after]
 
 
 def _own_address() -> str:
     """Return the address of this machine by which it reaches others; nothing is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
-        probe.connect(("192.0.2.1", 9))
-        return str(probe.getsockname()[0])
+    for family, other in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((other, 9))
+            return str(probe.getsockname()[0])
     return "127.0.0.1"
 
 
@@ -656,13 +696,11 @@ def _certificate(folder: Path) -> tuple[ssl.SSLContext, str]:
     certificate = made.sign(key, hashes.SHA256())
     pem = serialization.Encoding.PEM
     plain = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    path = folder / "call.pem"
-    write_private(path, (plain + certificate.public_bytes(pem)).decode())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_cert_chain(path)
-    finally:
-        path.unlink()
+    with tempfile.NamedTemporaryFile(dir=folder) as both:  # OpenSSL takes a key only from a file
+        both.write(plain + certificate.public_bytes(pem))
+        both.flush()
+        context.load_cert_chain(both.name)
     return context, certificate.fingerprint(hashes.SHA256()).hex()
 
 
@@ -675,10 +713,8 @@ def program_text() -> str:
 class CalledDriver(Driver):
     """A driver on the cluster, which a process of this machine has submitted; that process waits for its end."""
 
-    def __init__(
-        self, command: Sequence[str | Path], *, line: WorkerLine, log: Path, env: Mapping[str, str], cwd: Path
-    ) -> None:
-        super().__init__(command, log=log, env=env, cwd=cwd)
+    def __init__(self, command: Sequence[str | Path], *, line: WorkerLine, **place: Any) -> None:
+        super().__init__(command, **place)
         self.line: WorkerLine = line
 
     def has_exited(self) -> bool:

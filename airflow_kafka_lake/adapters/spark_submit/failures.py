@@ -44,7 +44,7 @@ class Reason:
 REASONS = (
     Reason(
         name="cluster-refuses",
-        pattern=r"\n: io\.fabric8\.\S+Exception: .*?\b40[13]\b|Failed to submit application_\w+ to YARN",
+        pattern=r"\n: io\.fabric8\.\S+Exception: .*?\b40[13]\b|Failed to submit application_|above the max threshold",
         advice="The cluster refuses the job, in the words below: correct token, namespace, queue or another setting of "
         "the Spark connection, or give its user the right. Repeating it does not help.",
         may_pass=False,

@@ -13,78 +13,25 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from airflow_kafka_lake.adapters.clients import Secrets
 from airflow_kafka_lake.adapters.jars.cache import JarSet, default_cache, files, fitting_sparks, verified
 from airflow_kafka_lake.adapters.java import find_java, require_java, require_matching_pyspark, spark_home
 from airflow_kafka_lake.adapters.machine import telling
-from airflow_kafka_lake.adapters.spark_submit.driver import (
-    ADDRESS,
-    CalledDriver,
-    Driver,
-    DriverStart,
-    Engine,
-    FollowedLog,
-    RunningJob,
-    Signs,
-    WorkerLine,
-    came,
-    end_orphan,
-    program_text,
-)
-from airflow_kafka_lake.adapters.spark_submit.failures import (
-    NO_CALL,
-    NOT_TAKEN,
-    Job,
-    job_failed,
-    job_stalled,
-    tail,
-    why_waiting,
-)
-from airflow_kafka_lake.adapters.spark_submit.submission import (
-    DEPLOY_MODE,
-    HOT_ONLY,
-    MANY_JOBS,
-    PACKAGE,
-    PROPERTIES_FILE,
-    QUICK_START,
-    ZIP_FILE,
-    addresses,
-    all_jars,
-    arguments,
-    brought_with,
-    call_arguments,
-    call_environment,
-    checked_conf,
-    environment,
-    java_options,
-    java_properties,
-    java_start,
-    needs_script,
-    options_of_spark,
-    package_zip,
-    private_folder,
-    properties,
-    properties_text,
-    require_jars,
-    sent_jars,
-    shown_settings,
-    spark_jars,
-    sweep_folders,
-    token_options,
-    told_settings,
-    write_files,
-    write_private,
-)
-from airflow_kafka_lake.core.amounts import span
+from airflow_kafka_lake.adapters.spark_submit import driver as drivers
+from airflow_kafka_lake.adapters.spark_submit import failures, submission
+from airflow_kafka_lake.adapters.spark_submit.driver import Driver, Engine, RunningJob
+from airflow_kafka_lake.adapters.spark_submit.failures import Job
+from airflow_kafka_lake.core.amounts import count, span
 from airflow_kafka_lake.core.errors import JobFailedError, KafkaLakeError, SchemaMismatchError
 from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.core.spark.job import IDLE_SECONDS, LIGHT, QUIET_SECONDS, Application, StageJob, Tip, is_local
 from airflow_kafka_lake.jobs import serve, stage
 from airflow_kafka_lake.jobs.caller import LOG_FILE, MESSAGES_FILE, PROGRESS_FILE, RESULT_FILE, GivenJob
-from airflow_kafka_lake.jobs.driver import REFUSED
+from airflow_kafka_lake.jobs.driver import JAVA_OPTIONS_FILE, PROPERTIES_FILE, REFUSED
 from airflow_kafka_lake.jobs.formats import CATALOG_CLASS
 from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
 
@@ -98,6 +45,7 @@ _DEFAULT_PORT = 8080
 _TIMEOUT_SECONDS = 3.0
 _GONE_SECONDS = 10.0
 _POLL_SECONDS = 0.2
+_T = TypeVar("_T")
 
 
 def end_application(master: str, ui_port: str | None, name: str) -> bool:
@@ -106,29 +54,54 @@ def end_application(master: str, ui_port: str | None, name: str) -> bool:
     `master` is `spark://host:port`, or several hosts of which one leads. A master that does not answer, or does not
     allow to end applications, is logged and is no error: an application that goes on can only stage.
     """
-    ended = False
+    return any(_each(master, ui_port, partial(_end_at, name)))
+
+
+def lacking_room(master: str, ui_port: str | None, application: str, cores: str) -> str:
+    """Return the room that an application's executor of so many cores needs, or, before there is one, a driver on the
+    cluster, if no worker of a standalone master has it free; nothing where the master does not tell."""
+
+    def lacking(host: str, port: int) -> str:
+        told = _told(host, port)
+        asked = [
+            (item.memoryperexecutor, int(cores), "an executor") for item in told.activeapps if item.id == application
+        ]
+        waiting = [item for item in told.activedrivers if item.state == "SUBMITTED" and not application]
+        asked += [(item.memory, item.cores, "the driver") for item in waiting]
+        workers = [item for item in told.workers if item.state == "ALIVE"]
+        for memory, most, kind in asked if workers else ():
+            if not any(item.memoryfree >= memory and item.coresfree >= most for item in workers):
+                largest = max(item.memory for item in workers), max(item.cores for item in workers)
+                needed, have = (f"{m / 1024:.3g} GiB and {count(c, 'core')}" for m, c in ((memory, most), largest))
+                return f"no worker has {needed} free for {kind}; at most they have {have}"
+        return ""
+
+    return next(filter(None, _each(master, ui_port, lacking)), "")
+
+
+def _each(master: str, ui_port: str | None, ask: Callable[[str, int], _T]) -> list[_T]:
+    found = []
     for host in (address.rsplit(":", 1)[0] for address in master.removeprefix(SCHEME).split(",")):
         try:
-            ended = _end_at(host, int(ui_port or _DEFAULT_PORT), name) or ended
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            _logger.info("the Spark master on %s could not be asked for %r: %s", host, name, error)
-    return ended
+            found.append(ask(host, int(ui_port or _DEFAULT_PORT)))
+        except (OSError, http.client.HTTPException, AttributeError, TypeError, ValueError) as error:
+            _logger.info("the Spark master on %s gave no answer, or not its own: %r", host, error)
+    return found
 
 
-def _end_at(host: str, port: int, name: str) -> bool:
-    found = _running(host, port, name)
+def _end_at(name: str, host: str, port: int) -> bool:
+    def running() -> set[str]:
+        return {str(item.id) for item in _told(host, port).activeapps if item.name == name}
+
+    found = running()
     for application in found:
         _ask(host, port, "POST", "/app/kill/", form=urlencode({"id": application, "terminate": "true"}))
     # The master answers a kill with a redirect even where kills are not allowed: only its list tells.
-    return bool(found) and came(lambda: not found & _running(host, port, name), _GONE_SECONDS, _POLL_SECONDS)
+    return bool(found) and drivers.came(lambda: not found & running(), _GONE_SECONDS, _POLL_SECONDS)
 
 
-def _running(host: str, port: int, name: str) -> set[str]:
-    try:
-        document: Any = json.loads(_ask(host, port, "GET", "/json/"))
-        return {str(item["id"]) for item in document["activeapps"] if item["name"] == name}
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"its answer is no list of applications ({error})") from None
+def _told(host: str, port: int) -> Any:
+    return json.loads(_ask(host, port, "GET", "/json/"), object_hook=lambda found: SimpleNamespace(**found))
 
 
 def _ask(host: str, port: int, method: str, path: str, *, form: str | None = None) -> bytes:
@@ -158,7 +131,7 @@ def archive_path(jars: Sequence[Path | str]) -> Path:
     anew has another archive.
     """
     place = _digest([str(spark_home()), str(find_java().resolve()), *map(str, jars)])
-    files = sorted([*spark_jars(), *map(Path, all_jars(jars))])
+    files = sorted([*submission.spark_jars(), *map(Path, submission.all_jars(jars))])
     stats = [(path.name, path.stat()) for path in files if path.exists()]
     state = _digest([f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in stats])
     return default_cache() / "classes" / f"spark-{place}-{state}.jsa"
@@ -177,7 +150,7 @@ def make_archive(jars: Sequence[Path]) -> Path:
     if target.exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    with private_folder() as folder:
+    with submission.private_folder() as folder:
         made = folder / target.name
         _load_classes(folder, jars, made)
         arriving = target.with_name(f".{folder.name}-{target.name}")
@@ -197,7 +170,7 @@ def _load_classes(folder: Path, jars: Sequence[Path], made: Path) -> None:
         name="kafka-lake class archive",
         program=STAGE_PROGRAM,
         request={},
-        options=[*QUICK_START, f"-XX:ArchiveClassesAtExit={made}"],
+        options=[*submission.QUICK_START, f"-XX:ArchiveClassesAtExit={made}"],
     )
     try:
         code = driver.wait(lambda: None, 60, lambda: None)
@@ -206,7 +179,8 @@ def _load_classes(folder: Path, jars: Sequence[Path], made: Path) -> None:
     if code or not made.exists():
         said = (folder / LOG_FILE).read_text("utf-8", "replace").splitlines()
         raise JobFailedError(
-            f"The job that loads Spark's classes ended with exit code {code} and left no class archive:\n{tail(said)}"
+            f"The job that loads Spark's classes ended with exit code {code} and left no class archive:\n"
+            f"{failures.tail(said)}"
         )
 
 
@@ -236,11 +210,11 @@ class SparkSubmitRunner:
 
     `catalog` holds the `spark.sql.catalog.lake…` settings, `kafka` Java client settings, `conf` further Spark settings;
     all three may hold secrets, which reach the driver in files of mode 0600 and appear nowhere else. `jars` are local
-    paths; `verify` is called before every start of a driver, and its errors pass on. `spark_submit` stands in the place
-    of the installed Spark. `driver_memory` defaults to the master's usual size. `stage_program` is the program of a
-    staging driver. `application` is given each driver's application, with its page at `history_server`. With an
-    `engine` jobs run in its warm driver, which waits `idle_seconds` for the next one; without, each in a driver of its
-    own. In deploy mode cluster each job has a driver of its own on the cluster, which calls this process.
+    paths; `spark_submit` stands in the place of the installed Spark. `driver_memory` defaults to the master's usual
+    size. `stage_program` is the program of a staging driver. `application` is given each driver's application, with its
+    page at `history_server`. With an `engine` jobs run in its warm driver, which waits `idle_seconds` for the next one;
+    without, each in a driver of its own. In deploy mode cluster each job has a driver of its own on the cluster, which
+    calls this process.
     Raises ConnectionSettingsError for a missing master, and a setting that is not Spark's.
     """
 
@@ -251,7 +225,6 @@ class SparkSubmitRunner:
         catalog: Mapping[str, str],
         kafka: Mapping[str, str],
         jars: Sequence[Path] = (),
-        verify: Callable[[], None] = lambda: None,
         conf: Mapping[str, str] | None = None,
         driver_memory: str | None = None,
         spark_submit: Path | None = None,
@@ -265,13 +238,15 @@ class SparkSubmitRunner:
         silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
         self._master = master
-        self._catalog = checked_conf(catalog)
-        self._conf = checked_conf(conf or {})
-        self._is_called = self._conf.get(DEPLOY_MODE) == "cluster"
+        self._catalog = submission.checked_conf(catalog)
+        self._conf = submission.checked_conf(conf or {})
+        self._is_called = self._conf.get(submission.DEPLOY_MODE) == "cluster"
         self._kafka = dict(kafka)
         self._jars = tuple(jars)
-        self._verify = verify
         self._driver_memory = driver_memory or ("2g" if is_local(self._master) else "1g")
+        self._settings = partial(
+            submission.properties, master=master, catalog=self._catalog, driver_memory=self._driver_memory
+        )
         self._spark_submit = spark_submit
         self._stage_program = stage_program
         self._application = application
@@ -282,11 +257,18 @@ class SparkSubmitRunner:
         self._waits = {"idle_seconds": idle_seconds, "silence_seconds": silence_seconds}
         self._secrets = Secrets(self._catalog, self._kafka, self._conf)
 
+    def _verify(self) -> None:
+        """Find a missing part before every start of a driver."""
+
     def where(self) -> str:
         if is_local(self._master):
             return f"a local Spark master on this machine ({self._master})"
         place = "cluster mode: the driver runs there" if self._is_called else "client mode: the driver runs here"
         return f"the Spark master {self._master} ({place})"
+
+    def calls(self) -> tuple[str, str]:
+        """Return where a driver on the cluster calls, and a doubt that it can; nothing in client mode."""
+        return drivers.told_of_calls(self._conf.get(drivers.ADDRESS, "")) if self._is_called else ("", "")
 
     def stage(
         self,
@@ -313,7 +295,7 @@ class SparkSubmitRunner:
         self, job: ReportingJob, *, progress: Callable[[str], None], counted: Callable[[Counters], None] = uncounted
     ) -> Mapping[str, Any]:
         with self._running(job) as running:
-            messages = FollowedLog(running.folder / MESSAGES_FILE, progress)
+            messages = drivers.FollowedLog(running.folder / MESSAGES_FILE, progress)
             self._follow(running, job, heartbeat=messages.follow, counted=counted)
             messages.finish()
             found: dict[str, Any] = json.loads((running.folder / RESULT_FILE).read_text(encoding="utf-8"))
@@ -338,7 +320,7 @@ class SparkSubmitRunner:
                     yield warm
                     self._engine.spent(job.effort)
                     return
-        with private_folder() as folder:
+        with submission.private_folder() as folder:
             driver = (self._called if self._is_called else self._begun)(folder, job, request)
             beat = driver.line.beat if driver.line else lambda: None
             try:
@@ -357,43 +339,57 @@ class SparkSubmitRunner:
     ) -> None:
         """Watch a job to its end; JobFailedError when it fails or makes no progress, SchemaMismatchError when it has
         refused the schema of its table."""
-        log = FollowedLog(running.log, partial(self._heard, running.driver), begin=running.log_begin)
-        known = {""}
+        log = drivers.FollowedLog(running.log, partial(self._heard, running.driver), begin=running.log_begin)
+        known, last = {""}, Counters(executors=int(is_local(self._master)))  # a cluster may let its driver wait
 
         def told(counters: Counters) -> None:
+            nonlocal last
             if counters.application not in known:
                 server = self._history_server if counters.is_logged else None
                 if found := Application.of(counters.application, counters.page, history_server=server):
                     self._application(found)
                 known.add(counters.application)
-            counted(replace(counters, why="" if counters.executors else why_waiting(log.lines, self._secrets)))
+            why = "" if counters.executors else self._why(counters.application, log.lines)
+            counted(last := replace(counters, why=why))
 
-        signs = Signs(running.folder / PROGRESS_FILE, self._quiet_seconds, told)
+        signs = drivers.Signs(running.folder / PROGRESS_FILE, self._quiet_seconds, told)
 
         def renew() -> None:
             if not signs.is_recent():
-                raise job_stalled(job, self._quiet_seconds, why_waiting(log.lines, self._secrets))
+                raise failures.job_stalled(job, self._quiet_seconds, last.why)
+            if not (running.folder / PROGRESS_FILE).exists():
+                told(last)
             heartbeat()
             running.beat()
 
         started(running.ref)
-        counted(Counters(executors=int(is_local(self._master))))  # a cluster may let its driver wait uncounted
+        counted(last)
         code = running.driver.wait(renew, self._heartbeat_seconds, log.follow, running.is_done)
         log.finish()
         signs.is_recent()  # the last counts
         if running.has_failed(code):
             raise self._failure(running, job, code or 0, log.lines)
 
+    def _why(self, application: str, lines: Iterable[str]) -> str:
+        """Return why a cluster gives a job no executor, as far as it says so, else the room that one needs."""
+        memory, cores = self._conf.get("spark.executor.memory", "1g"), self._conf.get("spark.executor.cores", "1")
+        said = failures.why_waiting(lines, self._secrets)
+        if not said and self._master.startswith(SCHEME) and (application or self._is_called):
+            said = lacking_room(self._master, self._conf.get(UI_PORT), application, cores)
+        return said or f"each needs {memory} of memory, and cores: {cores}"
+
     def _heard(self, driver: Driver, line: str) -> None:
         _logger.debug("%s", self._secrets.masked(line))
-        if NOT_TAKEN in line:
+        if failures.NOT_TAKEN in line:
             driver.end()
 
     def _failure(self, running: RunningJob, job: Job, code: int, lines: Iterable[str]) -> KafkaLakeError:
         if refused := _left(running).get(REFUSED):
             return SchemaMismatchError(self._secrets.masked(refused), table=job.table)
-        untold = NO_CALL if (line := running.driver.line) and not line.has_called else None
-        return job_failed(job, code, lines, self._secrets, untold=untold)
+        if (line := running.driver.line) and line.fault:
+            return line.fault
+        untold = failures.NO_CALL if line and not line.has_called else None
+        return failures.job_failed(job, code, lines, self._secrets, untold=untold)
 
     def end_orphan(self, job: str | None, name: str) -> bool:
         """End an attempt's job (`ports.JobRunner.end_orphan`), and remove the folders that killed workers left.
@@ -401,16 +397,16 @@ class SparkSubmitRunner:
         On this host the driver's process group, by its reference; under a standalone master also the application, by
         its name, wherever its driver is. YARN and Kubernetes are not asked.
         """
-        ended = job is not None and end_orphan(job)
+        ended = job is not None and drivers.end_orphan(job)
         if self._master.startswith(SCHEME):
             ended = end_application(self._master, self._conf.get(UI_PORT), name) or ended
-        sweep_folders()
+        submission.sweep_folders()
         return ended
 
-    def _start(self, *, is_heavy: bool) -> DriverStart:
+    def _start(self, *, is_heavy: bool) -> drivers.DriverStart:
         """Return how a warm driver is started: its application has no job's name, by which it would be ended."""
         is_logged = self._conf.get(_EVENT_LOG, "false").lower() == "true"
-        return DriverStart(
+        return drivers.DriverStart(
             settings=(
                 *(self._master, self._catalog, self._conf, self._driver_memory, self._jars, self._waits),
                 self._spark_submit,
@@ -424,7 +420,7 @@ class SparkSubmitRunner:
                 program=Path(serve.__file__),
                 request=self._waits,
                 options=self._start_options(is_heavy=is_heavy),
-                conf=MANY_JOBS | self._conf,
+                conf=submission.MANY_JOBS | self._conf,
             ),
             stop_seconds=0.0 if is_local(self._master) and not is_logged else _STOP_SECONDS,
         )
@@ -441,24 +437,23 @@ class SparkSubmitRunner:
     ) -> Driver:
         """Start a driver whose Java has these options: by itself, where it needs nothing of Spark's own script."""
         self._verify()
-        java, home = token_options(self._kafka), None if self._spark_submit else spark_home()
-        settings = self._settings(folder, self._conf if conf is None else conf, java)
-        class_path, shipped = brought_with(self._master, self._jars, self._conf)
+        java, home = submission.token_options(self._kafka), None if self._spark_submit else spark_home()
+        settings = self._settings(conf=self._conf if conf is None else conf, folder=folder, java=java)
+        class_path, shipped = submission.brought_with(self._master, self._jars, self._conf)
         start = [str(self._spark_submit or f"{home}/bin/spark-submit")]
-        if home and not needs_script(self._master, self._conf):
-            options = [*options_of_spark(class_path, self._conf, self._driver_memory), *options]
-            start, class_path = java_start(folder), []
-        text = java_options(folder, [*options, *java], self._conf)
-        write_files(folder, request=request, settings=settings, options=text)
-        words = arguments(folder, self._master, name=name, class_path=class_path, shipped=shipped, program=program)
-        env = environment(spark_home=home)
-        return Driver([*start, *words], log=folder / LOG_FILE, env=env, cwd=folder)
-
-    def _settings(self, folder: Path, conf: Mapping[str, str], java: Sequence[str]) -> dict[str, str]:
-        catalog, memory = self._catalog, self._driver_memory
-        return properties(
-            master=self._master, catalog=catalog, conf=conf, driver_memory=memory, folder=folder, java=java
+        if home and not submission.needs_script(self._master, self._conf):
+            options = [*submission.options_of_spark(class_path, self._conf, self._driver_memory), *options]
+            start, class_path = submission.java_start(folder), []
+        text = submission.java_options(folder, [*options, *java], self._conf)
+        submission.write_private(folder / PROPERTIES_FILE, submission.properties_text(settings))
+        submission.write_private(folder / JAVA_OPTIONS_FILE, text)
+        submission.write_private(folder / submission.REQUEST_FILE, json.dumps(request))
+        (folder / submission.ZIP_FILE).write_bytes(submission.package_zip())
+        words = submission.arguments(
+            folder, self._master, name=name, class_path=class_path, shipped=shipped, program=program
         )
+        env = submission.environment(spark_home=home)
+        return Driver([*start, *words], log=folder / LOG_FILE, env=env, cwd=folder)
 
     def _begun(self, folder: Path, job: Job, request: Mapping[str, Any]) -> Driver:
         options = self._start_options(is_heavy=job.effort > LIGHT)
@@ -467,33 +462,36 @@ class SparkSubmitRunner:
     def _called(self, folder: Path, job: Job, request: Mapping[str, Any]) -> Driver:
         """Submit a driver to the cluster, which calls this process."""
         self._verify()
-        java = token_options(self._kafka)
-        (folder / ZIP_FILE).write_bytes(package_zip())
-        jars = [*map(Path, all_jars(self._jars)), *sent_jars(self._conf)]
+        java = submission.token_options(self._kafka)
+        (folder / submission.ZIP_FILE).write_bytes(submission.package_zip())
+        jars = [*map(Path, submission.all_jars(self._jars)), *submission.sent_jars(self._conf)]
         given = GivenJob(
-            package=ZIP_FILE,
+            package=submission.ZIP_FILE,
             jars=[jar.name for jar in jars],
-            further_jars=addresses(self._conf),
-            settings=told_settings(self._settings(folder, self._conf, java), job.name),
-            properties=java_properties(java),
+            further_jars=submission.addresses(self._conf),
+            **submission.told_of(self._settings(conf=self._conf, folder=folder, java=java), java, job.name),
             program=_importable(self._program(job)),
             request=dict(request),
             silence_seconds=self._waits["silence_seconds"],
         )
-        line = WorkerLine(folder, self._conf.get(ADDRESS, ""), files=[folder / ZIP_FILE, *jars], job=given)
-        shown = shown_settings(self._master, self._conf, self._driver_memory, line.token)
-        write_private(folder / PROPERTIES_FILE, properties_text(shown))
-        home, text = spark_home(), program_text()
-        words = call_arguments(folder, self._master, name=job.name, address=line.address, digest=line.digest, text=text)
-        start, env = [str(self._spark_submit or f"{home}/bin/spark-submit")], call_environment(home, line.token)
-        return CalledDriver([*start, *words], line=line, log=folder / LOG_FILE, env=env, cwd=folder)
+        line = drivers.WorkerLine(
+            folder, self._conf.get(drivers.ADDRESS, ""), files=[folder / submission.ZIP_FILE, *jars], job=given
+        )
+        shown = submission.shown_settings(self._master, self._conf, self._driver_memory, line.token)
+        submission.write_private(folder / PROPERTIES_FILE, submission.properties_text(shown))
+        home, text = spark_home(), drivers.program_text()
+        words = submission.call_arguments(
+            folder, self._master, name=job.name, address=line.address, digest=line.digest, text=text
+        )
+        start, env = self._spark_submit or f"{home}/bin/spark-submit", submission.call_environment(home, line.token)
+        return drivers.CalledDriver([start, *words], line=line, log=folder / LOG_FILE, env=env, cwd=folder)
 
     def _program(self, job: Job) -> Path:
-        return self._stage_program if isinstance(job, StageJob) else PACKAGE / job.program
+        return self._stage_program if isinstance(job, StageJob) else submission.PACKAGE / job.program
 
     def _start_options(self, *, is_heavy: bool) -> list[str]:
         """Return the options that make the driver fast; a heavy job in a local master is worth the better compiler."""
-        options = HOT_ONLY if is_local(self._master) and is_heavy else QUICK_START
+        options = submission.HOT_ONLY if is_local(self._master) and is_heavy else submission.QUICK_START
         archive = archive_path(self._jars)
         return [*options, *([f"-XX:SharedArchiveFile={archive}"] if archive.exists() else [])]
 
@@ -507,9 +505,9 @@ def _left(running: RunningJob) -> Mapping[str, Any]:
 
 def _importable(program: Path) -> str:
     """Return a program of this package as the module that it is in the driver, any other as a file."""
-    if not program.is_relative_to(PACKAGE):
+    if not program.is_relative_to(submission.PACKAGE):
         return str(program)
-    return ".".join(program.relative_to(PACKAGE.parent).with_suffix("").parts)
+    return ".".join(program.relative_to(submission.PACKAGE.parent).with_suffix("").parts)
 
 
 class SparkJobs(SparkSubmitRunner):
@@ -519,36 +517,40 @@ class SparkJobs(SparkSubmitRunner):
         self, *, conf: Mapping[str, str], stores: Sequence[JarSet] = (), engine: Engine | None = None, **settings: Any
     ) -> None:
         self._sets: tuple[JarSet, ...] = () if "spark.jars.packages" in conf else (JarSet.SPARK, *stores)
-        jars = list({path.name: path for jar_set in self._sets for path in files(jar_set)}.values())
-        super().__init__(conf=conf, engine=engine, jars=jars, verify=self._verify_once, **settings)
+        super().__init__(conf=conf, engine=engine, jars=_each_once(map(files, self._sets)), **settings)
 
     def check(self) -> None:
         """Raise the error of a missing Java, PySpark or jar, with the command that installs it.
 
         The first driver that this command starts needs no second look, and a warm one's jars need none.
         """
-        if self._engine is None or not self._engine.has_driver():
+        engine = self._engine or Engine()
+        if not engine.has_driver():
             self._verify_all()
-            if self._engine:
-                self._engine.is_verified = True
+            engine.is_verified = True
 
     def parts(self) -> str:
         """Name the parts that `check` has found on this machine."""
         jars = "the jars of spark.jars.packages" if not self._sets else f"the jars ({', '.join(self._sets)})"
         return f"{require_java()}, Spark {require_matching_pyspark()} and {jars}"
 
-    def _verify_once(self) -> None:
-        if self._engine is None or not self._engine.is_verified:
+    def _verify(self) -> None:
+        engine = self._engine or Engine()
+        if not engine.is_verified:
             self._verify_all()
-        else:
-            self._engine.is_verified = False
+        engine.is_verified = False
 
     def _verify_all(self) -> None:
         require_java()
         require_matching_pyspark(jars_of=fitting_sparks() if self._sets else ())
         for jars in self._sets:
             verified(jars)
-        require_jars(self._conf)
+        submission.require_jars(self._conf)
+
+
+def _each_once(sets: Iterable[Sequence[Path]]) -> list[Path]:
+    """Return the jars of some sets, which may share some."""
+    return list({path.name: path for paths in sets for path in paths}.values())
 
 
 def fetch_jars(progress: Callable[[str], None], stores: Sequence[str] = ()) -> list[Path]:
@@ -561,8 +563,7 @@ def fetch_jars(progress: Callable[[str], None], stores: Sequence[str] = ()) -> l
 
     require_java()
     require_matching_pyspark(jars_of=fitting_sparks())
-    sets = [fetch(jar_set, progress=progress) for jar_set in (JarSet.SPARK, *map(JarSet, stores))]
-    jars = list({path.name: path for paths in sets for path in paths}.values())
+    jars = _each_once(fetch(jar_set, progress=progress) for jar_set in (JarSet.SPARK, *map(JarSet, stores)))
     if not archive_path(jars).exists():
         begun, doing = time.monotonic(), "preparing a quicker start of Spark"
         progress(f"{doing}: once, half a minute, or minutes on a busy machine")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import io
-import json
 import os
 import re
 import shutil
@@ -17,11 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import airflow_kafka_lake
-from airflow_kafka_lake.adapters.clients import CONNECT_SECONDS, SPARK_PATTERN
+from airflow_kafka_lake.adapters.clients import CONNECT_SECONDS, SPARK_PATTERN, is_secret
 from airflow_kafka_lake.adapters.java import find_java, spark_home
 from airflow_kafka_lake.adapters.machine import HostProcesses
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, LibraryError, UnavailableError
@@ -226,14 +224,6 @@ def garbage_options(cores: int) -> list[str]:
     return ["-XX:+UseParallelGC", *[f"-XX:MaxNewSize={112 * cores}m"] * (cores <= 4)]
 
 
-def write_files(folder: Path, *, request: Mapping[str, Any], settings: Mapping[str, str], options: str) -> None:
-    """Write the files that the driver reads; files that may hold secrets are readable by their owner only."""
-    write_private(folder / PROPERTIES_FILE, properties_text(settings))
-    write_private(folder / JAVA_OPTIONS_FILE, options)
-    write_private(folder / REQUEST_FILE, json.dumps(request))
-    (folder / ZIP_FILE).write_bytes(package_zip())
-
-
 def all_jars(jars: Sequence[Path | str]) -> list[Path | str]:
     """Return the jars that a submit brings: ours first, because the class archive fits only paths that begin alike."""
     return [_OWN_JAR, *jars]
@@ -282,29 +272,27 @@ def shown_settings(master: str, conf: Mapping[str, str], driver_memory: str, tok
     Raises ConnectionSettingsError for Java options of a driver that name a secret: every process list shows them.
     """
     for key in (_JAVA_OPTIONS, _DEFAULT_JAVA_OPTIONS):
-        if re.search(SPARK_PATTERN, conf.get(key, "")):
+        if is_secret("", conf.get(key, "")):
             raise ConnectionSettingsError(
                 f"{key} names a secret, and in deploy mode cluster Spark writes it into the driver's command line. "
                 "Use client mode, or put it into a file on the cluster's machines."
             )
     shown = {key: value for key, value in conf.items() if key != _JARS and not _is_hidden(key, value)}
-    shown |= {_JARS: ",".join(found)} if (found := addresses(conf)) else {}
+    found = [jar for jar in addresses(conf) if not is_secret("", jar)]
+    shown |= {_JARS: ",".join(found)} if found else {}
     place = _ENVIRONMENT_OF.get(master.partition(":")[0])
     return {_MEMORY: driver_memory, **shown, **_ON_A_CLUSTER, **({f"{place}{TOKEN}": token} if place else {})}
 
 
 def _is_hidden(key: str, value: str) -> bool:
-    return not _SECRETS_OF_SPARK.match(key) and any(re.search(SPARK_PATTERN, text) for text in (key, value))
+    return not _SECRETS_OF_SPARK.match(key) and is_secret(key, value)
 
 
-def told_settings(settings: Mapping[str, str], name: str) -> dict[str, str]:
-    """Return the settings that the driver is told: all of its session."""
-    return {key: settings[key] for key in settings.keys() - {DEPLOY_MODE, _MEMORY, _JAVA_OPTIONS}} | {_NAME: name}
-
-
-def java_properties(options: Sequence[str]) -> dict[str, str]:
-    """Return the properties of Java that options of `token_options`, and those for Avro, set."""
-    return dict(option.removeprefix("-D").split("=", 1) for option in (*_BOUNDED, *options))
+def told_of(settings: Mapping[str, str], java: Sequence[str], name: str) -> dict[str, dict[str, str]]:
+    """Return the settings of its session and the properties of its Java that the driver is told."""
+    kept = settings.keys() - {DEPLOY_MODE, _MEMORY, _JAVA_OPTIONS}
+    properties = dict(option.removeprefix("-D").split("=", 1) for option in (*_BOUNDED, *java))
+    return {"settings": {key: settings[key] for key in kept} | {_NAME: name}, "properties": properties}
 
 
 def call_arguments(folder: Path, master: str, *, name: str, address: str, digest: str, text: str) -> list[str]:

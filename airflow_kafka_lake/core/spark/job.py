@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import quote
@@ -388,11 +388,3 @@ class Application:
         shown = self.page or self.history
         later = f", later {self.history}" if self.page and self.history else ""
         return f"Spark application {self.id}{f': {shown}' if shown else ''}{later}"
-
-
-def history_server_of(given: object, conf: Mapping[str, str]) -> str | None:
-    """Return the address of a history server: the connection's, else that of its Spark settings for YARN."""
-    if given not in {None, ""}:
-        return str(given)
-    found = conf.get(HISTORY)
-    return found if not found or "://" in found else f"http://{found}"

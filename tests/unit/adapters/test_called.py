@@ -39,7 +39,7 @@ from airflow_kafka_lake.core.spec import Isolation
 from airflow_kafka_lake.jobs import caller
 from airflow_kafka_lake.jobs.caller import TOKEN, Call, Files, GivenJob
 
-LOG, RESULT = "driver.log", "result.json"
+LOG, MESSAGES, RESULT = "driver.log", "messages", "result.json"
 WAIT_SECONDS = 20
 JOB = StageJob(
     pipeline="orders",
@@ -146,13 +146,50 @@ def test_stranger_without_the_word_is_refused_and_the_driver_comes_in_after_it(
     assert "was refused" in caplog.text
 
 
+@pytest.mark.parametrize("said", [b"", b"\x16\x03\x01", None], ids=["nothing", "half a greeting", "no word"])
+@pytest.mark.parametrize("room", [20, 4])
+def test_strangers_that_say_nothing_do_not_keep_the_driver_waiting(
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, said: bytes | None, room: int
+) -> None:
+    """A scan of ports, a health check. Where there are more of them than are served at once, those are let go."""
+    monkeypatch.setattr(caller, "CALL_SECONDS", 5.0)
+    monkeypatch.setattr(drivers, "_CALLERS", room)
+    monkeypatch.setattr(drivers, "CONNECT_SECONDS", 600.0 if room > 8 else 0.5)
+    made = WorkerLine(folders[0], "", files=[], job=GIVEN)
+    address = f"127.0.0.1:{made.address.rpartition(':')[2]}"
+    with ExitStack() as stack:
+        stack.callback(made.close)
+        host, _, port = address.rpartition(":")
+        for _ in range(8):
+            if said is None and room > 8:
+                stack.enter_context(caller.reached(address, made.digest))
+            else:
+                stranger = stack.enter_context(socket.create_connection((host, int(port))))
+                stranger.sendall(said or b"")
+        with closing(Driver(made, folders[1])) as driver:
+            assert driver.given == GIVEN
+
+
+def test_word_that_two_say_at_once_is_one_callers(line: WorkerLine, folders: tuple[Path, Path]) -> None:
+    address = f"127.0.0.1:{line.address.rpartition(':')[2]}"
+    with ExitStack() as stack:
+        callers = [stack.enter_context(caller.reached(address, line.digest)) for _ in range(2)]
+        for each in callers:
+            each.sendall(f"{line.token}\n".encode())
+        given = []
+        for each in callers:
+            with suppress(OSError):
+                given.append(caller.taken(each, folders[1]))
+        assert (given, came(lambda: line.ended_at is not None, 0.3)) == ([GIVEN], False)
+
+
 @pytest.mark.parametrize(
     "message",
     [
-        b'["SentFile", {"name": "../taken.log", "size": 2}]\nhi0\n',
-        b'["SentFile", {"name": "/tmp/kafka-lake-taken.log", "size": 2}]\nhi0\n',
-        b'["SentFile", {"name": "owner", "size": 2}]\nhi0\n',
-        b'["SentFile", {"file": "driver.log"}]\n',
+        b'{"name": "../taken.log", "size": 2}\nhi0\n',
+        b'{"name": "/tmp/kafka-lake-taken.log", "size": 2}\nhi0\n',
+        b'{"name": "owner", "size": 2}\nhi0\n',
+        b'{"file": "driver.log"}\n',
         b"no message\n",
     ],
 )
@@ -327,6 +364,67 @@ def test_master_that_asks_for_a_jar_gets_an_empty_one(line: WorkerLine) -> None:
     assert not line.has_called
 
 
+@pytest.mark.parametrize(
+    ("setting", "place"),
+    [
+        ("worker.example", ("worker.example", 0)),
+        ("worker.example:9000", ("worker.example", 9000)),
+        ("2001:db8::1", ("[2001:db8::1]", 0)),
+        ("[2001:db8::1]", ("[2001:db8::1]", 0)),
+        ("[2001:db8::1]:9000", ("[2001:db8::1]", 9000)),
+        (":9000", (drivers._own_address(), 9000)),
+        ("", (drivers._own_address(), 0)),
+    ],
+)
+def test_place_of_calls_is_a_name_or_an_address_of_either_kind(setting: str, place: tuple[str, int]) -> None:
+    assert drivers.place_of_calls(setting) == place
+
+
+@pytest.mark.parametrize("setting", ["worker:none", "worker:70000", "http://worker", "[::1", "me:word@worker:1", "a/b"])
+def test_place_that_is_none_is_refused_with_the_forms_that_are(setting: str) -> None:
+    with pytest.raises(ConnectionSettingsError, match=r"\[HOST\]:PORT") as refused:
+        drivers.place_of_calls(setting)
+    assert drivers.ADDRESS in refused.value.message
+
+
+def test_driver_calls_its_worker_by_ipv6(folders: tuple[Path, Path]) -> None:
+    made = WorkerLine(folders[0], "::1", files=[], job=GIVEN)
+    assert re.fullmatch(r"\[::1\]:\d+", made.address)
+    with closing(caller.reached(made.address, made.digest)) as ours:
+        ours.sendall(f"{made.token}\n".encode())
+        assert caller.taken(ours, folders[1]) == GIVEN
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("setting", "found", "doubt"),
+    [
+        ("192.0.2.7:9000", f" Drivers call 192.0.2.7:9000 (as {drivers.ADDRESS} says).", ""),
+        ("2001:db8::1", f" Drivers call [2001:db8::1]:a free port (as {drivers.ADDRESS} says).", ""),
+        ("localhost", f" Drivers call localhost:a free port (as {drivers.ADDRESS} says).", "No other machine can call"),
+        ("[::1]:1", f" Drivers call [::1]:1 (as {drivers.ADDRESS} says).", "No other machine can call [::1]"),
+        (
+            "no.such.host.invalid",
+            " Drivers call no.such.host.invalid:",
+            "This machine knows no address of no.such.host",
+        ),
+        (f"{'a' * 64}.x", " Drivers call a", "This machine knows no address of a"),
+        ("", f" Drivers call {drivers._own_address()}:a free port (this machine's own address, because", ""),
+    ],
+)
+def test_check_says_where_drivers_call_and_doubts_a_place_that_they_cannot(
+    setting: str, found: str, doubt: str
+) -> None:
+    conf = {"spark.submit.deployMode": "cluster", drivers.ADDRESS: setting}
+    calls = SparkSubmitRunner(master="spark://h:1", catalog={}, kafka={}, conf=conf).calls()
+    assert [text.startswith(words) for text, words in zip(calls, (found, doubt), strict=True)] == [True, True], calls
+    assert (calls[1] == "") == (doubt == "")
+
+
+def test_check_of_client_mode_says_nothing_of_calls() -> None:
+    assert SparkSubmitRunner(master="spark://h:1", catalog={}, kafka={}).calls() == ("", "")
+
+
 def test_port_that_is_none_is_refused_by_name(folders: tuple[Path, Path]) -> None:
     with pytest.raises(ConnectionSettingsError, match=re.escape(drivers.ADDRESS)):
         WorkerLine(folders[0], "worker:none", files=[], job=GIVEN)
@@ -420,6 +518,39 @@ def test_master_that_takes_no_driver_for_now_ends_the_job_worth_repeating(tmp_pa
     assert failed.value.facts["reason"] == "master-unreachable"
 
 
+FULL = f"""#!{sys.executable}
+import os, sys
+from pathlib import Path
+sys.path.insert(0, "{Path(caller.__file__).parents[2]}")
+from airflow_kafka_lake.jobs import caller
+
+os.symlink("/dev/full", "%s")
+address, digest = sys.argv[-2:]
+theirs = Path("theirs")
+theirs.mkdir()
+line = caller.reached("127.0.0.1:" + address.rpartition(":")[2], digest)
+line.sendall((os.environ[caller.TOKEN] + "\\n").encode())
+caller.taken(line, theirs)
+(theirs / "%s").write_text("[]")
+caller.Call(line, caller.Files(theirs), 300, lambda: os._exit(1)).finish(0)
+"""
+
+
+@pytest.mark.parametrize(("full", "sent"), [(MESSAGES, MESSAGES), (f"{RESULT}.part", RESULT)])
+def test_disk_that_is_full_when_the_driver_sends_is_told_and_nothing_is_believed(
+    tmp_path: Path, full: str, sent: str
+) -> None:
+    """Its driver has ended well, and a worker without room for its answer does not know that."""
+    submit, read = tmp_path / "spark-submit", list[object]()
+    submit.write_text(FULL % (full, sent))
+    submit.chmod(0o700)
+    conf = {"spark.submit.deployMode": "cluster"}
+    runner = SparkSubmitRunner(master="spark://h:1", catalog={}, kafka={}, conf=conf, spark_submit=submit)
+    with pytest.raises(UnavailableError, match=r"No space left on device\. Make room") as failed:
+        runner.stage(JOB, started=lambda _: None, heartbeat=lambda: None, read=read.extend)
+    assert (failed.value.exit_code, read) == (3, [])
+
+
 def test_java_of_this_machine_is_the_submissions_and_not_the_clusters(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -461,6 +592,13 @@ def test_setting_that_names_a_secret_and_tells_none_is_part_of_the_submission(ke
 def test_variable_of_a_pod_with_a_secret_is_no_part_of_the_submission() -> None:
     conf = {"spark.kubernetes.driverEnv.SECRET": "canary", "spark.kubernetes.driverEnv.secretive": "canary"}
     assert "canary" not in json.dumps(shown_settings("k8s://https://host", conf, "1g", "word"))
+
+
+def test_jar_with_a_login_in_its_address_is_named_to_the_driver_alone() -> None:
+    conf = {"spark.jars": "https://me:canary@host/one.jar,https://host/tokens.jar", "spark.yarn.queue": "tokens"}
+    shown = shown_settings("yarn", conf, "1g", "word")
+    assert (shown["spark.jars"], shown["spark.yarn.queue"]) == ("https://host/tokens.jar", "tokens")
+    assert addresses(conf) == conf["spark.jars"].split(",")
 
 
 def test_jars_of_this_machine_are_sent_and_all_others_named_to_the_cluster() -> None:

@@ -120,3 +120,21 @@ def test_signed_text_is_logged_at_no_level(aws_key: None, caplog: pytest.LogCapt
         KafkaSettings.parse(AMAZON).librdkafka()
     assert (SECRET in caplog.text, SESSION in caplog.text) == (False, False)
     assert "Signature" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("right", "action"),
+    [
+        (("Describe", "topic", "orders", "refunds"), "DescribeTopic on the topic orders, refunds in"),
+        (("DescribeConfigs", "topic", "orders"), "DescribeTopicDynamicConfiguration on the topic orders in"),
+        (("Read", "topic", "orders"), "ReadData on the topic orders in"),
+        (("Describe", "group", "app"), "DescribeGroup on the group app in"),
+        (("Read", "group", "app"), "AlterGroup on the group app in"),
+        (("Describe", "cluster", "kafka-cluster"), "DescribeCluster on the cluster in"),
+    ],
+)
+def test_right_that_is_lacking_under_iam_is_named_as_aws_names_it(right: tuple[str, ...], action: str) -> None:
+    """Brokers that AWS decides for have no lists of `kafka-acls.sh`."""
+    refused = KafkaSettings.parse(AMAZON).failure("looking", "", *right)
+    assert f"Allow kafka-cluster:{action} the IAM policy" in refused.message
+    assert "kafka-acls" not in refused.message

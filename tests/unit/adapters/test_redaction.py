@@ -62,3 +62,49 @@ def test_secrets_inside_values_are_masked() -> None:
     pem = Secrets({"ssl.keystore.key": "-----BEGIN KEY-----\nMIIEdeep\n-----END KEY-----"})
     assert pem.masked("reads MIIEdeep") == "reads ***"
     assert Secrets({"bootstrap.servers": "b:1", "empty.password": ""}).masked("b:1") == "b:1"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *((key, "canary") for key in ("MYSQL_PWD", "spark.executorEnv.MYSQL_PWD", "PGPASS", "PGPASSFILE", "DB_PASS")),
+        *((key, "canary") for key in ("spark.proxy.auth", "http.proxy-auth", "basic.auth.user.info", "db.pwd")),
+        *((key, "canary") for key in ("SIGNING_KEY", "masterKey", "GOOGLE_APPLICATION_CREDENTIALS", "ssl.key.pem")),
+        ("url", "jdbc:sqlserver://host;user=me;password=canary;encrypt=true"),
+        ("url", "Driver={ODBC};Server=host;Uid=me;Pwd=canary"),
+        ("url", "jdbc:mysql://host/db?user=me&pwd=canary"),
+        ("url", "jdbc:oracle:thin:scott/canary@//host:1521/orders"),
+        ("url", "amqp://me:canary@host:5672/orders"),
+        ("url", "http://:canary@host"),
+        ("url", "DefaultEndpointsProtocol=https;AccountName=me;AccountKey=canary"),
+        ("options", "-Xss2m -Dproxy.masterKey=canary"),
+        ("options", "-Dfirst=-Dsecond.password='canary'"),
+        ("options", 'MYSQL_PWD = "canary"'),
+    ],
+)
+def test_secret_is_known_by_its_name_or_by_its_place_in_a_value(key: str, value: str) -> None:
+    assert is_secret(key, value)
+    assert Secrets({key: value}).masked("says canary") == "says ***"
+    assert re.search(SPARK_PATTERN, key) or re.search(SPARK_PATTERN, value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.yarn.queue", "tokens"),
+        ("table", "passwords_archive"),
+        ("query", "SELECT token FROM passwords_archive WHERE day = 1"),
+        ("spark.bypass", "on"),
+        ("spark.hadoop.hadoop.security.authorization", "on"),
+        ("ssl.client.auth", "required"),
+        ("uri", "https://host:8443/catalog@main"),
+        ("uri", "jdbc:postgresql://host:5432/pwd_changes?user=me&ssl=on"),
+        ("spark.kubernetes.namespace", "private-lake"),
+        ("partition", "keys=8;compass=on"),
+        ("spark.jars", "/opt/secrets/driver.jar,https://host/token.jar"),
+    ],
+)
+def test_name_that_is_like_a_secrets_is_shown_where_it_tells_none(key: str, value: str) -> None:
+    """A submission without such a setting would be another one."""
+    assert not is_secret(key, value)
+    assert Secrets({key: value}).masked(f"says {value}") == f"says {value}"

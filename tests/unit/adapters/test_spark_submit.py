@@ -657,6 +657,7 @@ POD_CLIENT = "io.fabric8.kubernetes.client.KubernetesClientException"
         ('UnsupportedFileSystemException: No FileSystem for scheme "s3"', "missing-classes"),
         (f": {POD_CLIENT}: An error has occurred.", "master-unreachable"),
         (f": {POD_CLIENT}: Received 401 on websocket. Failure executing: GET at: http://api", "cluster-refuses"),
+        ("Required executor memory (8192 MB) is above the max threshold (4096 MB) of this cluster!", "cluster-refuses"),
         ("YarnException: Failed to submit application_1_2 to YARN : unknown queue: nosuch", "cluster-refuses"),
     ],
 )

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from airflow_kafka_lake.adapters.spark_submit.runner import SparkSubmitRunner, end_application
+from airflow_kafka_lake.adapters.spark_submit.runner import SparkSubmitRunner, end_application, lacking_room
 from airflow_kafka_lake.adapters.spark_submit.submission import require_master
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.spark.job import job_name
@@ -91,6 +91,54 @@ def test_master_that_forbids_it_ends_nothing(master: Master) -> None:
     """`spark.ui.killEnabled=false`, or a filter before the page: no error, and nothing is claimed to be ended."""
     master.applications, master.kill_status = {"1": NAME}, 405
     assert not end_application(master.url, master.port, NAME)
+
+
+def worker(memory: int, cores: int, state: str = "ALIVE", used: int = 0) -> dict[str, object]:
+    free = {"memoryfree": memory - used, "coresfree": cores if not used else 0}
+    return {"memory": memory, "cores": cores, "state": state, **free}
+
+
+@pytest.mark.parametrize(
+    ("application", "workers", "said"),
+    [
+        (
+            "app",
+            [worker(4096, 2)],
+            "no worker has 8 GiB and 1 core free for an executor; at most they have 4 GiB and 2",
+        ),
+        ("app", [worker(16384, 2, "DEAD")], ""),
+        (
+            "app",
+            [worker(9000, 2, used=1000)],
+            "no worker has 8 GiB and 1 core free for an executor; at most they have 8.79",
+        ),
+        ("app", [worker(512, 2), worker(8192, 1)], ""),
+        ("", [worker(512, 2)], "no worker has 1.5 GiB and 2 cores free for the driver; at most they have 0.5 GiB"),
+        (
+            "",
+            [worker(4096, 1)],
+            "no worker has 1.5 GiB and 2 cores free for the driver; at most they have 4 GiB and 1 core",
+        ),
+        ("", [worker(4096, 2)], ""),
+        ("other", [], ""),
+    ],
+)
+def test_room_that_no_worker_has_is_told_with_that_of_the_largest(
+    master: Master, application: str, workers: list[dict[str, object]], said: str
+) -> None:
+    """A driver that has begun needs no more: another one may wait for its place."""
+    drivers = [{"memory": 1536, "cores": 2, "state": "SUBMITTED"}, {"memory": 1 << 20, "cores": 1, "state": "RUNNING"}]
+    applications = [{"id": "app", "memoryperexecutor": 8192}, {"id": "greater", "memoryperexecutor": 1 << 20}]
+    told = {"activeapps": applications, "activedrivers": drivers, "workers": workers}
+    master.listing = json.dumps(told).encode()
+    found = lacking_room(master.url, master.port, application, "1")
+    assert (said in found, found == "") == (True, said == "")
+
+
+@pytest.mark.parametrize("listing", [b"<html>", b"[]", b'{"activeapps": [1]}', b'{"workers": []}'])
+def test_answer_that_is_no_list_tells_no_room(master: Master, listing: bytes) -> None:
+    master.listing = listing
+    assert lacking_room(master.url, master.port, "app", "1") == ""
 
 
 @pytest.mark.parametrize("listing", [b"<html>", b"[]", b'{"activeapps": [1]}', b'{"workers": []}'])

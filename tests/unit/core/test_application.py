@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_kafka_lake.core.spark.job import HISTORY, Application, history_server_of
+from airflow_kafka_lake.core.spark.job import Application
 
 pytestmark = pytest.mark.unit
 
@@ -46,11 +46,3 @@ def test_page_that_is_not_there_is_not_shown(
 def test_nothing_is_made_of_what_is_no_application(name: str) -> None:
     """A file that was cut off, or written by another, gives no link."""
     assert Application.of(name, PAGE, history_server="https://history") is None
-
-
-def test_history_server_of_yarn_is_spark_own_setting() -> None:
-    """`host:port` is of http; what a connection names comes first."""
-    assert history_server_of(None, {HISTORY: "h:18080"}) == "http://h:18080"
-    assert history_server_of("", {HISTORY: "https://h"}) == "https://h"
-    assert history_server_of("https://other", {HISTORY: "h:18080"}) == "https://other"
-    assert history_server_of(None, {}) is None

@@ -65,6 +65,13 @@ def test_driver_begins_without_the_libraries_that_pyspark_only_looks_at() -> Non
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("program", ["stage", "serve"])
+def test_driver_of_this_machine_loads_no_tls(program: str) -> None:
+    """A driver that calls its worker alone needs it, and every start would wait for it."""
+    code = f"import sys, airflow_kafka_lake.jobs.{program}; sys.exit('ssl' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_module_is_hidden_while_a_block_lasts_unless_it_is_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

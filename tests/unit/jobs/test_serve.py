@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from airflow_kafka_lake.core.spark.job import DriverAge
+from airflow_kafka_lake.jobs.caller import line_of
 from airflow_kafka_lake.jobs.driver import RESULT_FILE
 from airflow_kafka_lake.jobs.serve import (
     DONE_FILE,
@@ -63,7 +64,7 @@ def test_orders_come_one_after_another(worker: Worker) -> None:
     """In halves of lines and several at once, with signs of life between them."""
     orders = worker.orders()
     second = JobOrder(folder="2", program="b.py", name="wave ü\n2")
-    lines = ORDER.to_line() + b"\n\n" + second.to_line()
+    lines = line_of(ORDER) + b"\n\n" + line_of(second)
     worker.sends(lines[:10])
     worker.sends(lines[10:])
     assert [orders.next(30), orders.next(30)] == [ORDER, second]
@@ -72,7 +73,7 @@ def test_orders_come_one_after_another(worker: Worker) -> None:
 def test_worker_that_dies_in_a_job_ends_the_driver(worker: Worker) -> None:
     """At once, whatever the job is doing."""
     orders = worker.orders()
-    worker.sends(ORDER.to_line())
+    worker.sends(line_of(ORDER))
     assert orders.next(30) == ORDER
     worker.dies()
     assert worker.ended.wait(30)
@@ -81,7 +82,7 @@ def test_worker_that_dies_in_a_job_ends_the_driver(worker: Worker) -> None:
 def test_worker_that_dies_between_jobs_lets_the_driver_stop(worker: Worker) -> None:
     """There is time to close the application."""
     orders = worker.orders()
-    worker.sends(ORDER.to_line())
+    worker.sends(line_of(ORDER))
     assert orders.next(30) == ORDER
     orders.finished()
     worker.dies()
@@ -98,7 +99,7 @@ def test_worker_that_has_died_before_is_noticed(worker: Worker) -> None:
 def test_silent_worker_ends_the_driver_in_a_job(worker: Worker) -> None:
     """A stopped worker keeps its end of the pipe open."""
     orders = worker.orders(silence_seconds=0.05)
-    worker.sends(ORDER.to_line())
+    worker.sends(line_of(ORDER))
     assert orders.next(30) == ORDER
     assert worker.ended.wait(30)
 
@@ -118,7 +119,7 @@ def test_job_is_done_when_all_of_it_is_there(worker: Worker, tmp_path: Path) -> 
     for number in ("1", "2"):
         (tmp_path / number).mkdir()
         (tmp_path / number / JOB_FILE).write_text(f'{{"job": {{"number": {number}}}}}')
-        worker.sends(JobOrder(folder=number, program=str(program), name=f"job {number}").to_line())
+        worker.sends(line_of(JobOrder(folder=number, program=str(program), name=f"job {number}")))
 
     def wear(jobs: int, seconds: int) -> DriverAge:
         if jobs == 2:
