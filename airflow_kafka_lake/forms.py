@@ -108,14 +108,14 @@ def decision_templates(action: type[Action]) -> dict[str, Any]:
 
 def _selection(pipelines: Mapping[str, Pipeline], *, needed: bool) -> dict[str, Param]:
     topic = "The topic it is about. Needed." if needed else "Only this topic; empty for all topics of the pipeline."
-    begin, end = ("Needed, or an offset.", "Needed, or an offset.") if needed else ("Empty for no begin.", "Empty for no end.")
+    ends = ("Needed, or an offset.",) * 2 if needed else ("Empty for no begin.", "Empty for no end.")
     return {
         "topic": _topic(pipelines, topic, needed=needed),
         "partitions": _partitions(),
         "topic_id": _text(
             OPEN, "Topic id", "Only where the topic was deleted and created again: the id of the one that is meant."
         ),
-        **_times(begin, end),
+        **_times(*ends),
         **_offsets(OPEN),
     }
 

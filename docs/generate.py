@@ -239,7 +239,13 @@ def _airflow_item(item: Any, shared: Sequence[tuple[str, ...]]) -> str:
     told = ", ".join(name for name in common if not has_period or name not in PERIOD)
     last = f"Also {told}: [as of several](#{_anchor(SEVERAL)})." if common else ""
     last += f" And those [of a period](#{_anchor(OF_A_PERIOD)})." if has_period else ""
-    parts = [f"### {item.__name__}", f"`{item.__module__}`", _described(item)[0], _table(PARAMETER, own) if own else "", last]
+    parts = [
+        f"### {item.__name__}",
+        f"`{item.__module__}`",
+        _described(item)[0],
+        _table(PARAMETER, own) if own else "",
+        last,
+    ]
     return "\n\n".join(filter(None, [*parts, "" if rows else call]))
 
 

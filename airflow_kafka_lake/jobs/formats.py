@@ -306,8 +306,7 @@ def close_catalog(spark: SparkSession) -> None:
     a connection wraps in a cache, is left to Java.
     """
     with suppress(Exception):
-        manager = java_session(spark).sessionState().catalogManager()
-        manager.catalog(CATALOG).icebergCatalog().close()
+        java_session(spark).sessionState().catalogManager().catalog(CATALOG).icebergCatalog().close()
 
 
 def at_snapshot(table: str, snapshot: int) -> str:

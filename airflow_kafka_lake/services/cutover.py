@@ -178,8 +178,7 @@ class Cutovers:
 
     @property
     def _waiting(self) -> int:
-        waiting = (c.sound and not (c.question.judged or c.question.quiet) for c in self.cutovers)
-        return sum(waiting) + self.unplanned
+        return sum(c.sound and not (c.question.judged or c.question.quiet) for c in self.cutovers) + self.unplanned
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -194,7 +194,10 @@ def test_dry_run_shows_its_plan_in_the_run_and_starts_nothing(
         operator.execute(context)
     assert waiting.value.timeout == SEEN_WITHIN
     (shown,) = supervisor.asked
-    assert shown.subject == "Dry run: orders: 4 offsets, at most 4 records, about 64 bytes in Kafka, in 1 wave into raw.orders"
+    assert (
+        shown.subject
+        == "Dry run: orders: 4 offsets, at most 4 records, about 64 bytes in Kafka, in 1 wave into raw.orders"
+    )
     assert (shown.options, shown.defaults) == (["Seen"], ["Seen"])
     assert "| orders/0 | 0-4 | 4 |" in shown.body
     assert r"Reason: a \| look" in shown.body

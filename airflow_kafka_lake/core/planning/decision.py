@@ -265,8 +265,7 @@ def _both_ends(item: PartitionSnapshot, isolation: Isolation) -> tuple[Slice | N
 
 
 def _largest(asked: Sequence[StreamDemand]) -> list[PartitionSnapshot]:
-    partitions = (item.snapshot for item in asked)
-    return sorted(partitions, key=lambda item: item.log_start - item.high_watermark)[:SAMPLED]
+    return sorted((item.snapshot for item in asked), key=lambda item: item.log_start - item.high_watermark)[:SAMPLED]
 
 
 def nothing_lies(facts: PlanFacts, asked: Sequence[StreamDemand], samples: Sequence[Sample]) -> EmptyPeriodError:
