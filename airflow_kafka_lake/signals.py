@@ -39,8 +39,7 @@ def show_page(task: Any, pipeline: str, *, wave: str | None = None, at_once: Map
     """Link to the page of a pipeline, or of a wave on it; with a context `at_once`, before the task
     has ended."""
     with never_failing("the link to the page"):
-        base = conf.get("api", "base_url", fallback="")
-        show(task, PAGE, pipeline_page(base, pipeline, wave), at_once=at_once)
+        show(task, PAGE, pipeline_page(conf.get("api", "base_url", fallback=""), pipeline, wave), at_once=at_once)
 
 
 def go_on_address(context: Mapping[str, Any]) -> str:

@@ -1,5 +1,6 @@
-"""The schema of an empty database, complete. It must not change, because existing ledgers have it; a later revision is
-a file of its own beside it.
+"""The whole schema of a ledger.
+
+It must not change, because existing ledgers have it; a later revision is a file of its own beside it.
 
 Revision ID: 0012
 Revises:
