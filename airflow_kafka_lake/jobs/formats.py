@@ -252,11 +252,10 @@ CATALOG = "lake"
 CATALOG_CLASS, REST_CLASS = "org.apache.iceberg.spark.SparkCatalog", "airflow_kafka_lake.RestCatalog"
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 """Branches need them."""
-# The worker commits to the same tables: a cached one would be old. Files of a folder have no file of Hadoop's checksums
-# beside them: these take a tenth of the processor that writing takes, and only Hadoop asks for them.
+# The worker commits to the same tables: a cached one would be old.
 SETTINGS = {
     f"spark.sql.catalog.{CATALOG}.cache-enabled": "false",
-    f"spark.sql.catalog.{CATALOG}.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    f"spark.sql.catalog.{CATALOG}.hadoop.fs.file.impl": "airflow_kafka_lake.LocalFiles",
     f"spark.sql.catalog.{CATALOG}.hadoop.fs.file.impl.disable.cache": "true",
 }
 """The default settings of every session; a connection may override them."""
