@@ -349,8 +349,7 @@ class ReopenAction(OffsetsAction):
             + "".join(f"; recorded as deleted: {reopening.told(event)}" for event in part.deletions)
             for item, part in prepared
         ]
-        left = [(part.watermark, ()) for _, part in prepared]
-        return self._outcome(spec.name, prepared, left, lines, dry_run=True)
+        return self._outcome(spec.name, prepared, [(part.watermark, ()) for _, part in prepared], lines, dry_run=True)
 
     def apply(self, ports: Ports, spec: PipelineSpec) -> OffsetsOutcome:
         """Reopen slice by slice; raises the refusals of `reopening.prepare`."""

@@ -87,8 +87,7 @@ class HostProcesses:
     def holder(self, pid: int) -> LeaseHolder | None:
         """Return the living process of a pid on this host; None when there is none."""
         try:
-            process = psutil.Process(pid)
-            return None if process.status() == psutil.STATUS_ZOMBIE else self.named(pid)
+            return None if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE else self.named(pid)
         except psutil.NoSuchProcess:
             return None
 

@@ -363,8 +363,7 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> defaultdict[K, list[V]]:
 
 def dealt(pairs: Iterable[tuple[K, V]]) -> list[list[V]]:
     """Return the first value of each key, then the second one of each that has so many, and so on."""
-    turns = (turn for values in grouped(pairs).values() for turn in enumerate(values))
-    return list(grouped(turns).values())
+    return list(grouped(turn for values in grouped(pairs).values() for turn in enumerate(values)).values())
 
 
 def merged(join: Callable[[V, V], V], pairs: Iterable[tuple[K, V]]) -> dict[K, V]:

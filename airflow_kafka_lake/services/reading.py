@@ -175,8 +175,7 @@ def _last_records(ports: Ports, job: StageJob | CompareJob, heartbeat: Callable[
 
 
 def _tail(slice_: Slice, width: int) -> Slice:
-    last = OffsetRange(max(slice_.range.start, slice_.range.end - width), slice_.range.end)
-    return slice_.part(last)
+    return slice_.part(OffsetRange(max(slice_.range.start, slice_.range.end - width), slice_.range.end))
 
 
 # Read a wave with a Spark job; where the job fails over its records, find which of them no job can read.
@@ -406,8 +405,7 @@ def _try_halves(
 
     found = halving.search(claim.ranges, fails)
     if found.culprit is not None:
-        culprit = halving.source_of(claim.ranges, found.culprit)
-        return (halving.held(culprit, found.culprit.range, _last_line(error)),)
+        return (halving.held(halving.source_of(claim.ranges, found.culprit), found.culprit.range, _last_line(error)),)
     ports.progress(f"no single record of wave {wave} is the cause")
     return halving.apart(claim.ranges, "its parts can be read, and not all at once") if found.read_well else ()
 

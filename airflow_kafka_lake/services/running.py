@@ -116,8 +116,7 @@ class RunWaves:
     def choice(self) -> WaveChoice:
         """Return the waves that the run takes and has not tried yet, and the ones that it leaves."""
         found = chosen(self.ports, self.advances.spec.name, self.scope)
-        most = None if self.max_waves is None else self.max_waves - self._begun
-        return found.without(self._ended).only(most)
+        return found.without(self._ended).only(None if self.max_waves is None else self.max_waves - self._begun)
 
     def run(self) -> None:
         """Ingest until nothing of the choice is left to try."""

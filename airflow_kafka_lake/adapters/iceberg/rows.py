@@ -301,8 +301,7 @@ def _merged(starts: _Ints, ends: _Ints) -> tuple[_Ints, _Ints]:
         starts, ends = starts[order], ends[order]
     reached = np.maximum.accumulate(ends)
     firsts = np.flatnonzero(np.concatenate(([True], starts[1:] > reached[:-1])))
-    lasts = np.concatenate((firsts[1:] - 1, [len(starts) - 1]))
-    return starts[firsts], reached[lasts]
+    return starts[firsts], reached[np.concatenate((firsts[1:] - 1, [len(starts) - 1]))]
 
 
 def _coded_positions(column: pa.Array | pa.ChunkedArray) -> tuple[list[str], NDArray[np.int32]]:
@@ -420,8 +419,7 @@ def replacement(
         if single and _is_within(task.file, table.schema(), slices[0]):
             removed.append(task.file)
             continue
-        scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
-        rows = scan.to_table([task])
+        rows = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue()).to_table([task])
         replaced = _inside(rows, wanted)
         if not replaced.any():
             continue

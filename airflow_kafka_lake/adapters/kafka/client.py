@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -206,6 +206,8 @@ class Client:
 
 
 GroupOffset = tuple[int | None, GroupOffsetState]
+UNKNOWN: GroupOffset = (None, GroupOffsetState.UNKNOWN)
+NONE: GroupOffset = (None, GroupOffsetState.NONE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,6 +268,28 @@ def assembled(
             for key, reason in sorted(reasons.items())
         ),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicIds:
+    """The ids that brokers have for each topic, None where a broker knows no such topic; `silent` has the brokers
+    without an answer, each with the reason. `epochs` are the newest leader epochs that one of them has heard of."""
+
+    ids: Mapping[str, frozenset[str | None]]
+    silent: Mapping[int, str]
+    epochs: Mapping[tuple[str, int], int] = field(default_factory=dict)
+
+    def doubts(self, topics: Iterable[str]) -> dict[str, str]:
+        """Return the topics whose id, or existence, is not certain, each with the reason."""
+        found = {}
+        for topic in topics:
+            if len(ids := self.ids[topic]) != 1:
+                listed = ", ".join(sorted(its or "no such topic" for its in ids)) or "nothing"
+                found[topic] = f"the brokers do not agree about topic {topic!r}: they say {listed}"
+            elif ids == {None} and self.silent:
+                broker, reason = min(self.silent.items())
+                found[topic] = f"broker {broker} did not say whether topic {topic!r} exists: {reason}"
+        return found
 
 
 def topic_id(topic: str, uuid: Uuid) -> str:

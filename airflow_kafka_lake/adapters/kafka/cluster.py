@@ -6,12 +6,11 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from airflow_kafka_lake.adapters.kafka.client import GroupOffset, Key
+from airflow_kafka_lake.adapters.kafka.client import NONE, UNKNOWN, GroupOffset, Key, TopicIds
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.kafka_python import (
     FAILED,
@@ -43,9 +42,6 @@ from airflow_kafka_lake.ports import Clock
 _LOG = logging.getLogger(__name__)
 STABLE = 7
 """The first version of OffsetFetch that can refuse pending commits; all brokers since 2.5 know it."""
-
-UNKNOWN: GroupOffset = (None, GroupOffsetState.UNKNOWN)
-NONE: GroupOffset = (None, GroupOffsetState.NONE)
 
 
 def committed(
@@ -178,28 +174,6 @@ async def _ends(
 # The ids of topics, asked of every broker of the cluster: one alone may be behind, or have just started.
 
 _MISSING = {errors.UnknownTopicOrPartitionError.errno, errors.InvalidTopicError.errno}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicIds:
-    """The ids that brokers have for each topic, None where a broker knows no such topic; `silent` has the brokers
-    without an answer, each with the reason. `epochs` are the newest leader epochs that one of them has heard of."""
-
-    ids: Mapping[str, frozenset[str | None]]
-    silent: Mapping[int, str]
-    epochs: Mapping[tuple[str, int], int] = field(default_factory=dict)
-
-    def doubts(self, topics: Iterable[str]) -> dict[str, str]:
-        """Return the topics whose id, or existence, is not certain, each with the reason."""
-        found = {}
-        for topic in topics:
-            if len(ids := self.ids[topic]) != 1:
-                listed = ", ".join(sorted(its or "no such topic" for its in ids)) or "nothing"
-                found[topic] = f"the brokers do not agree about topic {topic!r}: they say {listed}"
-            elif ids == {None} and self.silent:
-                broker, reason = min(self.silent.items())
-                found[topic] = f"broker {broker} did not say whether topic {topic!r} exists: {reason}"
-        return found
 
 
 def every_broker(settings: KafkaSettings, topics: Iterable[str], *, timeout: float, clock: Clock) -> TopicIds:

@@ -20,21 +20,21 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, ListOffsetsResultInfo, OffsetSpec
 
-from airflow_kafka_lake.adapters.kafka import cluster
 from airflow_kafka_lake.adapters.kafka.client import (
     MISSING,
+    NONE,
     Client,
     DescribedTopic,
     GroupOffset,
     Key,
     LogToPython,
     PartitionBounds,
+    TopicIds,
     assembled,
     error_name,
     topic_id,
 )
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
-from airflow_kafka_lake.adapters.kafka_python import ask_brokers
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.errors import (
     KafkaLakeError,
@@ -174,7 +174,8 @@ _CONFIRM_SECONDS = 1.0
 
 
 class KafkaOffsetSource:
-    """Reads the offsets of a cluster with a few admin calls per broker, and connects on first use. Raises
+    """Reads the offsets of a cluster with a few admin calls per broker, and connects on first use. kafka-python, which
+    takes a tenth of a second to import, is imported where it is asked: a run's driver starts before. Raises
     UnavailableError within about `timeout_seconds` per call, ConnectionSettingsError for a refused login."""
 
     def __init__(
@@ -184,7 +185,7 @@ class KafkaOffsetSource:
         clock: Clock,
         timeout_seconds: float = 15.0,
         connect: Callable[..., AdminClient] = AdminClient,
-        committed: Callable[..., dict[Key, GroupOffset]] = cluster.committed,
+        committed: Callable[..., dict[Key, GroupOffset]] | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -195,6 +196,8 @@ class KafkaOffsetSource:
 
     def check(self) -> str:
         """Return in one sentence which cluster answers both clients that Python uses, and of which version."""
+        from airflow_kafka_lake.adapters.kafka_python import ask_brokers
+
         call = self.client.admin.describe_cluster(request_timeout=self.client.timeout)
         found = self.client.answer(call, "describing the cluster", "Describe", "cluster", "kafka-cluster")
 
@@ -289,9 +292,13 @@ class KafkaOffsetSource:
     def epoch_ends(self, epochs: Sequence[EpochKey], known: Mapping[Key, int] = NONE_KNOWN) -> EpochEnds:
         if not epochs:
             return {}
+        from airflow_kafka_lake.adapters.kafka import cluster
+
         return cluster.epoch_ends(self._settings, epochs, known, timeout=self.client.timeout, clock=self._clock)
 
     def transactions(self, partitions: Sequence[Key], group: str | None) -> tuple[OpenTransaction, ...]:
+        from airflow_kafka_lake.adapters.kafka import cluster
+
         return cluster.open_transactions(self._settings, partitions, group, timeout=self.client.timeout)
 
     def sample(self, slices: Sequence[Slice], isolation: Isolation) -> tuple[Sample, ...]:
@@ -354,7 +361,9 @@ class KafkaOffsetSource:
         self._heard |= answered.epochs
         return {name: topic_id for name, found in answered.ids.items() for topic_id in found if topic_id is not None}
 
-    def _topic_ids(self, topics: Iterable[str]) -> cluster.TopicIds:
+    def _topic_ids(self, topics: Iterable[str]) -> TopicIds:
+        from airflow_kafka_lake.adapters.kafka import cluster
+
         return cluster.every_broker(self._settings, topics, timeout=self.client.timeout, clock=self._clock)
 
     def _undecided(self, doubts: Mapping[str, str]) -> UnavailableError:
@@ -404,8 +413,11 @@ class KafkaOffsetSource:
 
     def _group_offsets(self, group: str | None, keys: Sequence[Key]) -> dict[Key, GroupOffset]:
         if group is None or not keys:
-            return dict.fromkeys(keys, cluster.NONE)
-        return self._committed(self._settings, group, keys, timeout=self.client.timeout, clock=self._clock)
+            return dict.fromkeys(keys, NONE)
+        from airflow_kafka_lake.adapters.kafka import cluster
+
+        committed = self._committed or cluster.committed
+        return committed(self._settings, group, keys, timeout=self.client.timeout, clock=self._clock)
 
 
 def _keys(topics: Mapping[str, DescribedTopic], only: Collection[Key] | None) -> list[Key]:

@@ -722,8 +722,7 @@ class CalledDriver(Driver):
         line, has_ended = self.line, super().has_exited()
         if line.ended_at is None:
             return has_ended and not line.has_called
-        is_late = time.monotonic() - line.ended_at > _LAST_WORDS_SECONDS
-        return line.code is not None or has_ended or is_late
+        return line.code is not None or has_ended or time.monotonic() - line.ended_at > _LAST_WORDS_SECONDS
 
     def end(self, grace_seconds: float = 5.0) -> int:
         """End the call, and with it the driver; return the code that it told."""

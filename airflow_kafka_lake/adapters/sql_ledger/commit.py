@@ -377,8 +377,7 @@ class ScopeLoader:
 
     def _locked(self, query: Any) -> list[Any]:
         """Read rows under lock, and the database's clock when the last of them is locked."""
-        locked = query.cte("locked")
-        found = list(self.connection.execute(select(locked, now().label("now"))))
+        found = list(self.connection.execute(select(query.cte("locked"), now().label("now"))))
         if found:
             self.now = found[-1].now
         return found

@@ -246,8 +246,7 @@ class Weights:
 
     def bytes_of(self, stream: Stream, span: int) -> int:
         """Estimate the bytes of `span` offsets, at least one."""
-        of_topic = self.by_topic.get(stream.topic, self.fallback)
-        return max(1, round(self.by_stream.get(stream, of_topic) * span))
+        return max(1, round(self.by_stream.get(stream, self.by_topic.get(stream.topic, self.fallback)) * span))
 
 
 def missing(asked: OffsetRange, planned: RangeSet) -> RangeSet:

@@ -304,6 +304,5 @@ def members(union: Node) -> Node | Sequence[Node]:
     if len(inner) < 2:
         return inner[0] if inner else _NULL
     if len(inner) == 2 and not any(item.logical for item in inner):
-        merged = _MERGED.get(frozenset(item.kind for item in inner))
-        return merged or inner
+        return _MERGED.get(frozenset(item.kind for item in inner)) or inner
     return inner

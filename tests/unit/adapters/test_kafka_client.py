@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from functools import partial
@@ -267,3 +269,9 @@ def test_leader_that_another_broker_knows_to_be_deposed_is_not_observed(monkeypa
     bounds, unknown = made._bounds(topics, [("orders", 0), ("orders", 1)])
     assert list(bounds) == [("orders", 1)]
     assert "under epoch 5, and another broker knows of epoch 6" in unknown["orders", 0]
+
+
+def test_driver_of_a_run_need_not_wait_for_the_second_client() -> None:
+    """A tenth of a second of each run: an observation asks librdkafka alone, and the driver starts after it."""
+    code = "import sys, airflow_kafka_lake.adapters.kafka.source; sys.exit('kafka' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
