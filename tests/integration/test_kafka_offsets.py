@@ -14,7 +14,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from airflow_kafka_lake.adapters.kafka import cluster as groups
-from airflow_kafka_lake.adapters.kafka.cluster import TopicIds
+from airflow_kafka_lake.adapters.kafka.client import TopicIds
 from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.adapters.kafka_python import errors

@@ -512,7 +512,7 @@ MUTANTS: tuple[Mutant, ...] = (
         name="one-brokers-word-on-an-id",
         law="L12",
         guard="A topic's id is what every broker says that answers: one may be behind.",
-        module="airflow_kafka_lake.adapters.kafka.cluster",
+        module="airflow_kafka_lake.adapters.kafka.client",
         function="TopicIds.doubts",
         old="len(ids := self.ids[topic]) != 1",
         new="not (ids := self.ids[topic])",

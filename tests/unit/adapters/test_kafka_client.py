@@ -17,8 +17,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from airflow_kafka_lake.adapters.kafka import client as module
 from airflow_kafka_lake.adapters.kafka import cluster
-from airflow_kafka_lake.adapters.kafka.client import Client, DescribedTopic
-from airflow_kafka_lake.adapters.kafka.cluster import TopicIds
+from airflow_kafka_lake.adapters.kafka.client import Client, DescribedTopic, TopicIds
 from airflow_kafka_lake.adapters.kafka.source import KafkaOffsetSource
 from airflow_kafka_lake.adapters.kafka_config import KafkaSettings
 from airflow_kafka_lake.core.errors import ConnectionSettingsError, UnavailableError, UnknownTopicError

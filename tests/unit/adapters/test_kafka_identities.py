@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.adapters.kafka.cluster import TopicIds, _ids_of
+from airflow_kafka_lake.adapters.kafka.client import TopicIds
+from airflow_kafka_lake.adapters.kafka.cluster import _ids_of
 
 pytestmark = pytest.mark.unit
 
