@@ -173,7 +173,7 @@ class AdvanceWatermarkOperator(PipelineTask):
         self.plan_task_id = plan_task_id
         self.closes = closes
         self.lateness = lateness
-        self.since = parse_time(since) if isinstance(since, str) else since
+        self.since = since
         self.closed: dict[str, int] = {}
         self.outlets = [*self.outlets, EVENTS]
         self.on_success_callback = [confirm_events, *self.on_success_callback]
@@ -228,18 +228,23 @@ class AdvanceWatermarkOperator(PipelineTask):
         found = {name: pipeline_asset(name) for name in (f"{pipeline}/{kind}", f"{pipeline}/{kind}/late")}
         if kind not in PERIODS or not all(asset in self.outlets for asset in found.values()):
             raise UsageError(f"closes: {' or '.join(PERIODS)}, with closed_periods and late_records among the outlets")
-        if self.since is not None and getattr(self.since, "tzinfo", None) is None:
-            raise UsageError(f"since: {self.since} is no time with its zone")
+        self._first()
         if not isinstance(self.lateness, timedelta) or self.lateness < timedelta(0):
             raise UsageError(f"lateness: {self.lateness} is no length of time")
         self.outlets = [item for item in self.outlets if item not in found.values()]
         return found
 
+    def _first(self) -> datetime | None:
+        since = parse_time(self.since) if isinstance(self.since, str) else self.since
+        if since is not None and getattr(since, "tzinfo", None) is None:
+            raise UsageError(f"since: {since} is no time with its zone")
+        return since
+
     def _close(self, context: Context, ports: Ports, spec: PipelineSpec, assets: Mapping[str, Asset]) -> dict[str, Any]:
         """Emit the events of the periods that are closed, and of late records: for each period one, where this Airflow
         has asset partitions, else one that names all of them."""
         ti, told, kind = context["ti"], context["outlet_events"], str(self.closes)
-        first = None if self.since is None else period_of(kind, self.since)
+        first = None if (since := self._first()) is None else period_of(kind, since)
         closed, newest, rows = close_periods(
             ports, spec, kind, lateness=self.lateness, first=first, holder=holder_of(ti), receiver=AirflowEvents(ti)
         )

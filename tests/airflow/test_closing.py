@@ -232,12 +232,6 @@ def test_first_hour_is_the_next_that_begins(world: World, told: Events) -> None:
     assert late(told) == []
 
 
-def test_text_that_is_no_time_is_refused_when_the_dag_is_read() -> None:
-    """A date names no hour; a task that fails with it would have landed its records before."""
-    with pytest.raises(UsageError, match="'2026-01-01' is not a time but a date"):
-        AdvanceWatermarkOperator(task_id="advance", pipeline=ORDERS, closes="hour", since="2026-01-01")
-
-
 @pytest.mark.parametrize("since", [BEGUN, BEGUN + HOUR, BEGUN + 5 * HOUR])
 def test_nothing_is_late_of_an_hour_before_the_first(world: World, told: Events, since: datetime) -> None:
     """It was never closed, and never will be; whatever comes of it, and whenever the first hour is."""
@@ -397,6 +391,7 @@ def test_pipeline_that_is_not_known_when_the_dag_is_read_closes_nothing(pipeline
         ({"closes": "minute"}, "closes: hour or day, with closed_periods and late_records among"),
         ({"closes": "hour", "outlets": []}, "closes: hour or day, with closed_periods and late_records among"),
         ({"since": datetime(2026, 1, 1)}, "since: .* is no time with its zone"),  # noqa: DTZ001
+        ({"since": "2026-01-01"}, "'2026-01-01' is not a time but a date"),
         ({"lateness": -HOUR}, "lateness: .* is no length of time"),
         ({"lateness": 4}, "lateness: 4 is no length of time"),
     ],

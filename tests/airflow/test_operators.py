@@ -95,7 +95,8 @@ def test_plan_returns_waves_to_map_over_and_small_numbers(world: World, context:
     assert made == {
         "pipeline": "orders", "plan": world.ledger.wave(waves[0]).plan, "plans": [made["plan"]], "waves": waves,
         "later": [], "left": [], "ranges": 1, "records": 5, "bytes": made["bytes"], "lake_bytes": made["lake_bytes"],
-        "blocked": 0, "hanging": [], "dry_run": False,
+        "blocked": 0,
+        "left_out": [], "hanging": [], "dry_run": False,
     }  # fmt: skip
     assert world.opened[-1]["actor"] == "airflow:dag/run/plan"
 

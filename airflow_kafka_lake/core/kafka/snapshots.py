@@ -271,8 +271,7 @@ class AgeSearch:
         """
         young, old = dict(self.young), dict(self.old)
         for key, found in answers.items():
-            passed = found is None or found > self.heads[key]
-            (young if passed else old)[key] = self._middle(key)
+            (young if found is None or found > self.heads[key] else old)[key] = self._middle(key)
         return replace(self, young=young, old=old)
 
     def ages(self) -> dict[Unread, Age]:

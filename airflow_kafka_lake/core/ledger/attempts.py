@@ -93,8 +93,7 @@ class ClaimWave(Write[Claim]):
             wave=self.wave, fence=fence, attempt=self.attempt, holder=str(self.holder), started_at=now, actor=self.actor
         )
         earlier = records.attempts_of(self.wave)
-        is_taken = self.taken and guards.lease_is_live(before.lease_until, now)
-        cause = AttemptCause.TAKEN if is_taken else None
+        cause = AttemptCause.TAKEN if self.taken and guards.lease_is_live(before.lease_until, now) else None
         over = {item: item.abandoned(now, cause) for item in earlier if item.outcome in ENDED_BY_CLAIM}
         told = f"attempt {self.attempt}, fence {fence}"
         entry = Entry(pipeline=before.pipeline, actor=str(self.holder), kind="claim", subject=self.wave, detail=told)
