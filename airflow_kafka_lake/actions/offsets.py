@@ -264,10 +264,10 @@ class SkipAction(OffsetsAction):
         pipeline: str,
         parts: Sequence[tuple[SelectedSlice, SkipResult]],
         lines: Sequence[str],
-        there: Sequence[str] = (),
+        there: Sequence[str] | None = None,
     ) -> OffsetsOutcome:
-        """Return the outcome; `there` is the part of each slice that Kafka has, of a dry run."""
-        dry_run = bool(there)
+        """Return the outcome; `there` is the part of each slice that Kafka has, None where this was no dry run."""
+        dry_run = there is not None
         offsets, waves = sum(part.offsets for _, part in parts), _waves(part for _, part in parts)
         results = [{"skipped": part.offsets, "waves": list(part.waves)} for _, part in parts]
         if dry_run:
@@ -306,7 +306,7 @@ class SkipAction(OffsetsAction):
             ],
             effects=(
                 "Records at these offsets stay out of the table; only a reopen reads them, while Kafka has them.",
-                *(f"{item}: {seen}." for (item, _), seen in zip(parts[:MOST], there, strict=False)),
+                *(f"{item}: {seen}." for (item, _), seen in zip(parts[:MOST], there or (), strict=False)),
                 *(() if self.acknowledge_order else (waits,)),
             ),
         )
