@@ -186,7 +186,7 @@ def write_report(path: Path, text: str) -> None:
 
 # How often Python looks for garbage while a command runs.
 
-OBJECTS = 20_000
+RARELY = (20_000, 10, 10)
 """After so many more objects the youngest are gone through; after ten times as many the older ones too."""
 
 
@@ -195,7 +195,7 @@ def rarely_collecting() -> Iterator[None]:
     """Look for cycles of garbage rarely: each look goes through values that live as long as the command, and the more
     partitions there are the longer it takes. Our values have no cycles, and go as soon as nothing refers to them."""
     before = gc.get_threshold()
-    gc.set_threshold(OBJECTS, 10, 10)
+    gc.set_threshold(*RARELY)
     try:
         yield
     finally:

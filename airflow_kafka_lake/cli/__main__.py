@@ -6,6 +6,7 @@ import gc
 import sys
 from importlib.abc import MetaPathFinder
 
+from airflow_kafka_lake.adapters.machine import RARELY
 from airflow_kafka_lake.cli.entry_point import main
 
 
@@ -21,6 +22,7 @@ class WithoutPandas(MetaPathFinder):
 def process() -> int:
     """Run the command of this process, and return its exit code."""
     sys.meta_path.insert(0, WithoutPandas())
+    gc.set_threshold(*RARELY)  # also at the command's end, where all that it has made would be gone through
     code = main()
     gc.freeze()  # Python's last search for garbage, through all that was imported, takes 0.4 seconds
     return code

@@ -221,7 +221,7 @@ def main(address: str, digest: str) -> int:
             jars = [str(folder / jar) for jar in given.jars]
             prepare_java(given.properties, jars)
             settings = given.settings | {"spark.jars": ",".join([*jars, *given.further_jars])}
-            with session(settings) as spark:
+            with session(folder, settings) as spark:
                 spark.sparkContext.addPyFile(str(folder / given.package))
                 perform(spark, given.request, folder, work_of(given.program))
             code = 0

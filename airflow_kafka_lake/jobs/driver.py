@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_kafka_lake.core.reports.progress import Counters
 from airflow_kafka_lake.jobs.caller import MESSAGES_FILE, PROGRESS_FILE, RESULT_FILE
-from airflow_kafka_lake.jobs.java import java_context, java_of, java_session
+from airflow_kafka_lake.jobs.java import java_context, java_of, java_session, meet_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -262,9 +262,9 @@ Work = Callable[["SparkSession", Mapping[str, Any], Callable[[str], object]], Ma
 
 def run(argv: list[str], work: Work) -> None:
     """Run the one job of this driver, of the file named by the only argument; its secrets are removed first."""
-    request = taken(argv)
-    with session() as spark:
-        perform(spark, request, Path(argv[0]).parent, work)
+    request, folder = taken(argv), Path(argv[0]).parent
+    with session(folder) as spark:
+        perform(spark, request, folder, work)
 
 
 def perform(spark: SparkSession, request: Mapping[str, Any], folder: Path, work: Work) -> None:
@@ -293,14 +293,10 @@ def _write(folder: Path, document: Mapping[str, Any] | None) -> None:
 
 
 def taken(argv: list[str]) -> dict[str, Any]:
-    """Return the request in the file named by the only argument, and remove it with the files beside it.
-
-    Spark and Java have read their files by now; a job that dies from here on leaves no secret behind.
-    """
+    """Return the request in the file named by the only argument, and remove it."""
     (path,) = map(Path, argv)
     request: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    for name in (path.name, PROPERTIES_FILE, JAVA_OPTIONS_FILE):
-        path.with_name(name).unlink(missing_ok=True)
+    path.unlink()
     return request
 
 
@@ -317,12 +313,19 @@ def compiled_first(places: Sequence[str], spark_home: str | None) -> list[str]:
 
 
 @contextmanager
-def session(settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """Yield the session that spark-submit has configured, with these settings besides."""
+def session(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """Yield the session that spark-submit has configured, with these settings besides.
+
+    The files of a submit in `folder` are removed: Spark and Java have read them, and a job that dies from here on
+    leaves no secret behind.
+    """
     sys.path[:] = compiled_first(sys.path, os.environ.get("SPARK_HOME"))
     with hidden("numpy", "pandas", "pyarrow"):  # PySpark does without; they take a quarter of a second and 70 MB
         from pyspark.sql import SparkSession
 
+        meet_java(folder)
+        for name in (PROPERTIES_FILE, JAVA_OPTIONS_FILE):
+            (folder / name).unlink(missing_ok=True)
         spark = SparkSession.builder.config(map=dict(settings or {})).getOrCreate()
     try:
         yield spark

@@ -1,4 +1,4 @@
-"""The Java behind a PySpark session: PySpark keeps it to itself, so whatever reaches for it does so here.
+"""The Java behind a PySpark session: started beside its Python, and reached though PySpark keeps it to itself.
 
 Three private members, there in PySpark 4.0.0, 4.1.0, 4.1.3 and 4.2.0; `tests/contracts/test_private_members.py` tells
 which version has changed one. All that is asked of Java itself is public there.
@@ -6,11 +6,62 @@ which version has changed one. All that is asked of Java itself is public there.
 
 from __future__ import annotations
 
+import os
+import runpy
+import struct
+import subprocess
+import sys
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# A driver of this machine: Python starts Java and loads its modules meanwhile, half a second that each has for itself.
+#
+# As PySpark does when a program starts Spark: Java writes where it listens, and ends when its input ends, so with
+# Python however that dies.
+
+BESIDE_JAVA = "import sys; from airflow_kafka_lake.jobs.java import run_beside; run_beside(*sys.argv[1:])"
+"""The Python text of such a driver; its arguments are those of `run_beside`."""
+
+_PLACE_VARIABLE, _PLACE = "_PYSPARK_DRIVER_CONN_INFO_PATH", "gateway"
+_POLL_SECONDS = 0.005
+_beside: list[subprocess.Popen[bytes]] = []
+
+
+def run_beside(program: str, request: str, *java: str) -> None:
+    """Run a driver's program, which is given its request's file, beside the Java of a command; end as Java has ended,
+    where that failed, because the errors that Python meets then tell less."""
+    environment = os.environ | {_PLACE_VARIABLE: str(Path(request).with_name(_PLACE))}
+    started = subprocess.Popen(java, stdin=subprocess.PIPE, env=environment)
+    _beside.append(started)
+    sys.argv = [program, request]
+    try:
+        runpy.run_path(program, run_name="__main__")
+    finally:
+        started.communicate()
+        if started.returncode < 0:
+            os.kill(os.getpid(), -started.returncode)
+        if started.returncode:
+            sys.exit(started.returncode)
+
+
+def meet_java(folder: Path) -> None:
+    """Wait until the Java beside this Python listens, and tell PySpark where; nothing where Java has started Python."""
+    for started in _beside:
+        while not (folder / _PLACE).exists():
+            if started.poll() is not None:
+                sys.exit(1)
+            time.sleep(_POLL_SECONDS)
+        told = (folder / _PLACE).read_bytes()
+        port, size = struct.unpack_from(">ii", told)
+        os.environ |= {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": told[8 : 8 + size].decode()}
+
+
+# What PySpark keeps to itself.
 
 
 def java_of(spark: SparkSession) -> Any:

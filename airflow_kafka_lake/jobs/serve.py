@@ -160,8 +160,8 @@ def wear_of(base: SparkSession, jobs: int, seconds: int) -> DriverAge:
     if jobs > 1 or memory.getHeapMemoryUsage().getUsed() > MOST_HEAP * memory.getHeapMemoryUsage().getMax():
         gc.collect()  # not after a first job with room in the heap: most commands have no other, and would wait for it
         jvm.java.lang.System.gc()
-    heap = memory.getHeapMemoryUsage()
-    classes = sum(pool.getUsage().getUsed() for pool in beans.getMemoryPoolMXBeans() if pool.getName() == "Metaspace")
+    heap, pools = memory.getHeapMemoryUsage(), beans.getMemoryPoolMXBeans().toArray()
+    classes = sum(pool.getUsage().getUsed() for pool in pools if pool.getName() == "Metaspace")
     return DriverAge(jobs=jobs, seconds=seconds, heap=heap.getUsed(), heap_most=heap.getMax(), metaspace=classes)
 
 
@@ -174,7 +174,7 @@ def main(argv: list[str], end: Callable[[], None] = _end_group) -> None:
     home = Path(argv[0]).parent
     waits = taken(argv)
     orders = Orders(home / ORDERS_FILE, silence_seconds=waits["silence_seconds"], end=end)
-    with session() as base:
+    with session(home) as base:
         serve(
             home,
             orders,

@@ -167,7 +167,8 @@ def shared_rows(
     reader = consumer_class(spark)(java_map(spark, settings), WIDTH, rate or 0, job.attempt, told)
     rows = parts.mapPartitions(reader).setName("slices").rdd()
     streams = {item.stream.place: item.stream for item in job.slices}
-    return rows, lambda: [_tip(line, streams) for line in told.value()]
+    # In one text: each line of a Java list is a question of its own, and its end an error that Python puts into words.
+    return rows, lambda: [_tip(line, streams) for line in jvm.java.lang.String.join("\n", told.value()).splitlines()]
 
 
 def frame_of(spark: SparkSession, rows: Any) -> DataFrame:

@@ -192,7 +192,7 @@ class Steps:
 
     def branch(self) -> None:
         """Create the attempt's branch; an existing one is an error."""
-        create_branch(self.spark, table_name(self.job), branch_name(self.job), RETAIN_DAYS)
+        create_branch(self.spark, self.job, branch_name(self.job), RETAIN_DAYS)
 
     def append(self, records: DataFrame | DecodedRows | Any) -> tuple[Tip, ...]:
         """Give the table the columns that the rows need, and write them to the branch in one commit; return the last
@@ -491,7 +491,7 @@ def _load_classes(spark: SparkSession) -> None:
     table = table_name(_ONE_ROW)
     spark.sql("CREATE NAMESPACE lake.class_loading")
     spark.sql(_RECORD).selectExpr(*columns(_ONE_ROW)).coalesce(1).writeTo(table).create()
-    create_branch(spark, table, branch_name(_ONE_ROW), days=7)
+    create_branch(spark, _ONE_ROW, branch_name(_ONE_ROW), days=7)
     append(spark, java_session(spark).table(table).queryExecution().toRdd(), _ONE_ROW)
     drop_branch(spark, table, _ONE_ROW.branch)
     with suppress(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -152,7 +153,10 @@ def open_ports(
     if need_kafka:
         _ = kafka.settings, lake.settings
     if need_spark:
-        runner.check()
+        with ThreadPoolExecutor(1) as beside:  # which waits for another process, and reads the jars
+            checked = beside.submit(runner.check)
+            _ = ledger.pipeline
+            checked.result()
     try:
         ports = Ports(
             ledger=ledger,

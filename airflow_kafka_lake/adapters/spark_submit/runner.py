@@ -9,6 +9,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -440,19 +441,21 @@ class SparkSubmitRunner:
         java, home = submission.token_options(self._kafka), None if self._spark_submit else spark_home()
         settings = self._settings(conf=self._conf if conf is None else conf, folder=folder, java=java)
         class_path, shipped = submission.brought_with(self._master, self._jars, self._conf)
-        start = [str(self._spark_submit or f"{home}/bin/spark-submit")]
+        start, modules = [str(self._spark_submit or f"{home}/bin/spark-submit")], list[Path]()
+        words = [str(program), str(folder / submission.REQUEST_FILE)]
         if home and not submission.needs_script(self._master, self._conf):
             options = [*submission.options_of_spark(class_path, self._conf, self._driver_memory), *options]
-            start, class_path = submission.java_start(folder), []
+            start, words, class_path = submission.beside_java(folder, words), ["pyspark-shell"], []
+            modules = [folder / submission.ZIP_FILE, *sorted(home.glob("python/lib/*.zip"))]
         text = submission.java_options(folder, [*options, *java], self._conf)
         submission.write_private(folder / PROPERTIES_FILE, submission.properties_text(settings))
         submission.write_private(folder / JAVA_OPTIONS_FILE, text)
         submission.write_private(folder / submission.REQUEST_FILE, json.dumps(request))
         (folder / submission.ZIP_FILE).write_bytes(submission.package_zip())
         words = submission.arguments(
-            folder, self._master, name=name, class_path=class_path, shipped=shipped, program=program
+            folder, self._master, name=name, class_path=class_path, shipped=shipped, program=words
         )
-        env = submission.environment(spark_home=home)
+        env = submission.environment(spark_home=home, modules=modules)
         return Driver([*start, *words], log=folder / LOG_FILE, env=env, cwd=folder)
 
     def _begun(self, folder: Path, job: Job, request: Mapping[str, Any]) -> Driver:
@@ -541,11 +544,15 @@ class SparkJobs(SparkSubmitRunner):
         engine.is_verified = False
 
     def _verify_all(self) -> None:
-        require_java()
-        require_matching_pyspark(jars_of=fitting_sparks() if self._sets else ())
-        for jars in self._sets:
-            verified(jars)
-        submission.require_jars(self._conf)
+        with ThreadPoolExecutor(1) as beside:
+            java = beside.submit(require_java)  # which starts one
+            try:
+                require_matching_pyspark(jars_of=fitting_sparks() if self._sets else ())
+                for jars in self._sets:
+                    verified(jars)
+                submission.require_jars(self._conf)
+            finally:
+                java.result()
 
 
 def _each_once(sets: Iterable[Sequence[Path]]) -> list[Path]:

@@ -28,6 +28,7 @@ from airflow_kafka_lake.core.spark.job import is_local
 from airflow_kafka_lake.jobs.caller import TOKEN
 from airflow_kafka_lake.jobs.driver import JAVA_OPTIONS_FILE, PROPERTIES_FILE
 from airflow_kafka_lake.jobs.formats import CATALOG, EXTENSIONS, SETTINGS
+from airflow_kafka_lake.jobs.java import BESIDE_JAVA
 from airflow_kafka_lake.jobs.shared_consumer import JAR
 
 # A folder that only this user can read, removed after use or, if its process was killed, by the next one.
@@ -140,6 +141,7 @@ HOT_ONLY = tuple(f"-XX:Tier4{what}Threshold={20 * often}" for what, often in _HO
 is the path of each record, and little of the code that runs once: compiling takes two fifths of the CPU seconds."""
 _MEMORY, _NAME = "spark.driver.memory", "spark.app.name"
 _OF_SCRIPT = {"SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS", "spark.driver.extraLibraryPath"}
+_OF_SCRIPT |= {"spark.pyspark.python", "spark.pyspark.driver.python"}
 """Variables and settings that reach a driver by Spark's own script alone."""
 _PLACES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
 _OPENED = "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent "
@@ -230,9 +232,12 @@ def all_jars(jars: Sequence[Path | str]) -> list[Path | str]:
 
 
 def arguments(
-    folder: Path, master: str, *, name: str, class_path: Sequence[str], shipped: Sequence[str], program: Path
+    folder: Path, master: str, *, name: str, class_path: Sequence[str], shipped: Sequence[str], program: Sequence[str]
 ) -> list[str]:
-    """Return the arguments of a submit: paths and names only, for everybody on the machine can read them."""
+    """Return the arguments of a submit: paths and names only, for everybody on the machine can read them.
+
+    `program` is a program with its arguments, or `pyspark-shell` for the Java of a Python that runs already.
+    """
     return [
         "--master", master,
         "--deploy-mode", "client",
@@ -241,8 +246,7 @@ def arguments(
         "--py-files", str(folder / ZIP_FILE),
         *(["--driver-class-path", os.pathsep.join(class_path)] if class_path else []),
         *(["--jars", ",".join(shipped)] if shipped else []),
-        str(program),
-        str(folder / REQUEST_FILE),
+        *program,
     ]  # fmt: skip
 
 
@@ -339,6 +343,11 @@ def java_start(folder: Path) -> list[str]:
     return [str(find_java()), f"@{folder / JAVA_OPTIONS_FILE}", "org.apache.spark.deploy.SparkSubmit"]
 
 
+def beside_java(folder: Path, program: Sequence[str]) -> list[str]:
+    """Return the start of a driver whose Python starts Java; the arguments of a submit follow."""
+    return [sys.executable, "-c", BESIDE_JAVA, *program, *java_start(folder)]
+
+
 def brought_with(master: str, jars: Sequence[Path | str], conf: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """Return the class path of a driver before Spark's own, and the jars that are shipped.
 
@@ -403,14 +412,19 @@ def _local_file(jar: str) -> Path | None:
     return None if ":" in path or set(path) & set("*?[{") else Path(path)
 
 
-def environment(*, spark_home: Path | None) -> dict[str, str]:
-    """Return this process's environment without Airflow's part, which holds connections and keys."""
+def environment(*, spark_home: Path | None, modules: Sequence[Path] = ()) -> dict[str, str]:
+    """Return this process's environment without Airflow's part, which holds connections and keys.
+
+    `modules` is where its Python finds modules first.
+    """
     kept = {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN)}
     ours = {
         # Else Spark takes the python3 of PATH, which may be another version, without PySpark.
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONHASHSEED": "0",  # as Spark's script has it: the hashes of a cluster's Pythons have to be alike
     }
+    places = os.pathsep.join([*map(str, modules), *filter(None, [kept.get("PYTHONPATH")])])
+    ours |= {"PYTHONPATH": places} if places else {}
     return kept | ours | ({"SPARK_HOME": str(spark_home)} if spark_home else {})
 
 

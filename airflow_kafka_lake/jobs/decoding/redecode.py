@@ -119,7 +119,7 @@ def redecode(
         raise RefusedError(f"[decode] values of {topic} cannot be decoded: {why}. Nothing was changed.")
     found = decoded.fitted(table)
     names = [name for name in found.columns if name not in LANDED]
-    create_branch(spark, table, job.branch, RETAIN_DAYS)
+    create_branch(spark, job, job.branch, RETAIN_DAYS)
     try:
         found.select(*ROW, *names).createOrReplaceTempView(_SOURCE)
         where = " AND ".join(f"t.{name} = s.{name}" for name in ROW)

@@ -260,7 +260,7 @@ def test_the_driver_gets_the_job_and_the_settings(spark: FakeSpark) -> None:
     assert found["spark.sql.session.timeZone"] == "UTC"
 
 
-def test_a_local_driver_is_started_by_java_itself(
+def test_a_local_driver_starts_its_java_itself(
     spark: FakeSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark's script takes half a second to find what is known: ours before Spark's jars, one of which is left out."""
@@ -271,10 +271,17 @@ def test_a_local_driver_is_started_by_java_itself(
     conf = {"spark.driver.memory": "3g", "spark.driver.extraClassPath": "/jars/d.jar"}
     conf |= {"spark.driver.defaultJavaOptions": "-Xss2m", "spark.driver.extraJavaOptions": "-Xss3m"}
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
-    run(spark.runner(spark_submit=None, conf=conf))
+    monkeypatch.setenv("PYTHONPATH", "/theirs")
+    program = tmp_path / "program.py"
+    program.write_text("import sys; sys.exit(not (len(sys.argv) == 2 and sys.argv[1].endswith('/job.json')))")
+    run(spark.runner(spark_submit=None, conf=conf, stage_program=program))
     folder, argv = Path(spark.seen["folder"]), spark.seen["argv"]
     assert argv[:4] == [f"@{folder / 'java.options'}", "org.apache.spark.deploy.SparkSubmit", "--master", "local[2]"]
+    assert argv[-1] == "pyspark-shell"
     assert not {"--driver-class-path", "--jars"} & set(argv)
+    places = spark.seen["environ"]["PYTHONPATH"].split(":")
+    assert (places[0], places[-1]) == (str(folder / "kafka_lake.zip"), "/theirs")
+    assert any(place.endswith("/python/lib/pyspark.zip") for place in places)
     options = spark.seen["texts"]["java.options"].splitlines()
     class_path, memory = options[options.index('"-cp"') + 1 :][:2]
     assert (memory, options[-1]) == ('"-Xmx3g"', "-Xss2m -Xss3m")
@@ -291,6 +298,7 @@ def test_sparks_script_starts_a_driver_that_is_set_up_by_it(variable: str, monke
     assert not needs_script("local[2]", CONF)
     assert needs_script("spark://host:7077", CONF)
     assert needs_script("local[2]", {"spark.driver.extraLibraryPath": "/lib"})
+    assert needs_script("local[2]", {"spark.pyspark.python": "/usr/bin/python3"})
     monkeypatch.setenv(variable, "/set")
     assert needs_script("local[2]", CONF)
 

@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 
 from airflow_kafka_lake.adapters.jars.cache import JarsMissingError
-from airflow_kafka_lake.adapters.machine import OBJECTS
+from airflow_kafka_lake.adapters.machine import RARELY
 from airflow_kafka_lake.cli import command as cli_arguments
 from airflow_kafka_lake.cli import entry_point
 from airflow_kafka_lake.cli.entry_point import COMMANDS, EXAMPLES, build_parser, main, run_parsed
@@ -403,4 +403,4 @@ def test_command_looks_for_garbage_rarely() -> None:
     before, seen = gc.get_threshold(), []
     arguments = argparse.Namespace(json=False, run=lambda *_: seen.append(gc.get_threshold()) or 0)
     assert run_parsed(arguments) == 0
-    assert (seen, gc.get_threshold()) == ([(OBJECTS, 10, 10)], before)
+    assert (seen, gc.get_threshold()) == ([RARELY], before)

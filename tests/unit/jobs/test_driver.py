@@ -41,10 +41,11 @@ def test_installed_pyspark_is_found_before_the_archive_of_its_sources(
 NO_JAVA = """
 import os, sys, types
 from contextlib import suppress
+from pathlib import Path
 from airflow_kafka_lake.jobs.driver import session
 
 os.environ |= {"PYSPARK_GATEWAY_PORT": "1", "PYSPARK_GATEWAY_SECRET": ""}  # nobody listens there
-with suppress(Exception), session():
+with suppress(Exception), session(Path()):
     sys.exit("there is a Java")
 from pyspark.sql import SparkSession
 
@@ -53,7 +54,7 @@ def begun(_):
     return types.SimpleNamespace(stop=lambda: None)
 
 SparkSession.Builder.getOrCreate = begun
-with session():
+with session(Path()):
     found = {"numpy", "pandas", "pyarrow"} & sys.modules.keys()
 sys.exit(f"{found}" if found else None)
 """

@@ -118,8 +118,8 @@ def test_identifiers_are_quoted() -> None:
     """Table and branch are single identifiers, whatever words SQL reserves."""
     assert table_name(replace(job(), table="raw.select")) == "`lake`.`raw`.`select`"
     said: list[str] = []
-    spark: Any = SimpleNamespace(sql=said.append)
-    create_branch(spark, table_name(job()), branch_name(job()), days=30)
+    spark: Any = SimpleNamespace(sql=said.append, conf={})  # as Spark Connect, without a Java of its own
+    create_branch(spark, job(), branch_name(job()), days=30)
     assert said == ["ALTER TABLE `lake`.`raw`.`orders` CREATE BRANCH `kafka_lake_00112233aabbccdd` RETAIN 30 DAYS"]
 
 
