@@ -133,10 +133,20 @@ _NAMED = {f"spark.sql.catalog.{CATALOG}.type", f"spark.sql.catalog.{CATALOG}.cat
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
 _VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 """Where Java, and Spark's launcher, find further options."""
-QUICK_START = ("-XX:TieredStopAtLevel=1",)
+_THRESHOLDS = {
+    3: {"Invocation": 200, "MinInvocation": 100, "Compile": 2_000, "BackEdge": 60_000},
+    4: {"Invocation": 5_000, "MinInvocation": 600, "Compile": 15_000, "BackEdge": 40_000},
+}
+"""How often code is used before Java compiles it quickly (3), and well (4), by itself."""
+
+
+def _later(tier: int, times: int) -> tuple[str, ...]:
+    return tuple(f"-XX:Tier{tier}{what}Threshold={times * often}" for what, often in _THRESHOLDS[tier].items())
+
+
+QUICK_START = ("-XX:TieredStopAtLevel=1", *_later(3, 3))
 """For light jobs (`core.spark.job`): their code never gets hot enough to pay for the better compiler."""
-_HOT = {"Invocation": 5_000, "MinInvocation": 600, "Compile": 15_000, "BackEdge": 40_000}
-HOT_ONLY = tuple(f"-XX:Tier4{what}Threshold={20 * often}" for what, often in _HOT.items())
+HOT_ONLY = (*_later(3, 3), *_later(4, 20))
 """For heavy jobs: the better compiler gets code that was used twenty times as often as Java waits for by itself. That
 is the path of each record, and little of the code that runs once: compiling takes two fifths of the CPU seconds."""
 _MEMORY, _NAME = "spark.driver.memory", "spark.app.name"
@@ -221,8 +231,11 @@ def java_options(folder: Path, further: Sequence[str], conf: Mapping[str, str]) 
 
 
 def garbage_options(cores: int) -> list[str]:
-    """Return Java's options for garbage. More room for new objects makes few tasks no faster, and is filled: 1.4 GiB of
-    memory for two, not 1.1. A third of the heap is Java's own bound."""
+    """Return Java's options for garbage. On two cores one thread collects with a tenth less of processor and memory than
+    two that wait for each other; the heap, which pages of files fill, may grow sooner than by itself. On a few more, more
+    room for new objects makes no task faster, and is filled."""
+    if cores <= 2:
+        return ["-XX:+UseSerialGC", "-XX:MinHeapFreeRatio=60", "-XX:MaxHeapFreeRatio=80"]
     return ["-XX:+UseParallelGC", *[f"-XX:MaxNewSize={112 * cores}m"] * (cores <= 4)]
 
 
