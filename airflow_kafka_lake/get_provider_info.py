@@ -8,6 +8,7 @@ from airflow_kafka_lake import __version__
 
 _INTEGRATION = "Kafka Lake"
 _PACKAGE = "airflow_kafka_lake"
+_PROTOCOLS = ["PLAINTEXT", "SSL", "SASL_SSL", "SASL_PLAINTEXT"]
 _LINKS = ("PipelinePageLink", "SparkLink", "SnapshotLink")
 
 
@@ -71,15 +72,47 @@ def _modules(*names: str) -> list[dict[str, Any]]:
 
 def connection_type(name: str) -> dict[str, Any]:
     """Return the description of one of this package's connection types."""
-    (found,) = [item for item in _connection_types() if item["connection-type"] == name]
-    return found
+    return next(item for item in _connection_types() if item["connection-type"] == name)
 
 
 def _connection_types() -> list[dict[str, Any]]:
     """Return types of our own, so that Airflow's connections page tests them as our tasks use them; types of others
     stay theirs, and are taken as well."""
     return [
-        _lake(),
+        _type(
+            "lake",
+            "LakeHook",
+            "lake",
+            hidden=["host", "port", "schema"],
+            labels={
+                "login": "Login (database user, or client id)",
+                "password": "Password (database password, or client secret)",
+            },
+            examples={"extra": '{"s3.region": "eu-central-1"}'},
+            fields={
+                "format": _field("Table format", "How tables are written.", enum=["iceberg"]),
+                "catalog": _field(
+                    "Catalog",
+                    "rest, or sql (SQLite or PostgreSQL, the same tables for Spark and PyIceberg).",
+                    enum=["rest", "sql"],
+                ),
+                "uri": _field(
+                    "Catalog address",
+                    "https://… of a REST catalog; sqlite:////path or postgresql://host:port/database. "
+                    "No password here: it has its own field.",
+                    minLength=1,
+                ),
+                "warehouse": _optional(
+                    "Warehouse",
+                    "Where tables live: s3://bucket/path, file:///data/warehouse; a REST catalog may know its own.",
+                ),
+                "snapshot_url": _optional(
+                    "Pages of snapshots",
+                    "Where people see a snapshot, such as https://catalog/tables/{table}/snapshots/{snapshot}: tasks "
+                    "then link to it. Everybody who sees a task sees its links.",
+                ),
+            },
+        ),
         _type(
             "kafka_lake_ledger",
             "LedgerHook",
@@ -91,7 +124,6 @@ def _connection_types() -> list[dict[str, Any]]:
                     "Database server",
                     "PostgreSQL, or SQLite where everything runs on one machine.",
                     enum=["postgres", "sqlite"],
-                    default="postgres",
                 )
             },
         ),
@@ -100,8 +132,14 @@ def _connection_types() -> list[dict[str, Any]]:
             "KafkaSourceHook",
             "Kafka",
             hidden=["host", "port", "schema", "login", "password"],
-            labels={"extra": "Settings"},
-            examples={"extra": '{"bootstrap.servers": "broker-1:9092,broker-2:9092"}'},
+            examples={"extra": '{"ssl.ca.location": "/etc/kafka/ca.pem"}'},
+            fields={
+                "bootstrap.servers": _field("Brokers", "Such as broker-1:9092,broker-2:9092.", minLength=1),
+                "security.protocol": _field("Protocol", "SASL: clients log in. SSL: encrypted.", enum=_PROTOCOLS),
+                "sasl.mechanism": _optional("Mechanism", "With SASL: PLAIN, SCRAM-SHA-512, OAUTHBEARER, …"),
+                "sasl.username": _optional("Login", "With a mechanism that takes a password."),
+                "sasl.password": _optional("Password", "The same.", format="password"),
+            },
         ),
         _type(
             "kafka_lake_registry",
@@ -138,47 +176,10 @@ def _type(name: str, hook: str, title: str, *, fields: dict[str, Any] | None = N
     }
 
 
-def _field(label: str, description: str, *, kind: Any = "string", **schema: Any) -> dict[str, Any]:
-    limits = {} if "enum" in schema else {"maxLength": 2000}
+def _field(label: str, description: str, *, kind: Any = "string", enum: Any = (), **schema: Any) -> dict[str, Any]:
+    limits = {"enum": enum, "default": enum[0]} if enum else {"maxLength": 2000}
     return {"label": label, "description": description, "schema": {"type": kind, **schema, **limits}}
 
 
-def _lake() -> dict[str, Any]:
-    return _type(
-        "lake",
-        "LakeHook",
-        "lake",
-        hidden=["host", "port", "schema"],
-        labels={
-            "login": "Login (database user, or client id)",
-            "password": "Password (database password, or client secret)",
-        },
-        examples={"extra": '{"s3.region": "eu-central-1"}'},
-        fields={
-            "format": _field("Table format", "How tables are written.", enum=["iceberg"], default="iceberg"),
-            "catalog": _field(
-                "Catalog",
-                "rest, or sql (SQLite or PostgreSQL, the same tables for Spark and PyIceberg).",
-                enum=["rest", "sql"],
-                default="rest",
-            ),
-            "uri": _field(
-                "Catalog address",
-                "https://… of a REST catalog; sqlite:////path or postgresql://host:port/database. "
-                "No password here: it has its own field.",
-                minLength=1,
-            ),
-            "warehouse": _field(
-                "Warehouse",
-                "Where tables live, such as s3://bucket/path or file:///data/warehouse; a REST catalog may know its "
-                "own.",
-                kind=["string", "null"],
-            ),
-            "snapshot_url": _field(
-                "Pages of snapshots",
-                "Where people see a snapshot, such as https://catalog/tables/{table}/snapshots/{snapshot}: tasks then "
-                "link to it. Everybody who sees a task sees its links.",
-                kind=["string", "null"],
-            ),
-        },
-    )
+def _optional(label: str, description: str, **schema: Any) -> dict[str, Any]:
+    return _field(label, description, kind=["string", "null"], **schema)

@@ -75,11 +75,12 @@ def kafka_lake_ingest(
     `task_args` (`pool`, `queue`, `retries`, `priority_weight`, `execution_timeout`, callbacks …) are those of every
     task; `plan_args`, `ingest_args`, `advance_args` and `finish_args` those of one task, and win over them. Both win
     over `default_args` of the group, these over those of groups around it and of the Dag, and all of them over
-    `RETRIES`. `prefix_group_id`, `parent_group` and `tooltip` are those of TaskGroup.
+    `RETRIES`. `prefix_group_id`, `parent_group` and `tooltip` are those of TaskGroup. The Dag is tagged `kafka-lake`.
     """
     about: dict[str, Any] = {"default_args": dict(default_args or {})}
     about |= {} if parent_group is None else {"parent_group": parent_group}
     group = TaskGroup(group_id=group_id, prefix_group_id=prefix_group_id, tooltip=tooltip, **about)
+    group.dag.tags.add("kafka-lake")  # by which the page lists the Dags that start runs
     inherited = {**(group.dag.default_args or {}), **group.default_args}
     group.default_args |= {name: value for name, value in RETRIES.items() if name not in inherited}
 

@@ -46,7 +46,7 @@ Each way changes one part of `ours`, the last one all four, on one machine, with
 where the difference goes: to executors that start anew for each run. CPU seconds include store and cluster.
 """
 CEILINGS = """
-## Ceilings
+## Upper limits
 
 Parts of the work alone.
 """

@@ -133,7 +133,7 @@ def _state(summary: PipelineSummary) -> str:
 
 
 def _facts(summary: PipelineSummary, now: datetime) -> Iterator[tuple[str, str]]:
-    rows = "" if summary.landed_rows is None else f"{count(summary.landed_rows, 'row')}, "
+    rows = "" if summary.landed_rows is None else f"{count(summary.landed_rows, 'row')} written, "
     last = f"; last {ago(summary.last_landed_at, now)}" if summary.last_landed_at else ""
     yield "landed", f"{rows}{count(summary.landed_offsets, 'offset')}{last}"
     again = _amount(summary.reopened_offsets)

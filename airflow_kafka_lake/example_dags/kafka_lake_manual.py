@@ -25,7 +25,6 @@ with DAG(
     schedule=None,
     max_active_runs=4,
     doc_md=(__doc__ or "") + INVALID + ("" if PIPELINES else EMPTY),
-    tags=["kafka-lake"],
     params=FIELDS,
 ) as dag:
     review = ReviewPlanOperator(task_id="review", conf_keys=sorted(FIELDS), **review_templates(), **RETRIES)

@@ -172,7 +172,7 @@ class _Parts:
         spec, needs, try_part = self.spec, self.needs, self.done.try_part
         ledger, kafka, lake = needs[LEDGER], needs[KAFKA], needs[LAKE]
         for part, (conn_id, test) in self.tests.items():
-            try_part(part, conn_id, test, *((lake,) if part == SPARK else ()))  # which says what jars a job needs
+            try_part(part, conn_id, test, *((kafka, lake) if part == SPARK else ()))  # they say what jars a job needs
         if spec.topic_pattern is not None:
             try_part("topics", spec.topic_pattern, self._matching, kafka, ledger)
         for topic in self.topics:

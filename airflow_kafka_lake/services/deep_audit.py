@@ -222,7 +222,7 @@ def _run(ports: Ports, job: CompareJob) -> ContentComparison:
 
 
 def _compare(ports: Ports, job: CompareJob) -> ContentComparison:
-    offsets = Progress(step=Step.AUDIT, rows_expected=sum(item.range.span for item in job.slices))
+    offsets = Progress(step=Step.READ, rows_expected=sum(item.range.span for item in job.slices))
     with job_progress(ports, f"comparison of {job.table}", offsets) as counted:
         return ContentComparison.from_json(ports.runner.report(job, progress=ports.progress, counted=counted))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from airflow_kafka_lake.core.errors import (
@@ -35,7 +35,7 @@ from airflow_kafka_lake.core.kafka.snapshots import (
 )
 from airflow_kafka_lake.core.ledger.guards import refuse_paused
 from airflow_kafka_lake.core.ledger.plans import RecordPlan, SavePipeline
-from airflow_kafka_lake.core.offsets import Slice, Stream
+from airflow_kafka_lake.core.offsets import OffsetRange, Slice, Stream
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.costs import (
     NOT_ASKED,
@@ -48,6 +48,7 @@ from airflow_kafka_lake.core.planning.costs import (
 )
 from airflow_kafka_lake.core.planning.decision import (
     Declare,
+    Demand,
     Observation,
     PlanFacts,
     blocked_topics,
@@ -386,9 +387,20 @@ def _times(ports: Ports, spec: PipelineSpec, bounds: Bounds, seen: Observation) 
 def plan_from(ports: Ports, facts: PlanFacts, declare: Declare = declare_nothing) -> Plan:
     """Decide a plan, and sample its records, to weigh it; EmptyPeriodError for a period that holds nothing."""
     wanted = want(facts)
+    if (period := wanted.period) and period.landed_below and not period.offsets:
+        wanted = replace(wanted, period=replace(period, deleted_rows=_deleted_rows(ports, facts, wanted)))
     if wanted.holds_nothing:
         raise nothing_lies(facts, wanted.asked, _sampled(ports, facts.spec, ends_of(facts, wanted.asked)))
     return decide(facts, wanted, _sampled(ports, facts.spec, wanted.to_weigh), declare)
+
+
+def _deleted_rows(ports: Ports, facts: PlanFacts, wanted: Demand) -> int:
+    """Count the rows in a period by time that all tables of a pipeline have of offsets that Kafka has deleted."""
+    gone = [item.snapshot for item in wanted.asked if item.landed_below]
+    slices = [Slice(item.stream, OffsetRange(0, item.log_start)) for item in gone]
+    start, end = (at if isinstance(at, datetime) else _NEVER for at in (facts.bounds.start, facts.bounds.end))
+    tables = map(ports.lake.table, facts.before.tables if facts.before else ())
+    return sum(sum(each.rows_between(slices, start=start, end=end, by=_DAY).values()) for each in tables)
 
 
 def _prepare(ports: Ports, spec: PipelineSpec, offsets: int) -> None:
@@ -408,6 +420,7 @@ def _deadline(ports: Ports, plan: Plan) -> Deadline:
 
 
 T = TypeVar("T")
+_DAY, _NEVER = timedelta(days=1), datetime.max.replace(tzinfo=UTC)
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 15.0
 
 

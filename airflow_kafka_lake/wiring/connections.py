@@ -165,15 +165,15 @@ def _asked_airflow(conn_id: str) -> Any:
 
 
 def _metadata_database_exists() -> bool:
-    """Return whether Airflow's metadata database exists; opening a missing SQLite file would create it."""
+    """Return whether a metadata database can be asked: not by a task's command; a missing SQLite file would be made."""
     named = any(key.startswith(("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "AIRFLOW_CONFIG")) for key in os.environ)
     if not named and not _home().exists():
         return False
     from airflow.configuration import conf
 
     address = conf.get("database", "sql_alchemy_conn", fallback="")
-    kind, _, path = address.partition("///")
-    return not kind.startswith("sqlite") or Path(path.partition("?")[0]).exists()
+    kind, _, at = address.partition("///")
+    return kind != "airflow-db-not-allowed:" and (not kind.startswith("sqlite") or Path(at.partition("?")[0]).exists())
 
 
 def _from_json(conn_id: str, text: str, legal: tuple[str, ...]) -> ConnectionSettings:

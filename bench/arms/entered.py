@@ -38,7 +38,7 @@ ARMS: dict[str, Arm] = {
         SubmitForEach(),
         SparkArm(
             "read",
-            "ceiling: this package's Kafka options, rows go nowhere; Spark's start included",
+            "upper limit: this package's Kafka options, rows go nowhere; Spark's start included",
             mode="read",
             tuned=True,
         ),

@@ -40,7 +40,7 @@ class Encode(Arm):
     """The rows as Parquet, by Arrow on all cores, from memory: only this is counted."""
 
     name = "encode"
-    says = "ceiling: rows that are in memory as Parquet, zstd 1, by Arrow on all cores; reading is not counted"
+    says = "upper limit: rows that are in memory as Parquet, zstd 1, by Arrow on all cores; reading is not counted"
     lands = False
 
     def prepare(self, place: Place) -> None:

@@ -47,6 +47,7 @@ from airflow_kafka_lake.wiring.connections import (
 from tests.registry_server import RegistryServer
 
 SECRET = "s3cr3t-value"
+metadata_database_exists = connections._metadata_database_exists
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +95,18 @@ def test_environment_is_read_without_importing_airflow() -> None:
     env = {"AIRFLOW_CONN_K": '{"conn_type": "kafka"}', "AIRFLOW_HOME": "/nonexistent", "PATH": "/usr/bin:/bin"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("address", "may_ask"),
+    [("airflow-db-not-allowed:///", False), ("sqlite:////nowhere.db", False), ("postgresql://db/airflow", True)],
+)
+def test_command_of_a_task_does_not_ask_the_metadata_database(
+    address: str, monkeypatch: pytest.MonkeyPatch, *, may_ask: bool
+) -> None:
+    """Airflow gives a task an address that leads nowhere: a connection that is not there is missing, no defect."""
+    monkeypatch.setenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", address)
+    assert metadata_database_exists() is may_ask
 
 
 @pytest.mark.parametrize("where", ["environment", "file"])

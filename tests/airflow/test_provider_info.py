@@ -19,8 +19,9 @@ from airflow.providers_manager import ProvidersManager
 from airflow.sdk.providers_manager_runtime import ProvidersManagerTaskRuntime
 
 import airflow_kafka_lake
+from airflow_kafka_lake.adapters.kafka_config import KafkaSettings, SecurityProtocol
 from airflow_kafka_lake.cli.entry_point import COMMANDS
-from airflow_kafka_lake.get_provider_info import get_provider_info
+from airflow_kafka_lake.get_provider_info import connection_type, get_provider_info
 
 ALLOWED = {
     "package-name", "name", "description", "versions", "integrations", "operators", "sensors", "triggers", "hooks",
@@ -41,10 +42,10 @@ def test_every_key_is_one_that_airflow_reads() -> None:
     """Airflow drops a misspelt key without a word: only known ones may be there."""
     info = get_provider_info()
     assert set(info) <= ALLOWED
-    for connection_type in info["connection-types"]:
-        assert set(connection_type) <= CONNECTION_TYPE
-        assert set(connection_type["ui-field-behaviour"]) <= BEHAVIOUR
-        for field in connection_type["conn-fields"].values():
+    for kind in info["connection-types"]:
+        assert set(kind) <= CONNECTION_TYPE
+        assert set(kind["ui-field-behaviour"]) <= BEHAVIOUR
+        for field in kind["conn-fields"].values():
             assert set(field) <= CONN_FIELD
 
 
@@ -54,6 +55,18 @@ def test_description_fits_airflows_own_schemas() -> None:
     jsonschema.validate(info, schema("provider_info.schema.json"))
     strict = schema("provider.yaml.schema.json")["properties"]["connection-types"]
     jsonschema.validate(info["connection-types"], strict)
+
+
+def test_form_of_a_kafka_connection_has_settings_that_are_taken() -> None:
+    """Airflow's form writes every field, and null for an empty one."""
+    fields = connection_type("kafka_lake_kafka")["conn-fields"]
+    protocol = fields["security.protocol"]["schema"]
+    assert set(protocol["enum"]) == set(SecurityProtocol)
+    written = {name: field["schema"].get("default") for name, field in fields.items()}
+    assert KafkaSettings.parse({**written, "bootstrap.servers": "b:9092"}).protocol is SecurityProtocol.PLAINTEXT
+    login = {"sasl.mechanism": "PLAIN", "sasl.username": "me", "sasl.password": "secret"}
+    assert fields.keys() == {"bootstrap.servers", "security.protocol", *login}
+    assert fields["sasl.password"]["schema"]["format"] == "password"
 
 
 KINDS = {"operators": "Operator", "sensors": "Sensor", "triggers": "Trigger", "hooks": "Hook"}

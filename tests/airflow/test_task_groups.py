@@ -125,6 +125,13 @@ def test_group_is_a_task_group_like_any() -> None:
     assert (group.tooltip, group.parent_group) == ("shown", outer)
 
 
+def test_dag_of_a_group_has_the_tag_by_which_the_page_lists_it() -> None:
+    """Beside its own tags."""
+    with DAG("d", schedule=None, tags=["team-a"]) as dag:
+        kafka_lake_ingest(ORDERS)
+    assert dag.tags == {"team-a", "kafka-lake"}
+
+
 def test_mapped_task_shows_its_asset_and_its_bounds() -> None:
     """To the scheduler too, which never makes the operator itself."""
     with DAG("d", schedule=None) as dag:
@@ -162,7 +169,7 @@ def test_dags_of_a_folder_take_what_a_dag_and_a_group_take(tmp_path: Path) -> No
     dag = found["orders_to_lake"]
     plan, ingest = dag.get_task("kafka_lake.plan"), dag.get_task("kafka_lake.ingest")
     assert (plan.owner, plan.retries, plan.pool, ingest.max_active_tis_per_dagrun) == ("data", 6, "orders", 8)
-    assert (dag.tags, dag.max_active_runs, dag.catchup) == ({"lake", "team-a"}, 2, False)
+    assert (dag.tags, dag.max_active_runs, dag.catchup) == ({"lake", "team-a", "kafka-lake"}, 2, False)
     assert pipeline_dags(tmp_path, ingest={"waves_at_once": 3})["kafka_lake.orders"].has_task("kafka_lake.finish")
 
 

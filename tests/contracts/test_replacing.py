@@ -201,6 +201,8 @@ def test_rows_of_slices_are_counted_by_hour(world: World) -> None:
     assert counted(slice_(10, 16), start=begin, end=begin) == {}
     assert counted(slice_(4, 8), slice_(0, 1, 1)) == {number: 5}
     assert counted(slice_(10, 16), each=timedelta(days=1)) == {AT_MS // 86_400_000: 3}
+    until_never = counted(slice_(10, 16), end=datetime.max.replace(tzinfo=UTC))
+    assert until_never == {number - 1: 1, number: 2, number + 1: 1}
     assert counted() == {}
     no_table = world.lake.table("raw.elsewhere")  # type: ignore[attr-defined]
     assert no_table.rows_between([slice_(10, 16)], start=ever, end=begin, by=hour) == {}

@@ -451,8 +451,9 @@ def test_button_of_the_connections_page_asks_the_real_thing(world: World, tmp_pa
     """The server of Airflow asks brokers, catalog and ledger; what does not answer, or is refused, is a sentence."""
     catalog = {"catalog": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/warehouse"}
     ledger = {"host": str(tmp_path / "ledger.db"), "extra": {"database": "sqlite"}}
+    kafka = {"bootstrap.servers": world.kafka.bootstrap, "security.protocol": "PLAINTEXT", "sasl.username": None}
     expected: dict[str, tuple[dict[str, Any], bool]] = {
-        "kafka_lake_kafka": ({"extra": {"bootstrap.servers": world.kafka.bootstrap}}, True),
+        "kafka_lake_kafka": ({"extra": kafka}, True),
         "lake": ({"extra": catalog}, True),
         "kafka_lake_ledger": (ledger, True),
         "kafka_lake_registry": ({"host": "http://127.0.0.1:1", "password": "s3cr3t", "login": "me"}, False),

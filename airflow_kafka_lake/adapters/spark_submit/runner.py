@@ -377,7 +377,7 @@ class SparkSubmitRunner:
         said = failures.why_waiting(lines, self._secrets)
         if not said and self._master.startswith(SCHEME) and (application or self._is_called):
             said = lacking_room(self._master, self._conf.get(UI_PORT), application, cores)
-        return said or f"each needs {memory} of memory, and cores: {cores}"
+        return said or f"each needs {memory} of memory and {cores} {'core' if cores == '1' else 'cores'}"
 
     def _heard(self, driver: Driver, line: str) -> None:
         _logger.debug("%s", self._secrets.masked(line))

@@ -48,7 +48,7 @@ from airflow_kafka_lake.core.planning.policies import (
     start_in_doubt,
     together,
 )
-from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, PolicyKind
+from airflow_kafka_lake.core.spec import PipelineSpec, PolicyKind
 from airflow_kafka_lake.core.wire import instant, milliseconds, timestamp
 
 # The facts that a plan is decided from: observations, and answers to questions they left open; a service gathers them.
@@ -85,10 +85,8 @@ class Observation:
     @property
     def epochs_in_doubt(self) -> tuple[EpochKey, ...]:
         """The leader epochs under which streams were planned that are not the partitions' any more."""
-        known = self.known
-        return epochs_in_doubt(
-            (item, known[item.stream].leader_epoch) for item in self.selected if item.stream in known
-        )
+        known = ((item, self.known.get(item.stream)) for item in self.selected)
+        return epochs_in_doubt((item, record.leader_epoch) for item, record in known if record)
 
     def without(self, problems: Mapping[str, KafkaLakeError]) -> Observation:
         """Leave topics out of the plan; raises the problem when none is left."""
@@ -194,22 +192,16 @@ class Generations:
     @classmethod
     def of(cls, facts: PlanFacts) -> Generations:
         """Return the generations of the topics that were observed."""
-        return cls(older=_older(facts), at_first=_at_first(facts))
-
-
-def _older(facts: PlanFacts) -> Mapping[tuple[str, int], Sequence[StreamRecord]]:
-    sizes, ids = facts.sizes, {item.stream.topic: item.stream.topic_id for item in facts.seen.selected}
-    return grouped(
-        ((key.topic, key.partition % sizes[key.topic]), stream)
-        for key, stream in facts.seen.known.items()
-        if ids.get(key.topic, key.topic_id) != key.topic_id
-    )
-
-
-def _at_first(facts: PlanFacts) -> Mapping[tuple[str, str], int]:
-    known = merged(max, ((key[:2], key.partition + 1) for key in facts.seen.known))
-    seen = merged(min, ((layout.topic_id, layout.partitions) for layout in facts.layouts))
-    return {generation: seen.get(generation[1], partitions) for generation, partitions in known.items()}
+        sizes, ids = facts.sizes, {item.stream.topic: item.stream.topic_id for item in facts.seen.selected}
+        older = grouped(
+            ((key.topic, key.partition % sizes[key.topic]), stream)
+            for key, stream in facts.seen.known.items()
+            if ids.get(key.topic, key.topic_id) != key.topic_id
+        )
+        known = merged(max, ((key[:2], key.partition + 1) for key in facts.seen.known))
+        seen = merged(min, ((layout.topic_id, layout.partitions) for layout in facts.layouts))
+        at_first = {generation: seen.get(generation[1], partitions) for generation, partitions in known.items()}
+        return cls(older=older, at_first=at_first)
 
 
 # How much lies in a period that is asked for, and the refusal of one that holds nothing.
@@ -235,14 +227,13 @@ def period_of(
             offsets += interval.span
             landed += record.covered.within(interval).span if record else 0
             planned += (record.planned - record.covered).within(interval).span if record else 0
-    below = any(item.landed_below for item in asked)
     until = bounds.end if isinstance(bounds.end, datetime) else None
     unended = [item.snapshot for item in asked if until and times.found(milliseconds(until), item.snapshot) is None]
     return Period(
         offsets=offsets,
         landed=landed,
         planned=planned,
-        landed_below=below,
+        landed_below=any(item.landed_below for item in asked),
         by_time=isinstance(bounds.start, datetime) or until is not None,
         until=until,
         unended=tuple(item.stream for item in unended),
@@ -254,14 +245,9 @@ def period_of(
 
 def ends_of(facts: PlanFacts, asked: Sequence[StreamDemand]) -> list[Slice]:
     """Return where records are sampled to say which times Kafka has: both ends of the largest partitions."""
-    found = (part for item in _largest(asked) for part in _both_ends(item, facts.spec.isolation))
-    return [item for item in found if item]
-
-
-def _both_ends(item: PartitionSnapshot, isolation: Isolation) -> tuple[Slice | None, Slice | None]:
-    whole = item.readable(isolation)
-    tail = whole and whole.part(OffsetRange(max(item.log_start, whole.range.end - _TAIL), whole.range.end))
-    return whole, tail
+    wholes = [whole for item in _largest(asked) if (whole := item.readable(facts.spec.isolation))]
+    edges = ((item, max(item.range.start, item.range.end - _TAIL), item.range.end) for item in wholes)
+    return [*wholes, *(item.part(OffsetRange(start, end)) for item, start, end in edges)]
 
 
 def _largest(asked: Sequence[StreamDemand]) -> list[PartitionSnapshot]:
@@ -284,6 +270,8 @@ def nothing_lies(facts: PlanFacts, asked: Sequence[StreamDemand], samples: Seque
         else f"{item.stream} has none"
         for item in sorted(largest[:_NAMED], key=lambda item: item.stream)
     ]
+    if any(item.landed_below for item in asked):
+        has += ["no row of the deleted offsets is of that time"]
     has += [f"{count(len(asked) - _NAMED, 'more partition')} not shown"] if len(asked) > _NAMED else []
     open_ = [
         f"{item.stream} is stable to {item.last_stable} of {item.high_watermark}: a transaction is open"
@@ -302,16 +290,12 @@ def _times(wholes: Sequence[Slice], samples: Sequence[Sample]) -> tuple[str | No
     """Return the earliest and the newest time of some partitions; None unless that end of each of them was read."""
     firsts = {(s.stream, s.read.start): s.first_timestamp_ms for s in samples if s.read}
     lasts = {(s.stream, s.read.end): s.last_timestamp_ms for s in samples if s.read}
-    earliest = [_instant(firsts.get((item.stream, item.range.start))) for item in wholes]
-    newest = [_instant(lasts.get((item.stream, item.range.end))) for item in wholes]
+    earliest = [at for item in wholes if (at := firsts.get((item.stream, item.range.start))) is not None]
+    newest = [at for item in wholes if (at := lasts.get((item.stream, item.range.end))) is not None]
     return (
-        timestamp(min(filter(None, earliest))) if earliest and all(earliest) else None,
-        timestamp(max(filter(None, newest))) if newest and all(newest) else None,
+        timestamp(instant(min(earliest))) if wholes and len(earliest) == len(wholes) else None,
+        timestamp(instant(max(newest))) if wholes and len(newest) == len(wholes) else None,
     )
-
-
-def _instant(milliseconds: int | None) -> datetime | None:
-    return None if milliseconds is None else instant(milliseconds)
 
 
 def _describe(bounds: Bounds) -> str:
@@ -345,7 +329,7 @@ class Demand:
     def holds_nothing(self) -> bool:
         """Whether nothing lies in the period, though everything that was asked for was observed."""
         everything, period = not self.blocked and not self.unknown, self.period
-        return period is not None and everything and not period.offsets and not period.landed_below
+        return period is not None and everything and not period.offsets and not period.deleted_rows
 
     @property
     def to_weigh(self) -> list[Slice]:

@@ -37,13 +37,15 @@ class Period:
     `landed` of the `offsets` were committed or skipped before, `planned` were planned before and are not in the lake
     yet. `unended` are the partitions in which no record is as late as the end `until`, `without` those that have
     offsets, but none of the period. `landed_below`: offsets below a log start that may be of the period were planned
-    before; their number is unknown. `by_time`: a bound is a time, of which Kafka says where the first record is.
+    before; their number is unknown. Where Kafka has no other, `deleted_rows` of the table are of its times. `by_time`:
+    a bound is a time, of which Kafka says where the first record is.
     """
 
     offsets: int = 0
     landed: int = 0
     planned: int = 0
     landed_below: bool = False
+    deleted_rows: int = 0
     by_time: bool = False
     until: datetime | None = None
     unended: tuple[Stream, ...] = ()
@@ -72,7 +74,7 @@ class Period:
 
     def _doubts(self) -> Iterator[str]:
         if self.landed_below and not self.offsets:
-            yield "of this period Kafka has no record; whether a deleted one was of it is not known: check the year"
+            yield f"of this period Kafka has no record, and the table {count(self.deleted_rows, 'row')}"
         if self.without:
             yield f"no offset of the period lies in {some(self.without, NAMED, 'partition')}"
         if self.by_time:

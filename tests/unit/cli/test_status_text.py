@@ -149,7 +149,7 @@ def test_status_of_everything_at_once(busy: World, width: int) -> None:
     found = shown(report, width)
     assert "orders → raw.orders, 2026-01-01 00:00:20 UTC" in found
     assert "blocked: of 4 partitions, 1 blocked, 1 running, 1 waiting, 1 up to date" in " ".join(found.split())
-    assert "landed      40 rows, 40 offsets; last " in found
+    assert "landed      40 rows written, 40 offsets; last " in found
     assert "on hold     5 offsets" in found
     running = report.running[0][0].id
     how_far = (

@@ -113,12 +113,14 @@ def test_failed_connection_skips_what_needs_it_and_nothing_else(world: World, pa
     assert of.pop(f"{part} my_{part}") is FAILED
     skipped = {
         LEDGER: {"table raw.orders", "plan orders"},
-        KAFKA: {"topic orders", "records orders", "table raw.orders", "plan orders"},
+        KAFKA: {"spark my_spark", "topic orders", "records orders", "table raw.orders", "plan orders"},
         LAKE: {"spark my_spark", "table raw.orders", "store raw.orders", "plan orders"},
         SPARK: set[str](),
     }[part]
     assert {name for name, outcome in of.items() if outcome is SKIPPED} == skipped
     assert {outcome for name, outcome in of.items() if name not in skipped} == {OK}
+    if "spark my_spark" in skipped:
+        assert found(done, "spark my_spark") == f"needs {part} my_{part}"
     entry = next(item for item in done.to_json()["checks"] if item["outcome"] == "failed")
     assert (entry["found"], entry["remedy"]) == ("It refuses the login.", "Correct sasl.password.")
     assert entry["error"]["message"] == "It refuses the login. Correct sasl.password."
