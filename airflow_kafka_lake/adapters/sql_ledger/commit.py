@@ -160,7 +160,7 @@ STORED: Mapping[type, RowMapping] = {
     ConfigurationRow: RowMapping(
         table=tables.pipeline,
         columns={
-            **_plain("name", "version", "digest", "recorded_at"),
+            **_plain("version", "recorded_at", name="spec.name", digest="spec.digest"),
             "spec": ("spec", lambda row, _: json.dumps(row.spec.to_json(), sort_keys=True)),
         },
         key=("name", "version"),
@@ -171,7 +171,7 @@ STORED: Mapping[type, RowMapping] = {
     PlanRow: RowMapping(
         table=tables.plan,
         columns={
-            **_plain("id", "pipeline", "observed_at", "recorded_at", "actor", pipeline_version="version"),
+            **_plain("id", "observed_at", "recorded_at", "actor", pipeline="spec.name", pipeline_version="version"),
             "detail": ("detail", lambda row, _: json.dumps(row.detail)),
             "dag": ("actor", lambda row, _: (place := place_of(row.actor)) and place.dag),
         },
