@@ -121,11 +121,12 @@ def operator_lineage(found: WaveLineage) -> Any:
     """Return a wave's lineage in the provider's form."""
     from airflow.providers.openlineage.extractors import OperatorLineage
 
+    _, wave_facet = _facets()
     return OperatorLineage(
         inputs=[_topic(found.kafka, topic) for topic in found.topics],
         outputs=[_table(found)],
         run_facets={
-            "kafkaLake_wave": _facets()["wave"](
+            "kafkaLake_wave": wave_facet(
                 pipeline=found.pipeline, wave=found.wave, attempt=found.attempt, sparkApplication=found.application
             )
         },
@@ -145,7 +146,8 @@ def _topic(namespace: str, topic: TopicRead) -> Any:
     from openlineage.client.event_v2 import InputDataset
     from openlineage.client.facet_v2 import input_statistics_input_dataset
 
-    offsets = _facets()["offsets"](
+    offsets_facet, _ = _facets()
+    offsets = offsets_facet(
         topicId=topic.topic_id,
         offsets=topic.offsets,
         rangeCount=len(topic.slices),
@@ -200,8 +202,8 @@ def _table(found: WaveLineage) -> Any:
 
 
 @cache
-def _facets() -> dict[str, Any]:
-    """Return facets of our own: which offsets were read, and which wave it was."""
+def _facets() -> tuple[Any, Any]:
+    """Return the classes of our own facets: of the offsets that were read, and of the wave."""
     import attr
     from openlineage.client.facet_v2 import InputDatasetFacet, RunFacet
 
@@ -219,7 +221,7 @@ def _facets() -> dict[str, Any]:
         attempt: str | None
         sparkApplication: str | None  # noqa: N815
 
-    return {"offsets": KafkaLakeOffsetsInputDatasetFacet, "wave": KafkaLakeWaveRunFacet}
+    return KafkaLakeOffsetsInputDatasetFacet, KafkaLakeWaveRunFacet
 
 
 # The link from a task to its Spark application.

@@ -72,8 +72,7 @@ def asked(kind: FieldKind, title: str, help_: str, *, needed: bool = True, defau
 
 def switch(title: str, help_: str, warning: str = "") -> Any:
     """Declare a field that is off unless a person sets it."""
-    item = ActionField(kind=FieldKind.SWITCH, title=title, help=help_, needed=False, warning=warning)
-    return dataclasses.field(default=False, metadata={FIELD: item})
+    return asked(FieldKind.SWITCH, title, help_, needed=False, default=False, warning=warning)
 
 
 def drop_staged() -> Any:

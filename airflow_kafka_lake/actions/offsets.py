@@ -534,8 +534,7 @@ def _withdrawn(pipeline: str, what: Withdrawal | None, kept: Sequence[KeptRange]
                 {
                     "range": item.record.id,
                     "wave": item.record.wave,
-                    "topic": item.record.stream.topic,
-                    "partition": item.record.stream.partition,
+                    **item.record.stream.facts,
                     "start": item.record.range.start,
                     "end": item.record.range.end,
                     "reason": item.reason,

@@ -303,7 +303,7 @@ class Stream(NamedTuple):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Topic and partition, as the facts of an error."""
+        """Topic and partition, as errors and documents have them."""
         return {"topic": self.topic, "partition": self.partition}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 
 from airflow_kafka_lake.core.errors import IdentityError
@@ -41,15 +41,8 @@ def milliseconds(at: datetime) -> int:
 
 def token_to_summary(token: Token) -> dict[str, str]:
     """Return the summary properties of a commit of ours."""
-    return {
-        PREFIX + "pipeline": token.pipeline,
-        PREFIX + "wave": token.wave,
-        PREFIX + "attempt": token.attempt,
-        PREFIX + "fence": str(token.fence),
-        PREFIX + "ranges": token.ranges,
-        PREFIX + "kind": token.kind,
-        PREFIX + "version": FORMAT,
-    }
+    named = {PREFIX + item.name: str(getattr(token, item.name)) for item in fields(token)}
+    return named | {PREFIX + "version": FORMAT}
 
 
 def token_from_summary(summary: Mapping[str, str]) -> Token | None:

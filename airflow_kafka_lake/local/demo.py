@@ -23,6 +23,7 @@ from airflow_kafka_lake.adapters.spark_submit.runner import fetch_jars
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Accounting
 from airflow_kafka_lake.core.errors import KafkaLakeError, UsageError
+from airflow_kafka_lake.core.offsets import summed
 from airflow_kafka_lake.local.airflow import LocalAirflow
 from airflow_kafka_lake.local.kafka import LocalKafka
 from airflow_kafka_lake.local.processes import Keeper
@@ -240,9 +241,7 @@ def prove(
 def _prove(
     topic: AcknowledgedRecords, offsets: int, rows: Counter[tuple[int, int, bytes]], accounting: Accounting
 ) -> TopicProof:
-    there = Counter({(partition, offset): 0 for partition, offset, _ in rows})
-    for (partition, offset, _), count in rows.items():
-        there[partition, offset] += count
+    there = summed(((partition, offset), count) for (partition, offset, _), count in rows.items())
     return TopicProof(
         topic=topic.topic,
         partitions=topic.partitions,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from airflow_kafka_lake.core.accounting import EXPLAINED, Explanation
@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.audit.report import ObservedBounds, StreamBounds, S
 from airflow_kafka_lake.core.errors import UsageError
 from airflow_kafka_lake.core.ledger.records import RangeRecord
 from airflow_kafka_lake.core.ledger.waves import RESOLVED, UNRESOLVED, RangeState
-from airflow_kafka_lake.core.offsets import RangeSet, Slice, Stream
+from airflow_kafka_lake.core.offsets import NOTHING, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.spark.job import PositionColumns
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
@@ -38,12 +38,13 @@ def position_columns(text: str, topics: Sequence[str]) -> PositionColumns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CutoverQuestion:
-    """One stream at its cutover, before Kafka is asked.
+class Cutover:
+    """One stream at its cutover.
 
     `at`: the end of the unbroken committed run; `live_from`: the live stream's first row from there on; `pending`:
-    planned and uncommitted offsets between them; `open`: unplanned offsets that neither table has, for Kafka to
-    explain. Not `judged`: the live stream has not reached the cutover yet; `quiet`: Kafka has nothing behind it.
+    planned and uncommitted offsets between them; `open`: unplanned offsets that neither table has, and `missing` the
+    ones that Kafka, once asked, does not explain. Not `judged`: the live stream has not reached the cutover yet;
+    `quiet`: Kafka has nothing behind it.
     """
 
     stream: Stream
@@ -54,60 +55,49 @@ class CutoverQuestion:
     open: RangeSet
     judged: bool = True
     quiet: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cutover:
-    """One stream at its cutover."""
-
-    question: CutoverQuestion
-    missing: RangeSet = field(default_factory=RangeSet)
+    missing: RangeSet = NOTHING
 
     @property
     def sound(self) -> bool:
         """Return whether nothing is missing, pending or twice."""
-        return not (self.missing or self.question.pending or self.question.twice)
+        return not (self.missing or self.pending or self.twice)
 
     def findings(self) -> Iterator[Finding]:
         """Name offsets that neither table has, and offsets that both have."""
-        asked, behind = self.question, f"behind the cutover at {self.question.at}"
+        behind = f"behind the cutover at {self.at}"
         for kind, offsets, text in (
             (FindingKind.CUTOVER_MISSING, self.missing, f"{behind} neither table has what Kafka has at"),
-            (FindingKind.CUTOVER_MISSING, asked.pending, f"{behind} these are planned and not committed yet:"),
-            (FindingKind.CUTOVER_TWICE, asked.twice, "both the pipeline and the live stream have"),
+            (FindingKind.CUTOVER_MISSING, self.pending, f"{behind} these are planned and not committed yet:"),
+            (FindingKind.CUTOVER_TWICE, self.twice, "both the pipeline and the live stream have"),
         ):
             if offsets:
-                yield Finding(kind=kind, stream=asked.stream, offsets=offsets, message=f"{text} {offsets.describe()}")
+                yield Finding(kind=kind, stream=self.stream, offsets=offsets, message=f"{text} {offsets.describe()}")
 
     def to_json(self) -> dict[str, Any]:
         """Return the stream's entry in `audit --json` under `cutover`."""
-        asked = self.question
-        sets = {"missing": self.missing, "pending": asked.pending, "twice": asked.twice}
+        sets = {"missing": self.missing, "pending": self.pending, "twice": self.twice}
         return {
-            **asked.stream._asdict(),
-            "at": asked.at,
-            "live_from": asked.live_from,
+            **self.stream._asdict(),
+            "at": self.at,
+            "live_from": self.live_from,
             **{name: found.to_pairs()[:SHOWN] for name, found in sets.items()},
             **{f"{name}_span": found.span for name, found in sets.items()},
         }
 
     def line(self) -> str:
         """Return one line for people: where the cutover is, and its state."""
-        asked = self.question
-        live = "has no row from there on" if asked.live_from is None else f"begins at {asked.live_from}"
+        live = "has no row from there on" if self.live_from is None else f"begins at {self.live_from}"
         state = "nothing missing, nothing twice"
-        if not asked.judged:
+        if not self.judged:
             state = "nothing twice; there is nothing to judge behind it yet"
         if not self.sound:
             state = (
-                f"{self.missing.span:,} missing, {asked.pending.span:,} not committed yet, {asked.twice.span:,} in both"
+                f"{self.missing.span:,} missing, {self.pending.span:,} not committed yet, {self.twice.span:,} in both"
             )
-        return f"{asked.stream}: committed up to {asked.at}, the live stream {live}: {state}"
+        return f"{self.stream}: committed up to {self.at}, the live stream {live}: {state}"
 
 
-def ask(
-    stream: Stream, origin: int, ranges: Iterable[RangeRecord], *, live: RangeSet, bounds: StreamBounds
-) -> CutoverQuestion:
+def ask(stream: Stream, origin: int, ranges: Iterable[RangeRecord], *, live: RangeSet, bounds: StreamBounds) -> Cutover:
     """Find a stream's cutover: from the end of the unbroken committed run to the live stream's first row.
 
     Without such a row, up to the live stream's group offset.
@@ -120,7 +110,7 @@ def ask(
     between = RangeSet.between(at, end) - covered
     pending = between & RangeSet(item.range for item in mine if item.state in UNRESOLVED)
     committed = RangeSet(item.range for item in mine if item.state is RangeState.COMMITTED)
-    return CutoverQuestion(
+    return Cutover(
         stream=stream,
         at=at,
         live_from=live_from,
@@ -132,10 +122,10 @@ def ask(
     )
 
 
-def judge(question: CutoverQuestion, explanations: Iterable[Explanation]) -> Cutover:
+def judge(asked: Cutover, explanations: Iterable[Explanation]) -> Cutover:
     """Return the cutover: open offsets that Kafka explains (markers, aborted and cleaned records) are not missing."""
     explained = RangeSet(item.range for item in explanations if item.fate in EXPLAINED)
-    return Cutover(question=question, missing=question.open - explained)
+    return replace(asked, missing=asked.open - explained)
 
 
 # Compare the rows of a live stream with the ranges that a pipeline has committed.
@@ -174,11 +164,11 @@ class Cutovers:
 
     @property
     def _judged(self) -> int:
-        return sum(cutover.question.judged or not cutover.sound for cutover in self.cutovers)
+        return sum(cutover.judged or not cutover.sound for cutover in self.cutovers)
 
     @property
     def _waiting(self) -> int:
-        return sum(c.sound and not (c.question.judged or c.question.quiet) for c in self.cutovers) + self.unplanned
+        return sum(c.sound and not (c.judged or c.quiet) for c in self.cutovers) + self.unplanned
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -234,7 +224,7 @@ class CutoverCheck:
         contents = ports.lake.table(self.table).positions(columns, topics, live_only=shared)
         rows = {item.stream.place: item for item in contents}
         ranges = by_stream(inputs.ledger.ranges)
-        questions, lines, twice = [], [], 0
+        asked, lines, twice = [], [], 0
         for stream in streams:
             bounds, theirs = observed.bounds.get(stream.key), rows.get(stream.key.place)
             if bounds is None:
@@ -242,7 +232,7 @@ class CutoverCheck:
                 lines.append(f"{stream.key} ({stream.key.topic_id}): not judged: {why}")
                 continue
             offsets = theirs.offsets if theirs else RangeSet()
-            questions.append(ask(stream.key, stream.origin, ranges[stream.key], live=offsets, bounds=bounds))
+            asked.append(ask(stream.key, stream.origin, ranges[stream.key], live=offsets, bounds=bounds))
             if theirs and theirs.duplicates:
                 twice += theirs.duplicates
                 lines.append(f"{stream.key}: the live stream has {count(theirs.duplicates, 'row')} twice")
@@ -251,21 +241,21 @@ class CutoverCheck:
         new = [key for key in new if key not in planned]
         return Cutovers(
             table=self.table,
-            cutovers=_judged(ports, spec, questions, observed.leader_epochs),
+            cutovers=_judged(ports, spec, asked, observed.leader_epochs),
             remarks=(*lines, *(f"{key}: not judged: no plan has seen it" for key in new)),
-            silent=len(streams) - len(questions),
+            silent=len(streams) - len(asked),
             unplanned=len(new),
             twice=twice,
         )
 
 
 def _judged(
-    ports: Ports, spec: PipelineSpec, questions: Sequence[CutoverQuestion], epochs: Mapping[Stream, int]
+    ports: Ports, spec: PipelineSpec, cutovers: Sequence[Cutover], epochs: Mapping[Stream, int]
 ) -> tuple[Cutover, ...]:
-    gaps = {question.stream: [Slice(question.stream, item) for item in question.open] for question in questions}
+    gaps = {cutover.stream: [Slice(cutover.stream, item) for item in cutover.open] for cutover in cutovers}
     asked = [gap for mine in gaps.values() for gap in mine]
     explained = ports.batches.explain(asked, spec.isolation, epochs=epochs) if asked else {}
     return tuple(
-        judge(question, (item for gap in gaps[question.stream] for item in explained.get(gap, ())))
-        for question in questions
+        judge(cutover, (item for gap in gaps[cutover.stream] for item in explained.get(gap, ())))
+        for cutover in cutovers
     )

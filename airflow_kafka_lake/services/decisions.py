@@ -464,7 +464,7 @@ def _record(ports: Ports, spec: PipelineSpec, bounds: Bounds, declare: Declare) 
     facts = observe_and_gather(ports, spec, bounds, plan_id=new_id())
     decided = plan_from(ports, facts, declare)
     graph = apply_layout_change(facts.graph, decided.layout_change).graph
-    _split(ports, spec.name, graph, graph.levels(facts.seen.known))
+    _split(ports, spec.name, graph, Levels(graph, facts.seen.known))
     record(ports, replace(decided, waves=()), facts.seen)
     return decided
 

@@ -11,15 +11,10 @@ from airflow_kafka_lake.core.accounting import Accounting, Receipt
 from airflow_kafka_lake.core.errors import ConcurrentError
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt
 from airflow_kafka_lake.core.ledger.changes import origin_receipt
-from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow
+from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, StreamRow
 from airflow_kafka_lake.core.ledger.waves import AttemptKey, AttemptOutcome, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
-from airflow_kafka_lake.core.rebuilding.comparison import (
-    Restoration,
-    RestoredSkip,
-    RestoredStream,
-    RestoredWave,
-)
+from airflow_kafka_lake.core.rebuilding.comparison import Restoration, RestoredSkip, RestoredWave
 from airflow_kafka_lake.core.rebuilding.restore import Restore
 from airflow_kafka_lake.ports import Ledger
 from tests.contracts.ledger_world import (
@@ -60,6 +55,19 @@ def what(ledger: Ledger, *guards: AttemptKey, **given: Any) -> Restoration:
     )
 
 
+def stream(partition: int, *, origin: int, leader_epoch: int | None = None) -> StreamRow:
+    """Return a stream that only the lake knows."""
+    return StreamRow(
+        pipeline=SPEC.name,
+        key=key_of(partition),
+        origin=origin,
+        watermark=origin,
+        version=0,
+        end_seen=21,
+        leader_epoch=leader_epoch,
+    )
+
+
 def receipt(start: int, end: int, rows: int | None = None, partition: int = 0) -> Receipt:
     """Return what a published attempt brought of a range."""
     visible = end - start if rows is None else rows
@@ -97,9 +105,7 @@ def test_fresh_ledger_is_filled(ledger: Ledger) -> None:
     """Streams with their origins, waves with their attempts, ranges with their numbers, skips, the table's UUID."""
     restored = wave("p1-w0", receipt(5, 10, rows=4), receipt(0, 3, partition=1), fence=3)
     skip = RestoredSkip(id="s1", stream=key_of(), at=AT, passed=RangeSet.of((10, 12), (20, 21)))
-    streams = [
-        RestoredStream(stream=key_of(n), origin=5 - 5 * n, end_seen=21, leader_epoch=(4, None)[n]) for n in (0, 1)
-    ]
+    streams = [stream(0, origin=5, leader_epoch=4), stream(1, origin=0)]
     told = ("raw.orders", origin_receipt("orders", "p1", key_of(), 5, ledger_id=ledger.ledger_id(), at=AT))
     made = what(
         ledger, tables={"raw.orders": "u1"}, streams=streams, waves=(restored,), skips=(skip,), receipts=(told,)

@@ -162,13 +162,8 @@ class Publisher:
         if not missing and head.snapshot is not None:
             return Committed(snapshot=head.snapshot)
         token = Token(pipeline=pipeline, wave="owner", attempt="0" * 16, fence=0, ranges="", kind="owner")
-        return self._move(
-            Move(
-                asked=Publication(head=head, audited=None, token=token, ledger_id=ledger_id),
-                prepared=self._nothing(),
-                properties={OWNER + topic_id: owner_to_property(*owner) for topic_id in missing},
-            )
-        )
+        asked = Publication(head=head, audited=None, token=token, ledger_id=ledger_id)
+        return self.fence(asked, owned=missing, ended=())
 
     def _nothing(self) -> PreparedSnapshot:
         with self._catalog.reaching(f"load table {self._identifier}"):

@@ -114,11 +114,6 @@ def _within(part: str, name: str) -> tuple[str, Value]:
     return part, lambda row, _: None if (found := getattr(row, part)) is None else getattr(found, name)
 
 
-def _of_receipt(path: str) -> Value:
-    get = attrgetter(path)
-    return lambda item, _: get(item[1])
-
-
 def _learn_numbers(connection: Connection, edits: Sequence[Edit], ids: dict[Stream, int]) -> None:
     """Learn the numbers of new streams, which later rows refer to."""
     new: list[Any] = [edit.after for edit in edits if edit.before is None]
@@ -160,7 +155,7 @@ STORED: Mapping[type, RowMapping] = {
     ConfigurationRow: RowMapping(
         table=tables.pipeline,
         columns={
-            **_plain("name", "version", "digest", "recorded_at"),
+            **_plain("version", "recorded_at", name="spec.name", digest="spec.digest"),
             "spec": ("spec", lambda row, _: json.dumps(row.spec.to_json(), sort_keys=True)),
         },
         key=("name", "version"),
@@ -171,7 +166,7 @@ STORED: Mapping[type, RowMapping] = {
     PlanRow: RowMapping(
         table=tables.plan,
         columns={
-            **_plain("id", "pipeline", "observed_at", "recorded_at", "actor", pipeline_version="version"),
+            **_plain("id", "observed_at", "recorded_at", "actor", pipeline="spec.name", pipeline_version="version"),
             "detail": ("detail", lambda row, _: json.dumps(row.detail)),
             "dag": ("actor", lambda row, _: (place := place_of(row.actor)) and place.dag),
         },
@@ -280,23 +275,14 @@ STORED: Mapping[type, RowMapping] = {
 OUTBOX = RowMapping(
     table=tables.outbox,
     columns={
-        "table_name": ("table", lambda item, _: item[0]),
-        **{
-            column: (column, _of_receipt(path))
-            for column, path in {
-                **{name: name for name in ("pipeline", "kind", "wave", "attempt", "fence", "generation")},
-                **{name: name for name in ("first_offset", "last_offset", "recorded_at", "offsets")},
-                **{name: f"accounting.{name}" for name in tables.SUMS},
-                "row_count": "rows",
-                "start_offset": "slice.range.start",
-                "end_offset": "slice.range.end",
-            }.items()
-        },
-        "stream": ("slice", lambda item, ids: ids[item[1].slice.stream]),
+        **_plain("pipeline", "kind", "wave", "attempt", "fence", "generation", "recorded_at", "offsets"),
+        **_plain("first_offset", "last_offset", row_count="rows"),
+        **_plain(*tables.SUMS, within="accounting"),
+        **_SLICE,
     },
     key=("id",),
 )
-"""How receipts wait for the lake: pairs of a table's name and a receipt."""
+"""How receipts wait for the lake, each beside the name of its table."""
 
 
 # Load the scope of a write: streams are locked first, then waves, each in a fixed order.
@@ -515,7 +501,8 @@ def apply(connection: Connection, change: Change[Any], ids: dict[Stream, int]) -
             stored.then(connection, edits, ids)
     assert not by_kind, by_kind.keys()
     if change.outbox:
-        _insert(connection, OUTBOX, change.outbox, ids)
+        names, receipts = zip(*change.outbox, strict=True)
+        _insert(connection, OUTBOX, receipts, ids, table_name=names)
     for entry in change.entries:
         record_event(connection, entry)
 
@@ -534,8 +521,8 @@ def _apply(connection: Connection, stored: RowMapping, edits: Sequence[Edit], id
         _insert(connection, stored, new, ids)
 
 
-def _insert(connection: Connection, stored: RowMapping, rows: Sequence[Any], ids: Ids) -> None:
-    values = {name: [get(row, ids) for row in rows] for name, (_, get) in stored.columns.items()}
+def _insert(connection: Connection, stored: RowMapping, rows: Sequence[Any], ids: Ids, **beside: Sequence[Any]) -> None:
+    values = {name: [get(row, ids) for row in rows] for name, (_, get) in stored.columns.items()} | beside
     computed = {name: expression(rows) for name, expression in stored.computed.items()}
     insert_columns(connection, stored.table, values, **computed)
 

@@ -90,6 +90,9 @@ from airflow_kafka_lake.core.spec import Ordering, PipelineSpec
 
 T = TypeVar("T")
 
+KEY = tuple(stream.c[name] for name in Stream._fields)
+"""The columns of a `Stream`."""
+
 
 def stream_of(row: Any) -> Stream:
     return Stream(row.topic, row.topic_id, row.partition)
@@ -193,9 +196,12 @@ def waves_of(
 
 def one_wave(connection: Connection, name: str) -> WaveRecord:
     """Return one wave; UnknownSubjectError when there is none."""
-    found = waves(connection, wave.c.id == name)
+    return _only("wave", name, waves(connection, wave.c.id == name))
+
+
+def _only(kind: str, name: str, found: Sequence[T]) -> T:
     if not found:
-        raise guards.unknown("wave", name)
+        raise guards.unknown(kind, name)
     return found[0]
 
 
@@ -203,8 +209,7 @@ def ranges(
     connection: Connection, *where: ColumnElement[bool], ids: dict[Stream, int] | None = None
 ) -> tuple[RangeRecord, ...]:
     """Return ranges, sorted by stream and start; `ids` learns the number of each of their streams."""
-    key = (stream.c.pipeline, stream.c.topic, stream.c.topic_id, stream.c.partition)
-    query = select(range_, *key).join(stream, stream.c.id == range_.c.stream).where(*where)
+    query = select(range_, stream.c.pipeline, *KEY).join(stream, stream.c.id == range_.c.stream).where(*where)
     found: dict[int, list[RangeRecord]] = {}
     streams: dict[int, Stream] = {}
     for row in connection.execute(query.order_by(range_.c.stream, range_.c.start_offset, range_.c.end_offset)):
@@ -256,8 +261,7 @@ def ranges_of(
 
 def sharing(item: Slice) -> list[ColumnElement[bool]]:
     """Return the condition of the ranges, joined with their streams, that share offsets with a slice."""
-    key = item.stream
-    mine = [stream.c.topic == key.topic, stream.c.topic_id == key.topic_id, stream.c.partition == key.partition]
+    mine = (column == value for column, value in zip(KEY, item.stream, strict=True))
     return [*mine, *overlapping(item.range)]
 
 
@@ -268,10 +272,7 @@ def overlapping(offsets: OffsetRange) -> list[ColumnElement[bool]]:
 
 def one_range(connection: Connection, name: str) -> RangeRecord:
     """Return one range; UnknownSubjectError when there is none."""
-    found = ranges(connection, range_.c.id == name)
-    if not found:
-        raise guards.unknown("range", name)
-    return found[0]
+    return _only("range", name, ranges(connection, range_.c.id == name))
 
 
 def attempts(
@@ -469,9 +470,7 @@ def unnotified(connection: Connection, name: str, subject: str | None = None) ->
 
 def moves(connection: Connection, *where: ColumnElement[bool]) -> tuple[Advance, ...]:
     """Return watermark moves by sequence."""
-    query = select(move, stream.c.topic, stream.c.topic_id, stream.c.partition).join(
-        stream, stream.c.id == move.c.stream
-    )
+    query = select(move, *KEY).join(stream, stream.c.id == move.c.stream)
     return tuple(
         Advance(
             stream=stream_of(row), sequence=row.sequence, start=row.start_offset, end=row.end_offset, rows=row.row_count
@@ -482,8 +481,7 @@ def moves(connection: Connection, *where: ColumnElement[bool]) -> tuple[Advance,
 
 def outbox_items(connection: Connection, name: str, *, kind: str | None = None) -> tuple[OutboxItem, ...]:
     """Return the receipts, all or of one kind, that the lake does not have yet, oldest first."""
-    key = (stream.c.topic, stream.c.topic_id, stream.c.partition)
-    query = select(outbox, *key).join(stream, stream.c.id == outbox.c.stream).where(outbox.c.pipeline == name)
+    query = select(outbox, *KEY).join(stream, stream.c.id == outbox.c.stream).where(outbox.c.pipeline == name)
     if kind is not None:
         query = query.where(outbox.c.kind == kind)
     return tuple(
@@ -565,8 +563,10 @@ def streams(
     for row in connection.execute(select(stream).where(*chosen)):
         passed = RangeSet.between(row.origin, row.watermark).ranges
         known.append(
-            StreamRecord.of(
-                stream_row(row),
+            made(
+                StreamRecord,
+                row,
+                key=stream_of(row),
                 planned=RangeSet((*passed, *planned[row.id])),
                 covered=RangeSet((*passed, *covered[row.id])),
                 unacknowledged=unacknowledged.get(row.id, RangeSet()),
@@ -603,35 +603,30 @@ def layouts(connection: Connection, name: str) -> tuple[Layout, ...]:
 
 def segments(connection: Connection, name: str) -> tuple[Segment, ...]:
     """Return a pipeline's segments with their parents, by stream and start."""
-    found = connection.execute(
-        select(segment, *(stream.c[column] for column in Stream._fields))
-        .join(stream, stream.c.id == segment.c.stream)
-        .where(stream.c.pipeline == name)
-    ).all()
-    keys: dict[int, SegmentKey] = {row.id: (stream_of(row), row.start_offset) for row in found}
+    found = _segments_by_key(connection, name)
+    keys = {row.id: key for key, row in found.items()}
     parents: dict[int, set[SegmentKey]] = defaultdict(set)
     for child, parent in connection.execute(_edges(name)):
         parents[child].add(keys[parent])
     every = (
-        made(
-            Segment,
-            row,
-            stream=stream_of(row),
-            start=row.start_offset,
-            sealed=bool(row.sealed),
-            parents=frozenset(parents[row.id]),
-        )
-        for row in found
+        made(Segment, row, stream=key, start=start, sealed=bool(row.sealed), parents=frozenset(parents[row.id]))
+        for (key, start), row in found.items()
     )
     return tuple(sorted(every, key=lambda item: item.key))
 
 
-def _edges(name: str) -> Any:
+def _segments_by_key(connection: Connection, name: str) -> dict[SegmentKey, Any]:
+    query = select(segment, *KEY).join(stream, stream.c.id == segment.c.stream).where(stream.c.pipeline == name)
+    return {(stream_of(row), row.start_offset): row for row in connection.execute(query)}
+
+
+def _edges(name: str | ColumnElement[str]) -> Any:
     return (
         select(segment_parent.c.segment, segment_parent.c.parent)
         .join(segment, segment.c.id == segment_parent.c.segment)
         .join(stream, stream.c.id == segment.c.stream)
         .where(stream.c.pipeline == name)
+        .correlate(wave)
     )
 
 
@@ -639,7 +634,7 @@ def gate(connection: Connection, name: str) -> tuple[Blocker, ...]:
     """See `ports.LedgerReader.gate`; a pipeline without edges costs one statement."""
     version = (pipeline.c.name == plan_.c.pipeline) & (pipeline.c.version == plan_.c.pipeline_version)
     row = connection.execute(
-        select(wave.c.pipeline, pipeline.c.spec, exists(_edges_of_wave()).label("ordered"))
+        select(wave.c.pipeline, pipeline.c.spec, exists(_edges(wave.c.pipeline)).label("ordered"))
         .join(plan_, plan_.c.id == wave.c.plan)
         .join(pipeline, version)
         .where(wave.c.id == name)
@@ -653,31 +648,13 @@ def gate(connection: Connection, name: str) -> tuple[Blocker, ...]:
     return gate_of(Graph(segments(connection, row.pipeline)), known, wanted)
 
 
-def _edges_of_wave() -> Any:
-    mine = (segment.c.id == segment_parent.c.segment) & (stream.c.pipeline == wave.c.pipeline)
-    return (
-        select(segment_parent.c.segment)
-        .join(segment, segment.c.id == segment_parent.c.segment)
-        .join(stream, stream.c.id == segment.c.stream)
-        .where(mine)
-        .correlate(wave)
-    )
-
-
 def write_parents(connection: Connection, name: str, wanted: Sequence[Segment]) -> None:
     """Write which segments come before some others."""
     edges = [(item.key, parent) for item in wanted for parent in sorted(item.parents)]
     if not edges:
         return
-    found = {
-        (stream_of(row), row.start_offset): row.id
-        for row in connection.execute(
-            select(segment.c.id, segment.c.start_offset, *(stream.c[column] for column in Stream._fields))
-            .join(stream, stream.c.id == segment.c.stream)
-            .where(stream.c.pipeline == name)
-        )
-    }
-    values = [{"segment": found[child], "parent": found[parent]} for child, parent in edges]
+    found = _segments_by_key(connection, name)
+    values = [{"segment": found[child].id, "parent": found[parent].id} for child, parent in edges]
     columns = ("segment", "parent")
     given = rows(connection, [segment_parent.c[column] for column in columns], values)
     statement = upsert(connection, segment_parent).from_select(columns, select(*given.c).where(true()))
@@ -686,16 +663,15 @@ def write_parents(connection: Connection, name: str, wanted: Sequence[Segment]) 
 
 def stream_ids(connection: Connection, pipeline: str, streams: Collection[Stream]) -> dict[Stream, int]:
     """Return the numbers of some streams of a pipeline."""
-    query = select(stream.c.id, *(stream.c[name] for name in Stream._fields)).where(stream.c.pipeline == pipeline)
+    query = select(stream.c.id, *KEY).where(stream.c.pipeline == pipeline)
     found = connection.execute(query.join(*same_streams(connection, streams)))
     return {stream_of(row): row.id for row in found}
 
 
 def same_streams(connection: Connection, streams: Collection[Stream]) -> tuple[Any, ColumnElement[bool]]:
     """Return some streams as a relation, and the condition that a row is of one of them."""
-    given = rows(connection, [stream.c[name] for name in Stream._fields], (key._asdict() for key in streams))
-    same = [stream.c[name] == given.c[name] for name in Stream._fields]
-    return given, same[0] & same[1] & same[2]
+    given = rows(connection, KEY, (key._asdict() for key in streams))
+    return given, and_(*(column == given.c[column.name] for column in KEY))
 
 
 # Reads of Airflow's pages beyond the port: pages of long lists, newest first, and the authors of plans.
@@ -705,8 +681,7 @@ def planners(connection: Connection) -> dict[str, frozenset[str]]:
     """Return all pipelines by name, each with the Dags that have planned it."""
     dags = connection.execute(select(plan_.c.pipeline, plan_.c.dag).where(plan_.c.dag.is_not(None)).distinct())
     planned = grouped((row.pipeline, row.dag) for row in dags)
-    names = connection.execute(select(pipeline.c.name).distinct()).scalars()
-    return {name: frozenset(planned.get(name, ())) for name in names}
+    return {name: frozenset(planned.get(name, ())) for name in pipelines(connection)}
 
 
 def has_wave(connection: Connection, name: str, wave_id: str) -> bool:

@@ -92,11 +92,8 @@ class JsonText(TypeDecorator[Any]):
         self.kind = kind
         self._empty, self._dump, self._load = _JSON[kind]
 
-    def text(self, value: Any) -> str | None:
-        return json.dumps(self._dump(value)) if value else None
-
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
-        return self.text(value)
+        return json.dumps(self._dump(value)) if value else None
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ARG002 (SQLAlchemy's signature)
         return self._empty if value is None else self._load(json.loads(value))
@@ -190,8 +187,7 @@ def given_of(
     if not varying:
         return BoundRows(values=found, relation=None)
     shape: list[Any] = [column(name, columns[name].type) for name in varying]
-    zone = "" if connection.dialect.name == "sqlite" else "+00"
-    written = (_json(values[name], columns[name].type, zone) for name in varying)
+    written = (_json(values[name], columns[name].type, connection.dialect) for name in varying)
     relation = rows(connection, shape, (dict(zip(varying, row, strict=True)) for row in zip(*written, strict=True)))
     return BoundRows(values=found | {name: relation.c[name] for name in varying}, relation=relation)
 
@@ -211,13 +207,12 @@ def insert_columns(
     connection.execute(insert(table).from_select(list(every), source))
 
 
-def _json(values: Sequence[Any], kind: Any, zone: str) -> Sequence[Any]:
+def _json(values: Sequence[Any], kind: Any, dialect: Dialect) -> Sequence[Any]:
     """Return values as JSON has them, times in UTC."""
-    if isinstance(kind, JsonText):
-        return [kind.text(value) for value in values]
-    if isinstance(kind, LongText):
-        return [None if value is None else clean(value) for value in values]
+    if isinstance(kind, (JsonText, LongText)):
+        return [kind.process_bind_param(value, dialect) for value in values]
     if isinstance(kind, Timestamp):
+        zone = "" if dialect.name == "sqlite" else "+00"
         return [None if value is None else f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}{zone}" for value in values]
     return values
 

@@ -515,12 +515,13 @@ def check_committed(
 ) -> Iterator[Finding]:
     """Find the gaps of a committed range: offsets in its accounting, and rows, less those deleted on purpose.
     `by_others` describes deletions by others."""
+    about = partial(Finding, stream=item.stream, wave=item.wave)
     asked = RangeSet((item.range,))
     recorded = item.accounting or Accounting()
     if recorded.span != item.range.span or recorded.unexplained:
         asked_for = count(item.range.span, "offset is", "offsets are")
         message = f"range {item.range}: {recorded.span:,} of {asked_for} accounted for"
-        yield Finding(kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=asked, wave=item.wave, message=message)
+        yield about(kind=FindingKind.INCONSISTENT, offsets=asked, message=message)
     inside = rows.within(item.range)
     deleted = deletions.rows(item, inside)
     there = count(inside.span, "row is", "rows are")
@@ -530,21 +531,11 @@ def check_committed(
     if inside.span < recorded.visible - deleted:
         lost = asked - inside
         lost = lost - deletions.offsets(item, inside) or lost
-        message = numbers + by_others()
-        yield Finding(kind=FindingKind.LOST, stream=item.stream, offsets=lost, wave=item.wave, message=message)
+        yield about(kind=FindingKind.LOST, offsets=lost, message=numbers + by_others())
     elif inside.span > recorded.visible:
-        yield Finding(
-            kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=inside, wave=item.wave, message=numbers
-        )
-    elif inside and not deleted and _ends(inside) != (item.first_offset, item.last_offset):
+        yield about(kind=FindingKind.INCONSISTENT, offsets=inside, message=numbers)
+    elif inside and not deleted and (inside.first, inside.last) != (item.first_offset, item.last_offset):
         # As many rows as were published, at other offsets.
-        first, last = _ends(inside)
-        message = f"range {item.range}: its rows are at {first} to {last}, published were {item.first_offset} to "
-        message += f"{item.last_offset}"
-        yield Finding(
-            kind=FindingKind.INCONSISTENT, stream=item.stream, offsets=inside, wave=item.wave, message=message
-        )
-
-
-def _ends(offsets: RangeSet) -> tuple[int, int]:
-    return offsets.first, offsets.last
+        published = f"published were {item.first_offset} to {item.last_offset}"
+        message = f"range {item.range}: its rows are at {inside.first} to {inside.last}, {published}"
+        yield about(kind=FindingKind.INCONSISTENT, offsets=inside, message=message)

@@ -432,15 +432,9 @@ def _audited(
         wanted = min(gone, deletions.rows(item, inside))
         deleted += wanted
         missing += gone - wanted
-        rest = recorded.control + recorded.aborted + recorded.compacted + recorded.skipped
-        sums += Accounting(
-            visible=there,
-            control=recorded.control,
-            aborted=recorded.aborted,
-            compacted=recorded.compacted,
-            skipped=recorded.skipped,
-            unexplained=max(0, item.range.span - there - rest - wanted),
-        )
+        rest = recorded.span - recorded.visible - recorded.unexplained
+        unexplained = max(0, item.range.span - there - rest - wanted)
+        sums += replace(recorded, visible=there, unexplained=unexplained)
     return sums, None if rows is None else missing, deleted
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.amounts import count
@@ -182,14 +181,13 @@ def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRec
     Raises UnavailableError when the end of the leader epoch that it was planned under could not be learned.
     """
     start, end = item.range.start, item.range.end
-    facts: dict[str, Any] = {"topic": item.stream.topic, "partition": item.stream.partition}
     if seen.log_start > start:
         gone = OffsetRange(start, min(seen.log_start, end))
         way = passing(_held(item, gone), gone)
         return LogStartMovedError(
             f"{_proposed(gone)}, log start moved to {seen.log_start}. Skip them with: {way}",
             lost=gone,
-            **facts,
+            **item.stream.facts,
         ).ended_by(skipping(item, gone))
     if (cut := cut_below(seen, item.leader_epoch, end, ends)) is None:
         return None
@@ -200,14 +198,14 @@ def loss(item: RangeRecord, seen: PartitionSnapshot, ends: EpochEnds) -> LostRec
             f"{_proposed(gone)}, the log ends at {cut}: Kafka lost what was there. Bring them back, then: "
             f"{remedies.release(held.id)}. Or pass them with: {passing(held, gone)}",
             lost=gone,
-            **facts,
+            **item.stream.facts,
         ).ended_by(remedies.release(held.id), skipping(item, gone))
     return LogRewrittenError(
         f"{_proposed(gone)}, the log was cut at {cut} after leader epoch {item.leader_epoch} had reached {end}, and "
         f"has grown to {seen.high_watermark} again: these offsets have other records now. Skip them with: "
         f"{passing(held, gone)}",
         lost=gone,
-        **facts,
+        **item.stream.facts,
     ).ended_by(skipping(item, gone))
 
 
@@ -253,7 +251,6 @@ def lost_end(pipeline: str, seen: PartitionSnapshot, record: StreamRecord, ends:
     until = record.end_seen
     if (cut := cut_below(seen, record.leader_epoch, until, ends)) is None:
         return None
-    facts: dict[str, Any] = {"topic": seen.stream.topic, "partition": seen.stream.partition}
     skip = remedies.skip(pipeline, Slice(seen.stream, OffsetRange(cut, until)), name_topic_id=True)
     if seen.high_watermark < until:
         return LogTruncatedError(
@@ -261,12 +258,12 @@ def lost_end(pipeline: str, seen: PartitionSnapshot, record: StreamRecord, ends:
             f"them back, or give {cut}-{until} up with: {skip}. What is written there again is then not read, and "
             f"planning goes on once the log has passed {until}; if it must be read, write to a re-created topic, which "
             "is read from its start",
-            **facts,
+            **seen.stream.facts,
         )
     return LogRewrittenError(
         f"the log was cut at {cut} after leader epoch {record.leader_epoch} had reached {until}, and has grown to "
         f"{seen.high_watermark} again: offsets {cut}-{until} have other records now. Give the old ones up with: {skip}",
-        **facts,
+        **seen.stream.facts,
     )
 
 

@@ -51,21 +51,11 @@ class SkipRow(HasSlice):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationRow:
-    """One version of a pipeline's configuration."""
+    """One version of a pipeline's configuration; each has another digest."""
 
     version: int
     spec: PipelineSpec
     recorded_at: datetime
-
-    @property
-    def name(self) -> str:
-        """The pipeline."""
-        return self.spec.name
-
-    @property
-    def digest(self) -> str:
-        """The digest, which differs between versions."""
-        return self.spec.digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +78,6 @@ class PlanRow:
     recorded_at: datetime
     actor: str
     detail: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def pipeline(self) -> str:
-        """The pipeline."""
-        return self.spec.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

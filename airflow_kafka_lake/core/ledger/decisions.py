@@ -657,57 +657,57 @@ class PauseAnswer:
     pause: PauseRow | None
 
 
-class Pause(Write[PauseAnswer]):
-    """Pause a pipeline, or one plan of it: from then on no new plan of that pipeline is recorded, and no wave claimed.
+class PauseWrite(Write[PauseAnswer]):
+    """A write about the pause of a pipeline, or of one plan of it.
 
-    Waves at work go on. A pause that is there stays as it was first recorded. UnknownSubjectError for a pipeline
-    that has no configuration yet, and for a plan that is none of it.
+    Raises UnknownSubjectError for a pipeline that has no configuration yet, and for a plan that is none of it.
     """
 
     pipeline: str
-    reason: str
     actor: str
     plan: str | None = None
 
     def scope(self) -> WriteScope:
-        return _scope_of(self.pipeline, self.plan)
+        plans = (self.plan,) if self.plan else ()
+        return WriteScope(pipeline=self.pipeline, turn=PipelineLock.PAUSE, configurations=True, plan_ids=plans)
+
+    def recorded(self, records: Records) -> PauseRow | None:
+        """Return the pause that is on record."""
+        if records.newest is None:
+            raise guards.unknown("pipeline", self.pipeline)
+        plan = self.plan
+        if plan is not None and (plan not in records.plans or records.plans[plan].spec.name != self.pipeline):
+            raise guards.unknown("plan", plan)
+        return next((item for item in records.pauses if item.plan == plan), None)
+
+
+class Pause(PauseWrite):
+    """Pause a pipeline, or one plan of it: from then on no new plan of that pipeline is recorded, and no wave claimed.
+
+    Waves at work go on. A pause that is there stays as it was first recorded.
+    """
+
+    reason: str
 
     def decide(self, records: Records) -> Change[PauseAnswer]:
-        if known := _recorded(records, self.pipeline, self.plan):
+        """Add the pause, unless one is there."""
+        if known := self.recorded(records):
             return Change(result=PauseAnswer(changed=False, pause=known))
         new = PauseRow(pipeline=self.pipeline, plan=self.plan, reason=self.reason, actor=self.actor, at=records.now)
         entry = Entry(pipeline=self.pipeline, actor=self.actor, kind="pause", subject=new.subject, detail=self.reason)
         return Change(result=PauseAnswer(changed=True, pause=new), edits=(Edit(after=new),), entries=(entry,))
 
 
-class Resume(Write[PauseAnswer]):
-    """End the pause of a pipeline, or of one plan of it; nothing changes where there is none. Refused as a pause is."""
+class Resume(PauseWrite):
+    """End the pause of a pipeline, or of one plan of it; nothing changes where there is none."""
 
-    pipeline: str
-    actor: str
-    plan: str | None = None
     reason: str | None = None
 
-    def scope(self) -> WriteScope:
-        return _scope_of(self.pipeline, self.plan)
-
     def decide(self, records: Records) -> Change[PauseAnswer]:
-        known = _recorded(records, self.pipeline, self.plan)
+        """Take the pause away, if one is there."""
+        known = self.recorded(records)
         if known is None:
             return Change(result=PauseAnswer(changed=False, pause=None))
         detail = f"paused by {known.actor}" + (f": {self.reason}" if self.reason else "")
         entry = Entry(pipeline=self.pipeline, actor=self.actor, kind="resume", subject=known.subject, detail=detail)
         return Change(result=PauseAnswer(changed=True, pause=known), edits=(Edit(before=known),), entries=(entry,))
-
-
-def _scope_of(pipeline: str, plan: str | None) -> WriteScope:
-    return WriteScope(pipeline=pipeline, turn=PipelineLock.PAUSE, configurations=True, plan_ids=(plan,) if plan else ())
-
-
-def _recorded(records: Records, pipeline: str, plan: str | None) -> PauseRow | None:
-    """Return the pause of a subject that is on record; UnknownSubjectError when the subject is not."""
-    if records.newest is None:
-        raise guards.unknown("pipeline", pipeline)
-    if plan is not None and (plan not in records.plans or records.plans[plan].spec.name != pipeline):
-        raise guards.unknown("plan", plan)
-    return next((item for item in records.pauses if item.plan == plan), None)

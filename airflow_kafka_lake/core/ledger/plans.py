@@ -45,7 +45,7 @@ class SavePipeline(Write[None]):
         return WriteScope(pipeline=self.spec.name, configurations=True, alone=True)
 
     def decide(self, records: Records) -> Change[None]:
-        if records.newest is not None and records.newest.digest == self.spec.digest:
+        if records.newest is not None and records.newest.spec.digest == self.spec.digest:
             return Change(result=None)
         new = _new_version(records, self.spec)
         detail = f"version {new.version}"
@@ -60,7 +60,7 @@ def _new_version(records: Records, spec: PipelineSpec) -> ConfigurationRow:
 
 def version_of(records: Records, spec: PipelineSpec) -> tuple[int, tuple[Edit, ...]]:
     """Return the newest version with a configuration's digest, and its edit where it is new."""
-    known = [row.version for row in records.configurations if row.digest == spec.digest]
+    known = [row.version for row in records.configurations if row.spec.digest == spec.digest]
     if known:
         return max(known), ()
     new = _new_version(records, spec)

@@ -418,12 +418,6 @@ class StreamRecord(StreamRow):
     covered: RangeSet
     unacknowledged: RangeSet = NOTHING
 
-    @classmethod
-    def of(cls, row: StreamRow, *, planned: RangeSet, covered: RangeSet, unacknowledged: RangeSet) -> StreamRecord:
-        """Return a stream with the sums of its ranges."""
-        own = {item.name: getattr(row, item.name) for item in fields(StreamRow)}
-        return cls(**own, planned=planned, covered=covered, unacknowledged=unacknowledged)
-
 
 def watermark(origin: int, coverage: RangeSet) -> int:
     """Return the end of the unbroken committed run that begins at the origin (law L2)."""

@@ -381,11 +381,7 @@ class Reopen(Write[int]):
         what, token = self.what, self.what.token
         brought = {item.wave: item for item in records.attempts if item.outcome is AttemptOutcome.COMMITTED}
         for cut in what.cuts:
-            if cut.is_reopened:
-                yield what.table, self._receipt("reopen", cut, token, records)
-            elif cut.is_kept:
-                yield what.table, self._receipt("published", cut, brought[cut.source.wave], records)
-
-    @staticmethod
-    def _receipt(kind: str, cut: Cut, by: Token | AttemptRecord, records: Records) -> ReceiptRow:
-        return range_receipt(kind, cut.record, attempt=by.attempt, fence=by.fence, at=records.now)
+            if cut.is_reopened or cut.is_kept:
+                kind, by = ("reopen", token) if cut.is_reopened else ("published", brought[cut.source.wave])
+                receipt = range_receipt(kind, cut.record, attempt=by.attempt, fence=by.fence, at=records.now)
+                yield what.table, receipt

@@ -45,8 +45,7 @@ class GraceWait:
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""
-        place = {"topic": self.stream.topic, "partition": self.stream.partition}
-        return place | {"until": timestamp(self.until), "reason": self.reason}
+        return self.stream.facts | {"until": timestamp(self.until), "reason": self.reason}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -133,25 +133,22 @@ class Graph:
 
     def ancestors(self, key: SegmentKey) -> frozenset[SegmentKey]:
         """Return all segments that must be drained before one may start."""
-        found: set[SegmentKey] = set()
-        left = list(self._by_key[key].parents) if key in self._by_key else []
-        while left:
-            parent = left.pop()
-            if parent not in found and parent in self._by_key:
-                found.add(parent)
-                left += self._by_key[parent].parents
-        return frozenset(found)
+        return frozenset(self._reached(key, lambda at: self._by_key[at].parents))
 
     def descendants(self, key: SegmentKey) -> tuple[Segment, ...]:
         """Return all segments that wait for one."""
-        found: set[SegmentKey] = set()
-        left = list(self._children.get(key, ())) if key in self._by_key else []
-        while left:
-            child = left.pop()
-            if child not in found:
-                found.add(child)
-                left += self._children.get(child, ())
+        found = self._reached(key, lambda at: self._children.get(at, ()))
         return tuple(self._by_key[child] for child in sorted(found))
+
+    def _reached(self, key: SegmentKey, beside: Callable[[SegmentKey], Iterable[SegmentKey]]) -> set[SegmentKey]:
+        """Return all segments to which steps from one to those `beside` it lead."""
+        found: set[SegmentKey] = set()
+        left = [key] if key in self._by_key else []
+        while left:
+            new = {at for at in beside(left.pop()) if at in self._by_key} - found
+            found |= new
+            left += new
+        return found
 
     def refuse_cycles(self) -> None:
         """Raise StateError when a segment would wait for itself."""
@@ -161,10 +158,6 @@ class Graph:
                     f"the segment of {item} would wait for itself: a topic cannot continue one that continues it. "
                     "Nothing was recorded"
                 )
-
-    def levels(self, streams: Mapping[Stream, StreamRecord]) -> Levels:
-        """Return the depth of each segment below the ones that are not drained yet."""
-        return Levels(self, streams)
 
 
 class Levels:

@@ -307,7 +307,7 @@ def build_plan(
         refused += [_too_late(spec.name, snapshot, interval) for interval in late]
         for interval in wanted - expired - late:
             pieces += [(snapshot, part) for part in interval.split_at((origin, *of.graph.edges(snapshot.stream)))]
-    waves = pack(plan_id, spec, pieces, weights=weights, levels=of.graph.levels(known))
+    waves = pack(plan_id, spec, pieces, weights=weights, levels=Levels(of.graph, known))
     return Plan(
         id=plan_id,
         spec=spec,

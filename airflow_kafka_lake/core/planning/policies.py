@@ -73,8 +73,7 @@ class Times:
         if key not in answers:
             raise UnavailableError(
                 f"Kafka gave no offset by time for {key[0]} partition {key[1]}: repeat the call",
-                topic=key[0],
-                partition=key[1],
+                **snapshot.stream.facts,
             )
         return answers[key]
 
@@ -322,7 +321,7 @@ def _policy_end(spec: PipelineSpec, item: PartitionSnapshot, times: Times) -> in
 
 def _group_offset(policy: Policy, item: PartitionSnapshot, key: str) -> int:
     where = f"group {policy.group!r} on {item.stream.topic} partition {item.stream.partition}"
-    facts = {"topic": item.stream.topic, "partition": item.stream.partition}
+    facts = item.stream.facts
     match item.group_offset_state:
         case GroupOffsetState.KNOWN if item.group_offset is not None:
             return item.group_offset

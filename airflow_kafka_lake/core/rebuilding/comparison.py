@@ -19,6 +19,7 @@ from airflow_kafka_lake.core.ledger.records import (
     RangeRecord,
     ReceiptRow,
     StreamRecord,
+    StreamRow,
 )
 from airflow_kafka_lake.core.ledger.waves import PUBLISHES, Ancestry, AttemptKey, RangeState, Token, WaveState
 from airflow_kafka_lake.core.offsets import HasSlice, OffsetRange, RangeSet, Slice, Stream, grouped, offsets_by
@@ -69,16 +70,6 @@ class Reopens:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestoredStream:
-    """A stream that the ledger does not know."""
-
-    stream: Stream
-    origin: int
-    end_seen: int
-    leader_epoch: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RestoredWave:
     """A wave that the lake holds: its publisher, and its rows; the receipts' `range_id` is for new ranges.
 
@@ -124,11 +115,11 @@ class Restoration:
 
     `token` is that of the commit that moved main first. `versions` are those of the streams it was made from; `ends`
     has the streams whose logs the lake has seen longer, each with the leader epoch it had that end under, where it is
-    known. `guards` are the open waves that the caller has claimed. `reopened` names committed ranges whose rows are
-    gone, `undone` the committed waves whose commit is not in main's history, so that it proves nothing any more, even
-    where their rows came back with another commit. `fences` has the highest fence that the lake has seen of each wave,
-    `receipts` the ones that the lake still lacks, with their tables. `reopens` is all that was ever reopened, `planned`
-    the part to be read again, with its `weights`.
+    known. `guards` are the open waves that the caller has claimed; `streams` are not on record.
+    `reopened` names committed ranges whose rows are gone, `undone` the committed waves whose commit is not in main's
+    history, so that it proves nothing any more, even where their rows came back with another commit. `fences` has the
+    highest fence that the lake has seen of each wave, `receipts` the ones that the lake still lacks, with their tables.
+    `reopens` is all that was ever reopened, `planned` the part to be read again, with its `weights`.
     """
 
     spec: PipelineSpec
@@ -137,7 +128,7 @@ class Restoration:
     versions: Mapping[Stream, int]
     guards: tuple[AttemptKey, ...]
     tables: Mapping[str, str]
-    streams: tuple[RestoredStream, ...]
+    streams: tuple[StreamRow, ...]
     waves: tuple[RestoredWave, ...]
     skips: tuple[RestoredSkip, ...]
     reopened: tuple[str, ...]

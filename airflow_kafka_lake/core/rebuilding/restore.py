@@ -27,6 +27,7 @@ from airflow_kafka_lake.core.ledger.changes import (
     origin_receipt,
     state_without_planned,
 )
+from airflow_kafka_lake.core.ledger.decisions import skipped_range
 from airflow_kafka_lake.core.ledger.guards import overtaken_rebuild
 from airflow_kafka_lake.core.ledger.plans import version_of
 from airflow_kafka_lake.core.ledger.records import RangeRecord, ReceiptRow, StreamRow, WaveRow
@@ -52,7 +53,6 @@ from airflow_kafka_lake.core.rebuilding.comparison import (
     Restoration,
     RestoredPlan,
     RestoredSkip,
-    RestoredStream,
     RestoredWave,
     TableReading,
 )
@@ -164,20 +164,8 @@ def _skipped_ranges(
         open_ = skip.passed - RangeSet(resolved[skip.stream])
         resolved[skip.stream].extend(open_)
         for part in (piece for gap in open_ for piece in gap.split_at((origins[skip.stream],))):
-            record = RangeRecord(
-                id=f"{what.id}s{number}",
-                pipeline=what.spec.name,
-                plan=skip.id,
-                wave=skip.id,
-                slice=Slice(skip.stream, part),
-                state=RangeState.SKIPPED,
-                reason=RESTORED,
-                rows=0,
-                accounting=Accounting(skipped=part.span),
-                generation=skip.generation,
-                skip=skip.id,
-            )
-            yield PlacedRange(record=record)
+            record = skipped_range(skip.id, what.spec.name, Slice(skip.stream, part), RESTORED)
+            yield PlacedRange(record=replace(record, id=f"{what.id}s{number}", generation=skip.generation))
             number += 1
 
 
@@ -235,9 +223,9 @@ def restoration(
     waves = _numbered(token, comparison.waves, receipts)
     reopens = Reopens.of(receipts)
     skips = _restored_skips(receipts, reopens)
-    streams = _restored_streams(receipts, _origins(readings), {stream.key for stream in known.streams})
+    streams = _restored_streams(spec, receipts, _origins(readings), {stream.key for stream in known.streams})
     reached = _ends(receipts)
-    known_origins = {item.key: item.origin for item in known.streams} | {item.stream: item.origin for item in streams}
+    known_origins = {item.key: item.origin for item in known.streams} | {item.key: item.origin for item in streams}
     sent = {row.stream for row in receipts if row.kind == "origin" and row.attempt == ledger_id}
     origins = [
         (table, origin_receipt(spec.name, token.wave, key, origin, ledger_id=ledger_id, at=now))
@@ -343,9 +331,9 @@ def _origins(readings: Iterable[TableReading]) -> Mapping[Stream, int]:
 
 
 def _restored_streams(
-    receipts: Sequence[ReceiptRow], origins: Mapping[Stream, int], known: AbstractSet[Stream]
-) -> tuple[RestoredStream, ...]:
-    """Return the streams that the ledger lacks, with their origins.
+    spec: PipelineSpec, receipts: Sequence[ReceiptRow], origins: Mapping[Stream, int], known: AbstractSet[Stream]
+) -> tuple[StreamRow, ...]:
+    """Return the streams that the ledger lacks, at their origins and before their first version.
 
     Where the lake has no receipt of one, it is the smallest offset that any other receipt names.
     """
@@ -355,7 +343,10 @@ def _restored_streams(
     for key in sorted({*starts, *origins} - known):
         origin = origins[key] if key in origins else starts[key]
         end, epoch = ends.get(key, (origin, None))
-        found.append(RestoredStream(stream=key, origin=origin, end_seen=max(origin, end), leader_epoch=epoch))
+        new = StreamRow(
+            pipeline=spec.name, key=key, origin=origin, watermark=origin, version=0, end_seen=max(origin, end)
+        )
+        found.append(replace(new, leader_epoch=epoch))
     return tuple(found)
 
 
@@ -479,19 +470,7 @@ def _tables(what: Restoration, records: Records) -> Iterator[Edit]:
 
 def _known_streams(what: Restoration, records: Records) -> dict[Stream, StreamRow]:
     """Return the streams with the lake's own, and with the ends that the lake has seen."""
-    new = {
-        item.stream: StreamRow(
-            pipeline=what.spec.name,
-            key=item.stream,
-            origin=item.origin,
-            watermark=item.origin,
-            version=0,
-            end_seen=item.end_seen,
-            leader_epoch=item.leader_epoch,
-        )
-        for item in what.streams
-    }
-    found = {**records.streams, **new}
+    found = {**records.streams, **{row.key: row for row in what.streams}}
     for key, (end, epoch) in what.ends.items():
         found[key] = replace(found[key], end_seen=end, leader_epoch=epoch)
     return found

@@ -41,8 +41,7 @@ def plan_document(plan: Plan, *, recorded: bool) -> Json:
                 "table": wave.table,
                 "ranges": [
                     {
-                        "topic": item.stream.topic,
-                        "partition": item.stream.partition,
+                        **item.stream.facts,
                         "start": item.range.start,
                         "end": item.range.end,
                         "estimated_bytes": item.estimated_bytes,
@@ -97,8 +96,7 @@ class WaitingPartition:
     def to_json(self) -> Json:
         """Return the wire form."""
         return {
-            "topic": self.bounds.stream.topic,
-            "partition": self.bounds.stream.partition,
+            **self.bounds.stream.facts,
             "last_stable": self.bounds.last_stable,
             "high_watermark": self.bounds.high_watermark,
             "transaction": self.held_by.to_json(self.at) if self.held_by else None,

@@ -352,10 +352,10 @@ def stream_statuses(facts: PipelineFacts) -> list[StreamStatus]:
             bounds=bounds.get(stream.key),
             bounds_state=states[stream.key],
             isolation=own.spec.isolation,
-            held=_set(item for item in ranges[stream.key] if item.state in ON_HOLD),
-            running=_set(i for i in ranges[stream.key] if i.state not in ON_HOLD and i.wave in open_),
-            planned=_set(i for i in ranges[stream.key] if i.state not in ON_HOLD and i.wave not in open_),
-            skipped=_set(skipped[stream.key]),
+            held=RangeSet(item.range for item in ranges[stream.key] if item.state in ON_HOLD),
+            running=RangeSet(i.range for i in ranges[stream.key] if i.state not in ON_HOLD and i.wave in open_),
+            planned=RangeSet(i.range for i in ranges[stream.key] if i.state not in ON_HOLD and i.wave not in open_),
+            skipped=RangeSet(item.range for item in skipped[stream.key]),
             is_read=stream.key.topic in read,
         )
         for stream in streams
@@ -411,11 +411,6 @@ def _aged(partitions: Iterable[Aged], facts: PipelineFacts) -> list[Aged]:
         )
         for item in partitions
     ]
-
-
-def _set(ranges: Iterable[RangeRecord]) -> RangeSet:
-    found = [item.range for item in ranges]
-    return RangeSet(found) if found else NOTHING
 
 
 def _deadline(now: datetime, age: Age | None, topic: TopicDescription | None) -> datetime | None:

@@ -168,7 +168,7 @@ class MemoryWriter(MemoryReader):
     def _configurations(self, scope: WriteScope, waves: Collection[WaveRow]) -> tuple[ConfigurationRow, ...]:
         name = scope.pipeline or next((wave.pipeline for wave in waves), "")
         versions = self._state.specs.get(name, ())
-        return tuple(row for row in versions if row is versions[-1] or row.digest == scope.digest)
+        return tuple(row for row in versions if row is versions[-1] or row.spec.digest == scope.digest)
 
     def _apply(self, draft: State, change: Change[Any], write: Write[Any]) -> None:
         """Check what a database checks: rows are as they were read, names are used once, no two ranges overlap."""
@@ -190,7 +190,7 @@ class MemoryWriter(MemoryReader):
         if name := ROWS.get(type(row)):
             _replace(getattr(draft, name), edit, write)
         elif isinstance(row, ConfigurationRow):
-            draft.specs[row.name] = (*draft.specs.get(row.name, ()), row)
+            draft.specs[row.spec.name] = (*draft.specs.get(row.spec.name, ()), row)
         elif isinstance(row, PlanRow):
             draft.plans[row.id] = row.spec
         if isinstance(edit.after, WaveRow):

@@ -116,8 +116,8 @@ class MemoryReader:
         counted = (stream, pieces, state.skips)
         before, known = self._covered.get((pipeline, stream.key), (None, None))
         if known is None or before != counted:
-            known = StreamRecord.of(
-                stream,
+            known = StreamRecord(
+                **{item.name: getattr(stream, item.name) for item in fields(StreamRow)},
                 planned=RangeSet(item.range for item in pieces),
                 covered=RangeSet(item.range for item in pieces if item.state in RESOLVED),
                 unacknowledged=state.unacknowledged(pipeline, stream.key),

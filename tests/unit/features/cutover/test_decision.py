@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.spark.job import PositionColumns
 from airflow_kafka_lake.services.cutover import (
-    CutoverQuestion,
+    Cutover,
     ask,
     judge,
     position_columns,
@@ -35,7 +35,7 @@ COMMITTED = RangeRecord(
 )
 
 
-def asked(live: RangeSet, *further: RangeRecord, group: int | None = None) -> CutoverQuestion:
+def asked(live: RangeSet, *further: RangeRecord, group: int | None = None) -> Cutover:
     return ask(
         STREAM,
         0,
@@ -82,7 +82,7 @@ def test_a_skipped_offset_may_be_the_live_streams() -> None:
 def test_what_is_planned_is_not_committed_yet() -> None:
     """Not missing, and not proven."""
     cutover = judge(asked(RangeSet.of((60, 80)), ranged(50, 60, RangeState.HELD)), ())
-    assert (cutover.question.pending, cutover.missing, cutover.sound) == (RangeSet.of((50, 60)), RangeSet(), False)
+    assert (cutover.pending, cutover.missing, cutover.sound) == (RangeSet.of((50, 60)), RangeSet(), False)
 
 
 def test_a_live_stream_without_rows_must_have_those_up_to_its_group() -> None:
