@@ -231,9 +231,12 @@ def java_options(folder: Path, further: Sequence[str], conf: Mapping[str, str]) 
 
 
 def garbage_options(cores: int) -> list[str]:
-    """Return Java's options for garbage. On two cores one thread collects with a tenth less of processor and memory than
-    two that wait for each other; the heap, which pages of files fill, may grow sooner than by itself. On a few more, more
-    room for new objects makes no task faster, and is filled."""
+    """Return Java's options for garbage.
+
+    On two cores one thread collects with a tenth less of processor and memory than two that wait for each other; the
+    heap, which pages of files fill, may grow sooner than by itself. On a few more cores, more room for new objects
+    makes no task faster, and is filled.
+    """
     if cores <= 2:
         return ["-XX:+UseSerialGC", "-XX:MinHeapFreeRatio=60", "-XX:MaxHeapFreeRatio=80"]
     return ["-XX:+UseParallelGC", *[f"-XX:MaxNewSize={112 * cores}m"] * (cores <= 4)]

@@ -67,7 +67,7 @@ class Session:
     def __init__(self, *, branch: int = 3, empty: bool = False) -> None:
         self._empty = empty
         self.said: list[str] = []
-        self.conf = SimpleNamespace(set=lambda *_: None)
+        self.conf = SimpleNamespace(set=lambda *_: None, get=lambda _, usual: usual)
         self._branch = branch
 
     @property
