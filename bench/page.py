@@ -36,7 +36,7 @@ run counts only when the table then holds exactly the records of the topic.
 **Ratios say how long another way takes, in times of `ours`: 3.7× is slower than ours, 0.5× is faster.** Medians, with
 the least and the most.
 
-**A script of a hundred lines (`loader`) beats a cold start of ours at the smallest run, and takes half to all of its
+**A script of a hundred lines (`loader`) beats a cold start of ours at the smallest run, and takes a third to all of its
 processor**; it is slower from half a gigabyte in one topic on, and proves nothing. Its races come first.
 """
 PARTS = """

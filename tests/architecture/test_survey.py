@@ -15,12 +15,12 @@ pytestmark = pytest.mark.architecture
 
 BUDGET: dict[str, float] = {
     "modules": 169,
-    "lines": 51_904,
+    "lines": 51_866,
     "module_max": 800,
     "depth": 24,
-    "data_types": 324,
+    "data_types": 322,
     "participles": 12,
-    "lookups": 268,
+    "lookups": 267,
     "nouns": 0.4,
 }
 """The most that each figure may be. Who makes one smaller writes the new one here; none is ever raised: an addition is
