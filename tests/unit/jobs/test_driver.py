@@ -13,7 +13,16 @@ from typing import Any
 
 import pytest
 
-from airflow_kafka_lake.jobs.driver import RESULT_FILE, compiled_first, hidden, leave, perform
+from airflow_kafka_lake.jobs.driver import (
+    JAVA_OPTIONS_FILE,
+    PROPERTIES_FILE,
+    RESULT_FILE,
+    compiled_first,
+    hidden,
+    leave,
+    perform,
+    session,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -64,6 +73,24 @@ def test_driver_begins_without_the_libraries_that_pyspark_only_looks_at() -> Non
     """Loading them takes as long as loading PySpark, before Spark can start; a job that needs one loads it then."""
     done = subprocess.run([sys.executable, "-c", NO_JAVA], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_files_of_a_submit_are_gone_before_spark_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may hold secrets, and a driver that is killed cannot remove them."""
+    from pyspark.sql import SparkSession
+
+    for name in (PROPERTIES_FILE, JAVA_OPTIONS_FILE, "another"):
+        (tmp_path / name).touch()
+    left: list[str] = []
+
+    def begun(_: object) -> SimpleNamespace:
+        left.extend(path.name for path in tmp_path.iterdir())
+        return SimpleNamespace(stop=lambda: None)
+
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", begun)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    with session(tmp_path):
+        assert left == ["another"]
 
 
 @pytest.mark.parametrize("program", ["stage", "serve"])
