@@ -45,7 +45,8 @@ def driver(tmp_path: Path) -> Driver:
         java.chmod(0o700)
         (tmp_path / "program.py").write_text(program)
         words = [str(tmp_path / "program.py"), str(tmp_path / "job.json"), str(java), "@options", "pyspark-shell"]
-        return subprocess.run([sys.executable, "-c", BESIDE_JAVA, *words], check=False, capture_output=True, text=True)
+        command = [sys.executable, "-c", BESIDE_JAVA, *words]
+        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
 
     return run
 
