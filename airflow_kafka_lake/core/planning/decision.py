@@ -273,6 +273,8 @@ def nothing_lies(facts: PlanFacts, asked: Sequence[StreamDemand], samples: Seque
     if any(item.landed_below for item in asked):
         has += ["no row of the deleted offsets is of that time"]
     has += [f"{count(len(asked) - _NAMED, 'more partition')} not shown"] if len(asked) > _NAMED else []
+    if any(isinstance(at, datetime) for at in (bounds.start, bounds.end)):
+        has += ["Kafka finds a time by the first offset that is as late, be it a marker of a transaction"]
     open_ = [
         f"{item.stream} is stable to {item.last_stable} of {item.high_watermark}: a transaction is open"
         for item in waiting_for_stable(largest, spec.isolation)

@@ -217,7 +217,8 @@ def remarks(plan: Plan, where: str, *, dry_run: bool, most: int | None = None) -
 
 def everything(done: str, plan: Plan) -> str:
     """Return that there was nothing to do, where no period was asked for, in as many partitions as were looked at."""
-    but = " but what waits" if plan.layout_change.in_grace or waiting_of(plan) else ""
+    waits = plan.layout_change.in_grace or waiting_of(plan)
+    but = " but what is blocked" if plan.blocked else " but what waits" if waits else ""
     return f"everything{but} up to the end policy is {done}, in {count(len(plan.streams), 'partition')}"
 
 

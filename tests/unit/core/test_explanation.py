@@ -35,6 +35,8 @@ def test_dry_run_ends_with_what_it_did_not_do() -> None:
         "nothing to do: everything up to the end policy is planned or landed, in 1 partition",
         "nothing was recorded",
     ]
+    blocked = replace(world.plan(dry_run=True), blocked=(PlanBlock(topic="t", partition=1, reason="r"),))
+    assert next(iter(remarks(blocked, "a cluster", dry_run=True))).startswith("nothing to do: everything but what is b")
     world.produce(3)
     plan = world.plan(dry_run=True)
     assert heading(plan, dry_run=True) == "dry run of orders: 1 range, 1 wave"
