@@ -28,6 +28,10 @@ from airflow_kafka_lake.core.wire import timestamp
 
 NAMED = 5
 """Partitions that a sentence names."""
+BY_TIME = (
+    "by time: from each partition's first record at or after its begin to the first at or after its end; "
+    "where timestamps are not in the order of offsets, others have its times too"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +82,7 @@ class Period:
         if self.without:
             yield f"no offset of the period lies in {some(self.without, NAMED, 'partition')}"
         if self.by_time:
-            yield (
-                "by time: from each partition's first record at or after its begin to the first at or after its end; "
-                "where timestamps are not in the order of offsets, others have its times too, and are not read"
-            )
+            yield f"{BY_TIME}, and are not read"
 
     def to_json(self) -> dict[str, object]:
         """Return the wire form."""

@@ -51,6 +51,19 @@ def test_whole_topic_is_meant_where_no_partition_is_named(world: World) -> None:
     assert chosen(world, partitions=frozenset({1}), start=0, end=hour_ago) == ["orders/1 0-3"]
 
 
+def test_period_by_time_says_how_times_choose_offsets(world: World) -> None:
+    """And which partitions have none; offsets need no such word."""
+    world.said.clear()
+    chosen(world, start=1, end=4)
+    assert world.said == []
+    world.clock.advance(timedelta(days=2))
+    world.produce(1, 1)
+    yesterday = world.clock.now() - timedelta(days=1)
+    assert chosen(world, start=yesterday, end=world.clock.now() + timedelta(days=1)) == ["orders/1 5-6"]
+    assert world.said[0].startswith("by time: from each partition's first record at or after its begin")
+    assert world.said[1] == "no offset of the period lies in orders/0"
+
+
 def test_period_without_an_offset_is_refused(world: World) -> None:
     """A wrong year is said; so is a partition that the pipeline has not."""
     later = world.clock.now() + timedelta(days=365)
