@@ -57,7 +57,7 @@ def meet_java(folder: Path) -> None:
                 sys.exit(1)
             time.sleep(_POLL_SECONDS)
         told = (folder / _PLACE).read_bytes()
-        (folder / _PLACE).unlink()  # whoever has its word commands Java
+        (folder / _PLACE).unlink()  # it holds the secret of the gateway to Java
         port, size = struct.unpack_from(">ii", told)
         os.environ |= {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": told[8 : 8 + size].decode()}
 

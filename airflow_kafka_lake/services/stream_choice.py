@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from airflow_kafka_lake.core.amounts import some
 from airflow_kafka_lake.core.errors import KafkaLakeError, UnavailableError, UsageError
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger.records import StreamRecord
 from airflow_kafka_lake.core.offsets import OffsetRange, Stream
-from airflow_kafka_lake.core.planning.plan import BY_TIME, NAMED
+from airflow_kafka_lake.core.planning.plan import BY_TIME, none_of
 from airflow_kafka_lake.core.planning.policies import FIRST, Times
 from airflow_kafka_lake.core.planning.selection import (
     SelectedSlice,
@@ -78,7 +77,7 @@ def choose(ports: Ports, pipeline: str, selection: Selection) -> tuple[SelectedS
     if selection.times:
         ports.progress(BY_TIME)
         if without := [stream.key for stream in found if stream.key not in meant]:
-            ports.progress(f"no offset of the period lies in {some(without, NAMED, 'partition')}")
+            ports.progress(none_of(without))
     return tuple(SelectedSlice(stream=stream, interval=meant[stream.key]) for stream in found if stream.key in meant)
 
 

@@ -164,6 +164,10 @@ def _asked_airflow(conn_id: str) -> Any:
         raise _unresolved(conn_id, (), error) from None
 
 
+_OF_A_TASK = "airflow-db-not-allowed:///"
+"""Airflow's supervisor gives a task this address in the place of the metadata database's."""
+
+
 def _metadata_database_exists() -> bool:
     """Return whether a metadata database can be asked: not by a task's command; a missing SQLite file would be made."""
     named = any(key.startswith(("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "AIRFLOW_CONFIG")) for key in os.environ)
@@ -172,8 +176,8 @@ def _metadata_database_exists() -> bool:
     from airflow.configuration import conf
 
     address = conf.get("database", "sql_alchemy_conn", fallback="")
-    kind, _, at = address.partition("///")
-    return kind != "airflow-db-not-allowed:" and (not kind.startswith("sqlite") or Path(at.partition("?")[0]).exists())
+    kind, _, path = address.partition("///")
+    return address != _OF_A_TASK and (not kind.startswith("sqlite") or Path(path.partition("?")[0]).exists())
 
 
 def _from_json(conn_id: str, text: str, legal: tuple[str, ...]) -> ConnectionSettings:

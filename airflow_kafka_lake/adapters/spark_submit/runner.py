@@ -7,9 +7,9 @@ import http.client
 import json
 import logging
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -34,6 +34,7 @@ from airflow_kafka_lake.jobs import serve, stage
 from airflow_kafka_lake.jobs.caller import LOG_FILE, MESSAGES_FILE, PROGRESS_FILE, RESULT_FILE, GivenJob
 from airflow_kafka_lake.jobs.driver import JAVA_OPTIONS_FILE, PROPERTIES_FILE, REFUSED
 from airflow_kafka_lake.jobs.formats import CATALOG_CLASS
+from airflow_kafka_lake.jobs.java import BESIDE_JAVA
 from airflow_kafka_lake.ports import ReportingJob, uncounted, unread
 
 # Applications of a Spark standalone master, found and ended by their name through the master's web address.
@@ -445,7 +446,8 @@ class SparkSubmitRunner:
         words = [str(program), str(folder / submission.REQUEST_FILE)]
         if home and not submission.needs_script(self._master, self._conf):
             options = [*submission.options_of_spark(class_path, self._conf, self._driver_memory), *options]
-            start, words, class_path = submission.beside_java(folder, words), ["pyspark-shell"], []
+            start = [sys.executable, "-c", BESIDE_JAVA, *words, *submission.java_start(folder)]
+            words, class_path = ["pyspark-shell"], []
             modules = [folder / submission.ZIP_FILE, *sorted(home.glob("python/lib/*.zip"))]
         text = submission.java_options(folder, [*options, *java], self._conf)
         submission.write_private(folder / PROPERTIES_FILE, submission.properties_text(settings))
@@ -544,15 +546,11 @@ class SparkJobs(SparkSubmitRunner):
         engine.is_verified = False
 
     def _verify_all(self) -> None:
-        with ThreadPoolExecutor(1) as beside:
-            java = beside.submit(require_java)  # which starts one
-            try:
-                require_matching_pyspark(jars_of=fitting_sparks() if self._sets else ())
-                for jars in self._sets:
-                    verified(jars)
-                submission.require_jars(self._conf)
-            finally:
-                java.result()
+        require_java()
+        require_matching_pyspark(jars_of=fitting_sparks() if self._sets else ())
+        for jars in self._sets:
+            verified(jars)
+        submission.require_jars(self._conf)
 
 
 def _each_once(sets: Iterable[Sequence[Path]]) -> list[Path]:

@@ -28,7 +28,6 @@ from airflow_kafka_lake.core.spark.job import is_local
 from airflow_kafka_lake.jobs.caller import TOKEN
 from airflow_kafka_lake.jobs.driver import JAVA_OPTIONS_FILE, PROPERTIES_FILE
 from airflow_kafka_lake.jobs.formats import CATALOG, EXTENSIONS, SETTINGS
-from airflow_kafka_lake.jobs.java import BESIDE_JAVA
 from airflow_kafka_lake.jobs.shared_consumer import JAR
 
 # A folder that only this user can read, removed after use or, if its process was killed, by the next one.
@@ -357,11 +356,6 @@ def spark_jars() -> list[Path]:
 
 def java_start(folder: Path) -> list[str]:
     return [str(find_java()), f"@{folder / JAVA_OPTIONS_FILE}", "org.apache.spark.deploy.SparkSubmit"]
-
-
-def beside_java(folder: Path, program: Sequence[str]) -> list[str]:
-    """Return the start of a driver whose Python starts Java; the arguments of a submit follow."""
-    return [sys.executable, "-c", BESIDE_JAVA, *program, *java_start(folder)]
 
 
 def brought_with(master: str, jars: Sequence[Path | str], conf: Mapping[str, str]) -> tuple[list[str], list[str]]:

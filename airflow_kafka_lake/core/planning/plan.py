@@ -34,6 +34,11 @@ BY_TIME = (
 )
 
 
+def none_of(partitions: Iterable[Stream]) -> str:
+    """Say that some partitions have offsets, and none of a period."""
+    return f"no offset of the period lies in {some(partitions, NAMED, 'partition')}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
     """The content of a period, in offsets over all partitions that can be read.
@@ -80,7 +85,7 @@ class Period:
         if self.landed_below and not self.offsets:
             yield f"of this period Kafka has no record, and the table {count(self.deleted_rows, 'row')}"
         if self.without:
-            yield f"no offset of the period lies in {some(self.without, NAMED, 'partition')}"
+            yield none_of(self.without)
         if self.by_time:
             yield f"{BY_TIME}, and are not read"
 

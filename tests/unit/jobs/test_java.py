@@ -56,7 +56,7 @@ def test_program_meets_the_java_that_was_started_with_it(driver: Driver, tmp_pat
     done = driver()
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip() == f"4711|word|@options pyspark-shell|{tmp_path}/job.json|__main__"
-    assert not (tmp_path / "gateway").exists(), "whoever has the word commands Java"
+    assert not (tmp_path / "gateway").exists(), "it holds the secret of the gateway to Java"
 
 
 def test_driver_ends_after_its_java(driver: Driver, tmp_path: Path) -> None:
