@@ -13,7 +13,7 @@ from airflow_kafka_lake.core.errors import ConcurrentError, KafkaLakeError, Unkn
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot, Snapshot
 from airflow_kafka_lake.core.ledger.changes import NotifiedRow
 from airflow_kafka_lake.core.ledger.moves import AT_ONCE, PERIODS, BeginDelivery, begin_of, behind, period_of
-from airflow_kafka_lake.core.ledger.records import Advance, Claim, OutboxItem, PipelineRecord, StreamRecord
+from airflow_kafka_lake.core.ledger.records import Advance, Claim, OutboxItem, PipelineRecord, ReceiptRow, StreamRecord
 from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange, Slice, SliceSet, Stream, grouped
 from airflow_kafka_lake.core.spec import PipelineSpec
@@ -172,6 +172,13 @@ def send_first(ports: Ports, claim: Claim) -> None:
     left = ports.ledger.outbox(claim.pipeline, kind=kind)
     if items := [item for item in left if item.table == claim.table]:
         _send(ports, claim.table, items)
+
+
+def known_receipts(ports: Ports, table: str, pipeline: str, kind: str) -> tuple[ReceiptRow, ...]:
+    """Return a pipeline's receipts of a kind for a table: those that wait to be sent, then those that are there."""
+    waiting = [item.row for item in ports.ledger.outbox(pipeline, kind=kind) if item.table == table]
+    there = ports.lake.table(table).all_receipts()
+    return (*waiting, *(row for row in there if (row.pipeline, row.kind) == (pipeline, kind)))
 
 
 def _send(ports: Ports, table: str, items: Sequence[OutboxItem]) -> None:

@@ -22,16 +22,19 @@ from airflow_kafka_lake.core.kafka.losses import (
     leader_epochs,
     not_of_the_leader,
     passed,
+    restored_rows,
 )
 from airflow_kafka_lake.core.ledger.records import (
     Claim,
     RangeDecision,
     RangeRecord,
+    ReceiptRow,
     StagedContent,
     held_by,
     hold,
 )
-from airflow_kafka_lake.core.offsets import RangeSet, Slice, Stream, grouped, offsets_by
+from airflow_kafka_lake.core.ledger.reopening import rows_before
+from airflow_kafka_lake.core.offsets import NOTHING, RangeSet, Slice, Stream, grouped, offsets_by
 from airflow_kafka_lake.core.spark.job import Tip
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.identity import changed_topics, check_losses, planned_epochs
@@ -240,25 +243,27 @@ def _unplanned(ranges: Sequence[RangeRecord], contents: Mapping[Stream, StreamCo
     return {item.id: failed[item.stream] for item in ranges if item.stream in failed}
 
 
-def refuse_fewer(
-    ports: Ports, claim: Claim, staged: StagedContent, heartbeat: Callable[[], None] = lambda: None
+def refuse_replacing(
+    claim: Claim, staged: StagedContent, shown: Mapping[Stream, RangeSet], receipts: Sequence[ReceiptRow]
 ) -> tuple[RangeDecision, ...]:
-    """Hold reopened ranges whose new rows lack an offset that the lake shows now, unless a person has accepted that."""
-    asked = [item for item in claim.ranges if item.generation and not item.fewer_accepted]
-    if not asked:
-        return ()
-    shown = _by_stream(ports.lake.table(claim.table).visible([item.slice for item in asked], heartbeat))
-    read = _by_stream(staged.streams)
+    """Hold reopened ranges whose new rows lack an offset of a row that is `shown` now, or bring a row back that was
+    deleted since the reopen, unless a person has agreed."""
+    read = offsets_shown(staged.streams)
     verdicts = []
-    for item in asked:
-        before = shown.get(item.stream, RangeSet()).within(item.range)
-        after = read.get(item.stream, RangeSet()).within(item.range)
-        if lost := before - after:
+    for item in claim.ranges:
+        before = shown.get(item.stream, NOTHING).within(item.range)
+        after = read.get(item.stream, NOTHING).within(item.range)
+        if not item.generation:
+            continue
+        if gone := (rows_before(item, receipts) - before) & after:
+            verdicts.append(restored_rows(item, gone))
+        elif (lost := before - after) and not item.fewer_accepted:
             verdicts.append(fewer_rows(item, before.span, after.span, lost))
     return tuple(verdicts)
 
 
-def _by_stream(found: Iterable[StreamContent]) -> dict[Stream, RangeSet]:
+def offsets_shown(found: Iterable[StreamContent]) -> dict[Stream, RangeSet]:
+    """Return the offsets of rows, whichever attempts they are of."""
     offsets = grouped((item.stream, item.offsets) for item in found)
     return {stream: RangeSet.union(parts) for stream, parts in offsets.items()}
 

@@ -284,7 +284,7 @@ def accept_deletes(
     if not found:
         waiting = (item for item in inputs.ledger.ranges if item.state in UNRESOLVED and item.stream in scope)
         again = next((item.slice for item in waiting if item.generation), None)
-        beside = f". {again} is to be read again, deleted rows too: delete rows of it after that" if again else ""
+        beside = f". {again} is to be read again: that run is held where rows of it were deleted since" if again else ""
         raise StateError(
             f"no row of pipeline {spec.name} is gone from the lake there, beyond what is recorded: nothing to record"
             f"{beside}. See {remedies.audit(spec.name)}",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import assert_never
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn, assert_never
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Receipt, StreamContent
@@ -30,7 +30,7 @@ from airflow_kafka_lake.core.ledger.waves import (
 from airflow_kafka_lake.core.offsets import NOTHING, OffsetRange, RangeSet, Slice, SliceSet, Stream, ranges_digest
 from airflow_kafka_lake.core.spec import sql_table
 from airflow_kafka_lake.ports import LakeTable, Ports
-from airflow_kafka_lake.services.attempt_audit import audit_attempt
+from airflow_kafka_lake.services.attempt_audit import audit_attempt, offsets_shown
 from airflow_kafka_lake.services.claims import Heartbeat, InDoubt
 from airflow_kafka_lake.services.identity import check_head
 from airflow_kafka_lake.services.only_copies import gone_from_kafka, refuse_to_drop
@@ -47,11 +47,19 @@ class AuditedAttempt:
     snapshot: int
     bytes: int
     receipts: tuple[Receipt, ...]
+    replaces: Mapping[Stream, RangeSet] = field(default_factory=dict)
+    """The offsets of the rows that main had of reopened ranges when they were compared with the new ones."""
 
 
 def replaced(claim: Claim) -> tuple[Slice, ...]:
     """Return the slices of a claim that were reopened: main may hold rows of an earlier reading of them."""
     return tuple(SliceSet(item.slice for item in claim.ranges if item.generation))
+
+
+def rows_replaced(ports: Ports, claim: Claim, heartbeat: Callable[[], None]) -> Mapping[Stream, RangeSet]:
+    """Return the offsets of the rows that main shows of the reopened ranges of a claim."""
+    slices = replaced(claim)
+    return offsets_shown(ports.lake.table(claim.table).visible(slices, heartbeat)) if slices else {}
 
 
 def require_replaceable(table: LakeTable, slices: Sequence[Slice]) -> None:
@@ -239,16 +247,14 @@ def publish(
             if found.attempt != claim.key.attempt:
                 return adopt(ports, claim, found)
             return _record(ports, claim, found.snapshot, proven)
+        if rows_replaced(ports, claim, Heartbeat(ports, claim.key, watch)) != proven.replaces:
+            _reject(ports, claim, proven, "the rows that it replaces are others since they were compared")
         outcome = _commit(ports, claim, table, head=found.head, proven=proven, in_doubt=in_doubt, watch=watch)
         match outcome:
             case Committed(snapshot=snapshot):
                 return _record(ports, claim, snapshot, proven)
             case Rejected(requirement=requirement) if requirement is not Requirement.MAIN_HEAD:
-                _refuse_to_lose(ports, claim, table, proven=proven, rejection=f"{requirement}: {outcome.detail}")
-                if proven.attempt != claim.key:  # or each later attempt would try it again
-                    table.drop(proven.attempt.attempt)
-                reason = f"{requirement}: {outcome.detail}"
-                raise AttemptRejectedError(f"wave {claim.key.wave} must be staged again: {reason}", wave=claim.key.wave)
+                _reject(ports, claim, proven, f"{requirement}: {outcome.detail}")
             case Rejected() | Unknown():
                 ports.progress(f"publishing wave {claim.key.wave} again: {outcome}")
             case _:
@@ -260,11 +266,15 @@ def publish(
     )
 
 
-def _refuse_to_lose(ports: Ports, claim: Claim, table: LakeTable, *, proven: AuditedAttempt, rejection: str) -> None:
-    """Keep a rejected branch that is the only copy of records: the table can be restored to fit it."""
+def _reject(ports: Ports, claim: Claim, proven: AuditedAttempt, rejection: str) -> NoReturn:
+    """Have a wave staged again; keep a branch that is the only copy of records: the table can be restored to fit it."""
+    table = ports.lake.table(claim.table)
     mine = [item for item in ports.ledger.attempts(claim.key.wave) if item.attempt == proven.attempt.attempt]
     why = f"The table rejects it: {rejection.rstrip('.')}. Once the table is as it was, {remedies.run()} publishes it"
     refuse_to_drop(ports, claim, table, mine, why=why)
+    if proven.attempt != claim.key:  # or each later attempt would try it again
+        table.drop(proven.attempt.attempt)
+    raise AttemptRejectedError(f"wave {claim.key.wave} must be staged again: {rejection}", wave=claim.key.wave)
 
 
 def _commit(

@@ -21,10 +21,12 @@ from airflow_kafka_lake.core.kafka.losses import EpochEnds, cut_below, epochs_in
 from airflow_kafka_lake.core.kafka.snapshots import PartitionSnapshot
 from airflow_kafka_lake.core.ledger import guards
 from airflow_kafka_lake.core.ledger.decisions import NEVER_CLAIMED, needed_reason
-from airflow_kafka_lake.core.ledger.deletions import KIND, RECEIPT
+from airflow_kafka_lake.core.ledger.deletions import KIND
+from airflow_kafka_lake.core.ledger.deletions import RECEIPT as DELETED
 from airflow_kafka_lake.core.ledger.history import Event
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, WaveRecord
 from airflow_kafka_lake.core.ledger.reopening import (
+    RECEIPT,
     REOPEN_HOLDER,
     Reopen,
     ReopenDecision,
@@ -32,6 +34,7 @@ from airflow_kafka_lake.core.ledger.reopening import (
     parts,
     refuse_uncommitted,
     reopening,
+    rows_before,
     table_of,
     to_be_shared,
 )
@@ -41,7 +44,7 @@ from airflow_kafka_lake.core.ordering.segments import Graph, Segment, started_af
 from airflow_kafka_lake.core.planning.costs import heaviest, weights
 from airflow_kafka_lake.core.spec import PipelineSpec
 from airflow_kafka_lake.ports import Ports
-from airflow_kafka_lake.services.advance import flush
+from airflow_kafka_lake.services.advance import flush, known_receipts
 from airflow_kafka_lake.services.claims import new_id
 from airflow_kafka_lake.services.identity import changed_topics, check_head, check_table
 from airflow_kafka_lake.services.only_copies import refuse_to_lose_waves
@@ -127,7 +130,7 @@ def prepare(
     if token := _begun(ports, interval, ranges, accept_fewer=accept_fewer):
         return PreparedReopen(stream=stream, interval=interval, table=table, ranges=ranges, begun=token)
     _refuse_leased(waves, ranges)
-    refuse_uncommitted(stream, spec.name, interval, ranges, accept_fewer=accept_fewer)
+    refuse_uncommitted(stream, spec.name, interval, ranges, agreed=accept_fewer or restore_deleted)
     seen = _observe(ports, stream)
     _refuse_lost(spec.name, stream, interval, seen)
     doubts = epochs_in_doubt((seen, item.leader_epoch) for item in ranges)
@@ -147,6 +150,7 @@ def prepare(
         ranges,
         _count_shares(ports, spec, there, interval=interval, ranges=ranges, seen=seen),
         table=table,
+        there=there,
         seen=seen,
         weights=weights({stream.key.topic}, samples, ports.ledger.throughput(spec.name)),
         segments=[item.start for item in ports.ledger.segments(spec.name) if item.stream == stream.key],
@@ -248,12 +252,12 @@ def _refuse_lost(pipeline: str, stream: StreamRecord, interval: OffsetRange, see
 
 
 def _rows_there(ports: Ports, table: str, ranges: Sequence[RangeRecord]) -> RangeSet:
-    """Return at which offsets of committed ranges the table has a row."""
-    committed = [item for item in ranges if item.state is RangeState.COMMITTED]
-    if not committed:
+    """Return at which offsets of ranges that were committed the table has a row."""
+    landed = [item for item in ranges if item.state is RangeState.COMMITTED or item.generation]
+    if not landed:
         return NOTHING
-    ports.progress(f"counting the rows of {count(len(committed), 'range')} in {table}")
-    visible = ports.lake.table(table).visible([item.slice for item in committed])
+    ports.progress(f"counting the rows of {count(len(landed), 'range')} in {table}")
+    visible = ports.lake.table(table).visible([item.slice for item in landed])
     return RangeSet.union(rows.offsets for rows in visible if rows.attempt)
 
 
@@ -273,9 +277,12 @@ def _refuse_missing(
     not known.
     """
     gone, places, pipeline = 0, [asked.range], ranges[0].pipeline if ranges else ""
+    is_known = all(item.state is RangeState.COMMITTED or not item.generation for item in ranges)
+    receipts = () if is_known else known_receipts(ports, table, pipeline, RECEIPT)
     for item in ranges:
-        published = item.accounting.visible if item.state is RangeState.COMMITTED and item.accounting else 0
-        if (missing := published - there.within(item.range).span) > 0:
+        committed = item.accounting if item.state is RangeState.COMMITTED else None
+        had = committed.visible if committed else rows_before(item, receipts).span
+        if (missing := had - there.within(item.range).span) > 0:
             gone += missing
             places.append(item.range)
     whole = Slice(asked.stream, OffsetRange(min(at.start for at in places), max(at.end for at in places)))
@@ -300,8 +307,8 @@ def _refuse_missing(
 
 
 def _deletions(ports: Ports, table: str, ranges: Sequence[RangeRecord]) -> tuple[Event, ...]:
-    meant, receipts = {item.slice for item in ranges}, ports.lake.table(table).all_receipts()
-    decisions = {row.attempt for row in receipts if row.kind == RECEIPT and row.slice in meant}
+    meant, receipts = {item.slice for item in ranges}, known_receipts(ports, table, ranges[0].pipeline, DELETED)
+    decisions = {row.attempt for row in receipts if row.slice in meant}
     found = ports.ledger.events(ranges[0].pipeline, kind=KIND, limit=_MOST_DECISIONS, newest=True)
     return tuple(event for event in found if event.subject in decisions)
 

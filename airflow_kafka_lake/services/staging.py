@@ -25,6 +25,7 @@ from airflow_kafka_lake.core.kafka.losses import Losses
 from airflow_kafka_lake.core.ledger.attempts import EndAttempt, MarkStaged, RecordBase
 from airflow_kafka_lake.core.ledger.guards import Postponement, outcome_of
 from airflow_kafka_lake.core.ledger.records import Claim, RangeDecision, RangeRecord, StagedContent, WaveRecord
+from airflow_kafka_lake.core.ledger.reopening import RECEIPT as REOPENED
 from airflow_kafka_lake.core.ledger.waves import (
     EMPTY_TABLE,
     AttemptOutcome,
@@ -36,8 +37,8 @@ from airflow_kafka_lake.core.ledger.waves import (
 from airflow_kafka_lake.core.ordering.segments import gate_closed
 from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.ports import LakeTable, Ports
-from airflow_kafka_lake.services.advance import send_first
-from airflow_kafka_lake.services.attempt_audit import audit_attempt, refuse_fewer, refuse_undecoded
+from airflow_kafka_lake.services.advance import known_receipts, send_first
+from airflow_kafka_lake.services.attempt_audit import audit_attempt, refuse_replacing, refuse_undecoded
 from airflow_kafka_lake.services.claims import Heartbeat, InDoubt, claim_wave, ending_on_error
 from airflow_kafka_lake.services.identity import check_head, check_losses, known_spec, require_published
 from airflow_kafka_lake.services.only_copies import refuse_to_drop
@@ -50,6 +51,7 @@ from airflow_kafka_lake.services.publishing import (
     receipts_left_by,
     replaced,
     require_replaceable,
+    rows_replaced,
     topic_ids_of,
 )
 from airflow_kafka_lake.services.reading import decoders, lost_ranges, read, split_deadly
@@ -260,12 +262,16 @@ def _stage_anew(
     if audited.rest_is_proven:
         ports.ledger.commit(MarkStaged(key=claim.key, audited=staged.snapshot, staged_bytes=staged.bytes))
         return Shortfall(verdicts=audited.failed, spared=claim.key.attempt)
-    if failed := (
-        audited.failed or refuse_fewer(ports, claim, staged, heartbeat) or refuse_undecoded(asked, claim, staged)
-    ):
+    if audited.failed:
+        return Shortfall(verdicts=audited.failed)
+    shown = rows_replaced(ports, claim, heartbeat)
+    decided = known_receipts(ports, claim.table, claim.pipeline, REOPENED) if replaced(claim) else ()
+    if failed := refuse_replacing(claim, staged, shown, decided) or refuse_undecoded(asked, claim, staged):
         return Shortfall(verdicts=failed)
     _tell_undecoded(ports, claim, staged)
-    return AuditedAttempt(attempt=claim.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=audited.receipts)
+    return AuditedAttempt(
+        attempt=claim.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=audited.receipts, replaces=shown
+    )
 
 
 def _tell_undecoded(ports: Ports, claim: Claim, staged: StagedContent) -> None:

@@ -66,6 +66,7 @@ def decided(
         found,
         shares,
         table=spec.table_for(stream.key.topic),
+        there=RangeSet((slice_,)) - RangeSet.of((5, 6)),
         seen=replace(snapshot_of(key), leader_epoch=7),
         weights=Weights(by_stream={}),
         segments=segments,
@@ -127,6 +128,8 @@ def test_lake_is_told_what_is_reopened_and_what_stays(ledger: Ledger, wave: str)
         ("reopen", "10-13", 1, 0, what.token.attempt),
         ("published", "13-20", 0, 7, attempt.attempt),
     ]
+    bare = [None if item.row.offsets is None else str(item.row.offsets) for item in outbox_of(ledger)]
+    assert bare == [None, "5-6", str(RangeSet()), None]
     assert {(item.table, item.row.wave) for item in outbox_of(ledger)} == {
         ("raw.orders", wave),
         ("raw.orders", "again-w0"),
@@ -252,7 +255,8 @@ def test_smaller_result_is_accepted_on_the_same_slice(ledger: Ledger, wave: str)
     ledger.commit(Reopen(what=decided(ledger, 4, 8, name="fewer", accept_fewer=True), actor="tester"))
     (item,) = claimed(ledger, "fewer-w0").ranges
     assert (str(item.range), item.generation, item.fewer_accepted, item.reason) == ("4-8", 1, True, None)
-    assert outbox_of(ledger) == ()
+    (told,) = (item.row for item in outbox_of(ledger))
+    assert (told.kind, told.generation, str(told.offsets)) == ("reopen", 1, "5-6")
 
 
 @pytest.mark.parametrize("happening", ["advance", "skip", "plan", "reopen", "held"])

@@ -498,7 +498,6 @@ def _receipt(row: Any) -> ReceiptRow:
         rows=row.row_count,
         accounting=accounting_of(row),
         leader_epoch=None,
-        offsets=row.offsets or None,
     )
 
 

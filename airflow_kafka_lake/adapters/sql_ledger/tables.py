@@ -82,7 +82,7 @@ class LongText(TypeDecorator[str]):
 
 
 class JsonText(TypeDecorator[Any]):
-    """A value as JSON; an empty one is NULL. `kind` is one of `_JSON`."""
+    """A value as JSON; the empty one of its kind is NULL. `kind` is one of `_JSON`."""
 
     impl = Text
     cache_ok = True
@@ -93,7 +93,7 @@ class JsonText(TypeDecorator[Any]):
         self._empty, self._dump, self._load = _JSON[kind]
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
-        return json.dumps(self._dump(value)) if value else None
+        return None if value == self._empty else json.dumps(self._dump(value))
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ARG002 (SQLAlchemy's signature)
         return self._empty if value is None else self._load(json.loads(value))
@@ -101,6 +101,7 @@ class JsonText(TypeDecorator[Any]):
 
 _JSON: dict[str, tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "offsets": (NOTHING, RangeSet.to_pairs, lambda pairs: RangeSet.of(*pairs)),
+    "known offsets": (None, RangeSet.to_pairs, lambda pairs: RangeSet.of(*pairs)),
     "cause": (None, Cause.to_json, Cause.from_json),
     "slices": ((), lambda items: [item.to_json() for item in items], lambda found: tuple(map(Slice.from_json, found))),
 }
@@ -333,5 +334,5 @@ outbox = _table(
     needed=f"pipeline table_name kind wave attempt fence stream {_INTERVAL} generation recorded_at {_ACCOUNTING}",
     optional=f"offsets {_BOUNDS}",
     id=Number,
-    offsets=JsonText("offsets"),
+    offsets=JsonText("known offsets"),
 )

@@ -277,14 +277,29 @@ def gone_topic(item: RangeRecord, what: IdentityError) -> IdentityError:
 def fewer_rows(item: RangeRecord, before: int, after: int, lost: RangeSet) -> RangeDecision:
     """Return the hold of a second read that has fewer rows than the lake has now; a person may agree to that."""
     ways = (remedies.reopen(item.pipeline, item.slice, switches=("accept_fewer",)), remedies.release(item.id))
-    named = lost.named(NAMED)
-    more = f" and {count(lost.range_count - NAMED, 'more range')}" if lost.range_count > NAMED else ""
     reason = (
         f"read again it has {count(after, 'row')}, the lake has {before:,}: {count(lost.span, 'offset')} would be "
-        f"gone, {named}{more}. The lake stays as it is. Accept the smaller result with: {ways[0]}; "
+        f"gone, {_named(lost)}. The lake stays as it is. Accept the smaller result with: {ways[0]}; "
         f"or bring the records back, then: {ways[1]}"
     )
     return hold(item.id, reason, cause=Cause(kind=None, remedies=ways))
+
+
+def restored_rows(item: RangeRecord, gone: RangeSet) -> RangeDecision:
+    """Return the hold of a second read that brings rows back which were deleted since it was decided."""
+    again = remedies.reopen(item.pipeline, item.slice, switches=("restore_deleted",))
+    ways = (again, remedies.skip(item.pipeline, item.slice))
+    reason = (
+        f"{count(gone.span, 'row is', 'rows are')} gone from the lake since it was decided to read this again, "
+        f"{_named(gone)}, and would come back. The lake stays as it is. To have them back: {ways[0]}; to leave all "
+        f"rows there as they are: {ways[1]}"
+    )
+    return hold(item.id, reason, cause=Cause(kind=None, remedies=ways))
+
+
+def _named(offsets: RangeSet) -> str:
+    more = f" and {count(offsets.range_count - NAMED, 'more range')}" if offsets.range_count > NAMED else ""
+    return f"{offsets.named(NAMED)}{more}"
 
 
 def _proposed(gone: OffsetRange) -> str:

@@ -238,7 +238,8 @@ class ReceiptRow(HasSlice):
 
     An `origin` records from which offset on a stream is followed: `range` begins there and is one offset long;
     `attempt` is the id of the ledger that decided it. A `deleted` records that so many rows of a committed range were
-    deleted from the lake on purpose; `attempt` is the id of that decision, and `offsets` are those without a row then.
+    deleted from the lake on purpose; `attempt` is the id of that decision. `offsets` are those without a row then, also
+    of a `reopen`.
     `leader_epoch` is the partition's when `rows` were planned, if that is known.
     """
 

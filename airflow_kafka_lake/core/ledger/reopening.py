@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,15 +66,16 @@ def parts(item: RangeRecord, interval: OffsetRange) -> tuple[OffsetRange, ...]:
 
 
 def refuse_uncommitted(
-    stream: StreamRecord, pipeline: str, interval: OffsetRange, ranges: Sequence[RangeRecord], *, accept_fewer: bool
+    stream: StreamRecord, pipeline: str, interval: OffsetRange, ranges: Sequence[RangeRecord], *, agreed: bool
 ) -> None:
     """Refuse a slice that is not committed or skipped as a whole, naming the state of its offsets.
 
-    With `accept_fewer`, a range on hold after it was reopened is taken too: so its smaller result is accepted.
+    Where a person has `agreed` to a smaller result, or to deleted rows that come back, a range on hold after it was
+    reopened is taken too.
     """
     where = f"{stream.key}"
     for item in ranges:
-        if item.state in RESOLVED or (accept_fewer and item.generation and item.state in ON_HOLD):
+        if item.state in RESOLVED or (agreed and item.generation and item.state in ON_HOLD):
             continue
         if item.state is RangeState.PLANNED:
             words = f"it is planned, and not read yet. Run it with: {remedies.ingest(item.wave)}"
@@ -96,6 +97,9 @@ def refuse_uncommitted(
 
 
 # Reopen: read a slice of a stream again that was committed or skipped. Its ranges, and the write.
+
+RECEIPT = "reopen"
+"""The kind of the receipts that record it."""
 
 REOPEN_HOLDER = "reopen/0/0"
 """The holder of the attempt that is recorded for the fence commit of a reopen."""
@@ -122,11 +126,6 @@ class Cut:
         return self.record.state is RangeState.PLANNED
 
     @property
-    def is_reopened(self) -> bool:
-        """Return whether it was committed or skipped until now; a range on hold has its smaller result accepted."""
-        return self.is_read_again and self.source.state in RESOLVED
-
-    @property
     def is_kept(self) -> bool:
         """Return whether it stays committed beside the slice, with a share of the numbers of the range that was cut."""
         return self.record.state is RangeState.COMMITTED
@@ -151,6 +150,8 @@ class ReopenDecision:
     token: Token
     reason: str
     cuts: tuple[Cut, ...]
+    there: RangeSet
+    """The offsets at which the table has a row of these ranges now."""
     restored: int = 0
     """Rows that are gone from the table, and come back."""
 
@@ -188,6 +189,7 @@ def reopening(
     shares: Mapping[tuple[str, OffsetRange], Share],
     *,
     table: str,
+    there: RangeSet,
     seen: PartitionSnapshot,
     weights: Weights,
     segments: Sequence[int],
@@ -197,9 +199,9 @@ def reopening(
 ) -> ReopenDecision:
     """Decide the ranges of a slice; `shares` has the numbers of each piece beside it, by range id.
 
-    `table` is where the rows of the slice are, `weights` are for ranges that no plan has weighed. `segments` are the
-    starts of the stream's segments: no wave holds two, as one may have to wait for the other. The ranges of the slice
-    must have passed `refuse_uncommitted`.
+    `table` is where the rows of the slice are, `there` at which offsets; `weights` are for ranges that no plan has
+    weighed. `segments` are the starts of the stream's segments: no wave holds two, as one may have to wait for the
+    other. The ranges of the slice must have passed `refuse_uncommitted`.
     """
     again = {"plan": name, "leader_epoch": seen.leader_epoch, "fewer_accepted": accept_fewer}
     cuts = [cut for item in ranges for cut in _cuts(item, interval, shares, again)]
@@ -213,6 +215,7 @@ def reopening(
         table=table,
         token=Token(pipeline=spec.name, wave=_wave(name, 0), attempt=attempt, fence=1, ranges="", kind="fence"),
         reason=reason,
+        there=there,
         cuts=tuple(_in_waves(cuts, name, spec.max_wave_bytes, sorted(segments), weights)),
     )
 
@@ -288,7 +291,8 @@ class Reopen(Write[int]):
     Refused with ConcurrentError unless the stream has the version of `what`, and the ranges of its slice are its
     sources. Each range becomes its cuts; the ones read again are in new waves, of which the first has the token's
     attempt, already abandoned, so that the ledger `knows` the token. Puts into the outbox a `reopen` receipt for each
-    reopened piece and a `published` one for each that stays committed of a range that was cut.
+    piece that is read again, with the offsets at which the table has no row of it, and a `published` one for each that
+    stays committed of a range that was cut.
     """
 
     what: ReopenDecision
@@ -381,7 +385,20 @@ class Reopen(Write[int]):
         what, token = self.what, self.what.token
         brought = {item.wave: item for item in records.attempts if item.outcome is AttemptOutcome.COMMITTED}
         for cut in what.cuts:
-            if cut.is_reopened or cut.is_kept:
-                kind, by = ("reopen", token) if cut.is_reopened else ("published", brought[cut.source.wave])
+            if cut.is_read_again or cut.is_kept:
+                kind, by = (RECEIPT, token) if cut.is_read_again else ("published", brought[cut.source.wave])
                 receipt = range_receipt(kind, cut.record, attempt=by.attempt, fence=by.fence, at=records.now)
-                yield what.table, receipt
+                bare = RangeSet((cut.record.range,)) - what.there if cut.is_read_again else None
+                yield what.table, replace(receipt, offsets=bare)
+
+
+def rows_before(item: RangeRecord, receipts: Iterable[ReceiptRow]) -> RangeSet:
+    """Return at which offsets of a reopened range the table had a row then, as far as receipts tell: those of older
+    versions do not. Rows that were gone when it was last decided to read it again are none."""
+    told = [
+        row
+        for row in receipts
+        if (row.kind, row.stream, row.generation) == (RECEIPT, item.stream, item.generation) and row.offsets is not None
+    ]
+    known = RangeSet.union(RangeSet((row.range,)) for row in told).within(item.range)
+    return known - RangeSet.union(row.offsets for row in told if row.offsets)

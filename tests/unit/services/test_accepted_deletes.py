@@ -12,10 +12,18 @@ import pytest
 
 from airflow_kafka_lake.actions.offsets import ReopenAction
 from airflow_kafka_lake.core.audit.report import EVERYTHING, StreamScope
-from airflow_kafka_lake.core.errors import ConcurrentError, IdentityError, StateError, UnknownSubjectError, UsageError
+from airflow_kafka_lake.core.errors import (
+    AttemptRejectedError,
+    ConcurrentError,
+    IdentityError,
+    StateError,
+    UnknownSubjectError,
+    UsageError,
+)
+from airflow_kafka_lake.core.ledger.waves import RangeState
 from airflow_kafka_lake.core.offsets import OffsetRange
 from airflow_kafka_lake.core.planning.selection import Selection
-from airflow_kafka_lake.services import pipeline_audit, reopening
+from airflow_kafka_lake.services import decisions, pipeline_audit, reopening
 from airflow_kafka_lake.services.deep_audit import DeepCheck
 from airflow_kafka_lake.services.pipeline_audit import accept_deletes, digest_of
 from airflow_kafka_lake.services.rebuilding import rebuild
@@ -409,13 +417,85 @@ def test_part_that_kafka_cannot_give_as_a_whole_is_not_offered(landed: World) ->
         assert "--restore-deleted" not in refused.value.message
 
 
-def test_deletion_of_rows_that_are_to_be_read_again_is_said_to_come_too_early(landed: World) -> None:
-    """The run to come restores them."""
+def held(world: World) -> tuple[OffsetRange, str]:
+    """Run, which ends with one range on hold; return that, and why."""
+    assert world.run().exit_code == 1
+    (item,) = world.ledger.ranges(pipeline="orders", states=[RangeState.HELD])
+    return item.range, item.reason or ""
+
+
+def test_rows_deleted_since_a_reopen_do_not_come_back_by_its_run(landed: World) -> None:
+    """The range is held, the rest of the wave lands; a person has them back, in the end all of them."""
+    before = landed.offsets()
     landed.reopen(0, 10)
     delete(landed, 2, 3)
-    told = "orders/0 0-5 is to be read again, deleted rows too: delete rows of it after that"
+    told = "orders/0 0-5 is to be read again: that run is held where rows of it were deleted since"
     with pytest.raises(StateError, match=told):
         accepted(landed)
+    part, reason = held(landed)
+    assert part == OffsetRange(0, 5)
+    assert reason.startswith("2 rows are gone from the lake since it was decided to read this again, 2-4, and would")
+    (again,) = re.findall(r"kafka-lake reopen orders (.+?) --reason", reason)
+    assert again == "--topic orders --partition 0 --from 0 --to 5 --restore-deleted"
+    with pytest.raises(StateError, match="2 rows that landed are gone from orders/0 0-5 in the table"):
+        landed.reopen(0, 5, accept_fewer=True)
+    delete(landed, 1)
+    options: dict[str, Any] = {"reason": "by mistake", "restore_deleted": True}
+    done = read_again(landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 5), **options)
+    assert (done.offsets, ", 3 deleted rows restored;" in landed.ledger.events("orders")[-1].detail) == (5, True)
+    delete(landed, 0)
+    assert held(landed)[1].startswith("1 row is gone from the lake since it was decided to read this again, 0-1, and")
+    read_again(landed.worker(), landed.spec, landed.stream(), OffsetRange(0, 5), **options)
+    landed.watermarks.clear()
+    assert landed.run().exit_code == 0
+    assert (landed.offsets(), audited(landed)["ok"]) == (before, True)
+
+
+def test_rows_deleted_since_a_reopen_stay_deleted_once_it_is_skipped(landed: World) -> None:
+    """The command that the hold names leaves all other rows as they are, and a later reopen still asks."""
+    landed.reopen(0, 5)
+    delete(landed, 2)
+    _, reason = held(landed)
+    assert "kafka-lake skip orders --topic orders --partition 0 --from 0 --to 5 --reason TEXT" in reason
+    part, worker = OffsetRange(0, 5), landed.worker()
+    decisions.skip(worker, "orders", landed.stream(), part, reason="erased", acknowledge_order=False)
+    landed.watermarks.clear()
+    assert landed.run().exit_code == 0
+    assert (landed.offsets(), audited(landed)["ok"]) == ([0, 1, 3, 5, 6, 7, 8, 9], True)
+    with pytest.raises(StateError, match="1 row that landed is gone from orders/0 0-5 in the table"):
+        landed.reopen(0, 5)
+
+
+def test_rows_deleted_since_a_reopen_do_not_come_back_by_a_rebuilt_ledger(landed: World) -> None:
+    """The offsets without a row then are in the lake, with the record of the reopen."""
+    landed.reopen(0, 5)
+    delete(landed, 2)
+    landed.lose_ledger("2" * 32)
+    rebuild(landed.worker(), landed.spec)
+    landed.watermarks.clear()
+    assert held(landed)[0] == OffsetRange(0, 5)
+
+
+@pytest.mark.parametrize("call", ["table.add_receipts", "table.publish"])
+def test_rows_deleted_while_their_range_is_read_again_do_not_come_back(landed: World, call: str) -> None:
+    """Up to the commit: it is refused, or main has moved from the head that it requires; then they are compared."""
+    (wave,) = landed.reopen(0, 5).waves
+    deleted = Before(call, lambda: delete(landed, 2))
+    with pytest.raises(AttemptRejectedError, match="the rows that it replaces are others since they were compared"):
+        landed.ingest(wave, landed.worker(deleted))
+    assert held(landed)[0] == OffsetRange(0, 5)
+    assert 2 not in landed.offsets()
+
+
+def test_reopen_of_an_older_version_is_read_as_it_was_decided(landed: World) -> None:
+    """Its receipts do not say which rows there were."""
+    landed.reopen(0, 5)
+    receipts = landed.table._receipts
+    receipts.update({key: replace(row, offsets=None) for key, row in receipts.items() if row.kind == "reopen"})
+    delete(landed, 2)
+    landed.watermarks.clear()
+    assert landed.run().exit_code == 0
+    assert landed.offsets() == [0, 1, 2, 3, 5, 6, 7, 8, 9]
 
 
 def test_what_was_rolled_back_and_read_again_has_all_of_its_rows_again(landed: World) -> None:

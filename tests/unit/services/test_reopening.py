@@ -147,9 +147,9 @@ def test_offsets_beyond_the_end_are_said_to_lie_there(landed: World) -> None:
         f"never planned, and the newest plan has seen the log end at {stream.end_seen}. Bring in what was written since"
     )
     with pytest.raises(StateError, match=words):
-        refuse_uncommitted(stream, "orders", OffsetRange(100, 101), [], accept_fewer=False)
+        refuse_uncommitted(stream, "orders", OffsetRange(100, 101), [], agreed=False)
     with pytest.raises(StateError, match=r"never planned\. Bring in these with: kafka-lake run orders"):
-        refuse_uncommitted(stream, "orders", OffsetRange(0, 2), [], accept_fewer=False)
+        refuse_uncommitted(stream, "orders", OffsetRange(0, 2), [], agreed=False)
 
 
 def test_same_slice_is_reopened_again_and_again(landed: World) -> None:
@@ -424,7 +424,7 @@ def test_replacing_with_progress_keeps_its_lease(landed: World, call: str, monke
 
     monkeypatch.setattr(landed.table, call, slow)
     assert landed.ingest(wave).state is WaveState.COMMITTED
-    assert codes == [3] * 10
+    assert set(codes) == {3}
     landed.advance()
     landed.check()
 
