@@ -244,7 +244,11 @@ class SkipAction(OffsetsAction):
             )
 
         parts = list(zip(chosen, one_by_one(chosen, chosen, skip), strict=True))
-        return self._outcome(spec.name, parts, [f"skipped {_skipped(item, part)}" for item, part in parts])
+        lines = [
+            f"skipped {_skipped(item, part)}" if part.offsets else f"acknowledged the order at {item}"
+            for item, part in parts
+        ]
+        return self._outcome(spec.name, parts, lines)
 
     def _previewed(self, ports: Ports, spec: PipelineSpec) -> list[tuple[SelectedSlice, SkipResult]]:
         """Return the fate of each slice: none is skipped where one would be refused."""
@@ -278,6 +282,8 @@ class SkipAction(OffsetsAction):
             goes_on = f"What was held for them goes on in wave {', '.join(waves)}: {remedies.run(pipeline)}"
         elif offsets:
             goes_on = f"The watermark moves over them: {remedies.advance(pipeline)}"
+        elif self.acknowledge_order:
+            goes_on = f"Partitions that waited for them are read: {remedies.run(pipeline)}"
         else:
             goes_on = "All of them are in the table, or were skipped before: what has landed is not skipped"
         chosen = [item for item, _ in parts]

@@ -66,9 +66,11 @@ def plan(arguments: argparse.Namespace, output: Output) -> Result:
     with ports_of(arguments, output, spec, dry_run=dry) as ports:
         where = ports.runner.where()  # first: a Spark connection that is not there refuses the plan, not its display
         made = planning.plan(ports, spec, bounds, plan_id=decisions.new_id(), dry_run=dry, timeout=spec.timeout)
+        held = running.describe_blocked(ports, spec.name)
     return Result(
         document=made,
         beside={
+            "held": held,
             "where": where,
             "dry_run": dry,
             "then": go_on(arguments, "plan", "run") if dry and made.plan.ranges else None,
@@ -85,8 +87,10 @@ def _asked(arguments: argparse.Namespace) -> tuple[PipelineSpec, Bounds]:
     return spec, bounds
 
 
-def show_plan(output: Output, made: PlanResult, *, where: str, dry_run: bool, then: str | None) -> None:
-    """Show a plan: ranges, bytes, time and deadline; `then` is the command that reads them."""
+def show_plan(
+    output: Output, made: PlanResult, *, held: Sequence[str], where: str, dry_run: bool, then: str | None
+) -> None:
+    """Show a plan: ranges, bytes, time and deadline, and earlier holds; `then` is the command that reads them."""
     rows = [
         (
             wave.id if made.recorded else number,
@@ -102,7 +106,7 @@ def show_plan(output: Output, made: PlanResult, *, where: str, dry_run: bool, th
     ]
     columns = ("wave", "table", "stream", "#from", "#to", "#offsets", "#bytes in Kafka")
     output.long_table(heading(made.plan, dry_run=dry_run), columns, rows)
-    for text in remarks(made.plan, where, dry_run=dry_run):
+    for text in (*remarks(made.plan, where, dry_run=dry_run), *(f"held: {hold}" for hold in held)):
         output.line(text)
     if then:
         output.line(f"read it with: {then}")

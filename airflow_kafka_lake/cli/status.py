@@ -346,7 +346,7 @@ _PIPELINE_COLUMNS = (
     TableColumn(title="lag", right=True),
     TableColumn(title="behind by", rank=1),
     TableColumn(title="running", rank=2),
-    TableColumn(title="rows", right=True, rank=4),
+    TableColumn(title="rows written", right=True, rank=4),
     TableColumn(title="last landed", rank=3),
     TableColumn(title="retention", rank=5),
 )

@@ -175,7 +175,7 @@ def send_first(ports: Ports, claim: Claim) -> None:
 
 
 def known_receipts(ports: Ports, table: str, pipeline: str, kind: str) -> tuple[ReceiptRow, ...]:
-    """Return a pipeline's receipts of a kind for a table: those that wait to be sent, then those that are there."""
+    """Return a pipeline's receipts of a kind for a table: waiting ones, then sent ones."""
     waiting = [item.row for item in ports.ledger.outbox(pipeline, kind=kind) if item.table == table]
     there = ports.lake.table(table).all_receipts()
     return (*waiting, *(row for row in there if (row.pipeline, row.kind) == (pipeline, kind)))

@@ -59,12 +59,19 @@ def status(
     `show` narrows the streams that are listed, by their state, and `most` how many are, the worst first. Raises
     UnknownSubjectError for a topic or a partition of which the pipeline has no stream.
     """
-    own = recorded(ports.ledger, spec)
+    own = _without_dead(ports, recorded(ports.ledger, spec))
     require_streams(spec.name, (stream.key for stream in own.streams), topic=topic, partitions=partitions)
     chosen = StreamScope(topic=topic, partitions=None if partitions is None else frozenset(partitions))
     seen = look(ports.source, ports.clock, [own], own.spec.end.group or own.spec.start.group, chosen=chosen)
     facts = PipelineFacts(at=ports.clock.now(), recorded=own, seen=seen, chosen=chosen)
     return PipelineReport.of(facts, show=show, most=most)
+
+
+def _without_dead(ports: Ports, own: LedgerState) -> LedgerState:
+    """Count waves of dead processes of this host as interrupted: the ledger knows it when their leases end."""
+    dead = [wave.lease_live and wave.holder and ports.processes.dead(wave.holder) for wave in own.waves]
+    waves = (replace(wave, lease_live=False) if gone else wave for wave, gone in zip(own.waves, dead, strict=True))
+    return replace(own, waves=tuple(waves)) if any(dead) else own
 
 
 def overview(

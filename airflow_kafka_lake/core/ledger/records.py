@@ -492,8 +492,9 @@ def _only_part(item: RangeRecord) -> OffsetRange | None:
 
 
 def skipping(item: RangeRecord, gone: OffsetRange, *, generation: bool = False) -> Remedy:
-    """Return the skip of a part of a range; `generation` names the topic id."""
-    return remedies.skip(item.pipeline, Slice(item.stream, gone), name_topic_id=generation)
+    """Return the skip of a part of a range; of a `generation` that is gone, it frees the next one."""
+    where = Slice(item.stream, gone)
+    return remedies.skip(item.pipeline, where, name_topic_id=generation, acknowledge_order=generation)
 
 
 def passing(item: RangeRecord, gone: OffsetRange, *, generation: bool = False) -> str:

@@ -100,12 +100,11 @@ def _on_hold(ranges: Iterable[RangeRecord]) -> Iterator[Attention]:
                 subject=found[0].id,
             )
         else:
-            ways = tuple(way for item in found[:NAMED] for way in ways_out(item))
-            passes = all(way.command == "skip" for way in ways)
+            ways = tuple(way for item in found[:NAMED] for way in ways_out(item) if way.command != "release")
             yield Attention(
                 need=need,
                 text=f"{_named(slices)} are {need} (wave {wave}): {found[0].reason}",
-                commands=(*(ways if passes else [remedies.release(wave)]), remedies.wave(wave)),
+                commands=(*(ways or [remedies.release(wave)]), remedies.wave(wave)),
                 slices=slices,
                 subject=wave,
             )

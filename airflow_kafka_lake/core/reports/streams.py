@@ -223,8 +223,8 @@ class StreamStatus(ObservedPartition):
             return StreamState.GONE if self.is_gone and not self.ranges else StreamState.UNKNOWN
         if self.running:
             return StreamState.RUNNING
-        if self.lag or self.planned:
-            return StreamState.BEHIND
+        if self.lag or self.planned or self.record.covered.unbroken_end(self.record.watermark) > self.record.watermark:
+            return StreamState.BEHIND  # also while the watermark has not moved over what landed
         return StreamState.WAITING if self.waits else StreamState.UP_TO_DATE
 
     @property

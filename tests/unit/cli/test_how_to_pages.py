@@ -202,6 +202,22 @@ def test_commands_of_a_page_are_carried_out(
         assert {shape(line) for line in shown} - {shape(line) for line in heard.out.splitlines()} == set()
 
 
+def test_plan_tells_earlier_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who plans and finds nothing new would think that all is well."""
+    world = unread()
+    in_memory(world, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "orders.toml").write_text(FILE.format(start="earliest"))
+    assert typed(world, "plan orders.toml") == 0
+    assert "held:" not in capsys.readouterr().out
+    (wave,) = (item.id for item in world.ledger.waves("orders"))
+    assert typed(world, f"cancel {wave} --reason poison") == 0
+    assert typed(world, "plan orders") == 0
+    assert f"held: orders/0 0-2000 cancelled: poison. End it with: kafka-lake release {wave}" in capsys.readouterr().out
+
+
 def newest_plan(world: World) -> str:
     """Return the id of the plan that was recorded last; nothing where there is none."""
     return max((wave.plan for wave in world.ledger.waves("orders")), default="")

@@ -309,7 +309,7 @@ def test_overview_drops_the_least_urgent_columns_first(busy: World) -> None:
     """State, lag and age stay; rows and times of landing need a wider terminal."""
     narrow, wide = (text(overview_lines(overview(busy, "orders"), width)).splitlines()[1] for width in (60, 200))
     assert narrow.split() == ["pipeline", "state", "to", "do", "lag", "behind", "by"]
-    assert wide.split()[-4:] == ["running", "rows", "last", "landed"]
+    assert wide.split()[-4:] == ["rows", "written", "last", "landed"]
 
 
 def test_ledger_without_a_pipeline_says_how_to_begin() -> None:

@@ -29,11 +29,13 @@ def obey(world: World, reason: str) -> list[str]:
     for name, words in COMMAND.findall(reason):
         assert name == "skip"
         pipeline, *options = shlex.split(words.replace("=", " "))
+        acknowledge = options[-1] == "--acknowledge-order" and bool(options.pop())
         given = dict(zip(options[::2], options[1::2], strict=True))
         (stream,) = world.ledger.streams(pipeline, topic=given["--topic"], partitions=[int(given["--partition"])])
         assert given.get("--topic-id", stream.key.topic_id) == stream.key.topic_id
         slice_ = OffsetRange(int(given["--from"]), int(given["--to"]))
-        decisions.skip(world.worker(), pipeline, stream, slice_, reason=given["--reason"], acknowledge_order=False)
+        why = given["--reason"]
+        decisions.skip(world.worker(), pipeline, stream, slice_, reason=why, acknowledge_order=acknowledge)
         done.append(name)
     return done
 
@@ -213,15 +215,17 @@ def test_partition_that_cannot_be_observed_is_no_loss(world: World) -> None:
 
 
 def test_skip_of_a_deleted_topic_is_named_with_its_generation(world: World) -> None:
-    """The name may be another topic's tomorrow."""
+    """The name may be another topic's tomorrow; that one command is enough for the new topic to be read."""
     world.produce(3)
     world.planned_wave()
     old = world.topic_ids["orders"]
     world.create("orders")
+    world.produce(2)
     world.run()
     reason = held(world).reason or ""
     assert f"--topic-id={old} --partition 0 --from 0 --to 3" in reason
     assert obey(world, reason) == ["skip"]
+    assert (world.run().exit_code, world.offsets()) == (0, [0, 1])
 
 
 def test_skip_while_a_worker_works_says_whose_and_how_to_end_it(world: World) -> None:

@@ -399,6 +399,10 @@ def test_skip_of_what_has_landed_says_that_it_skips_nothing() -> None:
     assert (tried.lines[-1], tried.leaves_nothing) == (told.lines[-1], True)
     order = SkipAction(selection=landed, reason="poison", acknowledge_order=True)
     assert not order.preview(world.worker(), world.spec).leaves_nothing
+    assert list(map(str, order.apply(world.worker(), world.spec).lines)) == [
+        "acknowledged the order at orders/0 0-2",
+        "Partitions that waited for them are read: kafka-lake run orders",
+    ]
 
 
 def test_skip_says_how_many_of_the_asked_for_have_landed() -> None:

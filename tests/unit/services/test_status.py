@@ -249,6 +249,45 @@ def test_interruption_is_told_with_the_last_sign_of_life(landed: World) -> None:
     assert f"no sign since {timestamp(heard)}." in need["text"]
 
 
+def test_dead_worker_of_this_host_has_interrupted_its_wave_at_once(landed: World) -> None:
+    """Its lease says so two minutes later; the next run takes the wave up at once too."""
+    landed.produce(4)
+    claims.claim_wave(landed.worker(), landed.planned_wave())
+    assert status(landed)["streams"][0]["state"] == "running"
+    landed.dead.update(range(100))
+    document = status(landed)
+    assert ([need["need"] for need in document["needs_person"]], document["running"][0]["alive"]) == (
+        ["interrupted"],
+        False,
+    )
+    assert (document["streams"][0]["state"], document["summary"]["waves"]["running"]) == ("behind", 0)
+
+
+def test_landed_offsets_that_no_watermark_has_passed_are_behind(landed: World) -> None:
+    """Consumers were not told of them yet; an advance is all that is left."""
+    landed.produce(4)
+    landed.ingest(landed.planned_wave())
+    assert (status(landed)["summary"]["lag"], status(landed)["summary"]["state"]) == (0, "behind")
+    landed.advance()
+    assert status(landed)["summary"]["state"] == "up to date"
+
+
+def test_ranges_held_for_one_cause_have_the_commands_that_end_it(world: World) -> None:
+    """A release alone would hold them again."""
+    world.produce(4)
+    world.run()
+    world.produce(4)
+    world.run()
+    world.reopen(0, 8)
+    world.table.delete_foreign(lambda row: row.offset in {1, 6})
+    assert world.run().exit_code == 1
+    needs = status(world)["needs_person"]
+    lines = [command["line"] for need in needs for command in need["commands"]]
+    assert [line for line in lines if "--from 0 --to 4 --restore-deleted" in line]
+    assert [line for line in lines if "--from 4 --to 8 --restore-deleted" in line]
+    assert not [line for line in lines if line.startswith("kafka-lake release")]
+
+
 def test_wave_that_was_interrupted_goes_to_a_worker_where_a_task_waits_for_it(landed: World) -> None:
     """Another run would only wait for the same."""
     landed.produce(4)
