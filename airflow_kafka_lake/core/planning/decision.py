@@ -13,6 +13,7 @@ from airflow_kafka_lake.core.errors import (
     IdentityError,
     KafkaLakeError,
     PendingCommitError,
+    RangeExpiredError,
 )
 from airflow_kafka_lake.core.kafka.losses import EpochEnds, EpochKey, epochs_in_doubt
 from airflow_kafka_lake.core.kafka.snapshots import (
@@ -348,19 +349,19 @@ def want(facts: PlanFacts) -> Demand:
     asked: list[StreamDemand] = []
     blocked, generations = list(facts.seen.blocked), Generations.of(facts)
     refused: list[GroupOffsetError] = []
-    pending: list[PendingCommitError] = []
+    failed: list[KafkaLakeError] = []
     for item in facts.seen.selected:
         try:
             answer = _answer(facts, item, generations)
-        except PendingCommitError as error:
-            pending.append(error)
+        except (PendingCommitError, RangeExpiredError) as error:
+            failed.append(error)
         except GroupOffsetError as error:
             refused.append(error)
             blocked.append(PlanBlock.of(item.stream, error.message))
         else:
             (blocked if isinstance(answer, PlanBlock) else asked).append(answer)  # type: ignore[arg-type]
-    if pending:
-        raise together(pending)
+    if failed:
+        raise together(failed, [item.snapshot.stream for item in asked])
     if refused and not asked:
         raise refused[0]
     partitions = facts.bounds.partitions

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from airflow_kafka_lake.core import remedies
-from airflow_kafka_lake.core.amounts import count
+from airflow_kafka_lake.core.amounts import count, some
 from airflow_kafka_lake.core.errors import (
     GroupOffsetError,
+    KafkaLakeError,
     PendingCommitError,
     RangeBeyondEndError,
     RangeExpiredError,
@@ -20,11 +21,14 @@ from airflow_kafka_lake.core.errors import (
 from airflow_kafka_lake.core.kafka.losses import EpochEnds, lost_end
 from airflow_kafka_lake.core.kafka.snapshots import GroupOffsetState, PartitionSnapshot
 from airflow_kafka_lake.core.ledger.records import StreamRecord
-from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice
+from airflow_kafka_lake.core.offsets import OffsetRange, RangeSet, Slice, Stream
 from airflow_kafka_lake.core.ordering.segments import Graph
 from airflow_kafka_lake.core.planning.plan import PlanBlock, StreamDemand, missing
 from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, Policy, PolicyKind
 from airflow_kafka_lake.core.wire import instant, milliseconds, timestamp
+
+_NAMED = 5
+"""Partitions that a refusal names; more are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +176,7 @@ def asked_of(
 
     `start_snapshot` carries the start policy's group offset; `expanded` says that the partition was added after the
     topic was first planned: it starts at its log start whatever the policy says, for all its records are younger than
-    the pipeline. Raises a leaf of RefusedError for bounds that cannot be met.
+    the pipeline. Raises a leaf of KafkaLakeError for bounds that cannot be met.
     """
     if record is None and not expanded and (below := start_in_doubt(spec, item, times)):
         return _start_gone(spec, item, below, times.firsts.get(item.stream.place))
@@ -181,7 +185,7 @@ def asked_of(
         end = _policy_end(spec, item, times)
         return StreamDemand(snapshot=item, origin=origin, start=origin, end=end, reason=_follow_reason(spec, record))
     if gone := gone_in_doubt(bounds, item, record, times):
-        raise _expired(item, gone, times.firsts.get(item.stream.place), in_doubt=True)
+        raise _expired(item, gone, times.firsts.get(item.stream.place), bounds)
     start = origin if bounds.start is None else _bound(bounds.start, item, times)
     end = _policy_end(spec, item, times) if bounds.end is None else _bound(bounds.end, item, times)
     if isinstance(bounds.start, int):
@@ -337,8 +341,14 @@ def _group_offset(policy: Policy, item: PartitionSnapshot, key: str) -> int:
             raise UnavailableError(f"{where} could not be read: repeat the call", **facts)
 
 
-def together(pending: Sequence[PendingCommitError]) -> PendingCommitError:
-    """Return one error that names every partition with a pending commit; all are of one group's."""
+def together(failed: Sequence[KafkaLakeError], whole: Sequence[Stream]) -> KafkaLakeError:
+    """Return one error for all partitions: of pending commits, which are of one group, or else of offsets that are
+    gone; of the `whole` streams none are."""
+    pending = [error for error in failed if isinstance(error, PendingCommitError)]
+    return _all_pending(pending) if pending else _all_expired(failed, whole)
+
+
+def _all_pending(pending: Sequence[PendingCommitError]) -> PendingCommitError:
     first = pending[0].facts
     partitions = [[item.facts["topic"], item.facts["partition"]] for item in pending]
     named = ", ".join(f"{topic}/{partition}" for topic, partition in partitions)
@@ -348,6 +358,16 @@ def together(pending: Sequence[PendingCommitError]) -> PendingCommitError:
         **first,
         partitions=partitions,
     )
+
+
+def _all_expired(found: Sequence[KafkaLakeError], whole: Sequence[Stream]) -> RangeExpiredError:
+    first = found[0]
+    others = [f"{error.facts['topic']}/{error.facts['partition']}" for error in found[1:]]
+    same = f". The same in {some(others, _NAMED, 'partition')}" if others else ""
+    topics = {stream.topic for stream in whole} | {error.facts["topic"] for error in found}
+    numbers = " ".join(str(stream.partition) for stream in whole)
+    alone = f". Without offsets that are gone: --partition {numbers}" if whole and len(topics) == 1 else ""
+    return RangeExpiredError(f"{first.message}{same}{alone}", **first.facts)
 
 
 def _bound(bound: int | datetime, item: PartitionSnapshot, times: Times) -> int:
@@ -372,15 +392,22 @@ def _refuse_expired(item: PartitionSnapshot, start: int, end: int, record: Strea
     wanted = missing(OffsetRange(start, end), record.planned if record else RangeSet())
     expired = wanted & RangeSet.between(0, item.log_start)
     if expired:
-        raise _expired(item, expired, None, in_doubt=False)
+        raise _expired(item, expired)
 
 
-def _expired(item: PartitionSnapshot, gone: RangeSet, first_ms: int | None, *, in_doubt: bool) -> RangeExpiredError:
+def _expired(
+    item: PartitionSnapshot, gone: RangeSet, first_ms: int | None = None, bounds: Bounds | None = None
+) -> RangeExpiredError:
+    """Return the refusal of offsets that are gone; of a period by time, `bounds`, they may be."""
     first, later = _moment(first_ms), _moment(None if first_ms is None else first_ms + 1)
+    end = bounds.end if bounds else None
+    is_past = isinstance(end, datetime) and first_ms is not None and milliseconds(end) <= first_ms
     return RangeExpiredError(
         f"{item.stream.topic} partition {item.stream.partition}: offsets {gone.describe()} are gone, "
-        f"{'and the period may begin among them: ' if in_doubt else ''}the log starts at {item.log_start}"
-        f"{f', with a record of {first}' if first else ''}. Ask from offset {item.log_start} on"
+        f"{'and the period may begin among them: ' if bounds else ''}the log starts at {item.log_start}"
+        f"{f', with a record of {first}' if first else ''}. "
+        f"{'All of the period is older: is its year the right one? ' if is_past else ''}"
+        f"Ask from offset {item.log_start} on"
         f"{f', or from {later} on, without the records up to then' if later else ''}",
         **item.stream.facts,
         log_start=item.log_start,

@@ -52,6 +52,19 @@ def test_expired_period_is_refused(world: World) -> None:
     assert pieces(world.plan(Bounds(start=4, end=6))) == [(0, OffsetRange(4, 6))]
 
 
+def test_expired_period_names_all_partitions_with_a_gap_and_those_without() -> None:
+    """Who corrects one partition after the other would be refused as often."""
+    world = World(4)
+    for partition in range(4):
+        world.produce(6, partition)
+    for partition in (1, 2, 3):
+        world.retain_from(partition, partition)
+    message = refused(world, Bounds(start=1, end=6), RangeExpiredError)
+    assert message.startswith("orders partition 2: offsets 1-2 are gone")
+    assert message.endswith("The same in orders/3. Without offsets that are gone: --partition 0 1")
+    assert len(pieces(world.plan(Bounds(start=1, end=6, partitions=(0, 1))))) == 2
+
+
 @pytest.mark.parametrize(("start", "end"), [(3, 3), (4, 2)])
 def test_from_at_or_after_to_is_refused(world: World, start: int, end: int) -> None:
     """A range is half-open and never empty."""
