@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -242,12 +243,14 @@ def _streams(report: PipelineReport, width: int, rows: int | None) -> Iterator[T
     rest = groups_of([*(item for item in streams if item.key not in named), *report.new])
     groups = grouped(((group.topic, group.topic_id), group) for group in rest)
     topics = grouped((item.key[:2], item) for item in shown)
+    names = Counter(name for name, _ in {*topics, *groups})
     for topic, mine in topics.items():
-        yield TextLine(f"  {topic[0]}", BOLD)
+        yield _topic(*topic, names)
         yield from _rows(mine, width)
         for group in groups.get(topic, ()):
             yield from _group(group, width)
-    yield from _other_topics([group for group in rest if (group.topic, group.topic_id) not in topics], width)
+    others = [group for group in rest if (group.topic, group.topic_id) not in topics]
+    yield from _other_topics(others, names, width)
     if len(streams) > len(shown):
         yield from wrapped(f"all of them: {remedies.status(report.pipeline)} --all", width, indent="  ", style=DIM)
 
@@ -287,13 +290,18 @@ def _group(group: StreamGroup, width: int) -> Iterator[TextLine]:
     yield from wrapped(text, width, indent="    ", hanging="      ", style=STYLES[group.state])
 
 
-def _other_topics(groups: Sequence[StreamGroup], width: int) -> Iterator[TextLine]:
+def _topic(name: str, topic_id: str, names: Mapping[str, int]) -> TextLine:
+    """Return the heading of a topic; of one that was created anew, with the id of the generation."""
+    return TextLine(f"  {name}, id {topic_id}" if names[name] > 1 else f"  {name}", BOLD)
+
+
+def _other_topics(groups: Sequence[StreamGroup], names: Mapping[str, int], width: int) -> Iterator[TextLine]:
     """Yield topics of which no stream has a line: one line for each, or for all of a state where there are many."""
     for state, several in groupby(groups, key=lambda item: item.state):
         same = list(several)
         if len(same) <= NEEDS:
             for group in same:
-                yield TextLine(f"  {group.topic}", BOLD)
+                yield _topic(group.topic, group.topic_id, names)
                 yield from _group(group, width)
             continue
         total = sum(group.partitions for group in same)

@@ -214,7 +214,7 @@ def topic_named(ports: Ports, topic_id: str, *pipelines: str) -> str:
 def _anothers(table: str, topic: str, owner: str, pipeline: str) -> OwnershipError:
     return OwnershipError(
         f"{topic} in table {table} belongs to pipeline {owner}; pipeline {pipeline} would land its records "
-        "twice. Choose another table",
+        f"twice. Choose another table; if it was only renamed, name it {owner} again: no pipeline takes over another's",
         table=table,
         owner=owner,
     )

@@ -97,11 +97,12 @@ class Finding:
 
     @property
     def place(self) -> tuple[str, ...]:
-        """The sort key: by stream, then wave, then table."""
+        """The sort key: by stream and offsets, then wave, then table."""
         stream = (
             (self.stream.topic, self.stream.topic_id, f"{self.stream.partition:06}") if self.stream else ("~", "", "")
         )
-        return (*stream, self.wave or "", self.table or "", self.kind, self.message)
+        offset = f"{self.offsets.first:020}" if self.offsets else ""
+        return (*stream, offset, self.wave or "", self.table or "", self.kind, self.message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -176,7 +176,7 @@ def asked_of(
 
     `start_snapshot` carries the start policy's group offset; `expanded` says that the partition was added after the
     topic was first planned: it starts at its log start whatever the policy says, for all its records are younger than
-    the pipeline. Raises a leaf of KafkaLakeError for bounds that cannot be met.
+    the pipeline. Raises a leaf of RefusedError for bounds that cannot be met.
     """
     if record is None and not expanded and (below := start_in_doubt(spec, item, times)):
         return _start_gone(spec, item, below, times.firsts.get(item.stream.place))

@@ -374,3 +374,18 @@ def test_deadline_of_retention_is_told_as_the_estimate_of_one_look() -> None:
     assert f"by this look from about {moment(deadlines[1])} on (orders/0)" in found
     (need,) = [item for item in report.needs if item.need is Need.RETENTION]
     assert need.text.endswith(f"of orders/0 from about {timestamp(deadlines[1])} on by this look")
+
+
+def test_generations_of_a_topic_are_told_apart_by_their_ids() -> None:
+    """Both have the same name, and lines of their own."""
+    world = World()
+    world.produce(2)
+    world.run()
+    old = world.topic_ids["orders"]
+    assert f"orders, id {old}" not in shown(reporting.status(world.worker(), world.spec))
+    new = world.create("orders")
+    world.produce(3)
+    world.run()
+    found = shown(reporting.status(world.worker(), world.spec))
+    assert [line for line in found.splitlines() if line in {f"  orders, id {name}" for name in (old, new)}]
+    assert found.count("  orders, id ") == 2

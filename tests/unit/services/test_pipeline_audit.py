@@ -644,3 +644,14 @@ def test_comparison_with_nothing_is_no_proof(scene: Scene) -> None:
     (finding,) = report.findings
     assert (report.ok, finding.kind) == (False, FindingKind.NOT_JUDGED)
     assert finding.message.startswith("nothing was compared with Kafka")
+
+
+def test_findings_of_a_stream_come_in_the_order_of_its_offsets() -> None:
+    """Not of their words: 5 is before 10."""
+    world = World()
+    for _ in range(3):
+        world.produce(5)
+        assert world.run().exit_code == 0
+    world.table.delete_foreign(lambda row: row.offset in {1, 6, 11})
+    found = pipeline_audit.audit(world.worker(), world.spec).findings
+    assert [item.message.partition(":")[0] for item in found] == ["range 0-5", "range 5-10", "range 10-15"]
