@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pytest
 
 SOURCE = PACKAGE / "jobs" / "SharedConsumer.java"
-SOURCES = (SOURCE, *(SOURCE.with_name(f"{name}.java") for name in ("LocalFiles", "RestCatalog", "TableAppend")))
+SOURCES = tuple(sorted(SOURCE.parent.glob("*.java")))
 TARGET = PACKAGE / "jobs" / shared_consumer.JAR
 JAVA = "17"
 """The oldest Java that Spark runs on. Its own compiler makes the same bytes anywhere."""

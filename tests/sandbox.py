@@ -27,6 +27,7 @@ from airflow_kafka_lake.local.processes import wait_until
 from tests import markers, warm
 from tests.documented import undocumented
 
+DRIVER = re.compile(r"deploy\.SparkSubmit|\.DriverGateway")
 CLI_SECONDS = 240
 POLL_SECONDS = 0.2
 END_SECONDS = 60
@@ -112,7 +113,7 @@ def drivers(pid: int) -> list[psutil.Process]:
 
 def _is_driver(process: psutil.Process) -> bool:
     with suppress(psutil.NoSuchProcess, ProcessLookupError):
-        return os.getsid(process.pid) == process.pid and any("deploy.SparkSubmit" in i for i in process.cmdline())
+        return os.getsid(process.pid) == process.pid and any(DRIVER.search(i) for i in process.cmdline())
     return False
 
 

@@ -83,6 +83,13 @@ def _pyspark_gives_java_the_options_of_ours() -> bool:
     return wanted - ours == {"--add-modules=jdk.incubator.vector", "-Dderby.connection.requireAuthentication=false"}
 
 
+def _pyspark_has_a_gateway_for_python() -> bool:
+    """As `main`, which `DriverGateway.java` calls; it ends when its input ends, as a submit of `pyspark-shell` does."""
+    words = ["javap", "-cp", f"{spark_home()}/jars/*", "org.apache.spark.api.python.PythonGatewayServer"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    return "public static void main(java.lang.String[]);" in said
+
+
 @pytest.mark.parametrize(
     ("library", "holds"),
     [
@@ -93,6 +100,7 @@ def _pyspark_gives_java_the_options_of_ours() -> bool:
         ("pyiceberg", _pyiceberg_asks_for_a_refused_token_again),
         ("pyspark", _pyspark_keeps_its_java),
         ("pyspark", _pyspark_keeps_the_active_session),
+        pytest.param("pyspark", _pyspark_has_a_gateway_for_python, marks=pytest.mark.slow),
         pytest.param("pyspark", _pyspark_gives_java_the_options_of_ours, marks=pytest.mark.slow),
     ],
     ids=lambda value: value if isinstance(value, str) else value.__name__.strip("_"),

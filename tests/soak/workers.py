@@ -21,7 +21,7 @@ import psutil
 from tests.soak.place import Place
 
 RUN_SECONDS = 1200
-DRIVER = "deploy.SparkSubmit"
+DRIVER = "airflow_kafka_lake.DriverGateway"
 LAST_FORM = "Its last words are below"
 
 

@@ -442,23 +442,24 @@ class SparkSubmitRunner:
         java, home = submission.token_options(self._kafka), None if self._spark_submit else spark_home()
         settings = self._settings(conf=self._conf if conf is None else conf, folder=folder, java=java)
         class_path, shipped = submission.brought_with(self._master, self._jars, self._conf)
-        start, modules = [str(self._spark_submit or f"{home}/bin/spark-submit")], list[Path]()
-        words = [str(program), str(folder / submission.REQUEST_FILE)]
-        if home and not submission.needs_script(self._master, self._conf):
+        words, modules = [str(program), str(folder / submission.REQUEST_FILE)], list[Path]()
+        if home and not shipped and not submission.needs_script(self._master, self._conf):
             options = [*submission.options_of_spark(class_path, self._conf, self._driver_memory), *options]
-            start = [sys.executable, "-c", BESIDE_JAVA, *words, *submission.java_start(folder)]
-            words, class_path = ["pyspark-shell"], []
+            settings |= submission.told_by_submit(folder, self._master, name)
+            command = [sys.executable, "-c", BESIDE_JAVA, *words, *submission.java_start(folder)]
             modules = [folder / submission.ZIP_FILE, *sorted(home.glob("python/lib/*.zip"))]
+        else:
+            named = submission.arguments(
+                folder, self._master, name=name, class_path=class_path, shipped=shipped, program=words
+            )
+            command = [str(self._spark_submit or f"{home}/bin/spark-submit"), *named]
         text = submission.java_options(folder, [*options, *java], self._conf)
         submission.write_private(folder / PROPERTIES_FILE, submission.properties_text(settings))
         submission.write_private(folder / JAVA_OPTIONS_FILE, text)
         submission.write_private(folder / submission.REQUEST_FILE, json.dumps(request))
         (folder / submission.ZIP_FILE).write_bytes(submission.package_zip())
-        words = submission.arguments(
-            folder, self._master, name=name, class_path=class_path, shipped=shipped, program=words
-        )
         env = submission.environment(spark_home=home, modules=modules)
-        return Driver([*start, *words], log=folder / LOG_FILE, env=env, cwd=folder)
+        return Driver(command, log=folder / LOG_FILE, env=env, cwd=folder)
 
     def _begun(self, folder: Path, job: Job, request: Mapping[str, Any]) -> Driver:
         options = self._start_options(is_heavy=job.effort > LIGHT)

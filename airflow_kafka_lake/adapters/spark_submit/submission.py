@@ -149,9 +149,11 @@ HOT_ONLY = (*_later(3, 3), *_later(4, 20))
 """For heavy jobs: the better compiler gets code that was used twenty times as often as Java waits for by itself. That
 is the path of each record, and little of the code that runs once: compiling takes two fifths of the CPU seconds."""
 _MEMORY, _NAME = "spark.driver.memory", "spark.app.name"
-_OF_SCRIPT = {"SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS", "spark.driver.extraLibraryPath"}
-_OF_SCRIPT |= {"spark.pyspark.python", "spark.pyspark.driver.python"}
-"""Variables and settings that reach a driver by Spark's own script alone."""
+_OF_SCRIPT = ("SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS")
+_FOR_SUBMIT = re.compile(
+    r"spark\.(driver\.extraLibraryPath$|pyspark\.|files$|archives$|jars\.|submit\.(?!deployMode$)|kerberos\.)"
+)
+"""Variables and settings that reach a driver by Spark's own script, or by its submit, alone."""
 _PLACES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
 _OPENED = "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent "
 _OPENED += "java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs sun.security.action sun.util.calendar"
@@ -249,10 +251,8 @@ def all_jars(jars: Sequence[Path | str]) -> list[Path | str]:
 def arguments(
     folder: Path, master: str, *, name: str, class_path: Sequence[str], shipped: Sequence[str], program: Sequence[str]
 ) -> list[str]:
-    """Return the arguments of a submit: paths and names only, for everybody on the machine can read them.
-
-    `program` is a program with its arguments, or `pyspark-shell` for the Java of a Python that runs already.
-    """
+    """Return the arguments of a submit of a program with its own: paths and names only, for everybody on the machine
+    can read them."""
     return [
         "--master", master,
         "--deploy-mode", "client",
@@ -338,8 +338,9 @@ def call_environment(home: Path, token: str) -> dict[str, str]:
 
 
 def needs_script(master: str, conf: Mapping[str, str]) -> bool:
-    """Return whether Spark's own script starts a driver: on a cluster, and where something is set for it."""
-    is_set = any(map(os.environ.get, _OF_SCRIPT)) or not _OF_SCRIPT.isdisjoint(conf)
+    """Return whether Spark's own script starts a driver: on a cluster, and where something is set for it or for the
+    submit that it begins."""
+    is_set = any(map(os.environ.get, _OF_SCRIPT)) or any(map(_FOR_SUBMIT.match, conf))
     return is_set or not is_local(master) or (spark_home() / "conf").exists()
 
 
@@ -354,8 +355,15 @@ def spark_jars() -> list[Path]:
     return [jar for jar in sorted((spark_home() / "jars").glob("*.jar")) if not jar.name.startswith("spark-mllib")]
 
 
+def told_by_submit(folder: Path, master: str, name: str) -> dict[str, str]:
+    """Return the settings that a submit makes of its arguments."""
+    return {"spark.master": master, DEPLOY_MODE: "client", _NAME: name, "spark.submit.pyFiles": str(folder / ZIP_FILE)}
+
+
 def java_start(folder: Path) -> list[str]:
-    return [str(find_java()), f"@{folder / JAVA_OPTIONS_FILE}", "org.apache.spark.deploy.SparkSubmit"]
+    """Return the command of the Java beside a driver's Python."""
+    options, settings = (str(folder / name) for name in (JAVA_OPTIONS_FILE, PROPERTIES_FILE))
+    return [str(find_java()), f"@{options}", "airflow_kafka_lake.DriverGateway", settings]
 
 
 def brought_with(master: str, jars: Sequence[Path | str], conf: Mapping[str, str]) -> tuple[list[str], list[str]]:

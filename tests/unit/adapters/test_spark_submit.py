@@ -276,9 +276,12 @@ def test_a_local_driver_starts_its_java_itself(
     program.write_text("import sys; sys.exit(not (len(sys.argv) == 2 and sys.argv[1].endswith('/job.json')))")
     run(spark.runner(spark_submit=None, conf=conf, stage_program=program))
     folder, argv = Path(spark.seen["folder"]), spark.seen["argv"]
-    assert argv[:4] == [f"@{folder / 'java.options'}", "org.apache.spark.deploy.SparkSubmit", "--master", "local[2]"]
-    assert argv[-1] == "pyspark-shell"
-    assert not {"--driver-class-path", "--jars"} & set(argv)
+    given = folder / "spark.properties"
+    assert argv == [f"@{folder / 'java.options'}", "airflow_kafka_lake.DriverGateway", str(given)]
+    found = settings(spark)
+    assert (found["spark.master"], found["spark.submit.deployMode"]) == ("local[2]", "client")
+    assert found["spark.app.name"].startswith("kafka-lake")
+    assert found["spark.submit.pyFiles"] == str(folder / "kafka_lake.zip")
     places = spark.seen["environ"]["PYTHONPATH"].split(":")
     assert (places[0], places[-1]) == (str(folder / "kafka_lake.zip"), "/theirs")
     assert any(place.endswith("/python/lib/pyspark.zip") for place in places)
@@ -298,7 +301,10 @@ def test_sparks_script_starts_a_driver_that_is_set_up_by_it(variable: str, monke
     assert not needs_script("local[2]", CONF)
     assert needs_script("spark://host:7077", CONF)
     assert needs_script("local[2]", {"spark.driver.extraLibraryPath": "/lib"})
-    assert needs_script("local[2]", {"spark.pyspark.python": "/usr/bin/python3"})
+    for name in ("pyspark.python", "files", "archives", "jars.packages", "submit.pyFiles", "kerberos.keytab"):
+        assert needs_script("local[2]", {f"spark.{name}": "x"})
+    for name in ("jars", "submit.deployMode", "hadoop.fs.s3a.endpoint"):
+        assert not needs_script("local[2]", {f"spark.{name}": "x"})
     monkeypatch.setenv(variable, "/set")
     assert needs_script("local[2]", CONF)
 

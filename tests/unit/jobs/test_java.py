@@ -44,7 +44,7 @@ def driver(tmp_path: Path) -> Driver:
         java.write_text(JAVA.format(python=sys.executable, before=before, after=after))
         java.chmod(0o700)
         (tmp_path / "program.py").write_text(program)
-        words = [str(tmp_path / "program.py"), str(tmp_path / "job.json"), str(java), "@options", "pyspark-shell"]
+        words = [str(tmp_path / "program.py"), str(tmp_path / "job.json"), str(java), "@options", "Gateway"]
         command = [sys.executable, "-c", BESIDE_JAVA, *words]
         return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
 
@@ -55,7 +55,7 @@ def test_program_meets_the_java_that_was_started_with_it(driver: Driver, tmp_pat
     """It is told where Java listens by the variables that Spark's own runner of Python programs sets."""
     done = driver()
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.strip() == f"4711|word|@options pyspark-shell|{tmp_path}/job.json|__main__"
+    assert done.stdout.strip() == f"4711|word|@options Gateway|{tmp_path}/job.json|__main__"
     assert not (tmp_path / "gateway").exists(), "it holds the secret of the gateway to Java"
 
 
