@@ -120,7 +120,7 @@ def _recorded(ledger: LedgerReader, spec: PipelineSpec) -> LedgerState:
         attempts=ledger.attempts(pipeline=spec.name) if any(wave.state in OPEN for wave in waves) else (),
         segments=ledger.segments(spec.name),
         requests=ledger.requests() if any(wave.state in UNFINISHED for wave in waves) else (),
-        decoding=ledger.events(spec.name, kind=DECODE, limit=3, newest=True)[::-1] if spec.decoding else (),
+        decoding=ledger.events(spec.name, kind=DECODE, limit=3, newest=True)[::-1],
     )
 
 

@@ -140,6 +140,9 @@ def test_rows_are_decoded_again_from_their_bytes(sandbox: Sandbox) -> None:
     write(sandbox, format="json", schema="amount BIGINT")
     done = sandbox.command("decode", str(sandbox.file), "--failed", "--json")
     assert done.document["tables"] == [{"table": sandbox.table, "rows": 2, "failed": 1}], done.err
+    assert f"decoding of {sandbox.table}: read 2 rows in " in done.err
+    newest = sandbox.command("status", sandbox.name, "--json").document["decoding"][0]
+    assert (newest["subject"], newest["detail"]) == (sandbox.table, "2 rows decoded again; 1 of them did not decode")
     assert [(row["amount"], row["decode_error"] is None) for row in rows(sandbox)] == [
         (1, True),
         (None, False),

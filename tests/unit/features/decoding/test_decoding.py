@@ -6,9 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_kafka_lake.cli.status import status_lines
 from airflow_kafka_lake.core.decoding import Decoding, Format, Limit
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.ledger.waves import RangeState
+from airflow_kafka_lake.core.reports.progress import ProgressEvent
+from airflow_kafka_lake.pages.pipeline import pipeline_page, wave_page
+from airflow_kafka_lake.pages.rendering import Visitor
 from airflow_kafka_lake.services import decisions, reporting
 from airflow_kafka_lake.services.attempt_audit import MANY_VALUES
 from airflow_kafka_lake.services.redecoding import redecode
@@ -239,3 +243,29 @@ def test_decode_without_rows_leaves_no_line() -> None:
     assert world.run().exit_code == 0
     assert redecode(world.worker(), world.spec, only_failed=True)["raw.orders"].rows == 0
     assert told(world) == []
+
+
+def test_terminal_and_pages_show_the_newest_line() -> None:
+    """Whole, and escaped: a reason may quote a value."""
+    world = of(Decoding(format=Format.JSON, schema="`a<b` INT"))
+    send(world, *[b"{}"] * MANY_VALUES)
+    assert world.run().exit_code == 0
+    ((_, wave, _),) = told(world)
+    report = reporting.status(world.worker(), world.spec)
+    shown = "\n".join(line.text for line in status_lines(report, 200))
+    assert f"\ndecoding\n  {wave}, " in shown
+    assert "values that decode fills a<b: fields are found" in shown
+    visitor = Visitor(base="/kafka-lake", name="ada", csrf="", ledger="")
+    for page in (pipeline_page(visitor, report), wave_page(visitor, reporting.wave(world.ledger, wave))):
+        assert "values that decode fills a&lt;b: fields are found" in page
+
+
+def test_progress_of_a_decode_has_each_row_once() -> None:
+    """Spark reads it several times: the number is told at the end."""
+    world = of(Decoding(format=Format.STRING))
+    send(world, b"a", b"b", b"c")
+    assert world.run().exit_code == 0
+    seen: list[ProgressEvent] = []
+    redecode(replace(world.worker(), live=seen.append), world.spec)
+    first, last = [item.sentence().removeprefix("decoding of raw.orders: ") for item in seen]
+    assert (first, last.rpartition(" in ")[0]) == ("reading", "read 3 rows")
