@@ -70,6 +70,7 @@ class TableJobs:
         *,
         undecoded: Sequence[UndecodedOffsets] = (),
         decoding: str | None = None,
+        filled: object = None,
     ) -> None:
         """Commit rows to the attempt's branch, some of which did not decode."""
         table = self._load(identifier)

@@ -187,11 +187,7 @@ def decode(arguments: argparse.Namespace, output: Output) -> Result:
     spec = spec_of(arguments.pipeline, arguments.ledger)
     with ports_of(arguments, output, spec, need_spark=True) as ports:
         done = redecode(ports, spec, topic=arguments.topic, only_failed=arguments.failed)
-    lines = []
-    for table, item in done.items():
-        left = f"{item.failed:,} of them do not decode" if item.failed else "all of them decode"
-        done_again = f"{count(item.rows, 'row')} decoded again; {left}" if item.rows else "no such rows"
-        lines.append(f"{table}: {done_again}")
+    lines = [f"{table}: {item}" for table, item in done.items()]
     tables = [{"table": table, **item.to_json()} for table, item in done.items()]
     return Result(document={"pipeline": spec.name, "tables": tables}, lines=lines)
 

@@ -105,6 +105,10 @@ def status_lines(report: PipelineReport, width: int, *, rows: int | None = 16) -
     if (more := len(report.waiting) - NEEDS) > 0:
         yield TextLine(f"{count(more, 'more partition waits', 'more partitions wait')} for open transactions")
     yield from _waves(report, width)
+    if lines := report.facts.recorded.decoding:
+        yield from _title("decoding")
+    for line in lines:
+        yield from wrapped(f"{line.subject}, {ago(line.at, report.at)}: {line.detail}", width, indent="  ")
 
 
 def _summary(report: PipelineReport, width: int) -> Iterator[TextLine]:
@@ -592,6 +596,8 @@ def show_wave(output: Output, report: WaveReport) -> None:
         output.line(f"{what} is paused {pause.since}; go on with: {way}")
     if silent := silence_of(record):
         output.line(f"its worker: {silent}")
+    if report.decoding:
+        output.line(report.decoding)
     attempts = [
         (
             *(item.fence, item.attempt, word_of(item.outcome), _progress_text(item.progress)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,9 +40,19 @@ def columns(text: str) -> dict[str, Any]:
 
     `NOT NULL` and comments are read and left out: a field that a value lacks is null.
     """
+    return _struct(types(text))
+
+
+def types(text: str) -> dict[str, Any]:
+    """Return the type of each column, by name. Raises DdlError."""
     read = _Reader(text)
-    fields = read.fields("", 1)
+    found = read.fields("", 1)
     read.end()
+    return found
+
+
+def _struct(of: Mapping[str, Any]) -> dict[str, Any]:
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in of.items()]
     return {"type": "struct", "fields": fields}
 
 
@@ -73,17 +83,17 @@ class _Reader:
         if self._at < len(self._tokens):
             raise DdlError(f"{self._tokens[self._at].text!r} is not understood after {self._before()}")
 
-    def fields(self, above: str, depth: int) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+    def fields(self, above: str, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
         while True:
-            field = self._field(above, depth)
-            if any(item["name"].lower() == field["name"].lower() for item in found):
-                raise DdlError(f"{above}{field['name']} stands twice: columns differ by more than upper and lower case")
-            found.append(field)
+            name, kind = self._field(above, depth)
+            if name.lower() in map(str.lower, found):
+                raise DdlError(f"{above}{name} stands twice: columns differ by more than upper and lower case")
+            found[name] = kind
             if not self._takes(","):
                 return found
 
-    def _field(self, above: str, depth: int) -> dict[str, Any]:
+    def _field(self, above: str, depth: int) -> tuple[str, Any]:
         token = self._next("a name")
         if token.is_string or (not token.is_quoted and not re.fullmatch(r"\w+", token.text)):
             raise DdlError(f"{token.text!r} is no name; one with other characters than letters, digits and _ needs `…`")
@@ -99,7 +109,7 @@ class _Reader:
                 raise DdlError(f"the comment of {above}{name} needs quotes")
             while self._at < len(self._tokens) and self._tokens[self._at].is_string:
                 self._at += 1
-        return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        return name, kind
 
     def _type(self, path: str, depth: int) -> Any:
         if depth > DEEPEST:
@@ -126,7 +136,7 @@ class _Reader:
 
     def _holding(self, word: str, path: str, depth: int) -> dict[str, Any]:
         if word == "STRUCT":
-            return {"type": "struct", "fields": self.fields(f"{path}.", depth)}
+            return _struct(self.fields(f"{path}.", depth))
         if word == "ARRAY":
             return {"type": "array", "elementType": self._type(f"{path}[]", depth), "containsNull": True}
         if (key := self._type(f"{path}.key", depth)) != "string":

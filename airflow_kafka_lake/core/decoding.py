@@ -16,6 +16,7 @@ from enum import StrEnum
 from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.document import Document
 
+VALUE_COLUMN = "value"
 ERROR_COLUMN = "decode_error"
 SCHEMA_ID_COLUMN = "value_schema_id"
 

@@ -49,7 +49,7 @@ _ROOM = 512
 """Bytes that the file has from the first write on: a disk that is full later has room for every other one."""
 
 _ROWS = "number of output rows"
-_KAFKA, _TABLE, _FILTER = ("Scan KafkaRelation", "Scan ExistingRDD"), "BatchScan ", "Filter"
+_KAFKA, _FILTER = ("Scan KafkaRelation", "Scan ExistingRDD"), "Filter"
 """How Spark names the sources in a query's plan."""
 
 _WITHIN = " kafka"
@@ -129,13 +129,11 @@ def _write_progress(file: Path, text: str) -> None:
 
 @dataclass(slots=True)
 class Query:
-    """A query: the metrics that count the rows of its sources, and their counts."""
+    """A query: the metrics that count its rows of Kafka, and their counts."""
 
     kafka: tuple[int, ...] = ()
-    tables: tuple[int, ...] = ()
     looks: int = 0
     rows: int = 0
-    table_rows: int = 0
     is_over: bool = False
 
 
@@ -168,7 +166,6 @@ class Counts:
     def _counters(self, rows: int) -> Counters:
         return Counters(
             rows=rows + sum(query.rows for query in self.queries.values()),
-            table_rows=sum(query.table_rows for query in self.queries.values()),
             executors=self._executors(),
             **self.application,
         )
@@ -212,19 +209,18 @@ class Counts:
         for number, text in found.items():
             query = self.queries[number]
             if query.looks % _LOOK_AGAIN == 0 or query.is_over:
-                query.kafka, query.tables = self._sources(number)
+                query.kafka = self._sources(number)
             query.looks += 1
             values = {int(name): int(value.replace(",", "")) for name, value in _VALUE.findall(text)}
             query.rows = sum(values.get(metric, 0) for metric in query.kafka)
-            query.table_rows = sum(values.get(metric, 0) for metric in query.tables)
 
-    def _sources(self, number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the metrics of a query's plan that count rows of Kafka, and rows of tables.
+    def _sources(self, number: int) -> tuple[int, ...]:
+        """Return the metrics of a query's plan that count rows of Kafka.
 
         Records that the driver itself has read (`jobs.stage`) are Kafka's too. Where a filter follows a read of
         Kafka, its rows count: a paced reader gives signs of life too, which are no records.
         """
-        kafka, tables = list[int](), list[int]()
+        kafka = list[int]()
         graph = self._sql().planGraph(number)
         nodes, edges = graph.allNodes(), graph.edges()
         into = {edges.apply(place).fromId(): edges.apply(place).toId() for place in range(edges.size())}
@@ -233,18 +229,10 @@ class Counts:
             node = nodes.apply(place)
             name = node.name()
             if name.startswith(_KAFKA) and not name.rstrip().endswith(_WITHIN):
-                kafka += _rows_of(filters.get(into.get(node.id()), node))
-            elif name.startswith(_TABLE):
-                tables += _rows_of(node)
-        return tuple(kafka), tuple(tables)
-
-
-def _rows_of(node: Any) -> Iterator[int]:
-    metrics = node.metrics()
-    for place in range(metrics.size()):
-        metric = metrics.apply(place)
-        if metric.name() == _ROWS:
-            yield metric.accumulatorId()
+                metrics = filters.get(into.get(node.id()), node).metrics()
+                found = map(metrics.apply, range(metrics.size()))
+                kafka += [metric.accumulatorId() for metric in found if metric.name() == _ROWS]
+        return tuple(kafka)
 
 
 # The steps of a driver around a job: take its request, open a session, show its progress, write its result.

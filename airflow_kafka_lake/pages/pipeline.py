@@ -433,6 +433,7 @@ def wave_page(visitor: Visitor, report: WaveReport) -> str:
         ranges_count=len(report.ranges),
         line=wave_line(replace(record, ranges=len(report.ranges)), visitor, paused=report.paused is not None),
         bar=bars[-1] if bars else None,
+        decoding=report.decoding,
         attempts=list(reversed(attempts)),
         totals=totals,
         accounts=ACCOUNTS,

@@ -9,8 +9,9 @@ from functools import partial
 
 from airflow_kafka_lake.core import remedies
 from airflow_kafka_lake.core.accounting import Explanation, Receipt, StreamContent, Tally, receipt
-from airflow_kafka_lake.core.amounts import count
-from airflow_kafka_lake.core.decoding import Decoding, Limit
+from airflow_kafka_lake.core.amounts import count, some
+from airflow_kafka_lake.core.ddl import types
+from airflow_kafka_lake.core.decoding import VALUE_COLUMN, Decoding, Format, Limit
 from airflow_kafka_lake.core.errors import DecodeLimitError, LogStartMovedError, UnavailableError, UnexplainedError
 from airflow_kafka_lake.core.kafka.losses import (
     Losses,
@@ -39,11 +40,13 @@ from airflow_kafka_lake.core.spark.job import Tip
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services.identity import changed_topics, check_losses, planned_epochs
 
-NAMED_RANGES = 5
+NAMED_RANGES = NAMED_COLUMNS = 5
 MOST_PASSED = 1_000
 """Gaps of a wave that are held one by one when the log start has passed them; beyond, whole ranges."""
 GAPS_AT_ONCE = 20_000
 """Gaps in one question to Kafka: about 15 MB of explanations."""
+MANY_VALUES = 100
+"""A column that so many values leave empty is told of; of fewer, a rare field would be told every hour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,13 +190,13 @@ def _explain(
     if number:
         ports.progress(f"explaining {count(number, 'gap')} of wave {claim.key.wave}")
     tallies: dict[str, Tally] = defaultdict(Tally)
-    for some in _in_groups(ranges, contents):
-        wanted = {Slice(item.stream, gap): number for number, (item, left) in enumerate(some) for gap in left}
-        found: list[list[Explanation]] = [[] for _ in some]
+    for group in _in_groups(ranges, contents):
+        wanted = {Slice(item.stream, gap): number for number, (item, left) in enumerate(group) for gap in left}
+        found: list[list[Explanation]] = [[] for _ in group]
         explain = partial(ports.batches.explain, epochs=planned_epochs(ranges))
         for gap, explanations in explain(tuple(wanted), claim.spec.isolation, heartbeat).items():
             found[wanted[gap]] += explanations
-        for (item, left), mine in zip(some, found, strict=True):
+        for (item, left), mine in zip(group, found, strict=True):
             tallies[item.id].add(left, mine)
     return tallies
 
@@ -206,17 +209,17 @@ def _in_groups(
     ranges: Sequence[RangeRecord], contents: Mapping[Stream, StreamContent]
 ) -> Iterator[list[tuple[RangeRecord, RangeSet]]]:
     """Yield the gaps of all ranges in groups of about `GAPS_AT_ONCE`."""
-    some: list[tuple[RangeRecord, RangeSet]] = []
+    group: list[tuple[RangeRecord, RangeSet]] = []
     count = 0
     for item in ranges:
         for part in _gaps(item, contents).sliced(GAPS_AT_ONCE):
-            if some and count + part.range_count > GAPS_AT_ONCE:
-                yield some
-                some, count = [], 0
-            some.append((item, part))
+            if group and count + part.range_count > GAPS_AT_ONCE:
+                yield group
+                group, count = [], 0
+            group.append((item, part))
             count += part.range_count
-    if some:
-        yield some
+    if group:
+        yield group
 
 
 def _unexplained(item: RangeRecord, tally: Tally) -> RangeDecision:
@@ -268,7 +271,24 @@ def offsets_shown(found: Iterable[StreamContent]) -> dict[Stream, RangeSet]:
     return {stream: RangeSet.union(parts) for stream, parts in offsets.items()}
 
 
-# Hold what does not decode, where it is more than the pipeline allows.
+# Tell what does not decode, and hold it where it is more than the pipeline allows.
+
+
+def remarks_on(asked: Decoding | None, staged: StagedContent) -> str:
+    """Return the sentences about the values of a wave: how many do not decode, and which columns of a JSON schema are
+    empty in all others; nothing where there is neither."""
+    failed = sum(item.offsets.span for item in staged.undecoded)
+    rows = sum(item.offsets.span for item in staged.streams)
+    decoded, told = staged.filled.get(VALUE_COLUMN, 0) - failed, []
+    if asked and asked.format is Format.JSON and decoded >= MANY_VALUES:
+        filled = {name.lower(): number for name, number in staged.filled.items()}
+        if empty := [name for name in types(asked.schema or "") if filled.get(name.lower()) == 0]:
+            these = f"None of the {decoded:,} values that decode fills {some(empty, NAMED_COLUMNS)}"
+            told.append(f"{these}: fields are found by their exact names, case included")
+    if failed:  # a reason may be long, and the history cuts the end
+        these = f"{failed:,} of {count(rows, 'value')} did not decode"
+        told.append(f"{these}: decode_error has the reasons. The first: {staged.undecoded[0].reason}")
+    return ". ".join(told)
 
 
 def refuse_undecoded(asked: Decoding | None, claim: Claim, staged: StagedContent) -> tuple[RangeDecision, ...]:

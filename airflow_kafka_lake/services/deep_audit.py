@@ -26,7 +26,7 @@ from airflow_kafka_lake.jobs.compare import (
 from airflow_kafka_lake.ports import Ports
 from airflow_kafka_lake.services import reading
 from airflow_kafka_lake.services.identity import changed_topics
-from airflow_kafka_lake.services.watching import job_progress
+from airflow_kafka_lake.services.watching import Watch
 
 # The result of comparing contents with Kafka, and its findings.
 
@@ -222,9 +222,11 @@ def _run(ports: Ports, job: CompareJob) -> ContentComparison:
 
 
 def _compare(ports: Ports, job: CompareJob) -> ContentComparison:
-    offsets = Progress(step=Step.READ, rows_expected=sum(item.range.span for item in job.slices))
-    with job_progress(ports, f"comparison of {job.table}", offsets) as counted:
-        return ContentComparison.from_json(ports.runner.report(job, progress=ports.progress, counted=counted))
+    watch = Watch(ports, f"comparison of {job.table}")
+    watch.begin(Progress(step=Step.READ, rows_expected=sum(item.range.span for item in job.slices)))
+    done = ContentComparison.from_json(ports.runner.report(job, progress=ports.progress, counted=watch.follow))
+    watch.end()
+    return done
 
 
 def _carefully(ports: Ports, job: CompareJob) -> CompareJob:

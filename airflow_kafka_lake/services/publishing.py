@@ -49,6 +49,8 @@ class AuditedAttempt:
     receipts: tuple[Receipt, ...]
     replaces: Mapping[Stream, RangeSet] = field(default_factory=dict)
     """The offsets of the rows that main had of reopened ranges when they were compared with the new ones."""
+    remarks: str = ""
+    """The sentences about its decoding, unless an earlier worker has recorded them."""
 
 
 def replaced(claim: Claim) -> tuple[Slice, ...]:

@@ -6,7 +6,6 @@ import secrets
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from operator import attrgetter
 from typing import assert_never
 
 from airflow_kafka_lake.core import remedies
@@ -21,6 +20,7 @@ from airflow_kafka_lake.core.errors import (
     UsageError,
     unknown_topic,
 )
+from airflow_kafka_lake.core.ledger.decisions import RecordDecode
 from airflow_kafka_lake.core.ledger.records import Publication
 from airflow_kafka_lake.core.ledger.waves import (
     Committed,
@@ -38,7 +38,7 @@ from airflow_kafka_lake.services.advance import landed_in
 from airflow_kafka_lake.services.identity import check_head, check_table
 from airflow_kafka_lake.services.publishing import PUBLISH_TRIES
 from airflow_kafka_lake.services.reading import decoders
-from airflow_kafka_lake.services.watching import job_progress
+from airflow_kafka_lake.services.watching import Watch
 
 
 def redecode(
@@ -63,9 +63,8 @@ def redecode(
     done = {}
     for table, topics in _topics_in(ports.ledger, spec, [topic] if topic else known).items():
         how = decoders(ports, spec.decoding, topics)
-        for item in how:
-            if item.refused:
-                raise SchemaMismatchError(f"{item.refused.rstrip('.')}. Nothing was changed", topic=item.topics[0])
+        if refused := next((item for item in how if item.refused), None):
+            raise SchemaMismatchError(f"{refused.refused.rstrip('.')}. Nothing was changed", topic=refused.topics[0])
         job = RedecodeJob(
             id=secrets.token_hex(8), pipeline=spec.name, table=table, decoders=how, only_failed=only_failed
         )
@@ -87,30 +86,30 @@ def _redecode(ports: Ports, job: RedecodeJob, topic_ids: Sequence[str]) -> Redec
     check_table(ports, job.pipeline, job.table, topic_ids)
     _clean_up(ports, job.table)
     try:
-        with job_progress(
-            ports, f"decoding of {job.table}", Progress(step=Step.READ), rows=attrgetter("table_rows")
-        ) as counted:
-            done = RedecodeResult(**ports.runner.report(job, progress=ports.progress, counted=counted))
+        watch = Watch(ports, f"decoding of {job.table}")
+        watch.begin(Progress(step=Step.READ))
+        # Of the table's rows Spark reads each several times: their number is known at the end.
+        done = RedecodeResult(**ports.runner.report(job, progress=ports.progress, counted=watch.follow))
+        watch.end(done.rows)
         if done.staged is not None:
             _publish(ports, job, done, topic_ids)
-    except (UnavailableError, UnknownOutcomeError):
-        raise  # its commit may still land, and requires the branch: the next call drops it
-    except KafkaLakeError:
-        with suppress(KafkaLakeError):
-            ports.lake.table(job.table).drop(job.staged_as)
+            line = RecordDecode(pipeline=job.pipeline, table=job.table, detail=str(done), actor=ports.actor)
+            ports.ledger.commit(line)
+    except KafkaLakeError as error:
+        # An unknown commit may still land, and requires the branch: the next call drops it.
+        if not isinstance(error, (UnavailableError, UnknownOutcomeError)):
+            with suppress(KafkaLakeError):
+                ports.lake.table(job.table).drop(job.staged_as)
         raise
     return done
 
 
 def _clean_up(ports: Ports, table: str) -> None:
     """Drop the branches of killed calls. A call that still runs fails then: main can become the rows of only one."""
-    try:
-        branches = ports.lake.table(table).head().decoded
-    except UnknownSubjectError:
-        return  # the job names it
-    for branch in branches:
-        ports.progress(f"dropping {branch} of {table}: another call left it")
-        ports.lake.table(table).drop(branch)
+    with suppress(UnknownSubjectError):  # the job names it
+        for branch in ports.lake.table(table).head().decoded:
+            ports.progress(f"dropping {branch} of {table}: another call left it")
+            ports.lake.table(table).drop(branch)
 
 
 def _publish(ports: Ports, job: RedecodeJob, done: RedecodeResult, topic_ids: Sequence[str]) -> None:

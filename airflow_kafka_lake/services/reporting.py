@@ -25,7 +25,7 @@ from airflow_kafka_lake.core.kafka.snapshots import (
 )
 from airflow_kafka_lake.core.ledger.guards import pause_of
 from airflow_kafka_lake.core.ledger.records import WaveRecord
-from airflow_kafka_lake.core.ledger.waves import OPEN, UNFINISHED, UNRESOLVED, AttemptOutcome, RangeState
+from airflow_kafka_lake.core.ledger.waves import DECODE, OPEN, UNFINISHED, UNRESOLVED, AttemptOutcome, RangeState
 from airflow_kafka_lake.core.offsets import SliceSet, grouped, merged
 from airflow_kafka_lake.core.ordering.segments import Graph, SegmentOrder
 from airflow_kafka_lake.core.reports.status import Overview, PipelineReport, WaveReport
@@ -120,6 +120,7 @@ def _recorded(ledger: LedgerReader, spec: PipelineSpec) -> LedgerState:
         attempts=ledger.attempts(pipeline=spec.name) if any(wave.state in OPEN for wave in waves) else (),
         segments=ledger.segments(spec.name),
         requests=ledger.requests() if any(wave.state in UNFINISHED for wave in waves) else (),
+        decoding=ledger.events(spec.name, kind=DECODE, limit=3, newest=True)[::-1],
     )
 
 
@@ -245,4 +246,7 @@ def _wave(ledger: LedgerReader, wave_id: str) -> WaveReport:
     pipeline = ledger.pipeline(record.pipeline)
     paused = pause_of(pipeline.pauses, record.plan) if pipeline and record.state in UNFINISHED else None
     ranges, attempts = ledger.ranges(wave=wave_id), ledger.attempts(wave_id)
-    return WaveReport(record=record, ranges=tuple(ranges), attempts=tuple(attempts), paused=paused)
+    landed = [item.attempt for item in attempts if item.outcome is AttemptOutcome.COMMITTED]
+    lines = [line.detail for its in landed for line in ledger.events(record.pipeline, kind=DECODE, actor=its)]
+    told = lines[0] if lines else None
+    return WaveReport(record=record, ranges=tuple(ranges), attempts=tuple(attempts), paused=paused, decoding=told)

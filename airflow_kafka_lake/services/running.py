@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -41,6 +41,7 @@ from airflow_kafka_lake.services.advance import Advances, SyncedGroup
 from airflow_kafka_lake.services.identity import known_spec
 from airflow_kafka_lake.services.planning import plan_after_others
 from airflow_kafka_lake.services.recovery import clean_up, recover
+from airflow_kafka_lake.services.reporting import wave as reported
 from airflow_kafka_lake.services.staging import ingest
 from airflow_kafka_lake.services.watching import Places
 
@@ -165,7 +166,7 @@ class RunWaves:
 class Run:
     """The outcome of a run. `problems` are the errors of waves, in wave order, and of hanging transactions; `left` are
     the unfinished waves that it was not asked for; `moves` has one move of each stream, however many waves moved it;
-    `group` has the watermarks that its group was told."""
+    `group` has the watermarks that its group was told, `decoding` the remarks on the values of each wave."""
 
     pipeline: str
     plan: Plan | None
@@ -175,6 +176,7 @@ class Run:
     problems: tuple[KafkaLakeError, ...]
     group: SyncedGroup | None = None
     left: tuple[Work, ...] = ()
+    decoding: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -188,7 +190,10 @@ class Run:
             "pipeline": self.pipeline,
             "plan": plan.id if plan and plan.waves else None,
             "period": plan.period.to_json() if plan and plan.period else None,
-            "waves": [{"wave": item.id, "state": item.state.value, "rows": item.rows} for item in self.waves],
+            "waves": [
+                {"wave": item.id, "state": item.state.value, "rows": item.rows, "decoding": self.decoding.get(item.id)}
+                for item in self.waves
+            ],
             "left": [item.to_json() for item in self.left],
             "rows": self.rows,
             "advanced": [move.to_json() for move in self.moves],
@@ -259,6 +264,7 @@ def run(
         problems=tuple(problems),
         group=advances.group,
         left=work.choice().left,
+        decoding={item.id: reported(ports.ledger, item.id).decoding for item in work.finished if spec.decoding},
     )
 
 

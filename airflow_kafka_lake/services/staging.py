@@ -38,7 +38,7 @@ from airflow_kafka_lake.core.ordering.segments import gate_closed
 from airflow_kafka_lake.core.reports.progress import Progress, Step
 from airflow_kafka_lake.ports import LakeTable, Ports
 from airflow_kafka_lake.services.advance import known_receipts, send_first
-from airflow_kafka_lake.services.attempt_audit import audit_attempt, refuse_replacing, refuse_undecoded
+from airflow_kafka_lake.services.attempt_audit import audit_attempt, refuse_replacing, refuse_undecoded, remarks_on
 from airflow_kafka_lake.services.claims import Heartbeat, InDoubt, claim_wave, ending_on_error
 from airflow_kafka_lake.services.identity import check_head, check_losses, known_spec, require_published
 from airflow_kafka_lake.services.only_copies import refuse_to_drop
@@ -171,7 +171,11 @@ def _work(ports: Ports, claim: Claim, in_doubt: InDoubt) -> Shortfall | None:
     offsets = sum(item.range.span for item in claim.ranges)
     heartbeat.watch.end(offsets, f"{count(rows, 'row')}, every offset is accounted for")
     step = heartbeat.watch.begin(Progress(step=Step.PUBLISH, rows_expected=rows))
-    ports.ledger.commit(MarkStaged(key=claim.key, audited=proven.snapshot, staged_bytes=proven.bytes, progress=step))
+    size, told = proven.bytes, proven.remarks
+    done = MarkStaged(key=claim.key, audited=proven.snapshot, staged_bytes=size, progress=step, remarks=told)
+    ports.ledger.commit(done)
+    if told:
+        ports.progress(f"wave {claim.key.wave}: {told}")
     ports.lake.table(claim.table).add_receipts(receipt_rows(ports, claim, proven))
     publish(ports, claim, proven, in_doubt, watch=heartbeat.watch)
     heartbeat.watch.landed(rows=rows, lake_bytes=proven.bytes)
@@ -260,7 +264,8 @@ def _stage_anew(
     heartbeat.renew()
     audited = audit_attempt(ports, claim, staged, heartbeat)
     if audited.rest_is_proven:
-        ports.ledger.commit(MarkStaged(key=claim.key, audited=staged.snapshot, staged_bytes=staged.bytes))
+        told = remarks_on(asked, staged)
+        ports.ledger.commit(MarkStaged(key=claim.key, audited=staged.snapshot, staged_bytes=staged.bytes, remarks=told))
         return Shortfall(verdicts=audited.failed, spared=claim.key.attempt)
     if audited.failed:
         return Shortfall(verdicts=audited.failed)
@@ -268,21 +273,9 @@ def _stage_anew(
     decided = known_receipts(ports, claim.table, claim.pipeline, REOPENED) if replaced(claim) else ()
     if failed := refuse_replacing(claim, staged, shown, decided) or refuse_undecoded(asked, claim, staged):
         return Shortfall(verdicts=failed)
-    _tell_undecoded(ports, claim, staged)
+    told, receipts = remarks_on(asked, staged), audited.receipts
     return AuditedAttempt(
-        attempt=claim.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=audited.receipts, replaces=shown
-    )
-
-
-def _tell_undecoded(ports: Ports, claim: Claim, staged: StagedContent) -> None:
-    if not staged.undecoded:
-        return
-    failed = sum(item.offsets.span for item in staged.undecoded)
-    rows = sum(item.offsets.span for item in staged.streams)
-    verb, lands = ("does", "lands") if rows == 1 else ("do", "land")
-    ports.progress(
-        f"wave {claim.key.wave}: {failed:,} of {count(rows, 'value')} {verb} not decode and {lands} as bytes, "
-        f"with the reason in decode_error. The first: {staged.undecoded[0].reason}"
+        attempt=claim.key, snapshot=staged.snapshot, bytes=staged.bytes, receipts=receipts, replaces=shown, remarks=told
     )
 
 

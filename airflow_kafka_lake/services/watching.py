@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from operator import attrgetter
 
 from airflow_kafka_lake.core.planning.selection import Work
 from airflow_kafka_lake.core.reports.progress import (
@@ -50,6 +49,11 @@ class Watch:
     def rows(self) -> int:
         """How many rows of the step are done."""
         return 0 if self.progress is None else self.progress.rows
+
+    def follow(self, counters: Counters) -> None:
+        """Show a job's counts of Kafka's records."""
+        self.counted(counters.rows, counters.note)
+        self.beat()
 
     def beat(self) -> None:
         """Show that the step goes on."""
@@ -136,19 +140,3 @@ class Places:
 def placed(ports: Ports, place: WavePosition) -> Ports:
     """Return ports that show which of how many waves is worked on."""
     return replace(ports, live=lambda live: ports.live(replace(live, place=place)))
-
-
-@contextmanager
-def job_progress(
-    ports: Ports, subject: str, progress: Progress, rows: Callable[[Counters], int] = attrgetter("rows")
-) -> Iterator[Callable[[Counters], None]]:
-    """Show a job's counts, from begin to end; `rows` chooses which of its counters."""
-    watch = Watch(ports, subject)
-    watch.begin(progress)
-
-    def counted(counters: Counters) -> None:
-        watch.counted(rows(counters), counters.note)
-        watch.beat()
-
-    yield counted
-    watch.end()

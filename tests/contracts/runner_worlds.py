@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from pyiceberg.types import IntegerType
 
 from airflow_kafka_lake.adapters.iceberg.settings import LakeSettings
 from airflow_kafka_lake.adapters.iceberg.table import IcebergLake
@@ -35,6 +38,14 @@ AT_MS = 1_700_000_000_123
 Headers = tuple[tuple[str, bytes | None], ...]
 Record = tuple[int, int, bytes | None, bytes | None, Headers, int]
 """Partition, offset, key, value, headers, timestamp in ms."""
+
+
+def decoded(value: bytes | None) -> dict[str, Any]:
+    """Return the column `a` of a JSON value, for the tables that PyIceberg writes."""
+    with suppress(ValueError):
+        found = json.loads(value or b"{}")
+        return {"a": found.get("a")} if isinstance(found, dict) else {}
+    return {}
 
 
 class Topic(Protocol):
@@ -208,7 +219,9 @@ class StandInWorld(TableWorld):
     def __init__(self, settings: LakeSettings) -> None:
         self.cluster = MemoryKafka()
         super().__init__(settings)
-        self.runner = MemoryRunner(self.cluster, TableJobs(self.real.catalog.load))
+        self.runner = MemoryRunner(
+            self.cluster, TableJobs(self.real.catalog.load, columns={"a": IntegerType()}, decoded=decoded)
+        )
 
     def new_topic(self) -> Topic:
         return MemoryTopic(self.cluster, f"t-{secrets.token_hex(4)}")

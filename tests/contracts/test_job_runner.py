@@ -203,6 +203,7 @@ def test_what_does_not_decode_is_told(world: RunnerWorld) -> None:
     assert undecoded.reason
     assert staged.decoding == decoder.asked
     assert len(world.rows(staged.snapshot)) == 5
+    assert (staged.filled["value"], staged.filled["a"]) == (4, 1)
 
 
 # How it ends

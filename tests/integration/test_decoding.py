@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_kafka_lake.services.attempt_audit import MANY_VALUES
 from tests.sandbox import Sandbox
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def test_values_that_do_not_decode_stay_beside_those_that_do(sandbox: Sandbox) -
     send(sandbox, b'{"amount": "5"}')
     misfit = sandbox.run()
     assert misfit.code == 0, misfit.out
-    assert "1 of 1 value does not decode and lands as bytes" in misfit.err
+    assert "1 of 1 value did not decode: decode_error has the reasons. The first:" in misfit.err
     assert "The first: column amount is bigint in the table and string in" in misfit.err
     last = rows(sandbox)[-1]
     assert (last["value"], last["amount"]) == (b'{"amount": "5"}', None)
@@ -98,8 +99,10 @@ def test_values_that_do_not_decode_stay_beside_those_that_do(sandbox: Sandbox) -
     assert refused["type"] == "SchemaMismatchError", refused
     assert "column amount is bigint in the table and string in" in refused["message"]
 
-    write(sandbox, format="json", schema="amount BIGINT")
-    assert sandbox.run().code == 0
+    write(sandbox, format="json", schema="amount BIGINT, plase STRUCT<city: STRING, at: STRUCT<x: INT>>, Note STRING")
+    send(sandbox, *[b'{"amount": 1, "place": {"city": "Ulm"}, "note": "late"}'] * MANY_VALUES)
+    (wave,) = sandbox.run().document["waves"]
+    assert wave["decoding"].startswith(f"None of the {MANY_VALUES} values that decode fills plase, Note: ")
     audited = sandbox.command("audit", sandbox.name, "--json")
     assert audited.code == 0, audited.out
 
@@ -137,6 +140,9 @@ def test_rows_are_decoded_again_from_their_bytes(sandbox: Sandbox) -> None:
     write(sandbox, format="json", schema="amount BIGINT")
     done = sandbox.command("decode", str(sandbox.file), "--failed", "--json")
     assert done.document["tables"] == [{"table": sandbox.table, "rows": 2, "failed": 1}], done.err
+    assert f"decoding of {sandbox.table}: read 2 rows in " in done.err
+    newest = sandbox.command("status", sandbox.name, "--json").document["decoding"][0]
+    assert (newest["subject"], newest["detail"]) == (sandbox.table, "2 rows decoded again; 1 of them did not decode")
     assert [(row["amount"], row["decode_error"] is None) for row in rows(sandbox)] == [
         (1, True),
         (None, False),

@@ -47,9 +47,9 @@ from airflow_kafka_lake.jobs import formats, shared_consumer
 from airflow_kafka_lake.jobs.compare import CompareJob, compare
 from airflow_kafka_lake.jobs.decoding.decode import decoded
 from airflow_kafka_lake.jobs.driver import (
+    _ROWS,
     PROGRESS_FILE,
     Counts,
-    _rows_of,
     await_counts,
     newest_query,
     report_progress,
@@ -579,7 +579,8 @@ def given_rows(counts: Counts) -> int:
     nodes, values = counts._sql().planGraph(number).allNodes(), counts._sql().executionMetrics(number).toString()
     found = dict(re.findall(r"(\d+) -> (\d+)", values))
     read = (node for node in map(nodes.apply, range(nodes.size())) if node.name().startswith("Scan ExistingRDD"))
-    return sum(int(found[str(metric)]) for node in read for metric in _rows_of(node))
+    listed = (node.metrics().apply(place) for node in read for place in range(node.metrics().size()))
+    return sum(int(found[str(metric.accumulatorId())]) for metric in listed if metric.name() == _ROWS)
 
 
 def test_a_shared_consumer_sleeps_for_aborted_records(

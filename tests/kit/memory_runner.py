@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from airflow_kafka_lake.core.ddl import types
 from airflow_kafka_lake.core.decoding import Decoder, Format
 from airflow_kafka_lake.core.errors import (
     JobFailedError,
@@ -94,8 +95,9 @@ class Stage(Protocol):
         *,
         undecoded: Sequence[UndecodedOffsets] = (),
         decoding: str | None = None,
+        filled: Mapping[str, int],
     ) -> None:
-        """Commit rows to an attempt's branch, with their decoding and the undecoded ones."""
+        """Commit rows to an attempt's branch, with their decoding, the undecoded ones, and how many fill a column."""
 
     def records(self, identifier: str, snapshot: int) -> Iterable[Position]:
         """Return the rows that a snapshot shows."""
@@ -162,7 +164,7 @@ class MemoryRunner:
             for topic, topic_id, partition, offset, *record in self._lake.records(job.table, job.snapshot):
                 lake[Stream(topic, topic_id, partition)][offset] = tuple(record)
         progress("compared")
-        counted(Counters(rows=sum(map(len, kafka.values())), table_rows=sum(map(len, lake.values()))))
+        counted(Counters(rows=sum(map(len, kafka.values()))))
         return ContentComparison(
             records=sum(map(len, kafka.values())), bytes=0, differences=differences(job.slices, kafka, lake)
         ).to_json()
@@ -235,7 +237,8 @@ class MemoryRunner:
         read(tips)
         with _as_a_driver("catalog-unreachable", **facts):
             failed = _undecoded(job.decoders, rows)
-            self._lake.stage(job.table, job.attempt, rows, undecoded=failed, decoding=job.decoding)
+            filled = _filled(job.decoders, rows)
+            self._lake.stage(job.table, job.attempt, rows, undecoded=failed, decoding=job.decoding, filled=filled)
 
 
 def _tip(part: Slice, offset: int, key: bytes | None, value: bytes | None, _: Headers, timestamp_ms: int) -> Tip:
@@ -269,6 +272,19 @@ def _undecoded(decoders: Sequence[Decoder], rows: Iterable[Position]) -> tuple[U
         )
         for stream, wrong in sorted(found.items())
     )
+
+
+def _filled(decoders: Sequence[Decoder], rows: Iterable[Position]) -> dict[str, int]:
+    """Count the values, and of JSON schemas those that have a field, whatever its type."""
+    values = [(topic, value) for topic, _, _, _, _, value, *_ in rows if value is not None]
+    found = {"value": len(values)}
+    for decoder in decoders:
+        if decoder.format is Format.JSON and not decoder.refused:
+            mine = [value for topic, value in values if topic in decoder.topics]
+            good = [json.loads(value) for value in mine if not _problem(decoder, value)]
+            names = types(decoder.schema)
+            found |= {name: sum(item.get(name) is not None for item in good) for name in names}
+    return found
 
 
 def _problem(decoder: Decoder, value: bytes) -> str | None:

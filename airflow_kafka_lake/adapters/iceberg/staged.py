@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -11,9 +11,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, FileFormat, ManifestContent, ManifestEntryStatus
+from pyiceberg.schema import Schema, build_position_accessors
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot, ancestors_of
+from pyiceberg.types import StructType
 
 from airflow_kafka_lake.adapters.iceberg.head import main_history, summary_of
 from airflow_kafka_lake.adapters.iceberg.rows import POSITION, Runs
@@ -21,7 +23,7 @@ from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN
 from airflow_kafka_lake.core.errors import JobFailedError, SchemaMismatchError
 from airflow_kafka_lake.core.ledger.records import StagedContent, UndecodedOffsets
-from airflow_kafka_lake.core.offsets import Stream
+from airflow_kafka_lake.core.offsets import Stream, grouped
 from airflow_kafka_lake.core.spark.job import branch_of
 from airflow_kafka_lake.jobs.formats import DECODED_AS, STAGED_BY
 
@@ -142,7 +144,21 @@ def read_staged(table: Table, staged: StagedFiles, heartbeat: Callable[[int], No
         streams=everything.contents(),
         undecoded=failures.found(),
         decoding=summary_of(staged.snapshot).get(DECODED_AS),
+        filled=_filled(table.schema(), staged.files),
     )
+
+
+def _filled(schema: Schema, files: Sequence[DataFile]) -> dict[str, int]:
+    """Return in how many rows each column has a value, of a struct its fullest field. Writers count nothing in lists,
+    maps, and columns beyond as many as the table's properties say."""
+    counts, rows = [file.null_value_counts or {} for file in files], sum(file.record_count for file in files)
+    places = build_position_accessors(schema).items()
+    leaves = grouped((at.position, leaf) for leaf, at in places if not isinstance(schema.find_type(leaf), StructType))
+    return {
+        schema.fields[column].name: rows - min(sum(each[leaf] for each in counts) for leaf in its)
+        for column, its in leaves.items()
+        if all(leaf in each for each in counts for leaf in its)
+    }
 
 
 def _read_file(io: FileIO, file: DataFile, attempt: str) -> tuple[Runs, Failures]:

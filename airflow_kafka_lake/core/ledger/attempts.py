@@ -29,6 +29,7 @@ from airflow_kafka_lake.core.ledger.changes import (
 from airflow_kafka_lake.core.ledger.guards import Limits, refuse_above, refuse_paused
 from airflow_kafka_lake.core.ledger.records import Claim, WaveRow
 from airflow_kafka_lake.core.ledger.waves import (
+    DECODE,
     WAVE_TRANSITIONS,
     Act,
     AttemptCause,
@@ -180,23 +181,26 @@ class RecordJob(AttemptWrite[None]):
 
 
 class MarkStaged(AttemptWrite[None]):
-    """CLAIMED → STAGED with the audited snapshot's id and the staged bytes; `progress` is the next step's."""
+    """CLAIMED → STAGED with the audited snapshot's id and the staged bytes; `progress` is the next step's, `remarks`
+    are about the values."""
 
     audited: int
     staged_bytes: int
     progress: Progress | None = None
+    remarks: str = ""
 
     def decide(self, records: Records) -> Change[None]:
         transition = WAVE_TRANSITIONS[Act.STAGE]
         wave, attempt = self.held(records, transition), records.attempt(self.key)
         staged = replace(attempt, audited=self.audited, staged_bytes=self.staged_bytes, outcome=AttemptOutcome.STAGED)
+        remarks = [self.entry(wave, DECODE, self.remarks[:LONGEST])] if self.remarks else []
         return Change(
             result=None,
             edits=(
                 Edit(before=wave, after=replace(wave, state=transition[1])),
                 Edit(before=attempt, after=staged.at(self.progress, records.now)),
             ),
-            entries=(self.entry(wave, "stage", f"snapshot {self.audited}, {size(self.staged_bytes)}"),),
+            entries=(self.entry(wave, "stage", f"snapshot {self.audited}, {size(self.staged_bytes)}"), *remarks),
         )
 
 

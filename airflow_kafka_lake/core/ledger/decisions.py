@@ -41,6 +41,7 @@ from airflow_kafka_lake.core.ledger.records import (
     explained,
 )
 from airflow_kafka_lake.core.ledger.waves import (
+    DECODE,
     ON_HOLD,
     RESOLVED,
     UNRESOLVED,
@@ -644,6 +645,22 @@ def _refuse_overtaken(what: Withdrawal, records: Records) -> None:
             "Nothing was withdrawn; repeat the call.",
             pipeline=what.pipeline,
         )
+
+
+class RecordDecode(Write[None]):
+    """Write down that a person has had the rows of a table decoded again, and with which result."""
+
+    pipeline: str
+    table: str
+    detail: str
+    actor: str
+
+    def scope(self) -> WriteScope:
+        return WriteScope(pipeline=self.pipeline)
+
+    def decide(self, records: Records) -> Change[None]:  # noqa: ARG002 (nothing on record refuses it)
+        line = Entry(pipeline=self.pipeline, actor=self.actor, kind=DECODE, subject=self.table, detail=self.detail)
+        return Change(result=None, entries=(line,))
 
 
 # Pause a pipeline or a plan, and resume it: nothing new of it is planned or begun in between.

@@ -295,6 +295,7 @@ class StagedContent:
 
     `decoding` is the digest of the pipeline's decoding when the job began; None where values were left as they are.
     `read` has the last record that each consumer of the job has read of a slice; None where that was compared before.
+    `filled` says in how many rows a column has a value, where the statistics of all files know it.
     """
 
     snapshot: int
@@ -303,6 +304,7 @@ class StagedContent:
     undecoded: tuple[UndecodedOffsets, ...] = ()
     decoding: str | None = None
     read: tuple[Tip, ...] | None = None
+    filled: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

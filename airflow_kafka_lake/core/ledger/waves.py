@@ -217,7 +217,7 @@ PUBLISHES = frozenset({"publish", "replace"})
 """Kinds of tokens whose commits show rows."""
 
 DECODE = "decode"
-"""The kind of a commit that makes main the same rows, decoded again."""
+"""The kind of a commit that makes main the same rows, decoded again; and of lines of the history about decoding."""
 
 UNNAMED = frozenset({"owner", DECODE})
 """Kinds of commits that no ledger has a record of: the table does not name them as its newest."""

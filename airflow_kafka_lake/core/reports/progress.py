@@ -149,11 +149,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """The rows of Kafka and of tables that a Spark job has read so far, its executors, of a local master the driver,
-    its application: the id, empty if unknown, its page, and whether it has an event log; and why it has no executor."""
+    """The rows of Kafka that a Spark job has read so far, its executors, of a local master the driver, its application:
+    the id, empty if unknown, its page, and whether it has an event log; and why it has no executor."""
 
     rows: int = 0
-    table_rows: int = 0
     executors: int = 1
     application: str = ""
     page: str | None = None
@@ -175,7 +174,7 @@ class Counters:
         try:
             found = json.loads(text)
             given = {item.name: found[item.name] for item in fields(cls)}
-            numbers = {name: int(given[name]) for name in ("rows", "table_rows", "executors")}
+            numbers = {name: int(given[name]) for name in ("rows", "executors")}
             return cls(**given | numbers | {"application": str(given["application"])[:MOST_LETTERS]})
         except (ValueError, TypeError, KeyError):
             return None
@@ -307,7 +306,8 @@ class ProgressEvent:
         if step is Step.PUBLISH:
             return f"{DOING[step]}{self.progress.expected}, {span(self.seconds)} so far"
         if not progress.rows:
-            return f"{DOING[step]}, nothing counted yet, {span(self.seconds)} so far"
+            nothing = "" if progress.rows_expected is None else ", nothing counted yet"
+            return f"{DOING[step]}{nothing}, {span(self.seconds)} so far"
         return f"{_DONE[step]} {progress.describe(self.rows_per_second)}"
 
     def _beside(self) -> str:

@@ -460,6 +460,7 @@ class PipelineReport:
             "streams": [self._stream(item) for item in self.streams],
             "not_listed": self.not_listed,
             "waves": [wave_line(wave) for wave in self.waves],
+            "decoding": [_event(item) for item in self.facts.recorded.decoding],
             "waiting_for_stable": [item.to_json() for item in self.waiting],
         }
 
@@ -567,12 +568,14 @@ def wave_line(wave: WaveRecord) -> Json:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveReport:
-    """A wave with its ranges and attempts, oldest first; `paused` keeps it from being begun."""
+    """A wave with its ranges and attempts, oldest first; `paused` keeps it from being begun, `decoding` says which of
+    its values do not decode, or which column none of them fills."""
 
     record: WaveRecord
     ranges: tuple[RangeRecord, ...]
     attempts: tuple[AttemptRecord, ...]
     paused: PauseRow | None = None
+    decoding: str | None = None
 
     def to_json(self) -> Json:
         """Return `wave --json`."""
@@ -582,6 +585,7 @@ class WaveReport:
             "pipeline": wave.pipeline,
             "paused": pause_document(self.paused),
             "snapshot_id": None if wave.snapshot is None else str(wave.snapshot),
+            "decoding": self.decoding,
             "ranges": [range_document(item) for item in self.ranges],
             "attempts": [
                 {
@@ -631,9 +635,12 @@ class EventList:
 
     def to_json(self) -> Json:
         """Return the wire form."""
-        names = ("sequence", "actor", "kind", "subject", "detail")
-        lines = [{"at": timestamp(item.at)} | {name: getattr(item, name) for name in names} for item in self.events]
-        return {"pipeline": self.pipeline, "events": lines}
+        return {"pipeline": self.pipeline, "events": [_event(item) for item in self.events]}
+
+
+def _event(item: Event) -> Json:
+    names = ("sequence", "actor", "kind", "subject", "detail")
+    return {"at": timestamp(item.at)} | {name: getattr(item, name) for name in names}
 
 
 def advance_document(pipeline: str, moves: Sequence[Advance]) -> Json:

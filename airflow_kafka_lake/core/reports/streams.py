@@ -21,6 +21,7 @@ from airflow_kafka_lake.core.kafka.snapshots import (
     Unread,
 )
 from airflow_kafka_lake.core.ledger.guards import PauseRow
+from airflow_kafka_lake.core.ledger.history import Event
 from airflow_kafka_lake.core.ledger.records import RangeRecord, StreamRecord, WaveRecord, first_held, lag
 from airflow_kafka_lake.core.ledger.requests import RequestRecord
 from airflow_kafka_lake.core.ledger.waves import ON_HOLD, OPEN, AttemptRecord
@@ -35,7 +36,8 @@ from airflow_kafka_lake.core.spec import Isolation, PipelineSpec, PolicyKind
 class LedgerState:
     """The ledger's state of a pipeline. `unresolved` are its PLANNED, HELD and CANCELLED ranges, `skipped` the SKIPPED
     ones; `attempts` are those of waves that an attempt works on. `requests` are those of all pipelines: a worker that
-    has a wave of another one is busy, and not missing. `tables` are all that it has ever written to."""
+    has a wave of another one is busy, and not missing. `tables` are all that it has ever written to, `decoding` the
+    newest lines of its history about values and columns, newest first."""
 
     spec: PipelineSpec
     streams: Sequence[StreamRecord]
@@ -47,6 +49,7 @@ class LedgerState:
     segments: Sequence[Segment] = ()
     pauses: Sequence[PauseRow] = ()
     requests: Sequence[RequestRecord] = ()
+    decoding: Sequence[Event] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_kafka_lake.core.amounts import count
 from airflow_kafka_lake.core.decoding import ERROR_COLUMN, Decoder
 from airflow_kafka_lake.core.document import Document
 from airflow_kafka_lake.core.errors import RefusedError
@@ -84,6 +85,10 @@ class RedecodeResult:
 
     def to_json(self) -> dict[str, int]:
         return {"rows": self.rows, "failed": self.failed}
+
+    def __str__(self) -> str:
+        left = f"{self.failed:,} of them did not decode" if self.failed else "all of them decode"
+        return f"{count(self.rows, 'row')} decoded again; {left}" if self.rows else "no such rows"
 
 
 # Decode a table's rows once more, from their raw bytes: on a branch of its own, compared with the rows before.

@@ -56,7 +56,7 @@ def test_what_is_counted_is_handed_on(tmp_path: Path, seconds: list[float]) -> N
     progress.is_recent()
     file.write_text(Counters(rows=5).to_json(sign="a"))
     progress.is_recent()
-    file.write_text(Counters(rows=7, table_rows=2).to_json(sign="b").ljust(512))
+    file.write_text(Counters(rows=7).to_json(sign="b").ljust(512))
     progress.is_recent()
     progress.is_recent()
     for broken in ("", '{"rows": 9', "[1]", '{"rows": "many"}', "\x00" * 100):
@@ -67,4 +67,4 @@ def test_what_is_counted_is_handed_on(tmp_path: Path, seconds: list[float]) -> N
     file.unlink()
     seconds[0] += 59
     assert progress.is_recent()
-    assert told == [Counters(rows=5), Counters(rows=7, table_rows=2), Counters(rows=7, table_rows=2)]
+    assert told == [Counters(rows=5), Counters(rows=7), Counters(rows=7)]

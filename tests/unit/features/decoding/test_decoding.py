@@ -6,10 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_kafka_lake.cli.status import status_lines
 from airflow_kafka_lake.core.decoding import Decoding, Format, Limit
 from airflow_kafka_lake.core.errors import UnavailableError
 from airflow_kafka_lake.core.ledger.waves import RangeState
-from airflow_kafka_lake.services import decisions
+from airflow_kafka_lake.core.reports.progress import ProgressEvent
+from airflow_kafka_lake.pages.pipeline import pipeline_page, wave_page
+from airflow_kafka_lake.pages.rendering import Visitor
+from airflow_kafka_lake.services import decisions, reporting
+from airflow_kafka_lake.services.attempt_audit import MANY_VALUES
+from airflow_kafka_lake.services.redecoding import redecode
+from tests.gates import Killed, KilledError
 from tests.world import SPEC, World
 
 pytestmark = pytest.mark.unit
@@ -140,3 +147,125 @@ def test_topic_without_a_schema_lands_as_bytes(kind: Format | None) -> None:
     assert (done.problems, done.exit_code, len(world.offsets())) == ((), 0, 1)
     words = "has protobuf schemas" if kind else "has no subject"
     assert any("land as bytes alone" in line and words in line for line in world.said)
+
+
+# Where a person finds it afterwards
+
+
+def told(world: World) -> list[tuple[str, str, str]]:
+    """Return the lines of the history about decoding: actor, subject and text."""
+    return [(item.actor, item.subject, item.detail) for item in world.ledger.events("orders", kind="decode")]
+
+
+def in_status(world: World) -> list[tuple[str, str]]:
+    """Return the lines of a status about decoding: subject and text."""
+    lines = reporting.status(world.worker(), world.spec).to_json()["decoding"]
+    return [(line["subject"], line["detail"]) for line in lines]
+
+
+UNDECODED = "1 of 3 values did not decode: decode_error has the reasons. The first: the value is no json"
+
+
+def test_values_that_did_not_decode_are_in_history_status_wave_and_run() -> None:
+    """The line is the attempt's that has landed, and every report has it."""
+    world = of(Decoding(format=Format.JSON, schema="a INT"))
+    send(world, b'{"a": 1}', b"none", b'{"a": 2}')
+    (wave,) = world.run().to_json()["waves"]
+    (landed,) = world.ledger.attempts(wave["wave"])
+    assert told(world) == [(landed.attempt, wave["wave"], UNDECODED)]
+    assert in_status(world) == [(wave["wave"], UNDECODED)]
+    assert wave["decoding"] == UNDECODED
+    assert reporting.wave(world.ledger, wave["wave"]).to_json()["decoding"] == UNDECODED
+    assert f"wave {wave['wave']}: {UNDECODED}" in world.said
+
+
+def test_nothing_is_told_of_values_that_decode() -> None:
+    """No line, and null for programs."""
+    world = of(Decoding(format=Format.JSON, schema="a INT"))
+    send(world, b'{"a": 1}', b'{"a": 2}')
+    (wave,) = world.run().to_json()["waves"]
+    assert (told(world), in_status(world), wave["decoding"]) == ([], [], None)
+
+
+@pytest.mark.parametrize("call", ["table.publish", "ledger.record_commit"])
+def test_line_about_decoding_outlives_its_worker(call: str) -> None:
+    """Another publishes what the dead one has staged, or adopts it: the wave has the line, once."""
+    world = of(Decoding(format=Format.JSON, schema="a INT"))
+    send(world, b'{"a": 1}', b"none", b'{"a": 2}')
+    wave = world.planned_wave()
+    with pytest.raises(KilledError):
+        world.ingest(wave, world.worker(Killed(call)))
+    world.lease_ends()
+    assert world.run().exit_code == 0
+    assert [line[1:] for line in told(world)] == [(wave, UNDECODED)]
+    assert reporting.wave(world.ledger, wave).decoding == UNDECODED
+
+
+@pytest.mark.parametrize(
+    ("number", "value", "columns"),
+    [
+        (MANY_VALUES, b'{"amount": 1}', "amuont"),
+        (MANY_VALUES, b'{"Amount": 1}', "amount, amuont"),
+        (MANY_VALUES, b'{"amuont": 1, "amount": null}', "amount"),
+        (MANY_VALUES, b'{"amuont": 1, "amount": 1}', ""),
+        (MANY_VALUES - 1, b'{"amount": 1}', ""),
+    ],
+)
+def test_column_that_no_value_of_a_large_wave_fills_is_named(number: int, value: bytes, columns: str) -> None:
+    """A misspelt field, or one of other case, is null in every row without an error; what does not decode, and a
+    tombstone, do not count. It stops nothing."""
+    world = of(Decoding(format=Format.JSON, schema="amount INT, amuont INT", limit=Limit(records=1)))
+    send(world, *[value] * number, b"none")
+    world.kafka.produce("orders", 0, None)
+    assert world.run().exit_code == 0
+    ((_, _, detail),) = told(world)
+    named = f"None of the {number} values that decode fills {columns}: fields are found by their exact names"
+    assert (named in detail) is ("None of" in detail) is bool(columns)
+
+
+def test_decode_is_in_the_history_with_the_person() -> None:
+    """With the number of rows, and as the newest line of the status."""
+    world = of(Decoding(format=Format.JSON, schema="a INT"))
+    send(world, b'{"a": 1}', b"none", b'{"a": 2}')
+    assert world.run().exit_code == 0
+    ((_, wave, _),) = told(world)
+    person = world.worker()
+    redecode(person, world.spec, only_failed=True)
+    line = ("raw.orders", "1 row decoded again; 1 of them did not decode")
+    assert told(world)[1:] == [(person.actor, *line)]
+    assert in_status(world) == [line, (wave, UNDECODED)]
+
+
+def test_decode_without_rows_leaves_no_line() -> None:
+    """Nothing was changed."""
+    world = of(Decoding(format=Format.JSON, schema="a INT"))
+    send(world, b"{}")
+    assert world.run().exit_code == 0
+    assert redecode(world.worker(), world.spec, only_failed=True)["raw.orders"].rows == 0
+    assert told(world) == []
+
+
+def test_terminal_and_pages_show_the_newest_line() -> None:
+    """Whole, and escaped: a reason may quote a value."""
+    world = of(Decoding(format=Format.JSON, schema="`a<b` INT"))
+    send(world, *[b"{}"] * MANY_VALUES)
+    assert world.run().exit_code == 0
+    ((_, wave, _),) = told(world)
+    report = reporting.status(world.worker(), world.spec)
+    shown = "\n".join(line.text for line in status_lines(report, 200))
+    assert f"\ndecoding\n  {wave}, " in shown
+    assert "values that decode fills a<b: fields are found" in shown
+    visitor = Visitor(base="/kafka-lake", name="ada", csrf="", ledger="")
+    for page in (pipeline_page(visitor, report), wave_page(visitor, reporting.wave(world.ledger, wave))):
+        assert "values that decode fills a&lt;b: fields are found" in page
+
+
+def test_progress_of_a_decode_has_each_row_once() -> None:
+    """Spark reads it several times: the number is told at the end."""
+    world = of(Decoding(format=Format.STRING))
+    send(world, b"a", b"b", b"c")
+    assert world.run().exit_code == 0
+    seen: list[ProgressEvent] = []
+    redecode(replace(world.worker(), live=seen.append), world.spec)
+    first, last = [item.sentence().removeprefix("decoding of raw.orders: ") for item in seen]
+    assert (first, last.rpartition(" in ")[0]) == ("reading", "read 3 rows")
