@@ -80,9 +80,9 @@ class RestoredWave:
     table: str
     attempt: str
     fence: int
-    snapshot: int | None
+    snapshot: int | None = None
     at: datetime
-    receipts: tuple[Receipt, ...]
+    receipts: tuple[Receipt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,24 +148,9 @@ class Restoration:
     @property
     def in_order(self) -> tuple[RestoredWave, ...]:
         """The waves with the rebuild's own, which has no range and no table and makes its token known; oldest first."""
-        own = RestoredWave(
-            wave=self.id,
-            table="",
-            attempt=self.token.attempt,
-            fence=self.token.fence,
-            snapshot=None,
-            at=self.observed_at,
-            receipts=(),
-        )
+        token = self.token
+        own = RestoredWave(wave=self.id, table="", attempt=token.attempt, fence=token.fence, at=self.observed_at)
         return tuple(sorted((*self.waves, own), key=lambda wave: (wave.at, wave.wave)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedRange:
-    """A range to be recorded: cut from `source`, or new."""
-
-    record: RangeRecord
-    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +158,7 @@ class Edits:
     """The changes of a restoration: ranges that go, ranges that come, waves that change state, watermarks that fall."""
 
     removed: frozenset[str]
-    placed: tuple[PlacedRange, ...]
+    placed: tuple[RangeRecord, ...]
     waves: Mapping[str, WaveState]
     watermarks: Mapping[Stream, int]
     new_waves: Mapping[str, str] = field(default_factory=dict)
