@@ -14,7 +14,7 @@ from airflow_kafka_lake.core.addresses import SITE
 from airflow_kafka_lake.core.amounts import age, count, size, span, word_of
 from airflow_kafka_lake.core.audit.report import MEANINGS, OffsetStatus
 from airflow_kafka_lake.core.ledger.history import TaskPlace, place_of
-from airflow_kafka_lake.core.ledger.records import RangeRecord, WaveRecord
+from airflow_kafka_lake.core.ledger.records import WaveRecord
 from airflow_kafka_lake.core.ledger.waves import OPEN, AttemptOutcome, AttemptRecord, WaveState
 from airflow_kafka_lake.core.offsets import grouped, summed
 from airflow_kafka_lake.core.remedies import Remedy
@@ -422,7 +422,8 @@ class Try:
 def wave_page(visitor: Visitor, report: WaveReport) -> str:
     """Draw a wave with its ranges and attempts."""
     record = report.record
-    totals = _totals(report.ranges)
+    known = [item.accounting for item in report.ranges if item.accounting]
+    totals = sum(known, Accounting()).to_json() if known else {}
     attempts = [_try(visitor, item, record) for item in report.attempts]
     bars = [item.bar for item in attempts if item.bar]
     return draw(
@@ -490,9 +491,3 @@ def waves_page(
         newer=max(0, skip - limit) if skip else None,
         older=skip + limit if skip + limit < number_of_all else None,
     )
-
-
-def _totals(ranges: Sequence[RangeRecord]) -> dict[str, int]:
-    """Return the sums of all ranges whose accounting is known; nothing where none is."""
-    known = [item.accounting for item in ranges if item.accounting]
-    return sum(known, Accounting()).to_json() if known else {}

@@ -89,19 +89,14 @@ class Ledgers:
             if ledger is not None and self.now() < until:
                 return ledger
             connection = LedgerConnection(conn_id)
-            if ledger is None or ledger.engine.url != connection.url:
-                ledger = _existing(connection)
+            url = connection.url
+            if ledger is None or ledger.engine.url != url:
+                if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+                    raise rendering.missing(f"{url.database} (connection {connection.ledger_conn_id!r})")
+                ledger = connection.ledger()
+                ledger.check()
             self._open[conn_id] = (self.now() + KEPT, ledger)
             return ledger
-
-
-def _existing(connection: LedgerConnection) -> SqlLedger:
-    url = connection.url
-    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
-        raise rendering.missing(f"{url.database} (connection {connection.ledger_conn_id!r})")
-    ledger = connection.ledger()
-    ledger.check()
-    return ledger
 
 
 # Who may see a pipeline, and who may decide about it: Airflow's auth manager says, by Dags and by connections.
