@@ -160,7 +160,10 @@ class Session:
                 unknown += isinstance(error, errors.UnknownTopicOrPartitionError | errors.UnknownTopicIdError)
                 # A broker that has just started knows no topic yet: one such answer is no proof.
                 if unknown == _GONE_AFTER:
-                    raise self._gone() from error
+                    raise IdentityError(
+                        f"Kafka no longer knows {', '.join(sorted(self._ids))} with the recorded ids and partitions. "
+                        "Was a topic deleted? What was planned of it can no longer be explained."
+                    ) from error
                 if not _worth_repeating(error) or time.monotonic() >= until:
                     raise
                 if getattr(error, "invalid_metadata", False):
@@ -287,12 +290,6 @@ class Session:
                 found[result.resource_name] = any("compact" in (config.value or "") for config in result.configs)
         return found
 
-    def _gone(self) -> IdentityError:
-        return IdentityError(
-            f"Kafka no longer knows {', '.join(sorted(self._ids))} with the recorded ids and partitions. Was a topic "
-            "deleted? What was planned of it can no longer be explained."
-        )
-
 
 def _worth_repeating(error: Exception) -> bool:
     return bool(getattr(error, "retriable", True)) or isinstance(error, errors.UnknownBrokerIdError)
@@ -337,7 +334,8 @@ def facts(batches: Sequence[Any], wanted: RangeSet) -> tuple[Batch, ...]:
     with _readable():
         for batch in batches:
             if isinstance(batch, LegacyRecordBatch):
-                found.append(_legacy(batch))
+                present, last = _offsets(list(batch)), batch.base_offset
+                found.append(Batch(base_offset=present.ranges[0].start, last_offset=last, present=present))
                 continue
             while at < len(ranges) and ranges[at].end <= batch.base_offset:
                 at += 1
@@ -397,11 +395,6 @@ def _damage(batch: Any) -> str:
     if batch.compression_type > _LAST_CODEC:
         return f"unknown codec {batch.compression_type}"
     return ""
-
-
-def _legacy(message: Any) -> Batch:
-    present = _offsets(list(message))
-    return Batch(base_offset=present.ranges[0].start, last_offset=message.base_offset, present=present)
 
 
 def _control(records: list[Any]) -> Control:

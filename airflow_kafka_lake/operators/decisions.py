@@ -315,20 +315,17 @@ class DecisionTask(PeriodTask):
                 known_spec(ports.ledger, spec.name)
                 if dry_run:
                     outcome = action.preview(ports, spec)
-                    self._show(context, action, outcome, newest_event(ports.ledger, spec.name))
+                    shown = ShownDecision(
+                        subject=f"{action.headline(outcome)}?",
+                        body=action.markdown(outcome),
+                        digest=outcome.digest,
+                        sequence=newest_event(ports.ledger, spec.name),
+                    )
+                    context["ti"].xcom_push(key=SHOWN_KEY, value=asdict(shown))
                 else:
                     action = self._approved(action, ports, spec.name, context)
                     outcome = action.apply(ports, spec)
         return self._report(action, outcome, person)
-
-    def _show(self, context: Context, action: OffsetsAction, outcome: OffsetsOutcome, sequence: int) -> None:
-        shown = ShownDecision(
-            subject=f"{action.headline(outcome)}?",
-            body=action.markdown(outcome),
-            digest=outcome.digest,
-            sequence=sequence,
-        )
-        context["ti"].xcom_push(key=SHOWN_KEY, value=asdict(shown))
 
     def _report(self, action: OffsetsAction, outcome: OffsetsOutcome, person: str | None) -> dict[str, Any]:
         after = "It happens when it is approved" if outcome.dry_run else outcome.next_step

@@ -132,7 +132,10 @@ def load_pipelines(folder: str | Path) -> dict[str, Pipeline | PipelineFileError
     for name, same in by_name.items():
         if len(same) > 1:
             del loaded[name]
-            loaded |= {file.name: _repeated(file, name, same) for file in same}
+            names = ", ".join(each.name for each in same)
+            for file in same:
+                why = f"{file}: [pipeline] name: {name!r} is the name in {names}; give each file a name of its own."
+                loaded[file.name] = PipelineFileError(why, file=str(file), pipeline=name)
     return loaded
 
 
@@ -142,15 +145,6 @@ def _name_in(file: Path) -> str:
         return str(tomllib.loads(file.read_text(encoding="utf-8"))["pipeline"]["name"])
     except (OSError, ValueError, RecursionError, LookupError, TypeError):
         return file.stem
-
-
-def _repeated(file: Path, name: str, same: Sequence[Path]) -> PipelineFileError:
-    names = ", ".join(each.name for each in same)
-    return PipelineFileError(
-        f"{file}: [pipeline] name: {name!r} is the name in {names}; give each file a name of its own.",
-        file=str(file),
-        pipeline=name,
-    )
 
 
 def _belongs(item: Path, root: Path) -> bool:

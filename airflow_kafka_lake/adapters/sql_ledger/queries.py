@@ -484,21 +484,18 @@ def outbox_items(connection: Connection, name: str, *, kind: str | None = None) 
     query = select(outbox, *KEY).join(stream, stream.c.id == outbox.c.stream).where(outbox.c.pipeline == name)
     if kind is not None:
         query = query.where(outbox.c.kind == kind)
-    return tuple(
-        OutboxItem(id=row.id, table=row.table_name, row=_receipt(row))
-        for row in connection.execute(query.order_by(outbox.c.id))
-    )
-
-
-def _receipt(row: Any) -> ReceiptRow:
-    return made(
-        ReceiptRow,
-        row,
-        slice=Slice(stream_of(row), OffsetRange(row.start_offset, row.end_offset)),
-        rows=row.row_count,
-        accounting=accounting_of(row),
-        leader_epoch=None,
-    )
+    items = []
+    for row in connection.execute(query.order_by(outbox.c.id)):
+        receipt = made(
+            ReceiptRow,
+            row,
+            slice=Slice(stream_of(row), OffsetRange(row.start_offset, row.end_offset)),
+            rows=row.row_count,
+            accounting=accounting_of(row),
+            leader_epoch=None,
+        )
+        items.append(OutboxItem(id=row.id, table=row.table_name, row=receipt))
+    return tuple(items)
 
 
 def lock_sequences(connection: Connection) -> None:

@@ -143,7 +143,12 @@ class Revoke(Write[None]):
         for verdict in self.verdicts:
             item = found.get(verdict.range_id)
             if item is None or item.wave != self.wave or item.state is not RangeState.PLANNED:
-                raise _not_planned(verdict.range_id, self.wave)
+                raise StateError(
+                    f"Range {verdict.range_id} is no PLANNED range of wave {self.wave}. Nothing was taken; look with: "
+                    f"{remedies.wave(self.wave)}",
+                    range=verdict.range_id,
+                    wave=self.wave,
+                )
             if verdict.part is None:
                 yield Edit(before=item, after=self._decided(item, verdict))
             else:
@@ -198,14 +203,6 @@ def _check_verdicts(verdicts: Sequence[RangeDecision], apart: str | None) -> Non
             raise ValueError(f"range {verdict.range_id} is not HELD, but it would be held for {verdict.held_for}")
     if apart and all(verdict.state is not RangeState.PLANNED for verdict in verdicts):
         raise ValueError(f"no range is taken to wave {apart}")
-
-
-def _not_planned(range_id: str, wave: str) -> StateError:
-    return StateError(
-        f"Range {range_id} is no PLANNED range of wave {wave}. Nothing was taken; look with: {remedies.wave(wave)}",
-        range=range_id,
-        wave=wave,
-    )
 
 
 class Release(Write[str]):

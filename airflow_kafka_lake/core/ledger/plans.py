@@ -141,7 +141,10 @@ class RecordPlan(Write[None]):
                 *configured,
                 Edit(after=planned),
                 *(self._stream(records, item) for item in plan.streams),
-                *self._waves(),
+                *(
+                    Edit(after=WaveRow(id=wave.id, pipeline=name, plan=plan.id, ordinal=ordinal, table=wave.table))
+                    for ordinal, wave in enumerate(plan.waves)
+                ),
                 *self._ranges(),
                 *self._snapshots(),
                 *self._layout_change(records),
@@ -192,13 +195,6 @@ class RecordPlan(Write[None]):
                 since=self.plan.since(item),
             )
         )
-
-    def _waves(self) -> Iterator[Edit]:
-        plan = self.plan
-        for ordinal, wave in enumerate(plan.waves):
-            yield Edit(
-                after=WaveRow(id=wave.id, pipeline=plan.spec.name, plan=plan.id, ordinal=ordinal, table=wave.table)
-            )
 
     def _ranges(self) -> Iterator[Edit]:
         plan = self.plan

@@ -63,7 +63,9 @@ class Period:
     def describe(self) -> tuple[str, ...]:
         """Return the number of offsets in the period, and of the earlier ones; then the ones that may still come, or be
         of it and are not known."""
-        known = [f"{number:,} {words}" for number, words in self._parts() if number]
+        new = self.offsets - self.landed - self.planned
+        parts = {"in the lake already": self.landed, "planned earlier": self.planned, "not planned before": new}
+        known = [f"{number:,} {words}" for words, number in parts.items() if number]
         if self.landed_below:
             known.append("what Kafka has no longer was planned or skipped earlier")
         return (
@@ -71,10 +73,6 @@ class Period:
             *self._to_come(),
             *self._doubts(),
         )
-
-    def _parts(self) -> tuple[tuple[int, str], ...]:
-        new = self.offsets - self.landed - self.planned
-        return (self.landed, "in the lake already"), (self.planned, "planned earlier"), (new, "not planned before")
 
     def _to_come(self) -> Iterator[str]:
         if self.unended:
@@ -308,7 +306,10 @@ def build_plan(
             continue
         wanted = missing(OffsetRange(item.start, end), record.planned if record else RangeSet())
         expired = wanted & RangeSet.between(0, snapshot.log_start)
-        refused += [_expired(spec.name, snapshot, interval) for interval in expired]
+        for interval in expired:
+            skip = remedies.skip(spec.name, Slice(snapshot.stream, interval))
+            gone = f"offsets {interval} are gone: the log starts at {snapshot.log_start}. Skip them with: {skip}"
+            refused.append(PlanBlock.of(snapshot.stream, gone))
         late = RangeSet() if acknowledge_order or record is None else _out_of_turn(of.graph, record, wanted - expired)
         refused += [_too_late(spec.name, snapshot, interval) for interval in late]
         for interval in wanted - expired - late:
@@ -341,14 +342,6 @@ def _too_late(pipeline: str, snapshot: PartitionSnapshot, interval: OffsetRange)
         f"offsets {interval} lie below the origin, and later segments do not wait for them: they may be in the "
         f"lake already. If their order does not matter: "
         f"{remedies.run_below_origin(pipeline, Slice(snapshot.stream, interval))}",
-    )
-
-
-def _expired(pipeline: str, snapshot: PartitionSnapshot, interval: OffsetRange) -> PlanBlock:
-    return PlanBlock.of(
-        snapshot.stream,
-        f"offsets {interval} are gone: the log starts at {snapshot.log_start}. Skip them with: "
-        f"{remedies.skip(pipeline, Slice(snapshot.stream, interval))}",
     )
 
 

@@ -319,7 +319,8 @@ class _Table:
         """Check every published attempt's ranges, and every attempt's rows."""
         self.reopened += [item.id for item in self.known.ranges if self.reopens.undo(item)]
         recorded = {**self._remembered(), **self._claimed()}
-        index = self._committed_by_slice()
+        committed = (item for item in self.known.ranges if item.state is RangeState.COMMITTED)
+        index = grouped(((item.stream, item.range), item) for item in committed if not self.reopens.undo(item))
         for key, row in recorded.items():
             self._check_range(row, [item.id for item in index[key[1:]] if self._brought(item, row.attempt)])
         self.pending = self._pending()
@@ -377,10 +378,6 @@ class _Table:
                     "published", item, attempt=publish.attempt, fence=0, at=self.now
                 )
         return found
-
-    def _committed_by_slice(self) -> Mapping[tuple[Stream, OffsetRange], list[RangeRecord]]:
-        committed = (item for item in self.known.ranges if item.state is RangeState.COMMITTED)
-        return grouped(((item.stream, item.range), item) for item in committed if not self.reopens.undo(item))
 
     def _brought(self, item: RangeRecord, attempt: str) -> bool:
         """Return whether a committed range is an attempt's; one of a wave without rows may be any attempt's."""

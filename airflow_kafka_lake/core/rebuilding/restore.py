@@ -93,11 +93,12 @@ def edits(
     again = list(_planned_again(what, kept))
     passed = list(_skipped_ranges(what, [*kept, *published, *again], origins))
     here = [*kept, *published, *again, *passed]
+    covered = offsets_by((item.stream, item.range) for item in here if item.state not in UNRESOLVED)
     return Edits(
         removed=frozenset(removed),
         placed=(*published, *cut, *again, *passed),
         waves=_wave_states(what, ranges, here, waves),
-        watermarks=_reached(here, origins),
+        watermarks={key: covered[key].unbroken_end(origin) for key, origin in origins.items()},
         new_waves={item.wave: item.table for item in what.planned if item.wave in {i.wave for i in again}},
     )
 
@@ -183,11 +184,6 @@ def _left_with(states: set[RangeState], now: WaveState) -> WaveState:
     if now is WaveState.COMMITTED:
         return WaveState.DISSOLVED
     return WaveState.PLANNED if RangeState.PLANNED in states else state_without_planned(states)
-
-
-def _reached(here: Sequence[RangeRecord], origins: Mapping[Stream, int]) -> dict[Stream, int]:
-    covered = offsets_by((item.stream, item.range) for item in here if item.state not in UNRESOLVED)
-    return {key: covered[key].unbroken_end(origin) for key, origin in origins.items()}
 
 
 # From findings to one decision that makes a ledger agree with the lake.
