@@ -362,14 +362,11 @@ class WaveSignals:
                 send(partial(of_wave, spec.name, wave, {}))
             elif self._steps is not None and self._ledger is not None and self._ledger.has_committed:
                 send(partial(of_wave, spec.name, wave, self._steps.seconds()))
-            self._keep_lineage(spec, wave)
+            with never_failing("lineage"):
+                if is_sent():
+                    self._task.kafka_lake_lineage = lineage_of(spec, wave)
         with never_failing("the link to the snapshot"):
             self._link_snapshot(spec, record)
-
-    def _keep_lineage(self, spec: PipelineSpec, wave: LandedWave) -> None:
-        with never_failing("lineage"):
-            if is_sent():
-                self._task.kafka_lake_lineage = lineage_of(spec, wave)
 
     def _link_snapshot(self, spec: PipelineSpec, record: WaveRecord) -> None:
         if record.snapshot is None:
