@@ -400,7 +400,18 @@ class Skip(Write[SkipResult]):
                 *(Edit(after=wave) for wave in self._new_waves(records, cut)),
                 *(edit for name in leaving for edit in given_back(records, leaving[name], left.get(name, ()))),
                 *dissolved((records.waves[name] for name in sorted(cancelled - leaving.keys())), left),
-                Edit(after=self._row(records, cut)),
+                Edit(
+                    after=SkipRow(
+                        id=self.id,
+                        pipeline=self.pipeline,
+                        slice=self.slice,
+                        offsets=cut.passed.span,
+                        reason=self.reason,
+                        actor=self.actor,
+                        at=records.now,
+                        acknowledged=self.acknowledge_order,
+                    )
+                ),
                 *changed,
             ),
             outbox=self._receipts(records, asked, cut),
@@ -433,18 +444,6 @@ class Skip(Write[SkipResult]):
             ranges = [item for item in cut.pieces if item.wave == new]
             made.append(new_wave(records, new, records.waves[old], ranges, beside=made))
         return made
-
-    def _row(self, records: Records, cut: SkipCut) -> SkipRow:
-        return SkipRow(
-            id=self.id,
-            pipeline=self.pipeline,
-            slice=self.slice,
-            offsets=cut.passed.span,
-            reason=self.reason,
-            actor=self.actor,
-            at=records.now,
-            acknowledged=self.acknowledge_order,
-        )
 
     def _receipts(self, records: Records, asked: RangeRecord, cut: SkipCut) -> tuple[tuple[str, ReceiptRow], ...]:
         assert records.newest is not None

@@ -70,16 +70,13 @@ class Period:
             known.append("what Kafka has no longer was planned or skipped earlier")
         return (
             f"{count(self.offsets, 'offset lies', 'offsets lie')} in the period: {', '.join(known)}",
-            *self._to_come(),
             *self._doubts(),
         )
 
-    def _to_come(self) -> Iterator[str]:
+    def _doubts(self) -> Iterator[str]:
         if self.unended:
             text = f"Kafka has no record as late as {timestamp(self.until)} in {some(self.unended, NAMED, 'partition')}"
             yield f"{text}: read as far as they go; what is written there later needs another run"
-
-    def _doubts(self) -> Iterator[str]:
         if self.landed_below and not self.offsets:
             yield f"of this period Kafka has no record, and the table {count(self.deleted_rows, 'row')}"
         if self.without:

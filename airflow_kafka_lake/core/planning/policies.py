@@ -364,11 +364,8 @@ def _refuse_beyond_end(item: PartitionSnapshot, asked: int, what: str, isolation
 
 
 def _refuse_expired(item: PartitionSnapshot, start: int, end: int, record: StreamRecord | None) -> None:
-    if start >= end:
-        return
-    wanted = missing(OffsetRange(start, end), record.planned if record else RangeSet())
-    expired = wanted & RangeSet.between(0, item.log_start)
-    if expired:
+    gone = RangeSet.between(start, min(end, item.log_start))
+    if expired := gone - record.planned if record else gone:
         raise _expired(item, expired, None, in_doubt=False)
 
 
