@@ -216,6 +216,10 @@ def pipeline_page(visitor: Visitor, report: PipelineReport) -> str:
     waiting = [wave for wave in waves if wave.state in {WaveState.PLANNED, WaveState.CANCELLED}]
     landed = [wave for wave in waves if wave.state is WaveState.COMMITTED][-LANDED_WAVES:]
     paused = report.summary.paused
+    listed = (
+        streams[0].key for _, groups in topics for group, streams in groups if group.state not in QUIET and streams
+    )
+    worst = next(listed, None)  # the row that a person should look at first
     return draw(
         "pipeline.html",
         visitor,
@@ -234,7 +238,7 @@ def pipeline_page(visitor: Visitor, report: PipelineReport) -> str:
         ],
         more_waves=len(running[RUNNING_WAVES:]) + len(waiting[WAITING_WAVES:]),
         topics=topics,
-        worst=_worst(group for _, groups in topics for group in groups),
+        worst=worst and "s-{}-{}-{}".format(*worst),
         kind=kind_of,
         at_once=at_once,
         timeline=lambda stream: timeline_of(
@@ -303,12 +307,6 @@ def banners_of(summary: PipelineSummary, paused: Sequence[str]) -> Iterator[tupl
         yield f"Kafka has {count(new, 'partition')} that no plan has seen", ("The next plan finds them.",), "calm"
     if paused:
         yield f"Paused in Airflow: {', '.join(paused)}", ("No run of it begins until it is unpaused there.",), "calm"
-
-
-def _worst(groups: Iterable[ListedGroup]) -> str | None:
-    """Return the id of the row that a person should look at first."""
-    first = next((streams[0].key for group, streams in groups if group.state not in QUIET and streams), None)
-    return first and "s-{}-{}-{}".format(*first)
 
 
 # The page of all pipelines: one row each, the worst first.
