@@ -35,7 +35,6 @@ from airflow_kafka_lake.core.ledger.records import (
     ReceiptRow,
     SkipResult,
     StreamRecord,
-    StreamRow,
     WaveRecord,
     WaveRow,
     explained,
@@ -374,8 +373,13 @@ class Skip(Write[SkipResult]):
         )
 
     def decide(self, records: Records) -> Change[SkipResult]:
-        stream = self._stream(records)
-        losing, held = self._losing(records), self._held(records)
+        stream = records.streams.get(key := self.slice.stream)
+        if stream is None:
+            raise guards.unknown("stream", f"{key} ({key.topic_id})")
+        if self.id in records.skips:
+            raise guards.taken_id("skip", self.id)
+        losing, asked_for = self._losing(records), ((records.waves.get(at.wave), at) for at in self.guards)
+        held = {wave.id: wave for wave, at in asked_for if wave is not None and wave.is_held_by(at)}
         for wave in losing.values():
             if wave.fence and wave.state not in _NEED_NO_GUARD and wave.id not in held:
                 raise ConcurrentError(
@@ -418,24 +422,12 @@ class Skip(Write[SkipResult]):
             entries=(replace(entry, slices=(self.slice,)),),
         )
 
-    def _stream(self, records: Records) -> StreamRow:
-        stream = records.streams.get(key := self.slice.stream)
-        if stream is None:
-            raise guards.unknown("stream", f"{key} ({key.topic_id})")
-        if self.id in records.skips:
-            raise guards.taken_id("skip", self.id)
-        return stream
-
     @staticmethod
     def _losing(records: Records) -> dict[str, WaveRow]:
         """Return the waves of which ranges are passed, as far as they may be at work."""
         homes = {item.wave: records.of_range(item) for item in records.ranges if item.wave != item.skip}
         planned = {item.wave for item in records.ranges if item.state is RangeState.PLANNED}
         return {name: homes[name] for name in sorted(planned)}
-
-    def _held(self, records: Records) -> dict[str, WaveRow]:
-        found = ((records.waves.get(key.wave), key) for key in self.guards)
-        return {wave.id: wave for wave, key in found if wave is not None and wave.is_held_by(key)}
 
     @staticmethod
     def _new_waves(records: Records, cut: SkipCut) -> list[WaveRow]:

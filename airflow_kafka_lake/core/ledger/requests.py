@@ -71,9 +71,8 @@ class AskForWave(Write[WaveRequest]):
     def decide(self, records: Records) -> Change[WaveRequest]:
         wave, known, now = records.wave(self.wave), _own(records, self.id), records.now
         if wave.state in FINISHED:
-            return Change(
-                result=WaveRequest(request=None, now=now), edits=tuple(Edit(before=item) for item in records.requests)
-            )
+            ended = tuple(Edit(before=item) for item in records.requests)
+            return Change(result=WaveRequest(request=None, now=now), edits=ended)
         if known is None and self.renews:
             return Change(result=WaveRequest(request=None, now=now))
         if known is None:
@@ -86,9 +85,8 @@ class AskForWave(Write[WaveRequest]):
                 until=now + self.wanted_for,
                 bytes_per_second=self.bytes_per_second,
             )
-            entry = Entry(
-                pipeline=wave.pipeline, actor=self.actor, kind="request", subject=wave.id, detail=f"request {self.id}"
-            )
+            told = f"request {self.id}"
+            entry = Entry(pipeline=wave.pipeline, actor=self.actor, kind="request", subject=wave.id, detail=told)
             earlier = [item for item in records.requests if self.begins and item.actor == self.actor]
             edits = (*(Edit(before=item) for item in earlier), Edit(after=new))
             return Change(result=WaveRequest(request=new, now=now), edits=edits, entries=(entry,))

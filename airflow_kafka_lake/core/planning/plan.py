@@ -262,9 +262,7 @@ def cut(interval: OffsetRange, bytes_per_offset: float, target_bytes: int) -> tu
     by_weight = min(interval.span, MAX_WAVE_RANGES, -(-int(bytes_per_offset * interval.span) // target_bytes))
     pieces = max(by_weight, -(-interval.span // MAX_WAVE_OFFSETS))
     step, extra = divmod(interval.span, pieces)
-    edges = [interval.start]
-    for index in range(pieces):
-        edges.append(edges[-1] + step + (1 if index < extra else 0))
+    edges = [interval.start + index * step + min(index, extra) for index in range(pieces + 1)]
     return tuple(OffsetRange(a, b) for a, b in itertools.pairwise(edges))
 
 
@@ -308,7 +306,13 @@ def build_plan(
             gone = f"offsets {interval} are gone: the log starts at {snapshot.log_start}. Skip them with: {skip}"
             refused.append(PlanBlock.of(snapshot.stream, gone))
         late = RangeSet() if acknowledge_order or record is None else _out_of_turn(of.graph, record, wanted - expired)
-        refused += [_too_late(spec.name, snapshot, interval) for interval in late]
+        for interval in late:
+            way = remedies.run_below_origin(spec.name, Slice(snapshot.stream, interval))
+            why = (
+                f"offsets {interval} lie below the origin, and later segments do not wait for them: they may be in the "
+                f"lake already. If their order does not matter: {way}"
+            )
+            refused.append(PlanBlock.of(snapshot.stream, why))
         for interval in wanted - expired - late:
             pieces += [(snapshot, part) for part in interval.split_at((origin, *of.graph.edges(snapshot.stream)))]
     waves = pack(plan_id, spec, pieces, weights=weights, levels=Levels(of.graph, known))
@@ -331,15 +335,6 @@ def _out_of_turn(graph: Graph, record: StreamRecord, wanted: RangeSet) -> RangeS
     below = wanted & RangeSet.between(0, record.origin)
     continued = (item for item in graph.of(record.key) if below and graph.descendants(item.key))
     return below & RangeSet(OffsetRange(item.start, item.seal or record.origin) for item in continued)
-
-
-def _too_late(pipeline: str, snapshot: PartitionSnapshot, interval: OffsetRange) -> PlanBlock:
-    return PlanBlock.of(
-        snapshot.stream,
-        f"offsets {interval} lie below the origin, and later segments do not wait for them: they may be in the "
-        f"lake already. If their order does not matter: "
-        f"{remedies.run_below_origin(pipeline, Slice(snapshot.stream, interval))}",
-    )
 
 
 def pack(
@@ -367,7 +362,15 @@ def pack(
         ordered = sorted(groups[group], key=lambda entry: (entry[0], entry[1].stream.topic, entry[1].stream.partition))
         for batch in _batches(ordered, spec.max_wave_bytes, weights):
             wave_id = f"{plan_id}-w{len(waves)}"
-            waves.append(PlannedWave(id=wave_id, table=group[1], ranges=_ranges(wave_id, batch, weights)))
+            ranges = (
+                PlannedRange(
+                    id=f"{wave_id}r{index}",
+                    slice=Slice(snapshot.stream, part),
+                    estimated_bytes=weights.bytes_of(snapshot.stream, part.span),
+                )
+                for index, (snapshot, part) in enumerate(batch)
+            )
+            waves.append(PlannedWave(id=wave_id, table=group[1], ranges=tuple(ranges)))
     return tuple(waves)
 
 
@@ -386,16 +389,3 @@ def _batches(
         size, offsets = size + weight, offsets + part.span
     if batch:
         yield batch
-
-
-def _ranges(
-    wave_id: str, batch: list[tuple[PartitionSnapshot, OffsetRange]], weights: Weights
-) -> tuple[PlannedRange, ...]:
-    return tuple(
-        PlannedRange(
-            id=f"{wave_id}r{index}",
-            slice=Slice(snapshot.stream, part),
-            estimated_bytes=weights.bytes_of(snapshot.stream, part.span),
-        )
-        for index, (snapshot, part) in enumerate(batch)
-    )

@@ -97,15 +97,20 @@ class RestoredSkip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestoredPlan(HasSlice):
-    """A slice that was reopened and is to be read again; `wave` is a new one of the table, `leader_epoch` the epoch of
-    the first read."""
+class PendingSlice(HasSlice):
+    """A slice that was reopened and not committed or skipped since: it is to be read again, in this generation."""
 
-    id: str
-    wave: str
     table: str
     slice: Slice
     generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredPlan(PendingSlice):
+    """Such a slice in a new wave of the table; `leader_epoch` is the epoch of the first read."""
+
+    id: str
+    wave: str
     leader_epoch: int | None = None
 
 
@@ -243,15 +248,6 @@ class Contradiction(HasSlice):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PendingSlice(HasSlice):
-    """A slice that was reopened and not committed or skipped since: it is to be read again, in this generation."""
-
-    table: str
-    slice: Slice
-    generation: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LakeComparison:
     """The findings: `vanished` can be read again, `contradictions` need a person; the rest can be restored, also slices
     of which others have `deleted` rows."""
@@ -283,37 +279,26 @@ def compare(readings: Sequence[TableReading], known: LedgerMemory, now: datetime
     return replace(whole, contradictions=whole.contradictions + _overlaps(whole, known))
 
 
-@dataclass(slots=True)
 class _Table:
     """The comparison of one table; its lists become those of the `LakeComparison` of all."""
 
-    reading: TableReading
-    known: LedgerMemory
-    now: datetime
-    reopens: Reopens = field(init=False)
-    rows: Mapping[tuple[str, Stream], AttemptRows] = field(init=False)
-    accepted: AbstractSet[Range] = field(init=False)
-    shown: AbstractSet[str] = field(init=False)
-    undone: AbstractSet[str] = field(init=False)
-    published_at: Mapping[Range, datetime] = field(init=False)
-    proved: dict[str, list[ReceiptRow]] = field(default_factory=lambda: defaultdict(list))
-    read: list[ReceiptRow] = field(default_factory=list)
-    vanished: list[Contradiction] = field(default_factory=list)
-    deleted: list[Contradiction] = field(default_factory=list)
-    contradictions: list[Contradiction] = field(default_factory=list)
-    reopened: list[str] = field(default_factory=list)
-    receipts: list[tuple[str, ReceiptRow]] = field(default_factory=list)
-    waves: Sequence[RestoredWave] = ()
-    pending: Sequence[PendingSlice] = ()
-
-    def __post_init__(self) -> None:
-        receipts = self.reading.receipts
-        self.reopens = Reopens.of(receipts)
-        self.rows = {(item.attempt, item.stream): item for item in self.reading.attempt_rows if item.attempt}
-        self.accepted = {_range(row) for row in receipts if row.kind == "reopen"}
-        self.shown = _tokens(self.reading) | {attempt for attempt, _ in self.rows}
-        self.undone = self.reading.ancestry.left | {item.attempt for item in self.known.undone(self.reading)}
-        self.published_at = {_range(row): row.recorded_at for row in receipts if row.kind == "published"}
+    def __init__(self, reading: TableReading, known: LedgerMemory, now: datetime) -> None:
+        self.reading, self.known, self.now = reading, known, now
+        self.reopens = Reopens.of(reading.receipts)
+        self.rows = {(item.attempt, item.stream): item for item in reading.attempt_rows if item.attempt}
+        self.accepted = {_range(row) for row in reading.receipts if row.kind == "reopen"}
+        self.shown = _tokens(reading) | {attempt for attempt, _ in self.rows}
+        self.undone = reading.ancestry.left | {item.attempt for item in known.undone(reading)}
+        self.published_at = {_range(row): row.recorded_at for row in reading.receipts if row.kind == "published"}
+        self.proved: dict[str, list[ReceiptRow]] = defaultdict(list)
+        self.read: list[ReceiptRow] = []
+        self.vanished: list[Contradiction] = []
+        self.deleted: list[Contradiction] = []
+        self.contradictions: list[Contradiction] = []
+        self.reopened: list[str] = []
+        self.receipts: list[tuple[str, ReceiptRow]] = []
+        self.waves: Sequence[RestoredWave] = ()
+        self.pending: Sequence[PendingSlice] = ()
 
     def compare(self) -> None:
         """Check every published attempt's ranges, and every attempt's rows."""
@@ -483,15 +468,12 @@ def _overlaps(found: LakeComparison, known: LedgerMemory) -> tuple[Contradiction
 
 def _cut_since(claimed: Iterable[ReceiptRow]) -> AbstractSet[Range]:
     """Return the ranges of which the same attempt has receipts of parts."""
-    cut: set[Range] = set()
     by_place = sorted(claimed, key=lambda row: (row.attempt, row.stream, row.range.start, -row.range.end))
-    whole: ReceiptRow | None = None
-    for row in by_place:
-        same = whole is not None and (whole.attempt, whole.stream) == (row.attempt, row.stream)
-        if whole is not None and same and row.range.end <= whole.range.end:
-            cut.add(_range(whole))
-        whole = row
-    return cut
+    return {
+        _range(whole)
+        for whole, part in pairwise(by_place)
+        if (whole.attempt, whole.stream) == (part.attempt, part.stream) and part.range.end <= whole.range.end
+    }
 
 
 def _tokens(reading: TableReading) -> set[str]:

@@ -336,12 +336,9 @@ def _ends(receipts: Iterable[ReceiptRow]) -> Mapping[Stream, tuple[int, int | No
 
     Of several with one end the last of a read or a skip counts: a skip of lost records accepts the log as it is.
     """
-    ends = merged(partial(max, key=_reach), ((row.stream, row) for row in receipts if row.kind != "origin"))
+    reached = partial(max, key=lambda row: (row.range.end, row.kind in {"rows", "skip"}, row.recorded_at))
+    ends = merged(reached, ((row.stream, row) for row in receipts if row.kind != "origin"))
     return {key: (row.range.end, row.leader_epoch) for key, row in ends.items()}
-
-
-def _reach(row: ReceiptRow) -> tuple[int, bool, datetime]:
-    return (row.range.end, row.kind in {"rows", "skip"}, row.recorded_at)
 
 
 def _fences(readings: Sequence[TableReading]) -> dict[str, int]:
@@ -406,7 +403,13 @@ class Restore(Write[Edits]):
                 *configured,
                 *_tables(what, records),
                 Edit(after=plan),
-                *_streams(streams, changed, records),
+                *(
+                    Edit(
+                        before=records.streams.get(key),
+                        after=replace(streams[key].next_version, watermark=min(streams[key].watermark, at)),
+                    )
+                    for key, at in changed.watermarks.items()
+                ),
                 *_Waves(records).restored(what, changed),
                 *_skips(what, records),
                 *(Edit(before=ranges[item]) for item in sorted(changed.removed)),
@@ -455,14 +458,6 @@ def _known_streams(what: Restoration, records: Records) -> dict[Stream, StreamRo
     for key, (end, epoch) in what.ends.items():
         found[key] = replace(found[key], end_seen=end, leader_epoch=epoch)
     return found
-
-
-def _streams(streams: Mapping[Stream, StreamRow], changed: Edits, records: Records) -> Iterator[Edit]:
-    for key, reached in changed.watermarks.items():
-        row = streams[key]
-        yield Edit(
-            before=records.streams.get(key), after=replace(row.next_version, watermark=min(row.watermark, reached))
-        )
 
 
 def _skips(what: Restoration, records: Records) -> Iterator[Edit]:
