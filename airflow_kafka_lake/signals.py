@@ -334,13 +334,10 @@ class WaveSignals:
 
     def needs(self) -> dict[str, Any]:
         """Return further arguments of `open_ports`: the receiver of an application, and its parent."""
-        return {"application": self._spark.began, "spark_conf": self._parent()}
-
-    def _parent(self) -> dict[str, str]:
+        parent: dict[str, str] = {}
         with never_failing("the parent of the Spark application"):
-            if self._task.openlineage_inject_parent_job_info:
-                return parent_properties(self._context)
-        return {}
+            parent = parent_properties(self._context) if self._task.openlineage_inject_parent_job_info else {}
+        return {"application": self._spark.began, "spark_conf": parent}
 
     def landed(self, ports: Ports, spec: PipelineSpec, record: WaveRecord, *, by_worker: bool = False) -> None:
         """Log the wave by all of its names, and link to its pages.

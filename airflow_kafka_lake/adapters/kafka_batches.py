@@ -124,8 +124,7 @@ class Session:
 
     def leader(self, stream: Stream) -> int | None:
         """Return the broker that leads a partition, by the newest metadata."""
-        topic, _, partition = stream
-        return self._leaders.get((topic, partition))
+        return self._leaders.get(stream.place)
 
     async def fetch(self, stream: Stream, offset: int, *, isolation: int, max_bytes: int) -> FetchAnswer | None:
         """Read batches from the one that owns `offset`, or the first after it; None when the offset is out of range.
@@ -198,9 +197,11 @@ class Session:
             )
         self._leaders[place], self._epochs[place] = said.leader_id, epoch
 
-    async def _know_leader(self, stream: Stream) -> None:
+    async def _epoch(self, stream: Stream) -> int:
+        """Return the epoch under which a partition is led, asking first for a leader that is not known."""
         if self.leader(stream) is None:
             await self._describe()
+        return self._epochs.get(stream.place, -1)
 
     async def _ask_leader(self, stream: Stream, request: Any) -> Any:
         leader = self.leader(stream)
@@ -218,12 +219,11 @@ class Session:
 
     async def _fetch(self, stream: Stream, offset: int, isolation: int, max_bytes: int) -> FetchAnswer | None:
         topic, _, partition = stream
-        await self._know_leader(stream)
         part = FetchRequest.FetchTopic.FetchPartition(
             partition=partition,
             fetch_offset=offset,
             partition_max_bytes=max_bytes,
-            current_leader_epoch=self._epochs.get((topic, partition), -1),
+            current_leader_epoch=await self._epoch(stream),
         )
         response = await self._ask_leader(
             stream,
@@ -261,11 +261,10 @@ class Session:
 
     async def _first_offset(self, stream: Stream) -> int:
         topic, _, partition = stream
-        await self._know_leader(stream)
         part = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
             partition_index=partition,
             timestamp=_EARLIEST,
-            current_leader_epoch=self._epochs.get((topic, partition), -1),
+            current_leader_epoch=await self._epoch(stream),
         )
         asked = ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=[part])
         response = await self._ask_leader(
@@ -433,7 +432,6 @@ _WORTH_A_PROBE_BYTES = 256 * 1024
 _SIGN_OF_LIFE_SECONDS = 10.0
 _FIRST_GUESS_BYTES = 1024.0
 _BELIEVE_SILENCE_AFTER = 3
-_WITHOUT_END = 2**63 - 1
 
 
 class Throughput:
@@ -555,7 +553,7 @@ class GapScan:
             self._give_up(f"offset {start} lies beyond the end of the log")
 
     def _give_up(self, seen: str) -> None:
-        self.found += unexplained(RangeSet(self._left.upto(_WITHOUT_END)), seen)
+        self.found += unexplained(RangeSet(self._left.rest()), seen)
 
 
 _RECONNECT_AFTER_MS = 1000

@@ -149,7 +149,8 @@ class ReviewPlanOperator(PeriodTask, HITLOperator, SkipMixin):
         if chosen == APPROVE:
             self.log.info("%s has approved the plan", person)
         else:
-            self.log.info("%s: nothing was started", _why(chosen, person))
+            rejected = f"{person} has rejected the plan" if person else "no answer came in time"
+            self.log.info("%s: nothing was started", "this was a dry run" if chosen == SEEN else rejected)
             self.skip(ti=context["ti"], tasks=self.get_direct_relatives(upstream=False))
         return {"asked": True, "answer": chosen, "by": person}
 
@@ -170,12 +171,6 @@ _AFTER_ANSWER = (
 def _after_dry_run(address: str | None) -> str:
     again = "trigger the Dag again without *dry run*"
     return f"Nothing was recorded. To read it, {f'[run it in earnest]({address}), or ' if address else ''}{again}."
-
-
-def _why(chosen: str, person: str | None) -> str:
-    if chosen == SEEN:
-        return "this was a dry run"
-    return f"{person} has rejected the plan" if person else "no answer came in time"
 
 
 def answered(answer: Mapping[str, Any]) -> tuple[list[str], str | None]:
